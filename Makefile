@@ -1,0 +1,54 @@
+# demo · test · lab · build · clean. Each sets up .venv itself, once: the stamp's name holds the
+# hash of pyproject.toml, so a finished set-up is never repeated and a changed one is brought up to date.
+
+PYTHON ?= python3
+WORKERS ?= 2
+
+VENV := .venv
+STAMP := $(VENV)/.ready-$(shell git hash-object pyproject.toml)
+# nbgrader calls `alembic` by name, so the environment's bin folder must be on PATH.
+RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: demo test lab build clean help
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    build the course, then release, grade and report on a sample class"
+	@echo "make test    everything CI runs"
+	@echo "make lab     open JupyterLab on the start page"
+	@echo "make build   turn the text in phases/ into notebooks"
+	@echo "make clean   remove .venv, caches and the demo's output (never submissions or grades)"
+
+demo: build
+	@$(RUN) python -m grader demo
+
+test: $(STAMP)
+	@$(RUN) ruff check .
+	@$(RUN) python -m grader build --check
+	@$(RUN) python -m pytest -n $(WORKERS)
+
+lab: $(STAMP)
+	@$(RUN) python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/notebooks/start.ipynb
+
+build: $(STAMP)
+	@$(RUN) python -m grader build
+
+clean:
+	rm -rf $(VENV) demo build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find phases utils grader tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A .venv without a stamp is half-made, and one whose stamp names another folder was moved here:
+# both are made again. One with an older stamp is only brought up to date.
+$(STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || { \
+	  echo "Open the Hood needs Python 3.11, 3.12 or 3.13; $(PYTHON) is something else. Try: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make a virtual environment. Try: sudo apt install python3-venv" >&2; exit 1; }
+	@if [ "$$(cat $(VENV)/.ready-* 2>/dev/null)" != "$(CURDIR)" ]; then \
+	  echo "Making .venv with $$($(PYTHON) --version) ..."; $(PYTHON) -m venv --clear $(VENV); fi
+	@rm -f $(VENV)/.ready-*
+	@echo "Installing the pinned packages (several minutes the first time) ..."
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	@printf '%s' "$(CURDIR)" > $@
+	@echo "Ready: $$($(VENV)/bin/python --version) in .venv."
