@@ -49,6 +49,6 @@ $(STAMP):
 	  echo "Making .venv with $$($(PYTHON) --version) ..."; $(PYTHON) -m venv --clear $(VENV); fi
 	@rm -f $(VENV)/.ready-*
 	@echo "Installing the pinned packages (several minutes the first time) ..."
-	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip install -qq --editable '.[dev]'
 	@printf '%s' "$(CURDIR)" > $@
 	@echo "Ready: $$($(VENV)/bin/python --version) in .venv."

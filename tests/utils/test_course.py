@@ -1,0 +1,64 @@
+"""The list of phases is consistent, agrees with what is on disk, and links only to what exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from utils.course import PHASES, ROOT, contents_html, phase
+
+
+def touch(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}")
+    return path
+
+
+def test_phases_are_numbered_along_the_path_and_names_say_the_number():
+    assert [item.number for item in PHASES] == list(range(11))
+    assert all(item.name.startswith(f"{item.number:02d}_") for item in PHASES)
+
+
+def test_a_phase_needs_only_earlier_phases():
+    assert all(need < item.number for item in PHASES for need in item.needs)
+
+
+def test_every_folder_of_phases_is_on_the_path():
+    folders = {path.name for path in (ROOT / "phases").iterdir() if (path / "lab.py").exists()}
+    assert folders <= {item.name for item in PHASES}
+
+
+def test_lessons_carry_the_title_that_the_path_announces():
+    for text in ROOT.glob("phases/*/lesson.py"):
+        title = re.search(r'title: "([^"]*)"', text.read_text(encoding="utf-8"))
+        assert title is not None, text
+        assert title[1] == phase(text.parent.name).title
+
+
+def test_a_lesson_or_lab_that_is_absent_is_none(tmp_path):
+    tensors = phase("01_tensors")
+    assert tensors.lesson(tmp_path) is None
+    assert tensors.lab(tmp_path) is None
+    lesson = touch(tmp_path / "notebooks" / "01_tensors.ipynb")
+    lab = touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
+    assert tensors.lesson(tmp_path) == lesson
+    assert tensors.lab(tmp_path) == lab
+
+
+def test_an_unknown_phase_is_refused_with_the_names_there_are():
+    with pytest.raises(KeyError, match="01_tensors"):
+        phase("11_magic")
+
+
+def test_only_what_exists_is_linked_and_links_lead_there_from_the_start_page(tmp_path):
+    touch(tmp_path / "notebooks" / "01_tensors.ipynb")
+    touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
+    links = re.findall(r'href="([^"]*)"', contents_html(tmp_path))
+    assert links == ["01_tensors.ipynb", "../release/01_tensors/01_tensors.ipynb"]
+    assert all((tmp_path / "notebooks" / link).resolve().is_file() for link in links)
+
+
+def test_the_table_shows_the_whole_road(tmp_path):
+    html = contents_html(tmp_path)
+    assert "href" not in html
+    assert html.count("not written yet") == len(PHASES)

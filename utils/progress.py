@@ -1,0 +1,169 @@
+"""A learner's own progress, read from the labs as they were last saved.
+
+Nothing is executed, sent or remembered: the saved notebook is the whole truth. An exercise counts
+as begun when its stub was replaced, and as passing when every visible check below it was run after
+it and none of them ended in an error. Points are another matter: they come from grading.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from utils.course import PHASES, ROOT, Phase
+from utils.style import IDLE, VIEW
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise of a lab as it was saved: its id, and how far it is."""
+
+    name: str
+    begun: bool
+    passing: bool
+
+
+@dataclass(frozen=True)
+class LabProgress:
+    """One lab as it was saved. `trouble` says why it could not be read, or is empty."""
+
+    phase: Phase
+    exercises: tuple[Exercise, ...] = ()
+    trouble: str = ""
+
+    @property
+    def begun(self) -> int:
+        return sum(exercise.begun for exercise in self.exercises)
+
+    @property
+    def passing(self) -> int:
+        return sum(exercise.passing for exercise in self.exercises)
+
+    def __str__(self) -> str:
+        if self.trouble:
+            return self.trouble
+        if not self.begun:
+            return f"{len(self.exercises)} exercises, none begun"
+        counts = f"{self.passing} of {len(self.exercises)} exercises pass their visible checks"
+        waiting = [e.name for e in self.exercises if e.begun and not e.passing]
+        return counts + (f"; begun: {', '.join(waiting)}" if waiting else "")
+
+
+class Progress:
+    """How far each lab is. Shown as a table in a notebook, as lines of text anywhere else."""
+
+    def __init__(self, labs: list[LabProgress]) -> None:
+        self.labs = labs
+
+    def __repr__(self) -> str:
+        lines = [f"{lab.phase.number:02d} {lab.phase.title}: {lab}" for lab in self.labs]
+        return "\n".join(lines) or "There is no lab here yet."
+
+    def _repr_html_(self) -> str:
+        if not self.labs:
+            return "<p>There is no lab here yet.</p>"
+        rows = "".join(
+            f'<tr><td style="text-align:left">{lab.phase.number:02d} {escape(lab.phase.title)}</td>'
+            f"<td>{_bar(lab)}</td>"
+            f'<td style="text-align:left">{escape(str(lab))}</td></tr>'
+            for lab in self.labs
+        )
+        return f"<table><tbody>{rows}</tbody></table>"
+
+
+def progress(root: Path | str = ROOT) -> Progress:
+    """Read every lab of the course that lies under `root`, in the order of the path.
+
+    root: the folder that holds release/, where the labs are worked on.
+    """
+    labs = [(phase, phase.lab(Path(root))) for phase in PHASES]
+    return Progress([read_lab(phase, path) for phase, path in labs if path is not None])
+
+
+def show_progress(root: Path | str = ROOT) -> None:
+    """Display the progress under `root`; while the course is built, an invitation instead."""
+    from IPython.display import display
+
+    if os.environ.get("OPEN_THE_HOOD_BUILD") == "1":
+        print("Run this cell (Shift+Enter), and your own progress appears here.")
+    else:
+        display(progress(root))
+
+
+def read_lab(phase: Phase, path: Path) -> LabProgress:
+    """Read one saved lab. A file that is no notebook is reported, never raised."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        exercises = tuple(_exercises([cell for cell in cells if cell["cell_type"] == "code"]))
+    except OSError as error:
+        return LabProgress(phase, trouble=f"cannot be opened: {error.strerror}")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return LabProgress(
+            phase,
+            trouble=f"{path.name} is not a readable notebook; "
+            "take a fresh copy of the lab, or an older one of yours",
+        )
+    return LabProgress(phase, exercises)
+
+
+def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:
+    """Group code cells into exercises: stubs and checks, up to and with the graded cell."""
+    found: list[Exercise] = []
+    stubs: list[dict[str, Any]] = []
+    checks: list[dict[str, Any]] = []
+    for cell in cells:
+        marks = cell.get("metadata", {}).get("nbgrader", {})
+        if marks.get("solution"):
+            stubs.append(cell)
+        elif stubs and _text(cell["source"]).strip():
+            checks.append(cell)
+        if marks.get("grade") and checks:
+            begun = all(map(_is_filled, stubs))
+            passing = begun and all(_ran_well(check, after=stubs) for check in checks)
+            found.append(Exercise(str(marks["grade_id"]), begun, passing))
+            stubs, checks = [], []
+    return found
+
+
+def _is_filled(stub: dict[str, Any]) -> bool:
+    """Whether the released stub was replaced: it says `raise NotImplementedError` until then."""
+    try:
+        tree = ast.parse(_text(stub["source"]))
+    except (SyntaxError, ValueError):
+        return True  # a release always parses, so somebody has been writing here
+    return not any(
+        isinstance(node, ast.Raise)
+        and node.exc is not None
+        and "NotImplementedError" in ast.dump(node.exc)
+        for node in ast.walk(tree)
+    )
+
+
+def _ran_well(check: dict[str, Any], after: list[dict[str, Any]]) -> bool:
+    """Whether the check's saved run came after its stubs' and ended without an error."""
+    count = check.get("execution_count")
+    if count is None or any((stub.get("execution_count") or 0) > count for stub in after):
+        return False
+    return all(output.get("output_type") != "error" for output in check.get("outputs", []))
+
+
+def _text(source: str | list[str]) -> str:
+    return source if isinstance(source, str) else "".join(source)
+
+
+def _bar(lab: LabProgress) -> str:
+    """One small square an exercise: full when it passes, tinted when begun. Text says it too."""
+    squares = []
+    for exercise in lab.exercises:
+        colour = VIEW.colour if exercise.passing else VIEW.tint if exercise.begun else IDLE
+        squares.append(
+            f'<span title="{escape(exercise.name)}" style="display:inline-block;width:12px;'
+            f"height:12px;margin-right:3px;border-radius:3px;background:{colour};"
+            f'border:1px solid {VIEW.colour}"></span>'
+        )
+    return f'<span aria-hidden="true" style="white-space:nowrap">{"".join(squares)}</span>'
