@@ -1,0 +1,117 @@
+"""Figures of the course as HTML images that always carry alternative text.
+
+A figure leaves a notebook only through `show`: a `<img alt=… src="data:image/png;base64,…">` of type text/html,
+which survives saving, converting and sanitising, where alternative text on an image/png output is lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import sys
+from typing import TYPE_CHECKING
+
+from utils.style import CARD, CSS_DPI, DENSITY
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from PIL.Image import Image
+
+RADIUS = 10  # CSS pixels; the card's rounded corners are transparent in the bitmap itself
+
+
+def show(figure: Figure, *, alt: str, width: int | None = None) -> None:
+    """Display `figure` as an HTML image with the alternative text `alt`.
+
+    width: CSS pixels, by default 100 per inch of the figure; the bitmap has twice the density.
+    Outside IPython there is nothing to draw on, so the alternative text is printed.
+    Raises ValueError when `alt` says nothing.
+    """
+    bundle = mime_bundle(figure, alt=alt, width=width)
+    # pyplot's own figures would be drawn a second time, as image/png, when the cell ends.
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close(figure)
+    if in_ipython():
+        from IPython.display import publish_display_data
+
+        publish_display_data(bundle)
+    else:
+        print(bundle["text/plain"])
+
+
+def mime_bundle(figure: Figure, *, alt: str, width: int | None = None) -> dict[str, str]:
+    """What `show` displays: {"text/html": the image, "text/plain": its alternative text}."""
+    alt = require_alt(alt)
+    if width is None:
+        width = round(figure.get_figwidth() * CSS_DPI)
+    source = base64.b64encode(png(figure)).decode("ascii")
+    image = f'<img alt="{html.escape(alt)}" width="{width}" src="data:image/png;base64,{source}">'
+    return {"text/html": image, "text/plain": f"[figure] {alt}"}
+
+
+def require_alt(alt: str) -> str:
+    """`alt` with its white space made single; ValueError when there is no text in it."""
+    if not isinstance(alt, str) or not alt.strip():
+        raise ValueError(
+            f"a figure needs alternative text, got alt={alt!r}: "
+            "say in a sentence what someone sees and should take away"
+        )
+    return " ".join(alt.split())
+
+
+def png(figure: Figure, *, small: bool = True) -> bytes:
+    """`figure` as a PNG of twice the CSS density, with rounded transparent corners.
+
+    small: reduce to 256 colours, a third of the bytes for some 30 ms; live views, redrawn often, don't.
+    """
+    from PIL import Image
+
+    image = rasterize(figure)
+    image.putalpha(_corners(image.size))
+    buffer = io.BytesIO()
+    if small:
+        image = image.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        image.save(buffer, "png", optimize=True)
+    else:
+        image.save(buffer, "png", compress_level=1)
+    return buffer.getvalue()
+
+
+def rasterize(figure: Figure) -> Image:
+    """`figure` drawn on the opaque card, as an RGB image of twice the CSS density."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
+    before = figure.dpi, figure.get_facecolor(), figure.canvas
+    try:
+        canvas = FigureCanvasAgg(figure)
+        figure.set_dpi(CSS_DPI * DENSITY)
+        figure.set_facecolor(CARD)
+        canvas.draw()
+        return Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
+    finally:
+        figure.set_dpi(before[0])
+        figure.set_facecolor(before[1])
+        figure.set_canvas(before[2])
+
+
+def _corners(size: tuple[int, int]) -> Image:
+    """An alpha mask of `size` pixels: opaque, with rounded corners smoothed by drawing four times larger."""
+    from PIL import Image, ImageDraw
+
+    radius, scale = RADIUS * DENSITY, 4
+    big = Image.new("L", (2 * radius * scale, 2 * radius * scale), 0)
+    ImageDraw.Draw(big).ellipse((0, 0, big.width - 1, big.height - 1), fill=255)
+    disc = big.resize((2 * radius, 2 * radius), Image.Resampling.LANCZOS)
+    mask = Image.new("L", size, 255)
+    for x, left in ((0, 0), (size[0] - radius, radius)):
+        for y, top in ((0, 0), (size[1] - radius, radius)):
+            mask.paste(disc.crop((left, top, left + radius, top + radius)), (x, y))
+    return mask
+
+
+def in_ipython() -> bool:
+    """Whether an IPython shell runs this code, and so whether something can be displayed."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and ipython.get_ipython() is not None

@@ -1,0 +1,95 @@
+"""The course's one look: one colour and one shape for each thing a figure can show.
+
+    storage    blue square cell      bytes in memory
+    view       green rounded cell    shape, strides and offset laid over a storage
+    gradient   vermilion triangle    flows backward
+    kernel     amber hexagon         code that runs on a device
+    parameter  violet circle         what training changes
+
+The hues follow Okabe and Ito's colour-blind-safe set, darkened until white text on them can be read
+(a contrast of 4.5 or more; the amber takes dark text), and they differ in lightness, so they also part in print.
+Importing this module changes no matplotlib setting: use `course_style()` around your own plots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+INK = "#1f2a37"  # text and the chosen thing
+MUTED = "#5b6675"  # labels and notes; contrast 5.7 on the card
+RULE = "#d3d9e0"  # hairlines
+IDLE = "#eef0f3"  # cells that nothing reaches
+CARD = "#fdfdfb"  # the ground of every figure, opaque in both themes
+
+CSS_DPI = 100  # one inch of a figure is 100 CSS pixels
+DENSITY = 2  # bitmap pixels per CSS pixel
+WIDTH = 820  # CSS pixels; fits JupyterLab's notebook column at 100 % zoom
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kind of thing in a figure: its full colour, its tint, the text colour on the full one, its marker."""
+
+    name: str
+    colour: str
+    tint: str
+    on: str
+    marker: str
+
+
+STORAGE = Part("storage", "#1f6aa5", "#d5e6f3", "#ffffff", "s")
+VIEW = Part("view", "#0b7a5e", "#d3ece3", "#ffffff", "o")
+GRADIENT = Part("gradient", "#c2471b", "#f8ddd0", "#ffffff", "<")
+KERNEL = Part("kernel", "#e3a018", "#faebc6", INK, "h")
+PARAMETER = Part("parameter", "#85488f", "#ecdcef", "#ffffff", "o")
+PARTS = {part.name: part for part in (STORAGE, VIEW, GRADIENT, KERNEL, PARAMETER)}
+
+
+def points(pixels: float) -> float:
+    """CSS pixels to the points that matplotlib's font sizes and line widths are given in."""
+    return pixels * 72 / CSS_DPI
+
+
+@contextmanager
+def course_style() -> Iterator[None]:
+    """Draw matplotlib figures in the course's look inside the `with` block; the settings return after it."""
+    import matplotlib
+
+    with matplotlib.rc_context(RC):
+        yield
+
+
+RC = {
+    "figure.dpi": CSS_DPI,
+    "figure.facecolor": CARD,
+    "figure.figsize": (WIDTH / CSS_DPI, 4.0),
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.w_pad": 0.16,
+    "figure.constrained_layout.h_pad": 0.14,
+    "axes.facecolor": CARD,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.7,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": points(13),
+    "axes.titlelocation": "left",
+    "axes.titlesize": points(18),
+    "axes.titleweight": "normal",
+    "axes.titlecolor": INK,
+    "axes.titlepad": points(16),
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "font.family": ["DejaVu Sans"],
+    "font.size": points(13),
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": points(12),
+    "ytick.labelsize": points(12),
+    "lines.linewidth": 1.8,
+    "legend.frameon": False,
+}

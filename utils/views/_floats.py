@@ -1,0 +1,108 @@
+"""How a floating-point dtype stores a number: its bits, its gaps, its range. No drawing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+
+INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+FORMATS = (
+    torch.float64,
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A dtype as sign, `exponent` and `fraction` bits; numbers are (1 + f / 2**fraction) * 2**(e - bias)."""
+
+    dtype: torch.dtype
+    exponent: int
+    fraction: int
+    bias: int
+
+    @property
+    def name(self) -> str:
+        return str(self.dtype).removeprefix("torch.")
+
+    @property
+    def bits(self) -> int:
+        return 1 + self.exponent + self.fraction
+
+    @property
+    def largest(self) -> float:
+        return torch.finfo(self.dtype).max
+
+    @property
+    def smallest_normal(self) -> float:
+        return 2.0 ** (1 - self.bias)
+
+    @property
+    def smallest(self) -> float:
+        """The smallest positive number, a subnormal."""
+        return math.ldexp(1.0, 1 - self.bias - self.fraction)
+
+    def gap(self, value: float) -> float:
+        """The distance from a stored `value` to the next number away from zero (one ulp); nan for inf and nan."""
+        if not math.isfinite(value):
+            return math.nan
+        power = math.frexp(value)[1] - 1 if value else -self.bias
+        return math.ldexp(1.0, max(power, 1 - self.bias) - self.fraction)
+
+
+@lru_cache
+def format_of(dtype: torch.dtype) -> Format:
+    """The `Format` of a dtype; TypeError for one that is not sign, exponent, fraction."""
+    if dtype not in FORMATS:
+        names = ", ".join(str(known).removeprefix("torch.") for known in FORMATS)
+        raise TypeError(f"expected a floating-point dtype ({names}), got {dtype}")
+    info = torch.finfo(dtype)
+    fraction = round(-math.log2(info.eps))
+    bias = 1 - round(math.log2(info.smallest_normal))
+    return Format(dtype, info.bits - 1 - fraction, fraction, bias)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is left of a number in a dtype. `error` and `gap` are nan where the stored value is not finite."""
+
+    format: Format
+    sign: str  # the bits, as "0" and "1"
+    exponent: str
+    fraction: str
+    value: float
+    error: float  # value - the number asked for
+    gap: float
+
+    @property
+    def kind(self) -> str:
+        """"normal", "subnormal", "zero", "inf" or "nan"."""
+        if math.isnan(self.value):
+            return "nan"
+        if math.isinf(self.value):
+            return "inf"
+        if self.value == 0:
+            return "zero"
+        return "subnormal" if abs(self.value) < self.format.smallest_normal else "normal"
+
+
+def store(number: float, dtype: torch.dtype) -> Stored:
+    """`number` (a Python float, so a float64) as torch stores it in `dtype`."""
+    form = format_of(dtype)
+    kept = torch.tensor(float(number), dtype=torch.float64).to(dtype)
+    whole = int(kept.view(INTEGERS[kept.element_size()]).item()) % (1 << form.bits)
+    bits = format(whole, f"0{form.bits}b")
+    value = float(kept.to(torch.float64))
+    error = value - number if math.isfinite(value) and math.isfinite(number) else math.nan
+    return Stored(
+        form, bits[0], bits[1 : 1 + form.exponent], bits[1 + form.exponent :], value, error, form.gap(value)
+    )

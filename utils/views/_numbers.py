@@ -1,0 +1,54 @@
+"""Numbers written short enough for a cell, and bytes in units a person reads."""
+
+from __future__ import annotations
+
+import math
+
+
+def short(value: bool | int | float | complex, most: int = 6) -> str:
+    """`value` in at most `most` characters where that is possible: "0.1", "-1.2e5", "True", "1+2j"."""
+    if isinstance(value, complex):
+        imaginary = short(value.imag, 2)
+        return f"{short(value.real, 2)}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, int):
+        return str(value) if len(str(value)) <= most else tidy_exponent(f"{value:.0e}")
+    if math.isnan(value) or math.isinf(value):
+        return str(value)
+    for digits in range(most, 0, -1):
+        text = tidy_exponent(f"{value:.{digits}g}")
+        if len(text) <= most:
+            return text
+    return text
+
+
+def tidy_exponent(text: str) -> str:
+    """ "1e-05" as "1e-5", "2e+08" as "2e8"."""
+    if "e" not in text:
+        return text
+    digits, exponent = text.split("e")
+    return f"{digits}e{int(exponent)}"
+
+
+def human_bytes(count: int) -> str:
+    """A number of bytes with three significant digits and a binary unit: "37.5 KiB"."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024 or unit == "TiB":
+            break
+        size /= 1024
+    return f"{count} B" if unit == "B" else f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
+
+
+def si(value: float, unit: str) -> str:
+    """A quantity with an SI prefix and three significant digits: "989 TFLOP/s"."""
+    for power, prefix in ((15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if abs(value) >= 0.9995 * 10**power:
+            return f"{value / 10**power:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def count(number: int, noun: str) -> str:
+    """ "1 element", "2 elements", "12,345 elements"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,143 @@
+"""Where a view's elements lie in its storage: the arithmetic behind the stride explorer, without drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What turns an index into bytes. Offset, strides and `length` count elements; `itemsize` counts bytes."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    itemsize: int
+    length: int  # whole elements that fit in the storage
+
+    @property
+    def empty(self) -> bool:
+        return 0 in self.shape
+
+    def element(self, index: Sequence[int]) -> int:
+        """The storage element that `index` (one non-negative number a dimension) reaches: offset + sum of i*s."""
+        return self.offset + sum(i * s for i, s in zip(index, self.stride, strict=True))
+
+    def reached(self, start: int, stop: int) -> set[int]:
+        """The storage elements in [start, stop) that at least one index of the view reaches."""
+        if self.empty:
+            return set()
+        dims = [(n, s) for n, s in zip(self.shape, self.stride, strict=True) if n > 1 and s > 0]
+        dims.sort(key=lambda dim: -dim[1])
+        sums = {self.offset}
+        for at, (size, step) in enumerate(dims):
+            rest = sum((n - 1) * s for n, s in dims[at + 1 :])
+            # Only the i whose element can still land in the window, so that a huge view costs no more.
+            sums = {
+                total + i * step
+                for total in sums
+                for i in range(
+                    max(0, -((total + rest - start) // step)), min(size, -((total - stop) // step))
+                )
+            }
+        return {total for total in sums if start <= total < stop}
+
+    @property
+    def sharing(self) -> int:
+        """How many indices of the view reach one element because of stride 0."""
+        count = 1
+        for size, step in zip(self.shape, self.stride, strict=True):
+            count *= size if step == 0 else 1
+        return count
+
+    @property
+    def row_major(self) -> bool:
+        """Whether the strides are those of a freshly made tensor of this shape."""
+        step = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.stride), strict=True):
+            if size != 1 and stride != step:
+                return False
+            step *= size
+        return True
+
+
+def geometry(tensor: Tensor) -> Geometry:
+    """The `Geometry` of a dense tensor on any device.
+
+    Raises TypeError for anything that is not a strided tensor.
+    """
+    require_strided(tensor)
+    itemsize = tensor.element_size()
+    return Geometry(
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+        tensor.storage_offset(),
+        itemsize,
+        tensor.untyped_storage().nbytes() // itemsize,
+    )
+
+
+def require_strided(tensor: object, name: str = "the first argument") -> None:
+    """TypeError, with what to do, unless `tensor` is a torch tensor with strides over one storage."""
+    if not isinstance(tensor, Tensor):
+        hint = "torch.from_numpy(x)" if type(tensor).__module__ == "numpy" else "torch.tensor(x)"
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}: pass {hint}")
+    if tensor.layout != torch.strided or tensor.is_nested:
+        kind = "a nested tensor" if tensor.is_nested else str(tensor.layout)
+        raise TypeError(
+            f"{name} must be a strided tensor (one storage and strides), got {kind}: pass x.to_dense()"
+            if not tensor.is_nested
+            else f"{name} must be one strided tensor, got {kind}: pass one of x.unbind()"
+        )
+    if tensor.is_quantized:
+        raise TypeError(f"{name} must hold plain numbers, got {tensor.dtype}: pass x.int_repr()")
+
+
+def full_index(shape: Sequence[int], index: int | Sequence[int] | None) -> tuple[int, ...]:
+    """`index` with one number from 0 to size-1 a dimension; None means the last corner but one of a small view.
+
+    Raises IndexError when it doesn't fit the shape.
+    """
+    if index is None:
+        return tuple(min(n - 1, 1) for n in shape)
+    index = (index,) if isinstance(index, int) else tuple(int(i) for i in index)
+    if len(index) != len(shape):
+        raise IndexError(
+            f"index {index} has {len(index)} numbers, the tensor has {len(shape)} dimensions "
+            f"(shape {tuple(shape)}): give one number for each"
+        )
+    for dim, (i, n) in enumerate(zip(index, shape, strict=True)):
+        if not -n <= i < n:
+            raise IndexError(f"index {i} is out of range for dimension {dim}, which has size {n}")
+    return tuple(i % n for i, n in zip(index, shape, strict=True))
+
+
+def window(size: int, at: int, most: int, step: int = 1) -> range:
+    """At most `most` of the positions 0..size-1, around `at`, starting at a multiple of `step`."""
+    if size <= most:
+        return range(size)
+    start = (at - most // 2) // step * step
+    start = max(0, min(start, -(-(size - most) // step) * step))
+    return range(start, min(size, start + most))
+
+
+def storage_values(tensor: Tensor, start: int, stop: int) -> list[bool | int | float | complex] | None:
+    """The elements [start, stop) of the whole storage as Python numbers; None where there are no values (meta)."""
+    if tensor.is_meta:
+        return None
+    flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    flat.set_(tensor.untyped_storage(), start, (stop - start,), (1,))
+    return plain(flat)
+
+
+def plain(tensor: Tensor) -> list[bool | int | float | complex] | None:
+    """The values of a small tensor, flattened, as Python numbers; None when its dtype has none to show."""
+    tensor = tensor.detach().resolve_conj().resolve_neg().cpu()
+    try:
+        return tensor.reshape(-1).tolist()
+    except (RuntimeError, NotImplementedError):
+        return None
