@@ -1,0 +1,219 @@
+"""Small questions that check themselves, between two sections of a lesson.
+
+With a notebook open the reader answers in place and is told why, right or wrong, as often as they
+like. On paper (a built lesson, a web page, a saved notebook without its kernel) the same question
+stands there with every answer folded away. Nothing waits for an answer, so a drill holds up no run.
+
+In every text, words between backticks are set as code.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from utils.figures import in_ipython
+from utils.style import GRADIENT, MUTED, VIEW
+
+if TYPE_CHECKING:
+    from ipywidgets import Widget
+
+RIGHT, WRONG, UNREAD = VIEW.colour, GRADIENT.colour, MUTED
+# JupyterLab's own variables where they exist, so that a drill follows the light and the dark theme.
+CARD = (
+    "border-left: 4px solid {edge}; padding: 2px 0 2px 14px; margin: 8px 0; max-width: 760px; "
+    "line-height: 1.5; font-size: var(--jp-content-font-size1, 14px); "
+    "color: var(--jp-content-font-color1, inherit)"
+)
+BUTTON_CSS = (
+    "<style>.hood-drill button.jupyter-button {white-space: normal; text-align: left; "
+    "height: auto; min-height: 30px; line-height: 1.4; padding: 5px 12px}</style>"
+)
+
+
+def number(
+    question: str,
+    answer: float,
+    *,
+    why: str,
+    unit: str | None = None,
+    tolerance: float = 0,
+    wrong: Mapping[float, str] | None = None,
+) -> None:
+    """Ask for a number.
+
+    tolerance: largest accepted |given - answer|, in the answer's unit.
+    wrong: numbers that a known mistake leads to, each with what that mistake is.
+    Raises ValueError when `answer` is not finite or when a wrong number would be accepted.
+    """
+    wrong = dict(wrong or {})
+    if not math.isfinite(answer):
+        raise ValueError(f"a drill needs a finite answer, got {answer!r}")
+    for mistake in wrong:
+        if abs(mistake - answer) <= tolerance:
+            accepted = f"{answer!r} ± {tolerance!r}"
+            raise ValueError(f"{mistake!r} is listed as wrong, but {accepted} accepts it")
+    shown = f"{_written(answer)} {unit or ''}".strip()
+
+    def judge(text: str) -> tuple[str, str]:
+        try:
+            given = read_number(text, unit)
+        except ValueError as error:
+            return UNREAD, str(error)
+        if abs(given - answer) <= tolerance:
+            return RIGHT, f"**Right: {shown}.** {why}"
+        reason = wrong.get(given) or f"The answer is {'larger' if given < answer else 'smaller'}."
+        return WRONG, f"**Not {_written(given)}.** {reason}"
+
+    def live() -> Widget:
+        import ipywidgets as widgets
+
+        field = widgets.Text(
+            placeholder=f"a number{f', in {unit}' if unit else ''}",
+            continuous_update=False,
+            layout=widgets.Layout(width="220px"),
+        )
+        feedback = widgets.HTML()
+        check = widgets.Button(description="Check", layout=widgets.Layout(width="auto"))
+
+        def answered(_: object) -> None:
+            if field.value.strip():
+                tone, words = judge(field.value)
+                feedback.value = _card(tone, words)
+
+        field.observe(answered, names="value")  # Enter, or leaving the field
+        check.on_click(answered)
+        return _stack(_card(UNREAD, question), widgets.HBox([field, check]), feedback)
+
+    folded = _details("The answer", f"**{shown}.** {why}")
+    folded += "".join(
+        _details(f"If you got {_written(mistake)}", reason) for mistake, reason in wrong.items()
+    )
+    _ask(question, [], folded, live)
+
+
+def choice(question: str, options: Mapping[str, str], answer: str) -> None:
+    """Ask to pick one of `options`: each option's text, with why it is right or what is wrong.
+
+    Raises ValueError when there is nothing to choose, an option has no explanation, or `answer` is
+    no option.
+    """
+    if len(options) < 2:
+        raise ValueError(f"a choice needs two options or more, got {len(options)}")
+    if answer not in options:
+        raise ValueError(f"the answer must be one of {list(options)}, got {answer!r}")
+    for option, reason in options.items():
+        if not reason.strip():
+            raise ValueError(f"the option {option!r} needs an explanation: a reader may choose it")
+
+    def verdict(option: str) -> tuple[str, str]:
+        if option == answer:
+            return RIGHT, f"**Right.** {options[option]}"
+        return WRONG, f"**No.** {options[option]}"
+
+    def live() -> Widget:
+        import ipywidgets as widgets
+
+        feedback = widgets.HTML()
+        wide = max(map(len, options)) > 24
+
+        def button(option: str) -> Widget:
+            made = widgets.Button(
+                description=option.replace("`", ""),
+                layout=widgets.Layout(width="min(100%, 620px)" if wide else "auto"),
+            )
+
+            def chosen(pressed: widgets.Button) -> None:
+                tone, words = verdict(option)
+                pressed.button_style = "success" if tone == RIGHT else "danger"
+                feedback.value = _card(tone, f"`{option.replace('`', '')}`: {words}")
+
+            made.on_click(chosen)
+            return made
+
+        row = widgets.VBox if wide else widgets.HBox
+        buttons = [button(option) for option in options]
+        return _stack(_card(UNREAD, question), row(buttons), feedback)
+
+    folded = "".join(_details(option, verdict(option)[1]) for option in options)
+    _ask(question, list(options), folded, live)
+
+
+def true_false(statement: str, answer: bool, why: str) -> None:
+    """Ask whether `statement` holds; `why` explains it, whichever the reader chose."""
+    if not isinstance(answer, bool):
+        raise ValueError(f"the answer must be True or False, got {answer!r}")
+    choice(f"True or false? {statement}", {"True": why, "False": why}, str(answer))
+
+
+def read_number(text: str, unit: str | None = None) -> float:
+    """The number a reader typed: 153600, 153,600, 153 600, 0.5, 0,5, 1.5e3; the unit may follow.
+
+    Raises ValueError, in words for the reader, when it is none.
+    """
+    plain = text.strip().lower().removesuffix((unit or "").lower())
+    plain = re.sub(r"[\s_]", "", plain)
+    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", plain):
+        plain = plain.replace(",", "")
+    elif plain.count(",") == 1 and "." not in plain:
+        plain = plain.replace(",", ".")  # a decimal comma
+    try:
+        given = float(plain)
+    except ValueError:
+        given = math.nan
+    if not math.isfinite(given):
+        raise ValueError(f"`{text.strip()}` is not a number I can read: type one like 2400 or 0.5.")
+    return given
+
+
+def _ask(question: str, options: list[str], folded: str, live: Callable[[], Widget]) -> None:
+    """Display the question: live beside its paper form in a kernel, else the paper form alone."""
+    plain = "\n".join([question, *(f"  - {option}" for option in options)])
+    if not in_ipython():
+        print(plain)
+        return
+    from IPython.display import publish_display_data
+
+    from utils.views._live import can_move  # one rule for views and drills
+
+    bundle = {"text/plain": plain, "text/html": _card(UNREAD, question, folded)}
+    if can_move():
+        # A page without the widget's kernel falls back on the paper form beside it.
+        bundle = {**live()._repr_mimebundle_(), **bundle}
+    publish_display_data(bundle)
+
+
+def _stack(question: str, controls: Widget, feedback: Widget) -> Widget:
+    import ipywidgets as widgets
+
+    feedback.layout.min_height = "40px"  # so that the page does not jump at the first answer
+    box = widgets.VBox([widgets.HTML(BUTTON_CSS + question), controls, feedback])
+    box.add_class("hood-drill")
+    return box
+
+
+def _card(edge: str, words: str, folded: str = "") -> str:
+    style = CARD.format(edge=edge)
+    return f'<div role="note" style="{style}"><div>{_set(words)}</div>{folded}</div>'
+
+
+def _details(summary: str, words: str) -> str:
+    return (
+        f'<details style="margin: 3px 0"><summary style="cursor: pointer">{_set(summary)}</summary>'
+        f'<div style="margin: 2px 0 6px 18px">{_set(words)}</div></details>'
+    )
+
+
+def _set(words: str) -> str:
+    """Escaped HTML of `words`, with `code` between backticks and **bold** between stars."""
+    parts = re.split(r"`([^`]+)`", html.escape(words, quote=False))
+    bold = [re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", part) for part in parts[::2]]
+    code = [f"<code>{part}</code>" for part in parts[1::2]]
+    return "".join(text + span for text, span in zip(bold, [*code, ""], strict=True))
+
+
+def _written(value: float) -> str:
+    return f"{value:,}" if float(value) != int(value) else f"{int(value):,}"
