@@ -1,0 +1,76 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Open the Hood"}
+# ---
+
+# %% [markdown]
+# # Open the Hood
+#
+# You have called `loss.backward()` often enough, and it worked. This course is about what happened when it did.
+#
+# It puts PyTorch on the bench and takes it apart, one layer a phase, from the bytes under a tensor down to the code that `torch.compile` writes, and has you build each part again before it goes back in. The same small piece lies on the bench all the way: the last layer of a language model, `nn.Linear(64, 600)`, real in its shapes and small enough that you can look at every number in it.
+#
+# Two sentences hold everything that follows. You may know them already; the aim is that they become *obvious*.
+#
+# > A **tensor** is a storage, plain bytes, plus a view of it: shape, strides, offset, dtype, device, and whether it wants a gradient.
+# >
+# > An **nn.Module** is a registry of parameters plus a forward written as code; running it is a sequence of dispatched kernels.
+#
+# Bring Python and a little NumPy. You need no GPU, neither to learn nor to be graded.
+
+# %% [markdown]
+# ## Resumen en español
+#
+# Este curso desmonta PyTorch pieza a pieza: de los bytes que hay debajo de un tensor al código que escribe `torch.compile`. Cada fase tiene una **lección**, para leer, predecir y tocar, y un **laboratorio**, donde cada ejercicio se comprueba al momento y se corrige después con una explicación de *por qué* falla lo que falla. Hace falta saber Python y algo de NumPy; GPU, ninguna. El texto está en inglés, y cada lección se abre con un resumen en español. Empieza en la tabla de abajo, por la primera fase que tenga enlaces.
+
+# %% [markdown]
+# ## The road
+#
+# Phases 01 to 06 are the core, and each leans on those before it. 00 is the door; 07 to 10 are the places the road leads to.
+
+# %%
+from utils.course import PHASES, show_contents
+from utils.views import course_path
+
+course_path(PHASES)
+
+# %%
+show_contents()
+
+# %% [markdown]
+# ## How to work
+#
+# Open a lesson and its lab side by side (drag one tab to the right). In the lesson, say what a cell will print *before* you run it with <kbd>Shift</kbd>+<kbd>Enter</kbd>; the times you are wrong are what you came for. Every picture takes a tensor of your own, so give it one, and move whatever moves.
+#
+# An exercise in a lab is four cells. A question, with its shapes and an honest guess at how long it takes. A stub, which raises `NotImplementedError` until you have written something better. A check to run at once: it prints `ok`, or says what it expected, what came, and at which index the two part. And a graded cell, of which you see the first half; the other half runs when the lab is graded, on inputs drawn for that run alone, so code that is right passes and code that remembers the example does not. Where a mistake is one that people make, the report names it and points to the section that clears it up.
+#
+# When every check says `ok`, choose *Kernel → Restart Kernel and Run All Cells*: what still passes from a fresh kernel will pass anywhere. Then save, and submit the way your class does. If you study alone, grade yourself from a terminal in the course's folder:
+#
+# ```
+# python -m grader check release/01_tensors/01_tensors.ipynb
+# ```
+
+# %% [markdown]
+# ## How far you are
+#
+# This reads your labs as you last saved them. It runs nothing, sends nothing and remembers nothing; a check that has passed is not a grade yet, but it is a good sign.
+
+# %%
+from utils.progress import show_progress
+
+show_progress()
+
+# %% [markdown]
+# ## What you leave with
+#
+# Six things that you can do at the end of the road, on an empty page:
+#
+# 1. an MLP as an `nn.Module`, from nothing (phase 03);
+# 2. a `Dataset` and a `DataLoader` of your own (07);
+# 3. a full training loop, with mixed precision and gradient clipping (07);
+# 4. multi-head attention in under fifty lines (08);
+# 5. a Hugging Face causal language model, loaded and run (08);
+# 6. a profile of a training step, with its bottleneck named (09).
+#
+# Beneath all six lies the one thing that the course is named after: when something in PyTorch surprises you, you will know which part to open.
