@@ -1,0 +1,79 @@
+"""How a verdict is shown to a learner: what holds, what does not, what it looks like, what to read.
+
+Neither hidden inputs nor right answers appear in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from typing import Any
+
+from IPython import get_ipython
+from IPython.display import display
+
+from grader.judge import Verdict
+from grader.verify import VERDICT_MIME
+
+
+class Report:
+    """A verdict in words and, for programs, as JSON.
+
+    Args:
+        verdict: what the check said.
+        lesson: the number of the lesson that ``verdict.reads`` belongs to.
+    """
+
+    def __init__(self, verdict: Verdict, lesson: str):
+        self.verdict = verdict
+        self.lesson = lesson
+
+    def __str__(self) -> str:
+        verdict = self.verdict
+        lines = [f"{verdict.check}: {points(verdict.earned)} of {points(verdict.points)} points"]
+        if verdict.broken_rule:
+            lines += _indented(verdict.broken_rule)
+        elif verdict.status == "not attempted":
+            lines += _indented("not attempted yet")
+        else:
+            for part in verdict.parts:
+                mark = "ok     " if part.earned else "not yet"
+                lines.append(
+                    f"  {mark}  {part.name}  ({points(part.earned)} of {points(part.points)})"
+                )
+                # a misconception's sentence is said once, below
+                lines += _indented(part.problem)
+        for name, explanation in verdict.explanations.items():
+            lines += _indented(f"This looks like “{name}”: {explanation}", "  ")
+        if verdict.status != "right":
+            lines.append(f"  read: lesson {self.lesson}, “{verdict.reads}”")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as plain data, for the class report."""
+        data = dataclasses.asdict(self.verdict)
+        return {
+            **data,
+            "parts": list(data["parts"]),
+            "earned": self.verdict.earned,
+            "lesson": self.lesson,
+        }
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return {"text/plain": str(self), VERDICT_MIME: self.to_json()}
+
+    def show(self) -> None:
+        """Display it in a notebook, print it anywhere else."""
+        if get_ipython() is None:
+            print(self)
+        else:
+            display(self)
+
+
+def points(value: float) -> str:
+    """2.0 as ``2``, 1.5 as ``1.5``."""
+    return f"{value:g}"
+
+
+def _indented(text: str, indent: str = "           ") -> list[str]:
+    return textwrap.wrap(text, 96, initial_indent=indent, subsequent_indent=indent)

@@ -1,0 +1,278 @@
+"""How a graded exercise is described: parts, cases, misconceptions, alternates.
+
+A phase's ``checks.py`` holds one :class:`Check` for each exercise::
+
+    twice = Check("twice", parts={"any tensor": 2}, reads="A heading of the lesson")
+
+    @twice.reference
+    def _(x):
+        return 2 * x
+
+    @twice.cases
+    def _(draw):
+        for _ in range(3):
+            yield case("any tensor", draw.tensor(draw.shape(2)))
+
+    @twice.misconception("squared", "You multiplied the tensor by itself.", earns=0)
+    def _(x):
+        return x * x
+
+    @twice.alternate("a sum")
+    def _(x):
+        return x + x
+
+The description says *what must hold*; running a learner's code against it is the grader's work,
+and happens in another process. So a case sends values (tensors, arrays, numbers, strings,
+containers of them) and looks at the values that come back.
+
+Misconceptions and alternates are also handed in by the sample class: their functions may use only
+the names that the lab's first cell imports.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from utils.compare import Tolerance
+from utils.draw import Draw
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to try, belonging to a part of the exercise.
+
+    Attributes:
+        part: the part whose points it decides.
+        play: what to do with the learner's code. It gets a subject: call it like the function it
+            stands for; ``subject["name"]`` is one function of several; a class gives a handle
+            with ``handle.call("method", ...)`` and ``handle.get("attribute")``;
+            ``subject.value()`` is a plain value. What it returns is compared with what the
+            reference makes of the same play.
+    """
+
+    part: str
+    play: Callable[[Any], Any]
+
+
+def case(part: str, *args: Any, of: str | None = None, **kwargs: Any) -> Case:
+    """The usual case: call the function (or the one named ``of``) on these arguments."""
+    if of is None:
+        return Case(part, lambda subject: subject(*args, **kwargs))
+    return Case(part, lambda subject: subject[of](*args, **kwargs))
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """What the learner may not lean on, and a kind word about why.
+
+    Attributes:
+        because: the sentence that the learner reads, such as "the point is to find the strides
+            yourself".
+        allow_ops: when given, the only operators that may reach the dispatcher, such as
+            ``aten.as_strided``.
+        forbid_ops: operators that may not reach the dispatcher.
+        forbid_names: functions, methods and attributes that the code may not call, read or
+            import. A variable of the learner's own may carry such a name.
+    """
+
+    because: str
+    allow_ops: frozenset[str] | None = None
+    forbid_ops: frozenset[str] = frozenset()
+    forbid_names: frozenset[str] = frozenset()
+
+    @property
+    def needs_trace(self) -> bool:
+        """Whether operators must be watched while the code runs."""
+        return self.allow_ops is not None or bool(self.forbid_ops)
+
+    def refused_ops(self, ops: Iterable[str]) -> list[str]:
+        """Those of ``ops`` that may not be used, in order, each once."""
+        return [
+            op
+            for op in dict.fromkeys(ops)
+            if op in self.forbid_ops or (self.allow_ops is not None and op not in self.allow_ops)
+        ]
+
+    def refused_names(self, source: str) -> list[tuple[int, str]]:
+        """``(line, name)`` for each forbidden name that the code uses.
+
+        Code that does not parse uses nothing: it could not have run either.
+        """
+        try:
+            tree = ast.parse(textwrap.dedent(source))
+        except SyntaxError:
+            return []
+        used = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                used.append((node.lineno, node.attr))
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                used.append((node.lineno, node.func.id))
+            elif isinstance(node, ast.alias):
+                used.append((node.lineno, node.name.rpartition(".")[2]))
+        return sorted((line, name) for line, name in used if name in self.forbid_names)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A solution that is kept beside its check: a misconception or an alternate.
+
+    Attributes:
+        name: short and unique within the check; the field's words for the mistake or the way.
+        thing: what is judged: a function, a class, a value, or a dict of functions.
+        own: what this candidate wrote itself. For an exercise of several functions a candidate
+            may bring some of them; the rest of ``thing`` is the reference's.
+        earns: points that it must earn, exactly.
+        explanation: for a misconception, what the learner reads: what the code does, never the
+            answer.
+    """
+
+    name: str
+    thing: Any
+    own: tuple[Callable, ...]
+    earns: float
+    explanation: str = ""
+    partial: bool = False
+    function_name: str = ""
+
+    def source(self) -> str:
+        """The candidate's code as a learner would have written it in the solution cell.
+
+        A partial candidate gives only its own functions: they go below the reference solution.
+
+        Raises:
+            TypeError: for a candidate that is a plain value.
+        """
+        if not self.own:
+            raise TypeError(f"candidate {self.name!r} is a value and has no source")
+        named = [(function, self.function_name or function.__name__) for function in self.own]
+        return "\n\n\n".join(_source_as(function, name) for function, name in named)
+
+
+@dataclass
+class Check:
+    """A graded exercise: what must hold, what goes wrong, what else is right.
+
+    Attributes:
+        name: the exercise's id; also the name of the learner's function, unless the exercise has
+            several.
+        parts: what earns points, and how many. A part earns all its points or none.
+        reads: heading of the lesson section that a learner who failed should read again.
+        strides: tensors that come back must have the reference's strides.
+        sharing: tensors that come back must share storage with the arguments where the
+            reference's do, and be copies where the reference's are.
+        changes_inputs: the exercise asks for an in-place change; otherwise one is a mistake.
+        tolerance: for floating-point values; a few units in the last place when not given.
+        by_hand: what may not be used.
+    """
+
+    name: str
+    parts: dict[str, float]
+    reads: str
+    strides: bool = False
+    sharing: bool = False
+    changes_inputs: bool = False
+    tolerance: Tolerance | None = None
+    by_hand: ByHand | None = None
+    misconceptions: list[Candidate] = field(default_factory=list)
+    alternates: list[Candidate] = field(default_factory=list)
+    _reference: Any = None
+    _cases: Callable[[Draw], Iterable[Case]] | None = None
+
+    @property
+    def points(self) -> float:
+        """The points of all parts together."""
+        return sum(self.parts.values())
+
+    def reference(self, thing: Any) -> Any:
+        """Register the plain, obviously right solution (it need not be by hand).
+
+        A decorator for a function or class; a class named ``_`` holds the functions of an
+        exercise that asks for several. A plain value may be given too.
+        """
+        self._reference = _as_thing(thing)
+        return thing
+
+    def cases(self, generate: Callable[[Draw], Iterable[Case]]) -> Callable:
+        """Decorator: register the generator of cases."""
+        self._cases = generate
+        return generate
+
+    def misconception(self, name: str, explanation: str, *, earns: float) -> Callable:
+        """Decorator: register a wrong solution that a real learner would hand in."""
+        return lambda thing: self._add(self.misconceptions, name, thing, earns, explanation)
+
+    def alternate(self, name: str) -> Callable:
+        """Decorator: register another right solution."""
+        return lambda thing: self._add(self.alternates, name, thing, self.points, "")
+
+    @property
+    def right(self) -> Any:
+        """The reference.
+
+        Raises:
+            LookupError: when none was registered.
+        """
+        if self._reference is None:
+            raise LookupError(f"check {self.name!r} has no reference")
+        return self._reference
+
+    def draw_cases(self, seed: str) -> list[Case]:
+        """The cases of one grading run.
+
+        Raises:
+            LookupError: when no cases were registered, or a part is unknown or has none.
+        """
+        if self._cases is None:
+            raise LookupError(f"check {self.name!r} has no cases")
+        cases = list(self._cases(Draw(seed, self.name)))
+        named, declared = {c.part for c in cases}, set(self.parts)
+        if named != declared:
+            raise LookupError(
+                f"check {self.name!r}: its cases belong to {sorted(named)}, "
+                f"its parts are {sorted(declared)}"
+            )
+        return cases
+
+    def _add(
+        self, to: list[Candidate], name: str, thing: Any, earns: float, explanation: str
+    ) -> Any:
+        own = _as_thing(thing)
+        several = isinstance(self.right, dict) and isinstance(own, dict)
+        to.append(
+            Candidate(
+                name=name,
+                thing={**self.right, **own} if several else own,
+                own=tuple(own.values()) if several else (thing,) if callable(thing) else (),
+                earns=earns,
+                explanation=explanation,
+                partial=several and set(own) != set(self.right),
+                function_name="" if several else self.name,
+            )
+        )
+        return thing
+
+
+def _as_thing(thing: Any) -> Any:
+    """A class named ``_`` is a namespace of functions; anything else stands for itself."""
+    if isinstance(thing, type) and thing.__name__ == "_":
+        return {
+            name: function
+            for name, function in vars(thing).items()
+            if inspect.isfunction(function)
+        }
+    return thing
+
+
+def _source_as(function: Callable, name: str) -> str:
+    """The function's source without decorators, under another name."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    node = tree.body[0]
+    node.decorator_list = []
+    node.name = name
+    return ast.unparse(node)

@@ -1,0 +1,281 @@
+"""Say how one value differs from another, in the order a person would ask.
+
+Wrong type, wrong length or keys, wrong shape, wrong dtype, wrong strides, wrong values: the first
+that applies is reported, because each makes the later ones meaningless. Nothing is ever broadcast
+before it is compared.
+
+A :class:`Difference` has two voices. ``summary`` and ``guess`` name shapes, dtypes and counts but
+never a value, so they may be shown for hidden inputs; ``detail`` lists the first mismatches and is
+for values which the reader can see anyway.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from utils.guess import guess_shape, guess_values
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """``|got - want| <= atol + rtol * |want|``, and why that much is allowed."""
+
+    rtol: float
+    atol: float
+    reason: str = ""
+
+
+EXACT = Tolerance(0.0, 0.0, "integers, booleans and pure copies have no rounding")
+
+# The same figures as torch.testing.assert_close: a few units in the last place of each format.
+_DEFAULT_TOLERANCES = {
+    torch.float64: Tolerance(1e-7, 1e-7, "float64 carries 52 bits of fraction"),
+    torch.float32: Tolerance(1.3e-6, 1e-5, "float32 carries 23 bits; sums run in any order"),
+    torch.float16: Tolerance(1e-3, 1e-5, "float16 carries 10 bits of fraction"),
+    torch.bfloat16: Tolerance(1.6e-2, 1e-5, "bfloat16 carries 7 bits of fraction"),
+    torch.complex64: Tolerance(1.3e-6, 1e-5, "two float32 numbers"),
+    torch.complex128: Tolerance(1e-7, 1e-7, "two float64 numbers"),
+}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Why ``got`` is not ``want``.
+
+    Attributes:
+        kind: ``type``, ``length``, ``keys``, ``shape``, ``dtype``, ``strides`` or ``values``.
+        summary: one sentence without any value.
+        detail: the first mismatches, with their indices and values.
+        guess: what probably happened, or an empty string.
+        where: the place inside a container, such as ``[1]`` or ``['bias']``.
+    """
+
+    kind: str
+    summary: str
+    detail: str = ""
+    guess: str = ""
+    where: str = ""
+
+    def __str__(self) -> str:
+        place = f"at {self.where}: " if self.where else ""
+        lines = [place + self.summary]
+        if self.guess:
+            lines.append(f"perhaps: {self.guess}")
+        if self.detail:
+            lines.append(self.detail)
+        return "\n".join(lines)
+
+
+def compare(
+    got: Any, want: Any, *, tolerance: Tolerance | None = None, strides: bool = False
+) -> Difference | None:
+    """Compare two values; ``None`` means that they agree.
+
+    Tuples and lists count as the same kind of sequence, NumPy's scalars as Python numbers; a
+    ``bool`` is not an ``int``, an ``int`` is not a ``float``, a 0-dim tensor is not a number.
+    NaN equals NaN.
+
+    Args:
+        got: what came.
+        want: what is right.
+        tolerance: for floating-point values; by default a few units in the last place of
+            ``want``'s dtype. Integers and booleans must always be equal.
+        strides: also compare the strides of tensors.
+    """
+    if isinstance(want, torch.Tensor):
+        return _compare_tensors(got, want, tolerance, strides)
+    if isinstance(want, np.ndarray):
+        return _compare_arrays(got, want, tolerance)
+    if isinstance(want, Mapping):
+        return _compare_mappings(got, want, tolerance, strides)
+    if isinstance(want, Sequence) and not isinstance(want, (str, bytes)):
+        return _compare_sequences(got, want, tolerance, strides)
+    return _compare_scalars(got, want, tolerance)
+
+
+def kind_of(value: Any) -> str:
+    """The words for a value's type that a learner would use: ``a tensor``, ``an int``, …"""
+    if isinstance(value, torch.Tensor):
+        return "a 0-dim tensor" if value.dim() == 0 else "a tensor"
+    if isinstance(value, np.ndarray):
+        return "a NumPy array"
+    if value is None:
+        return "None (is a `return` missing?)"
+    if isinstance(value, (bool, np.bool_)):
+        return "a bool"
+    if isinstance(value, numbers.Integral):
+        return "an int"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__}" if type(value) in (tuple, list) else "a tuple"
+    name = type(value).__name__
+    article = "an" if name[0].lower() in "aeiou" else "a"
+    return f"{article} {name}"
+
+
+def default_tolerance(dtype: torch.dtype) -> Tolerance:
+    """The tolerance that :func:`compare` uses for values of ``dtype`` when none is given."""
+    return _DEFAULT_TOLERANCES.get(dtype, EXACT)
+
+
+def _wrong_type(got: Any, expected: str) -> Difference:
+    guess = ""
+    if isinstance(got, torch.Tensor) and got.dim() == 0:
+        guess = "`.item()` turns a 0-dim tensor into a Python number"
+    return Difference("type", f"expected {expected}, came {kind_of(got)}", guess=guess)
+
+
+def _compare_tensors(
+    got: Any, want: torch.Tensor, tolerance: Tolerance | None, strides: bool
+) -> Difference | None:
+    if not isinstance(got, torch.Tensor):
+        return _wrong_type(got, kind_of(want))
+    if got.shape != want.shape:
+        return Difference(
+            "shape",
+            f"wrong shape: expected {tuple(want.shape)}, came {tuple(got.shape)}",
+            guess=guess_shape(got, want),
+        )
+    if got.dtype != want.dtype:
+        return Difference(
+            "dtype", f"right shape, wrong dtype: expected {want.dtype}, came {got.dtype}"
+        )
+    values = _compare_values(got, want, tolerance or default_tolerance(want.dtype))
+    if values is None and strides and got.stride() != want.stride():
+        return Difference(
+            "strides",
+            f"right values, wrong strides: expected {want.stride()}, came {got.stride()}",
+        )
+    return values
+
+
+def _compare_arrays(got: Any, want: np.ndarray, tolerance: Tolerance | None) -> Difference | None:
+    if not isinstance(got, np.ndarray):
+        return _wrong_type(got, "a NumPy array")
+    if got.dtype != want.dtype and got.shape == want.shape:
+        return Difference(
+            "dtype", f"right shape, wrong dtype: expected {want.dtype}, came {got.dtype}"
+        )
+    return _compare_tensors(
+        torch.from_numpy(np.array(got)), torch.from_numpy(np.array(want)), tolerance, False
+    )
+
+
+def _compare_values(
+    got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance
+) -> Difference | None:
+    wide = torch.complex128 if want.is_complex() else torch.float64
+    if not (want.is_floating_point() or want.is_complex()):
+        wide = torch.int64
+    g, w = got.detach().to(wide), want.detach().to(wide)
+    equal = torch.isclose(g, w, rtol=tolerance.rtol, atol=tolerance.atol, equal_nan=True)
+    if bool(equal.all()):
+        return None
+    wrong = (~equal).nonzero().tolist()
+    error = (g - w).abs().to(torch.float64)
+    finite = torch.where(torch.isfinite(error) & ~equal, error, torch.zeros_like(error))
+    summary = f"right shape and dtype, wrong values: {len(wrong)} of {want.numel()} differ"
+    lines = [f"  {index}: came {got[tuple(index)]:g}, expected {want[tuple(index)]:g}"
+             if not want.is_complex()
+             else f"  {index}: came {got[tuple(index)]}, expected {want[tuple(index)]}"
+             for index in wrong[:5]]
+    if len(wrong) > 5:
+        lines.append(f"  … and {len(wrong) - 5} more")
+    if wide is not torch.int64:
+        lines.append(
+            f"  largest error {finite.max():.3g}; allowed "
+            f"{tolerance.atol:g} + {tolerance.rtol:g}·|expected|"
+        )
+    return Difference("values", summary, "\n".join(lines), guess_values(g, w))
+
+
+def _compare_mappings(
+    got: Any, want: Mapping, tolerance: Tolerance | None, strides: bool
+) -> Difference | None:
+    if not isinstance(got, Mapping):
+        return _wrong_type(got, "a dict")
+    missing = [key for key in want if key not in got]
+    extra = [key for key in got if key not in want]
+    if missing or extra:
+        said = [f"missing {missing}"] if missing else []
+        said += [f"not expected {extra}"] if extra else []
+        return Difference("keys", f"wrong keys: {', '.join(said)}")
+    for key in want:
+        difference = compare(got[key], want[key], tolerance=tolerance, strides=strides)
+        if difference is not None:
+            return replace(difference, where=f"[{key!r}]{difference.where}")
+    return None
+
+
+def _compare_sequences(
+    got: Any, want: Sequence, tolerance: Tolerance | None, strides: bool
+) -> Difference | None:
+    if not isinstance(got, Sequence) or isinstance(got, (str, bytes)):
+        return _wrong_type(got, kind_of(want))
+    if len(got) != len(want):
+        return Difference("length", f"expected {len(want)} entries, came {len(got)}")
+    for index, (g, w) in enumerate(zip(got, want, strict=True)):
+        difference = compare(g, w, tolerance=tolerance, strides=strides)
+        if difference is None:
+            continue
+        if difference.kind == "values" and _all_integers(got) and _all_integers(want):
+            return _compare_integer_sequences(got, want)
+        return replace(difference, where=f"[{index}]{difference.where}")
+    return None
+
+
+def _all_integers(values: Sequence) -> bool:
+    return all(isinstance(v, numbers.Integral) and not isinstance(v, bool) for v in values)
+
+
+def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
+    """Shapes and strides read better whole than entry by entry."""
+    wrong = sum(g != w for g, w in zip(got, want, strict=True))
+    return Difference(
+        "values",
+        f"right length, wrong values: {wrong} of {len(want)} entries differ",
+        f"  came {tuple(got)}, expected {tuple(want)}",
+        guess_values(torch.tensor(list(got)), torch.tensor(list(want))),
+    )
+
+
+def _compare_scalars(got: Any, want: Any, tolerance: Tolerance | None) -> Difference | None:
+    if isinstance(want, numbers.Number) and not isinstance(want, bool):
+        return _compare_numbers(got, want, tolerance)
+    if isinstance(want, bool) and isinstance(got, (bool, np.bool_)):
+        got = bool(got)
+    elif type(got) is not type(want):
+        return _wrong_type(got, "None" if want is None else kind_of(want))
+    if got == want:
+        return None
+    noun = kind_of(want).split(" ", 1)[1]
+    return Difference("values", f"the wrong {noun}", f"  came {got!r}, expected {want!r}")
+
+
+def _compare_numbers(
+    got: Any, want: numbers.Number, tolerance: Tolerance | None
+) -> Difference | None:
+    is_number = isinstance(got, numbers.Number) and not isinstance(got, (bool, np.bool_))
+    same_kind = isinstance(got, numbers.Integral) == isinstance(want, numbers.Integral)
+    if not is_number or not same_kind:
+        return _wrong_type(got, kind_of(want))
+    if isinstance(want, numbers.Integral):
+        equal = int(got) == int(want)
+    else:
+        tol = tolerance or default_tolerance(torch.float64)
+        equal = bool(np.isclose(got, want, rtol=tol.rtol, atol=tol.atol, equal_nan=True))
+    if equal:
+        return None
+    guess = guess_values(torch.tensor([got]), torch.tensor([want])) if _fits(got, want) else ""
+    noun = kind_of(want).split(" ", 1)[1]
+    return Difference("values", f"the wrong {noun}", f"  came {got!r}, expected {want!r}", guess)
+
+
+def _fits(*values: numbers.Number) -> bool:
+    """Whether the values fit torch's 64-bit types (Python's integers are unbounded)."""
+    return all(not isinstance(v, numbers.Integral) or abs(int(v)) < 2**62 for v in values)
