@@ -8,8 +8,8 @@ import math
 def short(value: bool | int | float | complex, most: int = 6) -> str:
     """`value` in at most `most` characters where that is possible: "0.1", "-1.2e5", "True", "1+2j"."""
     if isinstance(value, complex):
-        imaginary = short(value.imag, 2)
-        return f"{short(value.real, 2)}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
+        imaginary = short(value.imag, most)
+        return f"{short(value.real, most)}{'' if imaginary[0] == '-' else '+'}{imaginary}j"
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, int):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+Number = bool | int | float | complex
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -55,6 +57,17 @@ class Geometry:
         return count
 
     @property
+    def overlaps(self) -> bool:
+        """Whether two indices can reach one element although no stride is 0, as in sliding windows."""
+        span = 0
+        for step, size in sorted(zip(self.stride, self.shape, strict=True)):
+            if step and size > 1:
+                if step <= span:
+                    return True
+                span += (size - 1) * step
+        return False
+
+    @property
     def row_major(self) -> bool:
         """Whether the strides are those of a freshly made tensor of this shape."""
         step = 1
@@ -84,26 +97,27 @@ def geometry(tensor: Tensor) -> Geometry:
 def require_strided(tensor: object, name: str = "the first argument") -> None:
     """TypeError, with what to do, unless `tensor` is a torch tensor with strides over one storage."""
     if not isinstance(tensor, Tensor):
-        hint = "torch.from_numpy(x)" if type(tensor).__module__ == "numpy" else "torch.tensor(x)"
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}: pass {hint}")
-    if tensor.layout != torch.strided or tensor.is_nested:
-        kind = "a nested tensor" if tensor.is_nested else str(tensor.layout)
+        found = type(tensor).__name__
+        call = "torch.from_numpy(x)" if type(tensor).__module__ == "numpy" else "torch.tensor(x)"
+        raise TypeError(f"{name} must be a torch.Tensor, got {found}: pass {call}")
+    if tensor.is_nested:
+        raise TypeError(f"{name} must be one strided tensor, got a nested one: pass x.unbind()[0]")
+    if tensor.layout != torch.strided:
         raise TypeError(
-            f"{name} must be a strided tensor (one storage and strides), got {kind}: pass x.to_dense()"
-            if not tensor.is_nested
-            else f"{name} must be one strided tensor, got {kind}: pass one of x.unbind()"
+            f"{name} must be a strided tensor (a storage and strides), got {tensor.layout}: "
+            "pass x.to_dense(), or one of its parts, as x.values()"
         )
     if tensor.is_quantized:
         raise TypeError(f"{name} must hold plain numbers, got {tensor.dtype}: pass x.int_repr()")
 
 
 def full_index(shape: Sequence[int], index: int | Sequence[int] | None) -> tuple[int, ...]:
-    """`index` with one number from 0 to size-1 a dimension; None means the last corner but one of a small view.
+    """`index` with one number from 0 to size-1 a dimension; None is a corner that shows each stride.
 
     Raises IndexError when it doesn't fit the shape.
     """
     if index is None:
-        return tuple(min(n - 1, 1) for n in shape)
+        return tuple(min(n - 1, 1) for n in shape[:-1]) + tuple(min(n - 1, 2) for n in shape[-1:])
     index = (index,) if isinstance(index, int) else tuple(int(i) for i in index)
     if len(index) != len(shape):
         raise IndexError(
@@ -125,19 +139,19 @@ def window(size: int, at: int, most: int, step: int = 1) -> range:
     return range(start, min(size, start + most))
 
 
-def storage_values(tensor: Tensor, start: int, stop: int) -> list[bool | int | float | complex] | None:
-    """The elements [start, stop) of the whole storage as Python numbers; None where there are no values (meta)."""
+def storage_values(tensor: Tensor, start: int, stop: int) -> list[Number] | None:
+    """Elements [start, stop) of the whole storage, as `plain` gives them."""
     if tensor.is_meta:
         return None
     flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    flat.set_(tensor.untyped_storage(), start, (stop - start,), (1,))
-    return plain(flat)
+    return plain(flat.set_(tensor.untyped_storage(), start, (stop - start,), (1,)))
 
 
-def plain(tensor: Tensor) -> list[bool | int | float | complex] | None:
-    """The values of a small tensor, flattened, as Python numbers; None when its dtype has none to show."""
-    tensor = tensor.detach().resolve_conj().resolve_neg().cpu()
+def plain(tensor: Tensor) -> list[Number] | None:
+    """The values of a tensor, flattened; None where it has none to show, as on the meta device."""
+    if tensor.is_meta:
+        return None
     try:
-        return tensor.reshape(-1).tolist()
-    except (RuntimeError, NotImplementedError):
+        return tensor.detach().resolve_conj().resolve_neg().cpu().reshape(-1).tolist()
+    except (RuntimeError, NotImplementedError):  # a dtype without conversions: packed or raw bits
         return None

@@ -47,7 +47,7 @@ def draw(shapes: Sequence[Shape]) -> tuple[Figure, str]:
             _draw_size(canvas, left + column * COLUMN, y, alignment, row, column, size)
     y = top + len(shapes) * ROW
     right = left + len(alignment.result) * COLUMN
-    canvas.line((MARGIN, right), (y - 8, y - 8), colour=MUTED)
+    canvas.line([(MARGIN, y - 8), (right, y - 8)], colour=MUTED)
     canvas.text(MARGIN, y + BOX_H / 2 + 6, "result", colour=MUTED)
     for column, size in enumerate(alignment.result):
         x = left + column * COLUMN
@@ -62,7 +62,7 @@ def draw(shapes: Sequence[Shape]) -> tuple[Figure, str]:
             colour=CARD,
             ha="center",
         )
-    return canvas.figure, describe(alignment)
+    return canvas.finish(), describe(alignment)
 
 
 def sentence(alignment: Alignment) -> str:

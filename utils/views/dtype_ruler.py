@@ -54,7 +54,7 @@ def draw(value: float, dtypes: Sequence[torch.dtype]) -> tuple[Figure, str]:
     cell = BITS_W / max(row.format.bits for row in rows)
     for at, row in enumerate(rows):
         _draw_row(canvas, top + 6 + at * ROW, cell, row)
-    return canvas.figure, describe(value, rows)
+    return canvas.finish(), describe(value, rows)
 
 
 def sentence(value: float, rows: Sequence[Stored]) -> str:
