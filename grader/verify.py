@@ -15,14 +15,20 @@ SEED_VARIABLE = "OPEN_THE_HOOD_SEED"
 VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
 
 
-def verify(name: str, thing: Any) -> float:
-    """Judge ``thing`` by the check ``name``, show the report, return the points earned.
+def verify(name: str, thing: Any = None, /, **things: Any) -> float:
+    """Judge the learner's work by the check ``name``, show the report, return the points earned.
 
     The cases are drawn from the seed in ``OPEN_THE_HOOD_SEED``, or from a fresh one.
+
+    Args:
+        name: the check.
+        thing: the function, class or value, for an exercise that asks for one.
+        things: the functions by name, for an exercise that asks for several.
 
     Raises:
         LookupError: when there is no such check. Nothing that the learner's code does raises.
     """
+    thing = things or thing
     # imported here: a kernel that only asks another process to judge needs none of them
     from grader.catalogue import find_check
     from grader.judge import judge

@@ -1,0 +1,678 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Lab 01: Tensors, storage and view", points: 40, cell_seconds: 60}
+# ---
+
+# %% [markdown]
+# # Lab 01: Tensors, storage and view
+#
+# Ten exercises and one question, 40 points, about two hours. They follow
+# [lesson 01](../../notebooks/01_tensors.ipynb) section by section, and each takes one thing that
+# PyTorch does for you all day and asks you to do it once yourself, with nothing but integers.
+#
+# Every exercise has the same four cells: the question, a stub for your code, a check to run as
+# often as you like, and the graded cell. A check prints `ok`, or says what came and what was
+# expected. The graded cell shows one more example; when your work is graded, the same cell also
+# tries your function on shapes, dtypes and memory layouts that you have not seen, so write for
+# the general case, not for the example. Parts of an exercise earn their points separately.
+#
+# Stuck? Each question holds two hints, folded away. The second says more than the first.
+# Run the next cell, then start.
+
+# %% given="setup"
+import math
+
+import torch
+from einops import rearrange
+
+from utils.expect import (
+    expect_close,
+    expect_equal,
+    expect_raises,
+    expect_shape,
+    expect_shares_storage,
+)
+from utils.minigpt import MiniGPTConfig
+from utils.views import broadcast_aligner, roofline, share_map, stride_explorer
+
+# %% [markdown]
+# ## 1 · What a slice keeps alive
+#
+# *Warm-up, 5 minutes, 2 points.*
+#
+# You load a 2 GB matrix of embeddings, keep one row, and delete the matrix. The memory is still
+# gone. To see why, you need two numbers for any tensor `t`: the bytes that its *view* addresses
+# (one for each element, each as wide as the dtype says), and the bytes that its *storage* holds.
+#
+# Write `bytes_of(t)`, which returns the pair `(view_bytes, storage_bytes)`, two Python ints.
+# An element that a view reaches twice counts twice in `view_bytes`.
+#
+# <details><summary>I'm not sure what to ask the tensor</summary>
+#
+# `t.numel()`, `t.element_size()` and `t.untyped_storage()` are all you need.
+# </details>
+# <details><summary>The second number won't come out right</summary>
+#
+# A storage knows nothing of shapes or dtypes, so no arithmetic with them will find its size: it
+# is a run of bytes, and `nbytes` is a question that you can put to it.
+# </details>
+
+# %% solution="bytes_of"
+def bytes_of(t: torch.Tensor) -> tuple[int, int]:
+    """Bytes that the view `t` addresses, and bytes that its storage holds."""
+    ### BEGIN SOLUTION
+    view_bytes = t.numel() * t.element_size()
+    return view_bytes, t.untyped_storage().nbytes()
+    ### END SOLUTION
+
+# %%
+embeddings = torch.zeros(600, 64)
+expect_equal("the whole matrix", bytes_of(embeddings), (153_600, 153_600))
+expect_equal("one row of it", bytes_of(embeddings[7]), (256, 153_600))
+
+# %% test="bytes_of" points=2
+expect_equal("a half-precision copy of the row", bytes_of(embeddings[7].half()), (128, 128))
+### BEGIN HIDDEN TESTS
+verify("bytes_of", bytes_of)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2 · Row-major strides
+#
+# *Easy, 5 minutes, 3 points.*
+#
+# When torch makes a new tensor it lays the elements out row by row: the last index runs fastest.
+# Given only the shape, which strides does that give? `stride[d]` is the number of elements to
+# walk when index `d` grows by one.
+#
+# Write `row_major_strides(shape)`. Two corners are worth points: a shape may hold sizes of 1 and
+# of 0, and torch's answer for those is part of the exercise. Make a few such tensors in a cell of
+# your own, look at their strides, and find the rule. Your function must work it out from the
+# numbers: it may not ask a tensor.
+#
+# <details><summary>I know the picture but not the formula</summary>
+#
+# Start at the last dimension, where a step is 1 element, and walk to the left. What does one step
+# in dimension `d` skip? All the elements of the dimensions to its right.
+# </details>
+# <details><summary>My strides turn to zero</summary>
+#
+# A size of 0 takes everything to its left with it when it is multiplied in. Look at
+# `torch.empty(3, 0, 4).stride()`: as what does torch count the size 0?
+# </details>
+
+# %% solution="row_major_strides"
+def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides, in elements, of a new contiguous tensor of this shape."""
+    ### BEGIN SOLUTION
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+    ### END SOLUTION
+
+# %%
+expect_equal("a matrix", row_major_strides((600, 64)), (64, 1))
+expect_equal("a vector", row_major_strides((600,)), (1,))
+expect_equal("a number", row_major_strides(()), ())
+
+# %% test="row_major_strides" points=3
+expect_equal("a batch of sentences", row_major_strides((8, 32, 64)), (2048, 64, 1))
+### BEGIN HIDDEN TESTS
+verify("row_major_strides", row_major_strides)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3 · Where is element (i, j, k)?
+#
+# *Easy, 10 minutes, 3 points.*
+#
+# Indexing looks like a search, and is a single sum. Write `byte_offset(t, index)`: the distance,
+# in **bytes**, from the first byte of `t`'s storage to the element `t[index]`. The index holds
+# one integer for each dimension; as everywhere in Python, a negative one counts from the end.
+#
+# Work from `t.stride()`, `t.storage_offset()`, `t.shape` and `t.element_size()`: indexing into
+# the tensor and asking the result where it lies would leave the sum to torch.
+#
+# <details><summary>How do strides become a place?</summary>
+#
+# Each index takes `index[d]` steps of `stride[d]` elements. The view itself starts
+# `storage_offset()` elements into the storage.
+# </details>
+# <details><summary>It works for fresh tensors but not for views</summary>
+#
+# Check three things on `torch.arange(12).view(3, 4).t()[1:]`: that you use the view's own
+# strides, that the storage offset is in the sum, and that everything, the offset too, is
+# multiplied by the bytes of an element.
+# </details>
+
+# %% solution="byte_offset"
+def byte_offset(t: torch.Tensor, index: tuple[int, ...]) -> int:
+    """Bytes from the start of `t`'s storage to the element `t[index]`."""
+    ### BEGIN SOLUTION
+    place = t.storage_offset()
+    for i, size, stride in zip(index, t.shape, t.stride(), strict=True):
+        if i < 0:
+            i += size
+        place += i * stride
+    return place * t.element_size()
+    ### END SOLUTION
+
+# %%
+grid = torch.arange(12.0).view(3, 4)
+expect_equal("row 1, column 2", byte_offset(grid, (1, 2)), 24)
+expect_equal("the last element", byte_offset(grid, (-1, -1)), 44)
+stride_explorer(grid.t()[1:], index=(2, 1))
+
+# %% test="byte_offset" points=3
+expect_equal("in a slice of a transpose", byte_offset(grid.t()[1:], (2, 1)), 28)
+### BEGIN HIDDEN TESTS
+verify("byte_offset", byte_offset)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 4 · Four views, by hand
+#
+# *Medium, 15 minutes, 4 points: one for each.*
+#
+# `x.t()` moves nothing. It hands you a second reading of the same bytes, and all it had to decide
+# were three things: sizes, strides and where to start. `torch.as_strided(x, size, stride,
+# storage_offset)` lets you decide them yourself. Make four of torch's views with that one call
+# and no other operator:
+#
+# - `transpose_view(x, dim0, dim1)`: two dimensions exchanged, like `x.transpose(dim0, dim1)`;
+# - `narrow_view(x, dim, start, length)`: `length` entries of one dimension, from `start` on;
+# - `expand_view(x, sizes)`: sizes of 1 stretched to `sizes`, which has as many dimensions as `x`;
+# - `diagonal_view(x)`: the main diagonal of a matrix, square or not.
+#
+# Your input is often itself a view, with strides and an offset of its own. The result must share
+# its storage, have the strides that torch would give it, and cost nothing.
+#
+# <details><summary>What does as_strided take when I leave the offset out?</summary>
+#
+# The offset that `x` has. Only one of the four views has to start anywhere else.
+# </details>
+# <details><summary>The diagonal is giving me trouble</summary>
+#
+# From one element of the diagonal to the next you go one row down and one column to the right.
+# Each of these is a known number of elements.
+# </details>
+
+# %% solution="views_by_hand"
+def transpose_view(x: torch.Tensor, dim0: int, dim1: int) -> torch.Tensor:
+    """`x` with two dimensions exchanged, sharing its storage."""
+    ### BEGIN SOLUTION
+    sizes, strides = list(x.shape), list(x.stride())
+    sizes[dim0], sizes[dim1] = sizes[dim1], sizes[dim0]
+    strides[dim0], strides[dim1] = strides[dim1], strides[dim0]
+    return torch.as_strided(x, sizes, strides)
+    ### END SOLUTION
+
+
+def narrow_view(x: torch.Tensor, dim: int, start: int, length: int) -> torch.Tensor:
+    """Entries `start` to `start + length - 1` of dimension `dim`, sharing storage."""
+    ### BEGIN SOLUTION
+    sizes = list(x.shape)
+    sizes[dim] = length
+    offset = x.storage_offset() + start * x.stride(dim)
+    return torch.as_strided(x, sizes, x.stride(), offset)
+    ### END SOLUTION
+
+
+def expand_view(x: torch.Tensor, sizes: tuple[int, ...]) -> torch.Tensor:
+    """`x` with its dimensions of size 1 stretched to `sizes`, sharing storage."""
+    ### BEGIN SOLUTION
+    strides = list(x.stride())
+    for dim, size in enumerate(sizes):
+        if x.size(dim) != size:
+            strides[dim] = 0
+    return torch.as_strided(x, sizes, strides)
+    ### END SOLUTION
+
+
+def diagonal_view(x: torch.Tensor) -> torch.Tensor:
+    """The main diagonal of the matrix `x`, sharing its storage."""
+    ### BEGIN SOLUTION
+    length = min(x.shape)
+    step = x.stride(0) + x.stride(1)
+    return torch.as_strided(x, (length,), (step,))
+    ### END SOLUTION
+
+# %%
+x = torch.arange(20.0).view(4, 5)
+expect_equal("transpose", transpose_view(x, 0, 1), x.transpose(0, 1), strides=True)
+expect_equal("narrow", narrow_view(x, 1, 2, 3), x.narrow(1, 2, 3), strides=True)
+expect_equal("expand", expand_view(x[:, :1], (4, 3)), x[:, :1].expand(4, 3), strides=True)
+expect_equal("diagonal", diagonal_view(x), x.diagonal(), strides=True)
+share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
+
+# %% test="views_by_hand" points=4
+expect_shares_storage("the diagonal of a transpose", diagonal_view(transpose_view(x, 0, 1)), x)
+### BEGIN HIDDEN TESTS
+verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, expand_view=expand_view, diagonal_view=diagonal_view)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 5 · Can `view` do it?
+#
+# *Hard, 25 minutes, 5 points.*
+#
+# `x.view(shape)` either returns at once, or complains that the "view size is not compatible with
+# input tensor's size and stride". It never looks at the data: shape and strides decide. Decide it
+# yourself.
+#
+# Write `view_strides(shape, strides, new_shape)`, which returns the strides of the view, or `None`
+# when no strides can do it and the elements would have to be copied. Both shapes hold the same
+# number of elements, at least one, and at least one dimension each. The stride that you give to a
+# dimension of size 1 does not matter, since nobody ever takes a step along it; for the same reason
+# a dimension of size 1 in the input must never stand in the way, whatever its stride.
+#
+# <details><summary>What is the rule?</summary>
+#
+# Cut the input's dimensions into *runs*. Two neighbours belong to one run when the outer one
+# continues where the inner one ends: `strides[d] == strides[d + 1] * shape[d + 1]`. Inside a run
+# the elements are evenly spaced, so it may be cut up again in any way. Nothing can cross from one
+# run into another.
+# </details>
+# <details><summary>How do I turn that into code?</summary>
+#
+# First drop the sizes of 1 and merge the rest into a list of runs `[length, step]`. Then walk
+# through `new_shape` from the right: each size takes its share of the last run. If the share does
+# not come out even, there is no view; when a run is used up, go on with the one before it.
+# </details>
+
+# %% solution="view_strides"
+def view_strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], new_shape: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Strides of `view(new_shape)` of a tensor with `shape` and `strides`; None if it must copy."""
+    ### BEGIN SOLUTION
+    runs = []  # [length, step], outermost first
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 1:
+            continue
+        if runs and runs[-1][1] == size * stride:
+            runs[-1] = [runs[-1][0] * size, stride]
+        else:
+            runs.append([size, stride])
+
+    result = []
+    for size in reversed(new_shape):
+        if size == 1:
+            result.append(1)
+            continue
+        length, step = runs[-1]
+        if length % size != 0:
+            return None
+        result.append(step)
+        runs[-1] = [length // size, step * size]
+        if runs[-1][0] == 1:
+            runs.pop()
+    return tuple(reversed(result))
+    ### END SOLUTION
+
+# %%
+expect_equal("flatten a fresh matrix", view_strides((4, 6), (6, 1), (24,)), (1,))
+expect_equal("split it", view_strides((4, 6), (6, 1), (4, 2, 3)), (6, 3, 1))
+expect_equal("flatten its transpose", view_strides((6, 4), (1, 6), (24,)), None)
+expect_equal("split its transpose", view_strides((6, 4), (1, 6), (2, 3, 4)), (3, 1, 6))
+
+# %% test="view_strides" points=5
+heads = torch.zeros(8, 32, 4, 16).transpose(1, 2)  # batch, heads, length, channels
+shape, strides = tuple(heads.shape), heads.stride()
+expect_equal("merge batch and heads", view_strides(shape, strides, (32, 32, 16)), None)
+### BEGIN HIDDEN TESTS
+verify("view_strides", view_strides)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6 · Broadcast two shapes
+#
+# *Medium, 15 minutes, 4 points.*
+#
+# `a + b` with shapes (8, 1, 64) and (32, 64) repeats nothing in memory. Both operands become views
+# of the common shape, and a size of 1 is stretched by a step of 0.
+#
+# Write `broadcast(shape_a, strides_a, shape_b, strides_b)`. It returns three tuples: the common
+# shape, then the strides with which `a` and `b` are read in it. Shapes are aligned at their last
+# dimension, and a dimension that an operand does not have counts as size 1. Sizes that differ
+# where neither is 1 raise `ValueError`.
+#
+# <details><summary>How do I align shapes of different length?</summary>
+#
+# Put sizes of 1 in front of the shorter shape until both have as many dimensions. Give the new
+# dimensions stride 0.
+# </details>
+# <details><summary>Which stride does a stretched dimension get?</summary>
+#
+# 0: one more along the index, no step in memory. A dimension that is not stretched keeps the
+# stride that it had.
+# </details>
+
+# %% solution="broadcast"
+def broadcast(
+    shape_a: tuple[int, ...],
+    strides_a: tuple[int, ...],
+    shape_b: tuple[int, ...],
+    strides_b: tuple[int, ...],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Common shape, strides of `a` in it, strides of `b` in it; ValueError on a clash."""
+    ### BEGIN SOLUTION
+    rank = max(len(shape_a), len(shape_b))
+
+    def padded(values, filler):
+        return (filler,) * (rank - len(values)) + tuple(values)
+
+    shape_a, shape_b = padded(shape_a, 1), padded(shape_b, 1)
+    shape = []
+    for size_a, size_b in zip(shape_a, shape_b, strict=True):
+        if size_a != size_b and size_a != 1 and size_b != 1:
+            raise ValueError(f"{shape_a} and {shape_b} clash: {size_a} against {size_b}")
+        shape.append(size_b if size_a == 1 else size_a)
+
+    def read_in(own_shape, strides):
+        steps = zip(own_shape, padded(strides, 0), shape, strict=True)
+        return tuple(stride if size == common else 0 for size, stride, common in steps)
+
+    return tuple(shape), read_in(shape_a, strides_a), read_in(shape_b, strides_b)
+    ### END SOLUTION
+
+# %%
+column, row = torch.zeros(4, 1), torch.zeros(6)
+expect_equal(
+    "a column and a row",
+    broadcast(tuple(column.shape), column.stride(), tuple(row.shape), row.stride()),
+    ((4, 6), (1, 0), (0, 1)),
+)
+expect_raises("4 against 6", ValueError, broadcast, (4,), (1,), (6,), (1,))
+broadcast_aligner(column, row)
+
+# %% test="broadcast" points=4
+expect_equal(
+    "a bias over a batch",
+    broadcast((8, 32, 64), (2048, 64, 1), (64,), (1,)),
+    ((8, 32, 64), (2048, 64, 1), (0, 0, 1)),
+)
+### BEGIN HIDDEN TESTS
+verify("broadcast", broadcast)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7 · The loss that would not fall
+#
+# *Easy, 10 minutes, 3 points.*
+#
+# A colleague trains `nn.Linear(64, 1)` on one number for each sentence. The loss goes down a
+# little and stays there, at about the variance of the targets, however long it runs. This is the
+# loss function:
+#
+# ```python
+# def loss(prediction, target):            # prediction: (B, 1), target: (B,)
+#     return ((prediction - target) ** 2).mean()
+# ```
+#
+# Mend it as `mended_loss(prediction, target)`: the mean squared error of B predictions and B
+# targets, as a 0-dim tensor of their dtype. Either argument may come as (B,) or as (B, 1).
+# Anything else, two different batch sizes included, raises `ValueError`: a loss that refuses is
+# worth more than one that guesses.
+#
+# <details><summary>What is wrong with the colleague's version?</summary>
+#
+# Look at `(torch.zeros(64, 1) - torch.zeros(64)).shape`.
+# </details>
+# <details><summary>I flatten both, and a case still fails</summary>
+#
+# What happens to a batch of 1 beside a batch of 5 once both are vectors? Compare the lengths
+# yourself, before you subtract.
+# </details>
+
+# %% solution="mended_loss"
+def mended_loss(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Mean squared error of two batches, each (B,) or (B, 1); ValueError for anything else."""
+    ### BEGIN SOLUTION
+    def as_vector(t):
+        if t.dim() == 2 and t.size(1) == 1:
+            t = t.squeeze(1)
+        if t.dim() != 1:
+            raise ValueError(f"expected shape (B,) or (B, 1), came {tuple(t.shape)}")
+        return t
+
+    prediction, target = as_vector(prediction), as_vector(target)
+    if prediction.shape != target.shape:
+        raise ValueError(f"{len(prediction)} predictions, but {len(target)} targets")
+    return ((prediction - target) ** 2).mean()
+    ### END SOLUTION
+
+# %%
+prediction, target = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([1.0, 2.0, 5.0])
+expect_close("three predictions", mended_loss(prediction, target), 4 / 3)
+expect_close("both as columns", mended_loss(prediction, target[:, None]), 4 / 3)
+
+# %% test="mended_loss" points=3
+expect_raises("3 against 4", ValueError, mended_loss, prediction, torch.zeros(4))
+### BEGIN HIDDEN TESTS
+verify("mended_loss", mended_loss)
+### END HIDDEN TESTS
+
+# %% [markdown] task="why_silent" points=3
+# ## 8 · Why did nothing complain?
+#
+# *5 minutes, 3 points, read by a person.*
+#
+# Your colleague asks: "PyTorch checks shapes all the time. Why did it let this pass, and why did
+# the loss even fall a little?" Answer in three to five sentences, in the cell below. Say what shape
+# the difference had and by which rule, what the mean was then a mean of, and which constant
+# prediction makes that mean smallest.
+#
+# === BEGIN MARK SCHEME ===
+#
+# One point each:
+#
+# - The rule: shapes align on the right, so (B, 1) and (B,) become (B, B) by stretching both sizes
+#   of 1; that is legal broadcasting, so nothing is wrong as far as any operator can see.
+# - The mean runs over all B² pairs of a prediction with every target, not over the B matching
+#   pairs; it is still a scalar, so backward works and training goes on.
+# - Each prediction is pulled towards all targets alike, so the best that the model can do is to
+#   predict their mean; the loss falls until it reaches the targets' variance.
+#
+# === END MARK SCHEME ===
+
+# %% [markdown]
+# *Your answer goes here.*
+
+# %% [markdown]
+# ## 9 · Attention scores
+#
+# *Medium, 15 minutes, 3 points.*
+#
+# The heart of a transformer is one einsum. From `x` of shape (batch, length, d_model), make
+# queries and keys with two linear layers, deal their channels out to the heads, and compare every
+# query with every key:
+#
+# $$\text{scores}_{b,h,s,t} = \frac{1}{\sqrt{d_\text{head}}} \sum_d q_{b,h,s,d}\; k_{b,h,t,d}$$
+#
+# Write `attention_scores(x, w_q, w_k, n_heads)`. The weights are stored as `nn.Linear` stores
+# them, (out, in), both (d_model, d_model), with no bias. Head 0 owns the first
+# `d_model // n_heads` channels of the queries and keys, head 1 the next ones, and so on. The
+# result has shape (batch, n_heads, length, length). No softmax, no mask: those come later.
+# `rearrange` and `torch.einsum` make it three lines, but any way is fine.
+#
+# <details><summary>How do I deal out the heads?</summary>
+#
+# With `rearrange` you name the dimensions on both sides of an arrow. A pair in brackets, such as
+# `(h d)`, reads one dimension as two, of which the first varies slowest; tell it the size of one
+# of them. The lesson does it for a tensor of your own.
+# </details>
+# <details><summary>Right shape, wrong numbers</summary>
+#
+# Three usual suspects: the weights want a transpose (`x @ w_q.T`); the root is of the width of one
+# head; and in the einsum, `s` comes from the queries and `t` from the keys.
+# </details>
+
+# %% solution="attention_scores"
+def attention_scores(
+    x: torch.Tensor, w_q: torch.Tensor, w_k: torch.Tensor, n_heads: int
+) -> torch.Tensor:
+    """Scaled scores (B, H, S, S) of x: (B, S, D) with weights w_q, w_k: (D, D) as (out, in)."""
+    ### BEGIN SOLUTION
+    q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
+    k = rearrange(x @ w_k.T, "b s (h d) -> b h s d", h=n_heads)
+    return torch.einsum("bhsd,bhtd->bhst", q, k) / math.sqrt(q.shape[-1])
+    ### END SOLUTION
+
+# %%
+x = torch.tensor([[[1.0, 0.0, 2.0, 0.0], [0.0, 1.0, 0.0, -2.0], [1.0, 1.0, 1.0, 1.0]]])
+scores = attention_scores(x, torch.eye(4), 2 * torch.eye(4), n_heads=2)
+expect_shape("two heads, three positions", scores, (1, 2, 3, 3))
+expect_close(
+    "head 0 sees the first two channels",
+    scores[0, 0],
+    [[1.4142, 0.0, 1.4142], [0.0, 1.4142, 1.4142], [1.4142, 1.4142, 2.8284]],
+)
+
+# %% test="attention_scores" points=3
+w_k = torch.tensor([[0.0, 1.0], [3.0, 0.0]])
+one_head = attention_scores(x[..., :2], torch.eye(2), w_k, n_heads=1)
+expect_close("one head, a key matrix with a direction", one_head[0, 0, 0], [0.0, 0.7071, 0.7071])
+### BEGIN HIDDEN TESTS
+verify("attention_scores", attention_scores)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 10 · Which dtype comes out?
+#
+# *Medium, 15 minutes, 4 points.*
+#
+# `torch.ones(3, dtype=torch.int32) + 0.5` is float32, in NumPy the same sum is float64, and
+# `half + tensor(0.5, dtype=torch.float64)` stays half. There is one rule behind all of it.
+#
+# Write `result_dtype(a, b)`: the dtype of `a + b`, where each of the two is a tensor with
+# dimensions, a tensor with none, or a Python number, and at least one is a tensor. You may use
+# `torch.promote_types(dtype, dtype)`, which answers for two *dtypes*. You may not add, nor ask
+# `torch.result_type`.
+#
+# <details><summary>What is the rule?</summary>
+#
+# Dtypes come in categories: bool, integers, floats, complex. Operands come in ranks: tensors with
+# dimensions first, then 0-dim tensors, then Python numbers. Within one rank dtypes are promoted.
+# A lower rank has a say only when its category is higher than that of the rank above it.
+# </details>
+# <details><summary>Which dtype has a Python number?</summary>
+#
+# bool, int64, torch's *default* float (float32), and the complex of that. Mind the order in which
+# you ask: in Python, `isinstance(True, int)` is true. `torch.tensor(number).dtype` knows it all.
+# </details>
+
+# %% solution="result_dtype"
+def result_dtype(
+    a: torch.Tensor | bool | int | float | complex, b: torch.Tensor | bool | int | float | complex
+) -> torch.dtype:
+    """The dtype of `a + b`."""
+    ### BEGIN SOLUTION
+    def rank_and_dtype(operand):
+        if not isinstance(operand, torch.Tensor):
+            return 0, torch.tensor(operand).dtype
+        return (1 if operand.dim() == 0 else 2), operand.dtype
+
+    def category(dtype):
+        if dtype == torch.bool:
+            return 0
+        return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 1
+
+    (rank_a, dtype_a), (rank_b, dtype_b) = rank_and_dtype(a), rank_and_dtype(b)
+    if rank_a < rank_b:
+        (rank_a, dtype_a), (rank_b, dtype_b) = (rank_b, dtype_b), (rank_a, dtype_a)
+    if rank_a > rank_b and category(dtype_b) <= category(dtype_a):
+        return dtype_a
+    return torch.promote_types(dtype_a, dtype_b)
+    ### END SOLUTION
+
+# %%
+ints, halves = torch.ones(3, dtype=torch.int32), torch.ones(3, dtype=torch.float16)
+expect_equal("int32 + 0.5", result_dtype(ints, 0.5), torch.float32)
+expect_equal("int32 + float16", result_dtype(ints, halves), torch.float16)
+expect_equal("2 * float16", result_dtype(2, halves), torch.float16)
+
+# %% test="result_dtype" points=4
+small = torch.tensor(0.5, dtype=torch.float64)
+expect_equal("float16 + a 0-dim float64", result_dtype(halves, small), torch.float16)
+### BEGIN HIDDEN TESTS
+verify("result_dtype", result_dtype)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 11 · What a forward pass costs
+#
+# *Medium, 20 minutes, 6 points: three for the layer, three for MiniGPT.*
+#
+# Before you measure anything, know what to expect. Two functions:
+#
+# `linear_cost(batch, d_in, d_out, itemsize)` returns `{"flops": …, "bytes": …}` for one linear
+# layer with a bias. FLOPs: those of the matrix product, where a multiplication and its addition
+# are two; the bias is too small to count. Bytes: the input, the weight and the bias are each read
+# once, the output is written once, each element `itemsize` bytes wide.
+#
+# `minigpt_flops(config, batch, length)` returns the FLOPs of MiniGPT's forward pass over `batch`
+# sequences of `length` tokens, counting matrix products alone. In each of `config.n_layers`
+# blocks: four (d_model, d_model) projections (queries, keys, values, and the one that mixes the
+# heads); the scores, and the sum of values weighted by them, over all `length` × `length` pairs
+# (nothing is saved for the causal mask); and an MLP, d_model to d_ff and back. After the blocks,
+# the LM head, d_model to vocab_size, at every position. Looking up an embedding multiplies nothing.
+#
+# <details><summary>What does one product cost?</summary>
+#
+# (M, K) times (K, N): M·N results, each a sum of K products. That makes 2·M·K·N.
+# </details>
+# <details><summary>And the attention table?</summary>
+#
+# Together, the heads are as wide as the model. So all the scores cost as much as one product of
+# (length, d_model) with (d_model, length) for each sequence, and so do the weighted sums.
+# </details>
+
+# %% solution="model_costs"
+def linear_cost(batch: int, d_in: int, d_out: int, itemsize: int) -> dict[str, int]:
+    """FLOPs and bytes moved by a linear layer with bias on a (batch, d_in) input."""
+    ### BEGIN SOLUTION
+    elements = batch * d_in + d_out * d_in + d_out + batch * d_out
+    return {"flops": 2 * batch * d_in * d_out, "bytes": elements * itemsize}
+    ### END SOLUTION
+
+
+def minigpt_flops(config: MiniGPTConfig, batch: int, length: int) -> int:
+    """FLOPs of the matrix products in one forward pass over (batch, length) tokens."""
+    ### BEGIN SOLUTION
+    tokens, d = batch * length, config.d_model
+    projections = 4 * (2 * tokens * d * d)
+    attention = 2 * (2 * tokens * length * d)
+    mlp = 2 * (2 * tokens * d * config.d_ff)
+    head = 2 * tokens * d * config.vocab_size
+    return config.n_layers * (projections + attention + mlp) + head
+    ### END SOLUTION
+
+# %%
+head = {f"batch {batch}": linear_cost(batch, 64, 600, 4) for batch in (1, 32, 1024)}
+expect_equal("LM head, batch 1", head["batch 1"], {"flops": 76_800, "bytes": 158_656})
+for batch, cost in head.items():
+    print(f"LM head, {batch}: {cost['flops'] / cost['bytes']:.2f} FLOP for each byte")
+# On a core of 200 GFLOP/s and 20 GB/s, which of the three waits for memory, which for arithmetic?
+points = {batch: (cost["flops"], cost["bytes"]) for batch, cost in head.items()}
+roofline(points, peak_flops=200e9, peak_bandwidth=20e9)
+
+# %% test="model_costs" points=6
+expect_equal("MiniGPT, one sentence", minigpt_flops(MiniGPTConfig(), 1, 32), 9_273_344)
+### BEGIN HIDDEN TESTS
+verify("model_costs", linear_cost=linear_cost, minigpt_flops=minigpt_flops)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Done
+#
+# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
+# from top to bottom, then save it. nbgrader's *Validate* button runs the visible checks for you.
+#
+# You can now say where every element of a tensor lies, who else is reading it, what a reshape
+# costs, what comes out of a mixed sum, and how long a forward pass must take at least. Phase 02
+# asks the next question: when this tensor changes a little, by how much does the loss?
