@@ -149,6 +149,8 @@ def play(check: Check, thing: Any, c: Case) -> Outcome:
 
 def difference(check: Check, got: Outcome, want: Outcome) -> str:
     """Why ``got`` is not what the reference did, in words without values; empty when it is."""
+    if got.unusable:
+        return f"returned {got.unusable}"
     if want.raised is not None:
         kind = want.raised.kinds[0]
         if got.raised is None:
@@ -158,8 +160,6 @@ def difference(check: Check, got: Outcome, want: Outcome) -> str:
         return f"expected a {kind}, came {got.raised}"
     if got.raised is not None:
         return f"raised {got.raised}"
-    if got.unusable:
-        return f"returned {got.unusable}"
     if not check.changes_inputs and any(call.changed for call in got.calls):
         return "the function changed one of its inputs; work on a new tensor"
     wrong = compare(got.value, want.value, tolerance=check.tolerance, strides=check.strides)

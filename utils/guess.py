@@ -19,12 +19,12 @@ def guess_shape(got: torch.Tensor, want: torch.Tensor) -> str:
     if got.numel() > _LARGEST or want.numel() > _LARGEST:
         return ""
     g, w = tuple(got.shape), tuple(want.shape)
-    for dim in range(got.dim()):
-        if g[:dim] + g[dim + 1 :] == w and _same(got.sum(dim), want):
-            return f"not summed: summing your result over dim {dim} gives the expected one"
     squeezed = tuple(size for size in g if size != 1)
     if squeezed == tuple(size for size in w if size != 1):
         return "the same sizes but for dimensions of size 1: a keepdim or an unsqueeze"
+    for dim in range(got.dim()):
+        if g[:dim] + g[dim + 1 :] == w and _same(got.sum(dim), want):
+            return f"not summed: summing your result over dim {dim} gives the expected one"
     if len(g) == 2 and len(w) == 1 and g == (w[0], w[0]):
         return "two vectors of shapes (N,) and (N, 1) broadcast to (N, N): an outer product"
     if sorted(g) == sorted(w):

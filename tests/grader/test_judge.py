@@ -1,0 +1,200 @@
+import pytest
+import torch
+
+from grader.judge import judge
+from grader.prove import prove
+from grader.report import Report
+from grader.verify import VERDICT_MIME
+from utils.checks import ByHand, Case, Check, case
+
+scaled = Check(
+    "scaled",
+    parts={"matrices": 2, "refusals": 1},
+    reads="Somewhere",
+    by_hand=ByHand("use no matmul", forbid_ops=frozenset({"aten.mm"}),
+                   forbid_names=frozenset({"einsum"})),
+)
+
+
+@scaled.reference
+def _(x, k):
+    if k < 0:
+        raise ValueError("negative")
+    return x * k
+
+
+@scaled.cases
+def _(draw):
+    for _ in range(2):
+        yield case("matrices", draw.tensor(draw.shape(2)), draw.integer(2, 5))
+    yield case("refusals", draw.tensor((2, 2)), -1)
+
+
+@scaled.misconception("added", "the factor was added.", earns=0)
+def _(x, k):
+    return x + k
+
+
+@scaled.misconception("never refuses", "negative factors were let through.", earns=2)
+def _(x, k):
+    return x * k
+
+
+@scaled.alternate("the other way round")
+def _(x, k):
+    assert_positive = k >= 0
+    if not assert_positive:
+        raise ValueError(k)
+    return k * x
+
+
+def test_right_wrong_and_partly():
+    assert judge(scaled, scaled.right, "s").status == "right"
+    partly = judge(scaled, lambda x, k: x * k, "s")
+    assert (partly.status, partly.earned) == ("partly", 2)
+    assert partly.misconceptions == ["never refuses"]
+    wrong = judge(scaled, lambda x, k: x + k, "s")
+    assert (wrong.status, wrong.earned, wrong.misconceptions[0]) == ("wrong", 0, "added")
+
+
+def test_an_unknown_mistake_is_described_and_not_named():
+    verdict = judge(scaled, lambda x, k: (x * k).t(), "s")
+    assert verdict.misconceptions == []
+    assert "wrong shape" in verdict.parts[0].problem
+
+
+def test_a_stub_is_not_attempted():
+    def stub(x, k):
+        raise NotImplementedError("write your answer here")
+
+    verdict = judge(scaled, stub, "s")
+    assert (verdict.status, verdict.earned) == ("not attempted", 0)
+    assert "not attempted yet" in str(Report(verdict, "01"))
+
+
+def test_in_place_damage_is_a_mistake():
+    verdict = judge(scaled, lambda x, k: x.mul_(k), "s")
+    assert verdict.earned == 0
+    assert "changed one of its inputs" in verdict.parts[0].problem
+
+
+@pytest.mark.parametrize(
+    ("thing", "source", "words"),
+    [
+        (lambda x, k: torch.mm(x, torch.eye(x.shape[1])) * k, "", "aten.mm"),
+        (scaled.right, "def scaled(x, k):\n    return torch.einsum('ij->ij', x) * k", "line 2"),
+        (scaled.right, "from torch import einsum as e\n", "einsum"),
+    ],
+)
+def test_by_hand_is_enforced_kindly(thing, source, words):
+    verdict = judge(scaled, thing, "s", source=source)
+    assert verdict.earned == 0
+    assert words in verdict.broken_rule
+    assert "use no matmul" in str(Report(verdict, "01"))
+
+
+def test_a_variable_may_carry_a_forbidden_name():
+    source = "def scaled(x, k):\n    einsum = x * k\n    return einsum"
+    assert judge(scaled, scaled.alternates[0].thing, "s", source=source).status == "right"
+
+
+def test_one_seed_gives_one_verdict():
+    def flaky(x, k):
+        return x * k if x.sum() > 0 else x
+
+    assert judge(scaled, flaky, "s1") == judge(scaled, flaky, "s1")
+
+
+def test_an_interrupt_decides_against_what_is_left():
+    calls = []
+
+    def endless(x, k):
+        calls.append(k)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return x * k
+
+    verdict = judge(scaled, endless, "s")
+    assert verdict.earned == 0
+    assert len(calls) == 2
+    assert "time was up" in verdict.parts[1].problem
+
+
+@pytest.mark.parametrize("returned", [object(), None, "text", float("nan"), lambda: 1])
+def test_any_returned_thing_is_judged(returned):
+    assert judge(scaled, lambda x, k: returned, "s").earned == 0
+
+
+def test_sharing_and_strides():
+    transposed = Check("transposed", parts={"p": 1}, reads="r", sharing=True, strides=True)
+    transposed.reference(lambda x: x.t())
+    transposed.cases(lambda draw: [case("p", draw.tensor((3, 4)))])
+    assert judge(transposed, lambda x: x.permute(1, 0), "s").earned == 1
+    assert "strides" in judge(transposed, lambda x: x.t().contiguous(), "s").parts[0].problem
+    copied = judge(transposed, lambda x: x.clone().t(), "s")
+    assert "a copy, where a view is asked for" in copied.parts[0].problem
+
+
+def test_a_class_is_judged_by_what_its_methods_do():
+    def play(make):
+        counter = make(2)
+        counter.call("add", 3)
+        return counter.call("add", 4), counter.get("total")
+
+    class Right:
+        def __init__(self, start):
+            self.total = start
+
+        def add(self, n):
+            self.total += n
+            return self.total
+
+    class Forgetful(Right):
+        def add(self, n):
+            return self.total + n
+
+    check = Check("counter", parts={"counts": 1}, reads="r")
+    check.reference(Right)
+    check.cases(lambda draw: [Case("counts", play)])
+    check.misconception("forgetful", "the sum was not kept.", earns=0)(Forgetful)
+    assert judge(check, Right, "s").earned == 1
+    assert judge(check, Forgetful, "s").misconceptions == ["forgetful"]
+
+
+def test_cases_must_belong_to_parts():
+    check = Check("typo", parts={"a": 1}, reads="r")
+    check.reference(lambda: 1)
+    check.cases(lambda draw: [case("b")])
+    with pytest.raises(LookupError, match="its cases belong to"):
+        judge(check, lambda: 1, "s")
+
+
+def test_report_says_what_it_looks_like_and_where_to_read_but_shows_no_value():
+    report = str(Report(judge(scaled, lambda x, k: x + k, "s"), "07"))
+    assert "scaled: 0 of 3 points" in report
+    assert "“added”: the factor was added." in report
+    assert "lesson 07, “Somewhere”" in report
+    assert "came " not in report.replace("came ValueError", "")
+
+
+def test_report_carries_the_verdict_for_programs():
+    bundle = Report(judge(scaled, scaled.right, "s"), "01")._repr_mimebundle_()
+    assert bundle[VERDICT_MIME]["earned"] == 3
+    assert bundle[VERDICT_MIME]["seed"] == "s"
+
+
+def test_proof_finds_a_check_that_cannot_fail():
+    lax = Check("lax", parts={"p": 1}, reads="r")
+    lax.reference(lambda x: None)
+    lax.cases(lambda draw: [case("p", 1)])
+    lax.misconception("wrong", "anything.", earns=0)(lambda x: None)
+    assert "earns 1, expected 0" in prove(lax, "s").faults[0]
+
+
+def test_proof_finds_two_misconceptions_that_look_alike():
+    twins = Check("twins", parts={"p": 1}, reads="r")
+    twins.reference(lambda x: x)
+    twins.cases(lambda draw: [case("p", 1)])
+    twins.misconception("first", "one.", earns=0)(lambda x: x + 1)
+    twins.misconception("second", "two.", earns=0)(lambda x: 1 + x)
+    assert "taken for first" in prove(twins, "s").faults[0]

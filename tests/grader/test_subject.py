@@ -1,0 +1,128 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from grader.subject import NotByValue, Subject, SubjectRaised, copy_by_value
+from utils.minigpt import MiniGPTConfig
+
+
+def test_copies_keep_the_view_and_share_nothing_with_the_original():
+    base = torch.arange(24.0).view(4, 6)
+    view = base[1:].t()
+    copy_base, copy_view = copy_by_value((base, view))
+    assert copy_view.stride() == view.stride()
+    assert copy_view.storage_offset() == view.storage_offset()
+    assert torch.equal(copy_view, view)
+    copy_base[1, 0] = -1
+    assert copy_view[0, 0] == -1, "the two copies share a storage, as the originals do"
+    assert base[1, 0] == 6
+
+
+def test_scalars_containers_and_configurations_cross():
+    value = {"a": [1, 2.5, "s", None, True], "b": (np.float64(0.5), torch.float16)}
+    assert copy_by_value(value) == {"a": [1, 2.5, "s", None, True], "b": (0.5, torch.float16)}
+    assert copy_by_value(MiniGPTConfig(d_model=32)) == MiniGPTConfig(d_model=32)
+    assert copy_by_value(torch.ones(2, requires_grad=True)).requires_grad
+
+
+class _Liar(torch.Tensor):
+    pass
+
+
+def test_tensor_subclasses_arrive_as_plain_tensors():
+    copy = copy_by_value(torch.ones(2).as_subclass(_Liar))
+    assert type(copy) is torch.Tensor
+
+
+def nested(depth):
+    return [nested(depth - 1)] if depth else 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        len,
+        np.array([object()]),
+        torch.ones(2, device="meta"),
+        torch.eye(2).to_sparse(),
+        nested(40),
+        list(range(200_000)),
+        torch.zeros(1 << 29, dtype=torch.uint8),
+        dataclasses.make_dataclass("Elsewhere", ["x"])(1),
+    ],
+    ids=["object", "function", "objects", "meta", "sparse", "deep", "many", "large", "class"],
+)
+def test_what_does_not_cross_is_refused(value):
+    with pytest.raises(NotByValue):
+        copy_by_value(value)
+
+
+def test_a_call_reports_damage_and_sharing():
+    def damage(a, b):
+        b += 1
+        return a.t(), b.clone(), b
+
+    subject = Subject(damage)
+    a, b = torch.ones(2, 3), torch.zeros(2)
+    subject(a, b)
+    assert subject.calls[0].changed == (1,)
+    assert subject.calls[0].shares == (0, None, 1)
+    assert b.sum() == 0, "the trusted tensors are never handed over"
+
+
+def test_nan_inputs_are_not_damage():
+    subject = Subject(lambda x: x.sum())
+    subject(torch.tensor([float("nan"), 1.0]))
+    assert subject.calls[0].changed == ()
+
+
+def test_numpy_inputs_are_watched_too():
+    def damage(a):
+        a[0] = 7
+        return a
+
+    subject = Subject(damage)
+    subject(np.zeros((2, 2)))
+    assert subject.calls[0].changed == (0,)
+
+
+def test_operators_are_traced_on_request():
+    subject = Subject(lambda x: x.t() @ x, trace=True)
+    subject(torch.ones(2, 2))
+    assert subject.calls[0].ops == ("aten.t", "aten.mm")
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), NotImplementedError()])
+def test_exceptions_are_described_by_value(error):
+    def raises():
+        raise error
+
+    with pytest.raises(SubjectRaised) as raised:
+        Subject(raises)()
+    assert raised.value.kinds[0] == type(error).__name__
+
+
+def test_a_class_is_called_through_a_handle():
+    class Counter:
+        def __init__(self, start):
+            self.count = start
+
+        def add(self, x):
+            self.count = self.count + x
+            return self.count
+
+    counter = Subject(Counter)(torch.zeros(2))
+    assert torch.equal(counter.call("add", torch.ones(2)), torch.ones(2))
+    assert torch.equal(counter.get("count"), torch.ones(2))
+    with pytest.raises(SubjectRaised) as raised:
+        counter.call("subtract", 1)
+    assert raised.value.kinds[0] == "AttributeError"
+
+
+def test_several_functions_and_plain_values():
+    subject = Subject({"f": lambda x: x + 1})
+    assert subject["f"](1) == 2
+    assert Subject({"answer": 42}).value() == {"answer": 42}

@@ -1,0 +1,50 @@
+import pytest
+import torch
+
+from utils.compare import compare
+
+X = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.5, 32.0], [0.5, -3.0, 7.0]])
+WIDE = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.5, 32.0]])
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "words"),
+    [
+        (WIDE.t(), WIDE, "transposed"),
+        (WIDE, WIDE.sum(0), "summing your result over dim 0"),
+        (WIDE, WIDE.sum(1), "summing your result over dim 1"),
+        (X[:1], X[0], "size 1"),
+        (torch.ones(3, 1) - torch.arange(3.0), torch.arange(3.0), "outer product"),
+        (torch.ones(6), torch.ones(2, 3), "grouped into other dimensions"),
+        (X.t(), X, "dims 0 and 1 are exchanged"),
+        (X.flip(1), X, "reverse order along dim 1"),
+        (X.roll(1, 0), X, "off by one: the right values, one place further along dim 0"),
+        (X * 3, X, "3 times too large"),
+        (X / 64, X, "64 times too small"),
+        (-X, X, "sign is flipped"),
+        (X + 1.5, X, "off by the same amount"),
+        (X * 0, X, "every element of your result is zero"),
+        (X / 0 - X / 0, X, "NaNs"),
+        ((1, 4, 12), (12, 4, 1), "reverse order"),
+        ((48, 16, 4), (12, 4, 1), "4 times too large"),
+        (7, 6, "off by one"),
+        (24, 6, "4 times too large"),
+        (torch.tensor([3.0, 1.0, 4.0, 2.0]), torch.tensor([1.0, 2.0, 3.0, 4.0]), "another order"),
+    ],
+)
+def test_names_what_happened(got, want, words):
+    assert words in compare(got, want).guess
+
+
+def test_a_wrong_boundary():
+    got = X.clone()
+    got[-1] += torch.tensor([1.0, 2.0, 5.0])
+    assert "only the last entries along dim 0" in compare(got, X).guess
+
+
+@pytest.mark.parametrize(
+    ("got", "want"),
+    [(torch.randn(4, 5, generator=torch.Generator().manual_seed(0)), torch.ones(4, 5)), (17, 5)],
+)
+def test_says_nothing_when_nothing_fits(got, want):
+    assert compare(got, want).guess == ""
