@@ -1,0 +1,50 @@
+"""`python -m grader COMMAND`: one line here for each command, its module imported only when it runs.
+
+A command's module has `add_arguments(parser)` and `run(args) -> int`. Exit status: 0 when all is
+well, 1 when the work was done and found something wrong, 2 when it could not be done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from grader import UserError
+
+COMMANDS = {
+    "build": ("grader.build.command", "turn the text in phases/ into notebooks, or check them"),
+    "bundle": ("grader.build.bundle", "make the learner's archive"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status. Only the named command's module is imported."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    args = make_parser(argv[0] if argv else None).parse_args(argv)
+    try:
+        return args.run(args)
+    except UserError as error:
+        print(f"grader {args.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"grader {args.command}: interrupted", file=sys.stderr)
+        return 130
+
+
+def make_parser(chosen: str | None) -> argparse.ArgumentParser:
+    """The parser for every command's name and for the arguments of the chosen one."""
+    parser = argparse.ArgumentParser(prog="grader", description="Build and grade Open the Hood.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, (module_name, summary) in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary)
+        if name == chosen:
+            module = importlib.import_module(module_name)
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""`python -m grader bundle`: the learner's archive, with nothing in it that gives an answer away.
+
+It holds `release/`, `notebooks/`, `utils/`, the licence, and the files to set them up, rewritten
+so that they need no `grader`. The same project gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import tomllib
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from grader import UserError
+from grader.build.layout import find_root
+from grader.build.problems import Problem, Refused
+from grader.build.text import Text
+
+ARCHIVE = Path("dist") / "open-the-hood.zip"
+TOP = "open-the-hood"
+FOLDERS = ("notebooks", "release", "utils")
+SECRET = re.compile(r"BEGIN SOLUTION|BEGIN HIDDEN TESTS|BEGIN MARK SCHEME|grader\.verify")
+
+README = """# Open the Hood
+
+A course that takes PyTorch apart: lessons to read and play with, labs to solve.
+
+    python3 -m venv .venv
+    .venv/bin/pip install --editable .
+    .venv/bin/jupyter lab notebooks/start.ipynb
+
+or, with conda:
+
+    conda env create -f environment.yml
+    conda activate open-the-hood
+    jupyter lab notebooks/start.ipynb
+
+The start page shows the road. Lessons are in `notebooks/`, labs in `release/`: solve a lab where it
+lies, run its cells from top to bottom, and hand the notebook in. `utils/` is what they import; look
+inside. Python 3.11 to 3.13; no GPU is needed.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("-o", "--output", type=Path, help=f"the archive (default: {ARCHIVE})")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the archive; returns 0."""
+    root = find_root()
+    path = args.output or root / ARCHIVE
+    content = archive(learner_files(root))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"can't write {path}: {error.strerror}") from None
+    print(f"{path}: {len(content) / 1e6:.1f} MB")
+    return 0
+
+
+def learner_files(root: Path) -> dict[str, bytes]:
+    """Path in the archive -> content, for everything a learner gets.
+
+    Raises UserError when there is no release yet, Refused when a notebook shows hidden parts.
+    """
+    files = {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for folder in FOLDERS
+        for path in sorted((root / folder).rglob("*"))
+        if path.is_file() and is_shared(path.relative_to(root))
+    }
+    if not any(name.startswith("release/") for name in files):
+        raise UserError("there is no release yet: run `python -m grader build`")
+    if shown := secrets_shown(files):
+        raise Refused(shown)
+    pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
+    files["pyproject.toml"] = learner_pyproject(pyproject).encode()
+    environment = (root / "environment.yml").read_text(encoding="utf-8")
+    files["environment.yml"] = learner_environment(environment, pyproject).encode()
+    files["README.md"] = README.encode()
+    files["LICENSE"] = (root / "LICENSE").read_bytes()
+    return files
+
+
+def is_shared(path: Path) -> bool:
+    """No caches, checkpoints or hidden files."""
+    return path.suffix != ".pyc" and not any(
+        part.startswith(".") or part == "__pycache__" for part in path.parts
+    )
+
+
+def secrets_shown(files: Mapping[str, bytes]) -> list[Problem]:
+    """Notebooks in which a solution, hidden or mark scheme region is still there."""
+    return [
+        Problem(name, 0, f"holds {match[0]!r}: build it again before it goes to learners")
+        for name, content in files.items()
+        if name.endswith(".ipynb") and (match := SECRET.search(content.decode()))
+    ]
+
+
+def answer_lines(lab: Text) -> set[str]:
+    """The lines of a lab that no learner may see: those of solutions, hidden tests and rubrics.
+
+    Lines under 12 characters are left out: `return x` proves nothing.
+    """
+    from grader.build.leaks import released_lines
+
+    lines = set()
+    for cell in lab.cells:
+        kept = released_lines(cell)
+        for line, released in zip(cell.source.split("\n"), kept, strict=True):
+            bare = line.strip()
+            if line != released and len(bare) >= 12 and "BEGIN" not in bare and "END" not in bare:
+                lines.add(bare)
+    return lines
+
+
+def learner_pyproject(text: str) -> str:
+    """A project file that packages `utils` alone, with the same pinned dependencies."""
+    project = tomllib.loads(text)["project"]
+    dependencies = "\n".join(f'    "{name}",' for name in project["dependencies"])
+    return f"""[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "{project["name"]}"
+version = "{project["version"]}"
+requires-python = "{project["requires-python"]}"
+dependencies = [
+{dependencies}
+]
+
+[tool.setuptools.packages.find]
+include = ["utils*"]
+
+[tool.setuptools.package-data]
+"*" = ["*"]
+"""
+
+
+def learner_environment(text: str, pyproject: str) -> str:
+    """The conda environment without the developers' packages and without comments."""
+    extras = tomllib.loads(pyproject)["project"].get("optional-dependencies", {})
+    needless = {f"- {requirement}" for group in extras.values() for requirement in group}
+    lines = [
+        line
+        for line in text.splitlines()
+        if line.strip() not in needless and not line.lstrip().startswith("#")
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """A zip of the files in one folder, sorted, without dates."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(f"{TOP}/{name}", date_time=(1980, 1, 1, 0, 0, 0))
+            entry.external_attr = 0o644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            bundle.writestr(entry, files[name])
+    return buffer.getvalue()

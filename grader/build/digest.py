@@ -1,0 +1,77 @@
+"""What a lesson's outputs depend on: its text and the part of utils that it imports."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from grader.build.text import Text
+
+PACKAGE = "utils"
+
+
+def lesson_digest(text: Text, root: Path, others: Iterable[str] = ()) -> str:
+    """Sixteen hex digits over the cells, every file of utils the lesson may touch, and `others`."""
+    digest = hashlib.sha256("\n".join(others).encode())
+    for cell in text.cells:
+        digest.update(cell.fingerprint.encode())
+    for path in used_files(text, root):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def used_files(text: Text, root: Path) -> list[Path]:
+    """The modules of utils imported by the lesson, directly or not, and the data beside them."""
+    modules: set[Path] = set()
+    waiting = [
+        path
+        for cell in text.cells
+        if cell.kind == "code"
+        for path in imported_files(cell.source, root, None)
+    ]
+    while waiting:
+        path = waiting.pop()
+        if path not in modules:
+            modules.add(path)
+            waiting += imported_files(path.read_text(encoding="utf-8"), root, path)
+    data = {
+        path
+        for folder in {module.parent for module in modules}
+        for path in folder.iterdir()
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+    return sorted(modules | data)
+
+
+def imported_files(code: str, root: Path, importer: Path | None) -> Iterator[Path]:
+    """The files of utils that running this code imports; `importer` resolves relative imports."""
+    for name in imported_names(code, root, importer):
+        parts = name.split(".")
+        for size in range(1, len(parts) + 1):
+            stem = root.joinpath(*parts[:size])
+            for path in (stem.with_suffix(".py"), stem / "__init__.py"):
+                if path.is_file():
+                    yield path
+
+
+def imported_names(code: str, root: Path, importer: Path | None) -> Iterator[str]:
+    """Dotted names under utils that appear in import statements, `from a import b` as a.b."""
+    plain = "\n".join(line for line in code.split("\n") if not line.lstrip().startswith(("%", "!")))
+    try:
+        tree = ast.parse(plain)
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level and importer is not None:
+                folder = importer.parents[node.level - 1].relative_to(root)
+                base = ".".join([*folder.parts, *filter(None, [base])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        yield from (name for name in names if name.split(".")[0] == PACKAGE)

@@ -1,0 +1,176 @@
+"""Lessons are executed here: a fresh kernel, outputs kept, nothing in them that wanders."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+from grader.build.figures import silent_images
+from grader.build.notebook import LANGUAGE
+from grader.build.problems import Problem, Refused
+from grader.build.rules import at
+from grader.build.text import Cell, Text
+
+CELL_SECONDS = 180
+LARGEST = 1_000_000  # bytes
+MAY_RAISE = "raises-exception"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
+KERNEL_FILE = re.compile(r"(?:/[\w.+-]+)*/ipykernel_\d+/\d+\.py")
+PACKAGE_FILE = re.compile(r"(?:/[\w.+-]+)+/(?=site-packages/)")
+
+
+def run_page(notebook: NotebookNode, text: Text, root: Path) -> NotebookNode:
+    """Execute a lesson's notebook in place; `import utils` works, and the build's variable is set.
+
+    Raises Refused with the text's line when a cell fails, hangs or ends the kernel.
+    """
+    folder = root / "notebooks"
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="grader-kernel-") as sockets:
+        client = NotebookClient(
+            notebook,
+            km=this_python(sockets),
+            timeout=CELL_SECONDS,
+            record_timing=False,
+            coalesce_streams=True,
+            resources={"metadata": {"path": str(folder)}},
+        )
+        try:
+            client.execute(env=kernel_environment(root))
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+            raise Refused([failure(notebook, text, error)]) from None
+    return tidy(notebook, root)
+
+
+def this_python(folder: str) -> AsyncKernelManager:
+    """A kernel of the interpreter that runs the build, whatever kernels the machine knows.
+
+    It is reached through sockets in `folder`, not through TCP ports that others could open.
+    """
+    manager = AsyncKernelManager(
+        kernel_name="python3", transport="ipc", connection_file=str(Path(folder, "kernel.json"))
+    )
+    manager.kernel_spec.argv = [
+        *(sys.executable, "-m", "ipykernel_launcher"),
+        *("-f", "{connection_file}"),
+    ]
+    return manager
+
+
+def kernel_environment(root: Path) -> dict[str, str]:
+    """The build's environment, the root first on the path, hashes not random."""
+    path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+    own = {"OPEN_THE_HOOD_BUILD": "1", "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+    return dict(os.environ) | own
+
+
+def failure(notebook: NotebookNode, text: Text, error: Exception) -> Problem:
+    """The problem behind a stopped execution: the cell that was running, and the line in it."""
+    code = [
+        (cell, node)
+        for cell, node in zip(text.cells, notebook.cells, strict=True)
+        if node.cell_type == "code"
+    ]
+    # The first cell without a count never started, so the one before it stopped.
+    started = [pair for pair in code if pair[1].execution_count is not None or pair[1].outputs]
+    cell, node = (started or code)[-1]
+    for candidate, candidate_node in started:
+        if errors(candidate, candidate_node):
+            cell, node = candidate, candidate_node
+    if isinstance(error, CellExecutionError):
+        return at(text, cell, f"{error.ename}: {error.evalue}", failing_line(node))
+    if isinstance(error, CellTimeoutError):
+        return at(text, cell, f"still running after {CELL_SECONDS} s: a lesson's cell must end")
+    return at(text, cell, "the kernel died while this cell ran")
+
+
+def failing_line(node: NotebookNode) -> int | None:
+    """The line (from 0) of the cell that its traceback names last; None when it names none."""
+    for output in node.outputs:
+        if output.output_type == "error":
+            found = IN_CELL.findall(ANSI.sub("", "\n".join(output.traceback)))
+            lines = [int(line) for count, line in found if int(count) == node.execution_count]
+            return lines[-1] - 1 if lines else None
+    return None
+
+
+def tidy(notebook: NotebookNode, root: Path) -> NotebookNode:
+    """Take out what differs from run to run or names this machine: timings, versions, paths."""
+    notebook.metadata.pop("widgets", None)
+    notebook.metadata["language_info"] = dict(LANGUAGE)
+    for node in notebook.cells:
+        node.metadata.pop("execution", None)
+        for output in node.get("outputs", []):
+            for key in ("text", "traceback", "evalue"):
+                if key in output:
+                    output[key] = tidy_text(output[key], root)
+            for mime in ("text/plain", "text/html"):
+                if mime in output.get("data", {}):
+                    output.data[mime] = tidy_text(output.data[mime], root)
+    return notebook
+
+
+def tidy_text(value: Any, root: Path) -> Any:
+    """Paths of this machine become short: the root is `.`, a cell's file is `cell.py`."""
+    if isinstance(value, list):
+        return [tidy_text(item, root) for item in value]
+    value = KERNEL_FILE.sub("cell.py", value)
+    value = PACKAGE_FILE.sub("", value)
+    return value.replace(str(root), ".")
+
+
+def output_problems(text: Text, notebook: NotebookNode) -> Iterator[Problem]:
+    """What is wrong with an executed lesson: cells not run, errors, silent images, widgets."""
+    for cell, node in zip(text.cells, notebook.cells, strict=True):
+        if node.cell_type != "code":
+            continue
+        if node.execution_count is None:
+            yield at(text, cell, "was not executed")
+        yield from errors_as_problems(text, cell, node)
+        for output in node.outputs:
+            yield from data_problems(text, cell, output.get("data", {}))
+
+
+def errors(cell: Cell, node: NotebookNode) -> list[NotebookNode]:
+    """The error outputs of a cell that was not meant to raise."""
+    if MAY_RAISE in cell.header.get("tags", []):
+        return []
+    return [output for output in node.outputs if output.output_type == "error"]
+
+
+def errors_as_problems(text: Text, cell: Cell, node: NotebookNode) -> Iterator[Problem]:
+    """An error in the outputs, unless the cell is tagged as one that raises."""
+    for output in errors(cell, node):
+        yield at(text, cell, f"{output.ename}: {output.evalue}", failing_line(node))
+
+
+def data_problems(text: Text, cell: Cell, data: dict[str, Any]) -> Iterator[Problem]:
+    """An image needs alternative text, which only HTML keeps; a widget has no state on a page."""
+    for mime in sorted(data):
+        if mime.startswith("image/"):
+            yield at(
+                text, cell, f"an {mime} output has no alternative text: use utils.figures.show"
+            )
+    for _, element in silent_images("".join(data.get("text/html", ""))):
+        yield at(text, cell, f"the output holds {element} without alternative text")
+    if WIDGET in data:
+        yield at(text, cell, "a live widget in the outputs: while building, show a static figure")
+
+
+def size_problems(text: Text, size: int) -> Iterator[Problem]:
+    """A built lesson stays under a megabyte."""
+    if size >= LARGEST:
+        message = f"built, it has {size:,} bytes, {LARGEST:,} is too many: fewer or smaller figures"
+        yield Problem(text.path, 1, message)

@@ -1,0 +1,99 @@
+"""Where texts and built notebooks lie, relative to the project's root."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import UserError
+
+PHASE = re.compile(r"\d\d_[a-z0-9_]+")
+START = "start"
+
+
+@dataclass(frozen=True)
+class Room:
+    """A phase, or the start page: which texts it has and which notebooks are built from them."""
+
+    root: Path
+    name: str
+
+    @property
+    def lesson(self) -> Path:
+        if self.name == START:
+            return self.root / "phases" / "start.py"
+        return self.root / "phases" / self.name / "lesson.py"
+
+    @property
+    def lab(self) -> Path:
+        return self.root / "phases" / self.name / "lab.py"
+
+    @property
+    def checks(self) -> Path:
+        return self.root / "phases" / self.name / "checks.py"
+
+    @property
+    def page(self) -> Path:
+        """The built, executed notebook of the lesson."""
+        return self.root / "notebooks" / f"{self.name}.ipynb"
+
+    @property
+    def source(self) -> Path:
+        """The built lab, instructor's version."""
+        return self.root / "source" / self.name / f"{self.name}.ipynb"
+
+    @property
+    def release(self) -> Path:
+        """The built lab, learner's version."""
+        return self.root / "release" / self.name / f"{self.name}.ipynb"
+
+    def texts(self) -> list[str]:
+        """Which of its texts exist, by name."""
+        return [path.name for path in (self.lesson, self.lab) if path.exists()]
+
+    def relative(self, path: Path) -> str:
+        """The path as messages show it."""
+        return path.relative_to(self.root).as_posix()
+
+
+def find_root(start: Path | None = None) -> Path:
+    """The nearest folder at or above `start` (default: the working directory) that has phases/."""
+    start = (start or Path.cwd()).resolve()
+    for folder in (start, *start.parents):
+        if (folder / "phases").is_dir():
+            return folder
+    raise UserError(f"no folder phases/ in {start} or above it: run this from the project's root")
+
+
+def rooms(root: Path) -> list[Room]:
+    """Every phase that has a text, in order, then the start page when there is one."""
+    found = [
+        Room(root, folder.name)
+        for folder in sorted((root / "phases").iterdir())
+        if PHASE.fullmatch(folder.name) and Room(root, folder.name).texts()
+    ]
+    start = Room(root, START)
+    return [*found, start] if start.lesson.exists() else found
+
+
+def choose(root: Path, wanted: list[str]) -> list[Room]:
+    """The rooms named by "01_tensors", "01", "1", "tensors" or "start"; all when none is named."""
+    every = rooms(root)
+    if not wanted:
+        return every
+    chosen = []
+    for word in wanted:
+        name = Path(word).name
+        match = [room for room in every if name in names(room)]
+        if not match:
+            known = ", ".join(room.name for room in every) or "none yet"
+            raise UserError(f"there is no phase {word!r}; there are: {known}")
+        chosen += [room for room in match if room not in chosen]
+    return chosen
+
+
+def names(room: Room) -> set[str]:
+    """What a room answers to."""
+    number, _, rest = room.name.partition("_")
+    return {room.name, number, number.lstrip("0"), rest} - {""}

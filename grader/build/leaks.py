@@ -1,0 +1,267 @@
+"""Does anything that is released give a solution away?
+
+What stays in the release is searched for the statements of every solution region of the lab:
+
+- code of any cell, comments in it, and code in prose (`spans` and fenced blocks), all compared as
+  syntax trees, so that spaces, quotes and parentheses don't matter. A statement counts when it is
+  *telling*: a value made of at least `TELLING` calls, operators, subscripts and so on. `import
+  math` or `return x` occur everywhere and tell nothing. In the stub's own cell, code that repeats
+  a whole statement of the solution counts from `TELLING_AT_HOME` on; anywhere, a value that differs
+  only in its variables' names counts from `TELLING_RENAMED` on.
+- a whole region of two or more statements, repeated in a row, however plain each of them is;
+- what is left of the function after the region: a bare `return y` is fine, `return y * scale`
+  shows how the answer is put together.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grader.build.cells import (
+    BEGIN_HIDDEN,
+    BEGIN_SCHEME,
+    BEGIN_SOLUTION,
+    END_HIDDEN,
+    END_SCHEME,
+    END_SOLUTION,
+    outside,
+    regions,
+)
+from grader.build.problems import Problem
+from grader.build.syntax import normal, parse_block, shape, weight
+from grader.build.text import Cell, Text
+
+TELLING = 3
+TELLING_AT_HOME = 2
+TELLING_RENAMED = 5
+SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
+SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)([^\n]+?)(?<!`)\1(?!`)")
+FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One solution region: its cell, the lines of its delimiters, and what it says."""
+
+    cell: Cell
+    begin: int
+    end: int
+    values: dict[str, int]  # the value of each simple statement -> how telling it is
+    shapes: dict[str, int]  # the same with variables' names taken out
+    statements: dict[str, int]  # the same for whole statements
+    block: tuple[str, ...]  # the region's statements in order
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of released code.
+
+    Attributes:
+        tellings: (line in the cell's source from 0, code, shape) of each telling expression.
+        statements: (line, code) of each simple statement.
+        bodies: runs of statements, each with its line.
+    """
+
+    tellings: list[tuple[int, str, str]]
+    statements: list[tuple[int, str]]
+    bodies: list[list[tuple[int, str]]]
+
+
+def leak_problems(text: Text) -> Iterator[Problem]:
+    """Every place in the released lab that repeats, quotes or completes a solution."""
+    solutions = [solution for cell in text.cells for solution in find_solutions(cell)]
+    for cell in text.cells:
+        found: dict[int, str] = {}
+        for piece in released_pieces(cell):
+            for solution in solutions:
+                for index, what in repeats(piece, solution, at_home=solution.cell is cell):
+                    found.setdefault(
+                        index, f"gives away the solution of {solution.cell.name!r}: {what}"
+                    )
+        for solution in solutions:
+            if solution.cell is cell:
+                for index, what in completes(cell, solution):
+                    found.setdefault(index, what)
+        for index, message in found.items():
+            yield Problem(text.path, cell.line + 1 + index, message)
+
+
+def find_solutions(cell: Cell) -> list[Solution]:
+    """The solution regions of a cell that can be read; broken ones are reported by the rules."""
+    if "solution" not in cell.header:
+        return []
+    try:
+        spans = regions(cell.source, BEGIN_SOLUTION, END_SOLUTION)
+        return [read_solution(cell, begin, end) for begin, end in spans]
+    except (ValueError, SyntaxError):
+        return []
+
+
+def read_solution(cell: Cell, begin: int, end: int) -> Solution:
+    """What a region says. Raises SyntaxError when it doesn't hold whole statements."""
+    block = parse_block("\n".join(cell.source.split("\n")[begin + 1 : end]))
+    values, shapes, statements = {}, {}, {}
+    for statement in (node for top in block for node in ast.walk(top)):
+        if isinstance(statement, SIMPLE) and statement.value is not None:
+            values[normal(statement.value)] = weight(statement.value)
+            shapes[shape(statement.value)] = weight(statement.value)
+            statements[normal(statement)] = weight(statement)
+    return Solution(cell, begin, end, values, shapes, statements, tuple(map(normal, block)))
+
+
+def released_pieces(cell: Cell) -> Iterator[Piece]:
+    """All code that a learner gets to see in a cell."""
+    lines = released_lines(cell)
+    if cell.kind == "markdown":
+        yield from quoted_pieces("\n".join(lines))
+        return
+    try:
+        yield read_piece(0, ast.parse(blank_stubs(cell, lines)))
+    except SyntaxError:
+        return  # reported by the rules
+    for index, line in enumerate(lines):
+        code, mark, comment = line.partition("#")
+        if mark and not code.strip():
+            yield from parse_piece(index, comment.strip("# "))
+        elif mark:
+            yield from parse_piece(index, comment.strip())
+        yield from quoted_spans(index, line)
+
+
+def released_lines(cell: Cell) -> list[str]:
+    """The cell's lines; those that nbgrader takes away are empty, so that the rest keep theirs."""
+    kept = set(range(cell.source.count("\n") + 1))
+    for begin, end in (
+        (BEGIN_SOLUTION, END_SOLUTION),
+        (BEGIN_HIDDEN, END_HIDDEN),
+        (BEGIN_SCHEME, END_SCHEME),
+    ):
+        try:
+            kept &= {index for index, _ in outside(cell.source, regions(cell.source, begin, end))}
+        except ValueError:
+            continue
+    return [line if i in kept else "" for i, line in enumerate(cell.source.split("\n"))]
+
+
+def blank_stubs(cell: Cell, lines: list[str]) -> str:
+    """The released code with `pass` where a solution region began, so that it still parses."""
+    filled = list(lines)
+    for begin, _ in regions_or_none(cell):
+        indent = re.match(r"\s*", cell.source.split("\n")[begin])[0]
+        filled[begin] = f"{indent}pass"
+    return "\n".join(filled)
+
+
+def regions_or_none(cell: Cell) -> list[tuple[int, int]]:
+    """The solution regions of a cell; none when its delimiters are broken."""
+    try:
+        return regions(cell.source, BEGIN_SOLUTION, END_SOLUTION)
+    except ValueError:
+        return []
+
+
+def quoted_pieces(prose: str) -> Iterator[Piece]:
+    """Code in markdown: fenced blocks, then spans line by line."""
+    for match in FENCED.finditer(prose):
+        yield from parse_piece(prose.count("\n", 0, match.start(1)), match[1])
+    for index, line in enumerate(
+        FENCED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), prose).split("\n")
+    ):
+        yield from quoted_spans(index, line)
+
+
+def quoted_spans(index: int, line: str) -> Iterator[Piece]:
+    """Code between backticks in one line."""
+    for match in SPAN.finditer(line):
+        yield from parse_piece(index, match[2].strip())
+
+
+def parse_piece(index: int, code: str) -> Iterator[Piece]:
+    """A piece, when the code is Python; prose is not."""
+    try:
+        tree = ast.Module(parse_block(code), [])
+    except (SyntaxError, ValueError):
+        return
+    # parse_block puts one line above the code.
+    yield read_piece(index - 1, tree)
+
+
+def read_piece(above: int, tree: ast.Module) -> Piece:
+    """What a piece of code says; `above`: the lines of the cell that stand above its tree."""
+    piece = Piece([], [], [])
+    for node in ast.walk(tree):
+        index = above + getattr(node, "lineno", 1) - 1
+        if isinstance(node, ast.expr) and weight(node) >= TELLING:
+            piece.tellings.append((index, normal(node), shape(node)))
+        elif isinstance(node, SIMPLE):
+            piece.statements.append((index, normal(node)))
+        for field in ("body", "orelse", "finalbody"):
+            body = getattr(node, field, None)
+            if isinstance(body, list):
+                piece.bodies.append([(above + s.lineno - 1, normal(s)) for s in body])
+    return piece
+
+
+def repeats(piece: Piece, solution: Solution, at_home: bool) -> Iterator[tuple[int, str]]:
+    """(line in the cell from 0, code) of each place where a piece repeats a solution."""
+    for index, code, renamed in piece.tellings:
+        same = solution.values.get(code, 0) >= TELLING
+        if same or solution.shapes.get(renamed, 0) >= TELLING_RENAMED:
+            yield index, code
+    for index, code in piece.statements:
+        if at_home and solution.statements.get(code, 0) >= TELLING_AT_HOME:
+            yield index, code
+    size = len(solution.block)
+    if size < 2:
+        return
+    for body in piece.bodies:
+        for start in range(len(body) - size + 1):
+            if tuple(code for _, code in body[start : start + size]) == solution.block:
+                yield body[start][0], f"its {size} statements in a row"
+
+
+def completes(cell: Cell, solution: Solution) -> Iterator[tuple[int, str]]:
+    """Code left in the function after the region, other than a return of plain names."""
+    try:
+        tree = ast.parse(cell.source)
+    except SyntaxError:
+        return
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno - 1 < solution.begin
+        and max(node.end_lineno - 1, *(n.end_lineno - 1 for n in node.body)) >= last_line(solution)
+    ]
+    if not around:
+        return
+    function = max(around, key=lambda node: node.lineno)
+    others = [s for s in find_solutions(cell) if s is not solution]
+    for statement in ast.walk(function):
+        index = getattr(statement, "lineno", 0) - 1
+        if not isinstance(statement, SIMPLE) or index <= solution.end:
+            continue
+        if any(other.begin < index < other.end for other in others):
+            continue
+        if statement.value is not None and weight(statement.value):
+            yield (
+                index,
+                (
+                    f"code left after the solution of {cell.name!r} shows how the answer is put "
+                    f"together: {normal(statement)}"
+                ),
+            )
+
+
+def last_line(solution: Solution) -> int:
+    """The last line of the region that holds code (line from 0 in the cell)."""
+    lines = solution.cell.source.split("\n")
+    code = [
+        index
+        for index in range(solution.begin + 1, solution.end)
+        if lines[index].strip() and not lines[index].strip().startswith("#")
+    ]
+    return max(code, default=solution.begin)

@@ -1,0 +1,86 @@
+"""Whole notebooks: from a text's cells to a notebook, back again, and to the same bytes always."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import nbformat.v4
+from nbformat import NotebookNode
+
+from grader.build.cells import cell_ids, from_node, to_node
+from grader.build.problems import Problem
+from grader.build.text import Cell, Text
+
+STAMP = "open_the_hood"
+LANGUAGE = {
+    "name": "python",
+    "file_extension": ".py",
+    "mimetype": "text/x-python",
+    "pygments_lexer": "ipython3",
+}
+
+
+def to_notebook(text: Text) -> NotebookNode:
+    """The notebook of a text, without outputs.
+
+    Its metadata holds, under `open_the_hood`, the text's own settings and `cells`, the
+    fingerprints of the cells it was built from: with them a later edit of the notebook is noticed.
+    """
+    nodes = [
+        to_node(cell, cell_id)
+        for cell, cell_id in zip(text.cells, cell_ids(text.cells), strict=True)
+    ]
+    metadata = {
+        "kernelspec": dict(text.kernelspec),
+        "language_info": dict(LANGUAGE),
+        STAMP: dict(text.course) | {"cells": fingerprints(text.cells)},
+    }
+    return nbformat.v4.new_notebook(cells=nodes, metadata=metadata)
+
+
+def fingerprints(cells: Sequence[Cell]) -> str:
+    """The cells' fingerprints in order, separated by spaces."""
+    return " ".join(cell.fingerprint for cell in cells)
+
+
+def stamp(notebook: NotebookNode) -> dict[str, Any]:
+    """What the build wrote into the notebook's metadata; empty for a notebook that is not ours."""
+    return dict(notebook.metadata.get(STAMP, {}))
+
+
+def to_cells(path: str, notebook: NotebookNode) -> tuple[list[Cell], list[Problem]]:
+    """The notebook's cells as a text says them. Empty cells are dropped.
+
+    A cell that the text has no form for becomes a problem that says its number (from 1).
+    """
+    cells, problems = [], []
+    for number, node in enumerate(notebook.cells, start=1):
+        if not node.source.strip() and "nbgrader" not in node.metadata:
+            continue
+        try:
+            cells.append(from_node(node))
+        except ValueError as error:
+            problems.append(Problem(path, 0, f"cell {number}: {error}"))
+    return cells, problems
+
+
+def to_bytes(notebook: NotebookNode) -> bytes:
+    """The notebook as sorted, indented JSON with a newline at the end."""
+    return (nbformat.writes(notebook, version=4).rstrip("\n") + "\n").encode()
+
+
+def read(path: Path) -> NotebookNode | None:
+    """The notebook in a file; None where there is no file.
+
+    Raises ValueError when the file is not a notebook.
+    """
+    try:
+        return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+    except FileNotFoundError:
+        return None
+    except (json.JSONDecodeError, UnicodeDecodeError, nbformat.reader.NotJSONError) as error:
+        raise ValueError(f"{path.name} is not a notebook: {error}") from None

@@ -1,0 +1,116 @@
+"""The learner's version of a lab, made by nbgrader's own generate_assignment step.
+
+It runs with the project's nbgrader_config.py, in a throw-away course folder with a throw-away
+gradebook: building never touches the gradebook of a course.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from nbgrader.converters import GenerateAssignment
+from nbgrader.converters.base import NbGraderException
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config, PyFileConfigLoader
+from traitlets.log import get_logger
+
+from grader.build.problems import Problem, Refused
+
+CONFIG = "nbgrader_config.py"
+DATABASE = "throw-away.db"
+
+
+def generate(sources: Mapping[str, bytes], root: Path) -> dict[str, bytes]:
+    """Assignment name -> instructor's notebook in; assignment name -> learner's notebook out.
+
+    Each assignment has one notebook of its own name. Raises Refused with nbgrader's own words for
+    every assignment that nbgrader can't generate.
+    """
+    released: dict[str, bytes] = {}
+    problems: list[Problem] = []
+    with tempfile.TemporaryDirectory(prefix="grader-build-") as folder:
+        course = Path(folder)
+        config = course_config(root, course)
+        for name, content in sources.items():
+            notebook = course / "source" / name / f"{name}.ipynb"
+            notebook.parent.mkdir(parents=True)
+            notebook.write_bytes(content)
+            said = run_nbgrader(name, config)
+            made = course / "release" / name / f"{name}.ipynb"
+            if made.exists():
+                released[name] = made.read_bytes()
+            else:
+                message = f"nbgrader can't generate the release: {said or 'no reason given'}"
+                problems.append(Problem(f"source/{name}/{name}.ipynb", 0, message))
+    if problems:
+        raise Refused(problems)
+    return released
+
+
+def course_config(root: Path, course: Path) -> Config:
+    """The project's nbgrader configuration, its folders and gradebook moved into `course`."""
+    config = Config()
+    if (root / CONFIG).exists():
+        with import_path(root):
+            config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+    config.CourseDirectory.root = str(course)
+    config.CourseDirectory.db_url = f"sqlite:///{course / DATABASE}"
+    return config
+
+
+def run_nbgrader(name: str, config: Config) -> str:
+    """Generate one assignment; returns what nbgrader logged as an error."""
+    course = CourseDirectory(config=config, assignment_id=name)
+    with errors_of(get_logger()) as said, interpreter_on_path():
+        try:
+            GenerateAssignment(coursedir=course, config=config, force=True).start()
+        except NbGraderException as error:
+            said.append(str(error))
+    # nbgrader logs the traceback of what went wrong; its last line is the reason.
+    reasons = [words for words in said if "Traceback" in words] or said
+    return reasons[0].strip().split("\n")[-1] if reasons else ""
+
+
+@contextmanager
+def errors_of(log: logging.Logger) -> Iterator[list[str]]:
+    """Collect the error messages of a logger instead of printing what it logs."""
+    said: list[str] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.levelno >= logging.ERROR:
+                said.append(record.getMessage())
+
+    handlers, propagate = log.handlers[:], log.propagate
+    log.handlers, log.propagate = [Collect()], False
+    try:
+        yield said
+    finally:
+        log.handlers, log.propagate = handlers, propagate
+
+
+@contextmanager
+def interpreter_on_path() -> Iterator[None]:
+    """nbgrader starts `alembic` by name, which lies beside this interpreter."""
+    before = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before])
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+@contextmanager
+def import_path(root: Path) -> Iterator[None]:
+    """The configuration may name classes of this project: let them be imported."""
+    sys.path.insert(0, str(root))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(root))

@@ -1,0 +1,114 @@
+"""`build --check`: where texts and committed notebooks disagree. Nothing is executed or written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from grader.build.compare import EXECUTED, differences
+from grader.build.execute import output_problems, size_problems
+from grader.build.layout import Room
+from grader.build.notebook import read, stamp, to_bytes, to_notebook
+from grader.build.problems import Problem, Refused
+from grader.build.release import generate
+from grader.build.steps import (
+    LoadChecks,
+    Texts,
+    catalogue_checks,
+    page_digest,
+    read_texts,
+    same_cells,
+    text_problems,
+)
+from grader.build.text import Text
+
+REBUILD = "run `python -m grader build`"
+
+
+def check(
+    chosen: Iterable[Room], whole: bool = False, load_checks: LoadChecks = catalogue_checks
+) -> list[Problem]:
+    """Everything by which texts and committed notebooks disagree; nothing is executed or written.
+
+    whole: also look for built notebooks that no text builds any more.
+    """
+    problems: list[Problem] = []
+    sound: list[Texts] = []
+    chosen = list(chosen)
+    for room in chosen:
+        texts = read_texts(room)
+        found = list(text_problems(texts, load_checks))
+        problems += found
+        if texts.lesson:
+            problems += compare(room, room.page, to_notebook(texts.lesson), texts.lesson)
+        if texts.lab and not found:
+            sound.append(texts)
+    problems += lab_differences(sound)
+    if whole and chosen:
+        problems += orphans(chosen)
+    return sorted(set(problems))
+
+
+def lab_differences(labs: list[Texts]) -> Iterator[Problem]:
+    """Where committed labs and releases are not what their texts, and nbgrader, would make."""
+    if not labs:
+        return
+    expected = {texts.room.name: to_notebook(texts.lab) for texts in labs}
+    sources = {name: to_bytes(notebook) for name, notebook in expected.items()}
+    for texts in labs:
+        yield from compare(texts.room, texts.room.source, expected[texts.room.name])
+    try:
+        releases = generate(sources, labs[0].room.root)
+    except Refused as refused:
+        yield from refused.problems
+        return
+    for texts in labs:
+        yield from compare(texts.room, texts.room.release, from_bytes(releases[texts.room.name]))
+
+
+def from_bytes(content: bytes) -> NotebookNode:
+    """The notebook in these bytes."""
+    return nbformat.reads(content.decode(), as_version=4)
+
+
+def compare(
+    room: Room, path: Path, expected: NotebookNode, lesson: Text | None = None
+) -> Iterator[Problem]:
+    """A committed notebook against what its text builds; a lesson's outputs are looked at too."""
+    shown = room.relative(path)
+    try:
+        found = read(path)
+    except ValueError as error:
+        yield Problem(shown, 0, str(error))
+        return
+    if found is None:
+        yield Problem(shown, 0, f"is missing: {REBUILD}")
+        return
+    said = differences(expected, found, outputs=lesson is not None)
+    for sentence in said:
+        yield Problem(shown, 0, sentence)
+    if lesson is None or not same_cells(expected, found):
+        return
+    yield from output_problems(lesson, found)
+    yield from size_problems(lesson, path.stat().st_size)
+    if stamp(found).get(EXECUTED) != page_digest(room, lesson):
+        yield Problem(shown, 0, f"was executed before its text or its utils changed: {REBUILD}")
+
+
+def orphans(known: list[Room]) -> Iterator[Problem]:
+    """Notebooks with the build's stamp that no text builds."""
+    root = known[0].root
+    expected = {path for room in known for path in (room.page, room.source, room.release)}
+    for pattern in ("notebooks/*.ipynb", "source/*/*.ipynb", "release/*/*.ipynb"):
+        for path in sorted(root.glob(pattern)):
+            if path in expected:
+                continue
+            try:
+                built = stamp(read(path))
+            except ValueError:
+                continue
+            if built:
+                yield Problem(known[0].relative(path), 0, "no text builds it any more: delete it")

@@ -1,0 +1,291 @@
+"""What the build refuses in a text. Each rule looks at one thing and yields its problems.
+
+`lab_problems` and `page_problems` apply all of them, so that everything is reported at once.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from grader.build import leaks
+from grader.build.cells import (
+    BEGIN_HIDDEN,
+    BEGIN_SCHEME,
+    BEGIN_SOLUTION,
+    END_HIDDEN,
+    END_SCHEME,
+    END_SOLUTION,
+    nbgrader_metadata,
+    outside,
+    regions,
+)
+from grader.build.figures import silent_images_in_markdown
+from grader.build.problems import Problem
+from grader.build.syntax import parse_block
+from grader.build.text import Cell, Text
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
+LAB_SETTINGS = {"title": str, "points": (int, float), "cell_seconds": (int, float)}
+PAGE_SETTINGS = {"title": str}
+LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re.IGNORECASE)
+REGIONS = {
+    "solution": (BEGIN_SOLUTION, END_SOLUTION, "solution"),
+    "hidden": (BEGIN_HIDDEN, END_HIDDEN, "test"),
+    "scheme": (BEGIN_SCHEME, END_SCHEME, "task"),
+}
+
+
+def lab_problems(text: Text) -> Iterator[Problem]:
+    """Everything that is wrong with a lab's text on its own."""
+    yield from text.problems
+    yield from settings_problems(text, LAB_SETTINGS)
+    for cell in text.cells:
+        yield from plain_cell_problems(text, cell)
+        yield from kind_problems(text, cell)
+        yield from name_problems(text, cell)
+        yield from points_problems(text, cell)
+        yield from lab_code_problems(text, cell)
+        yield from delimiter_problems(text, cell)
+        yield from stub_problems(text, cell)
+        yield from hidden_problems(text, cell)
+        yield from scheme_problems(text, cell)
+        yield from live_markup_problems(text, cell)
+    yield from duplicate_problems(text)
+    yield from total_problems(text)
+    yield from leaks.leak_problems(text)
+
+
+def page_problems(text: Text) -> Iterator[Problem]:
+    """Everything that is wrong with a lesson's, or the start page's, text on its own."""
+    yield from text.problems
+    yield from settings_problems(text, PAGE_SETTINGS)
+    for cell in text.cells:
+        yield from plain_cell_problems(text, cell)
+        for key in sorted(set(cell.header) - {"tags"}):
+            yield at(text, cell, f"{key}= belongs in a lab, not in a lesson")
+
+
+def at(text: Text, cell: Cell, message: str, index: int | None = None) -> Problem:
+    """A problem at a cell's header, or at line `index` (from 0) of its source."""
+    # A markdown cell in triple quotes has one more line above its source.
+    quoted = cell.kind == "markdown" and cell.raw.split("\n", 2)[1:2] in (['"""'], ["'''"])
+    line = cell.line if index is None else cell.line + 1 + quoted + index
+    return Problem(text.path, line, message)
+
+
+def settings_problems(text: Text, known: Mapping[str, Any]) -> Iterator[Problem]:
+    """The header's `open_the_hood` holds exactly the known settings, of the right type."""
+    if not text.course:
+        return
+    for key in text.course:
+        if key not in known:
+            yield Problem(text.path, 1, f"open_the_hood: unknown setting {key!r}")
+    for key, kind in known.items():
+        value = text.course.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool) or value in ("", 0):
+            yield Problem(text.path, 1, f"open_the_hood: needs {key}, got {value!r}")
+
+
+def plain_cell_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+    """No raw or empty cells; every image in prose has alternative text."""
+    if cell.kind not in ("code", "markdown"):
+        yield at(text, cell, f"a {cell.kind} cell: use markdown or code")
+    if not cell.source.strip():
+        yield at(text, cell, "an empty cell: fill it or take it away")
+    if cell.kind == "markdown":
+        for line, element in silent_images_in_markdown(cell.source):
+            yield at(text, cell, f"{element} without alternative text", line - 1)
+
+
+def kind_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+    """At most one of given, solution, test, task; solutions and tests are code, tasks markdown."""
+    roles = [key for key in ("given", "solution", "test", "task") if key in cell.header]
+    if len(roles) > 1:
+        yield at(text, cell, f"a cell is one thing, this one says {' and '.join(roles)}")
+    for role, kind in (("solution", "code"), ("test", "code"), ("task", "markdown")):
+        if role in roles and cell.kind != kind:
+            yield at(text, cell, f"a {role} cell must be {kind}, this one is {cell.kind}")
+
+
+def name_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+    """Names are identifiers of at most 50 characters: nbgrader ids, check names, cell ids."""
+    if cell.name is not None and not NAME.fullmatch(str(cell.name)):
+        yield at(text, cell, f"{cell.name!r} can't be a name: letters, digits and _, 50 at most")
+
+
+def points_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+    """Tests and tasks have points above zero, other cells have none."""
+    graded = "test" in cell.header or "task" in cell.header
+    points = cell.header.get("points")
+    if graded and points is None:
+        yield at(text, cell, f"{cell.name!r} has no points: write points=...")
+    elif graded and not is_points(points):
+        yield at(text, cell, f"points of {cell.name!r} must be a number above 0, got {points!r}")
+    elif points is not None and not graded:
+        yield at(text, cell, "points belong to a test or a task")
+
+
+def is_points(value: object) -> bool:
+    """Whether the value can be a cell's points."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def lab_code_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+    """A lab's code is plain Python, without magics and shell lines: checks read it as Python."""
+    if cell.kind != "code":
+        return
+    try:
+        ast.parse(cell.source)
+    except SyntaxError as error:
+        index = (error.lineno or 1) - 1
+        yield at(
+            text, cell, f"not plain Python: {error.msg} (magics and ! don't belong in a lab)", index
+        )
+
+
+def delimiter_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+    """Delimiters are balanced, alone on their lines, and only in the kind of cell they are for."""
+    for begin, end, role in REGIONS.values():
+        try:
+            found = regions(cell.source, begin, end)
+        except ValueError as error:
+            yield at(text, cell, str(error))
+            continue
+        if found and role not in cell.header:
+            yield at(text, cell, f"{begin!r} belongs in a {role} cell", found[0][0])
+
+
+def balanced(cell: Cell, name: str) -> list[tuple[int, int]]:
+    """The cell's regions of this sort; none when the delimiters are broken (reported elsewhere)."""
+    begin, end, _ = REGIONS[name]
+    try:
+        return regions(cell.source, begin, end)
+    except ValueError:
+        return []
+
+
+def stub_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+    """A solution cell holds a solution: a region with statements that do something."""
+    if "solution" not in cell.header:
+        return
+    spans = balanced(cell, "solution")
+    if not spans and "BEGIN SOLUTION" not in cell.source:
+        yield at(text, cell, f"a stub with no solution: no {BEGIN_SOLUTION!r} ... {END_SOLUTION!r}")
+    for begin, end in spans:
+        lines = cell.source.split("\n")[begin + 1 : end]
+        try:
+            statements = parse_block("\n".join(lines))
+        except SyntaxError:
+            yield at(text, cell, "the solution region doesn't hold whole statements", begin)
+            continue
+        if all(map(is_placeholder, statements)):
+            yield at(text, cell, "a stub with no solution: the region does nothing", begin)
+
+
+def is_placeholder(statement: ast.stmt) -> bool:
+    """pass, `...`, a bare string, or raise NotImplementedError."""
+    if isinstance(statement, ast.Raise):
+        return "NotImplementedError" in ast.unparse(statement)
+    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return constant or isinstance(statement, ast.Pass)
+
+
+def hidden_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+    """A test ends with one hidden region: the one line verify("its id", ...)."""
+    if "test" not in cell.header:
+        return
+    name = cell.header["test"]
+    spans = balanced(cell, "hidden")
+    if not spans:
+        if "HIDDEN TESTS" not in cell.source:
+            yield at(text, cell, f"test {name!r} has no hidden region: {BEGIN_HIDDEN!r} ...")
+        return
+    if len(spans) > 1:
+        yield at(text, cell, f"test {name!r} has {len(spans)} hidden regions, one is enough")
+    lines = cell.source.split("\n")
+    for begin, end in spans:
+        said = verified_name(lines[begin + 1 : end])
+        if said is None:
+            yield at(text, cell, f'the hidden region holds only: verify("{name}", ...)', begin)
+        elif said != name:
+            yield at(text, cell, f"verify({said!r}, ...) in the test of {name!r}", begin + 1)
+    after = [
+        index
+        for index, line in outside(cell.source, spans)
+        if index > spans[-1][1] and line.strip()
+    ]
+    if after:
+        yield at(text, cell, "code after the hidden region: verify(...) must come last", after[0])
+
+
+def verified_name(lines: list[str]) -> str | None:
+    """The name in `verify("name", ...)` when that is all there is."""
+    try:
+        (line,) = lines
+        (statement,) = ast.parse(line).body
+    except (SyntaxError, ValueError):
+        return None
+    match statement:
+        case ast.Expr(ast.Call(ast.Name("verify"), [ast.Constant(str(name)), _, *_])):
+            return name
+    return None
+
+
+def scheme_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+    """A task has a question, and one mark scheme that says something."""
+    if "task" not in cell.header:
+        return
+    spans = balanced(cell, "scheme")
+    if len(spans) != 1:
+        if "MARK SCHEME" not in cell.source or spans:
+            yield at(text, cell, f"task {cell.name!r} needs one mark scheme: {BEGIN_SCHEME!r} ...")
+        return
+    ((begin, end),) = spans
+    if not "".join(cell.source.split("\n")[begin + 1 : end]).strip():
+        yield at(text, cell, f"the mark scheme of {cell.name!r} is empty", begin)
+    if not any(line.strip() for _, line in outside(cell.source, spans)):
+        yield at(text, cell, f"task {cell.name!r} asks nothing")
+
+
+def live_markup_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+    """A lab shows nothing by itself: no scripts or frames in its prose."""
+    if cell.kind != "markdown":
+        return
+    for index, line in enumerate(cell.source.split("\n")):
+        if match := LIVE_MARKUP.search(line):
+            yield at(text, cell, f"live markup {match[0]!r} in a lab", index)
+
+
+def duplicate_problems(text: Text) -> Iterator[Problem]:
+    """Every nbgrader id is used once; solution="x" has the id x_solution."""
+    first: dict[str, int] = {}
+    for cell in text.cells:
+        nbgrader = nbgrader_metadata(dict(cell.header))
+        if nbgrader is None:
+            continue
+        name = nbgrader["grade_id"]
+        if name in first:
+            yield at(text, cell, f"duplicate id {name!r}, first in line {first[name]}")
+        first.setdefault(name, cell.line)
+
+
+def total_problems(text: Text) -> Iterator[Problem]:
+    """The header's points are the sum of the cells' points."""
+    total = sum(
+        cell.header["points"] for cell in text.cells if is_points(cell.header.get("points"))
+    )
+    stated = text.course.get("points")
+    if isinstance(stated, int | float) and abs(stated - total) > 1e-9:
+        line = points_line(text)
+        yield Problem(
+            text.path, line, f"the header says points: {stated}, the cells add up to {total}"
+        )
+
+
+def points_line(text: Text) -> int:
+    """The line of the header that says points, or 1."""
+    lines = text.prefix.split("\n")
+    return next((number for number, line in enumerate(lines, 1) if "points:" in line), 1)

@@ -1,0 +1,216 @@
+"""The build over rooms: read the texts, write the notebooks, bring edits home."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from grader.build import home
+from grader.build.agreement import CheckLike, check_problems
+from grader.build.compare import EXECUTED
+from grader.build.digest import lesson_digest
+from grader.build.execute import output_problems, run_page, size_problems
+from grader.build.layout import START, Room, rooms
+from grader.build.notebook import STAMP, read, stamp, to_bytes, to_notebook
+from grader.build.problems import Problem, Refused, refuse_if_any
+from grader.build.release import generate
+from grader.build.rules import lab_problems, page_problems
+from grader.build.text import Text, parse
+
+Say = Callable[[str], None]
+LoadChecks = Callable[[Path], Mapping[str, CheckLike]]
+REBUILD = "run `python -m grader build`"
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A room with its texts read; `lesson` or `lab` is None where there is no such text."""
+
+    room: Room
+    lesson: Text | None
+    lab: Text | None
+
+    def pairs(self) -> Iterator[tuple[Text, Path]]:
+        """Each text with the notebook that an instructor may have edited."""
+        if self.lesson:
+            yield self.lesson, self.room.page
+        if self.lab:
+            yield self.lab, self.room.source
+
+
+def read_texts(room: Room) -> Texts:
+    """Parse what the room has."""
+
+    def text_of(path: Path) -> Text | None:
+        if not path.exists():
+            return None
+        return parse(room.relative(path), path.read_text(encoding="utf-8"))
+
+    return Texts(room, text_of(room.lesson), None if room.name == START else text_of(room.lab))
+
+
+def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
+    """Everything that is wrong with a room's texts and with how they fit its checks."""
+    if texts.lesson:
+        yield from page_problems(texts.lesson)
+    if not texts.lab:
+        return
+    yield from lab_problems(texts.lab)
+    path = texts.room.checks
+    shown = texts.room.relative(path)
+    try:
+        checks = load_checks(path.parent)
+    except Exception as error:  # a checks.py may fail in any way
+        line = next(
+            (f.lineno for f in reversed(traceback.extract_tb(error.__traceback__))
+             if f.filename == str(path)), 1,
+        )  # fmt: skip
+        line = error.lineno if isinstance(error, SyntaxError) else line
+        yield Problem(shown, line or 1, f"can't be loaded: {type(error).__name__}: {error}")
+        return
+    code = path.read_text(encoding="utf-8") if path.exists() else ""
+    yield from check_problems(texts.lab, texts.lesson, checks, shown, code)
+
+
+def catalogue_checks(folder: Path) -> Mapping[str, CheckLike]:
+    """The checks of a phase's folder."""
+    from grader.catalogue import load_checks
+
+    return load_checks(folder)
+
+
+def build(
+    chosen: Iterable[Room],
+    say: Say,
+    force: bool = False,
+    load_checks: LoadChecks = catalogue_checks,
+) -> None:
+    """Build the rooms' notebooks. Raises Refused with every problem.
+
+    Texts are looked at first: when one is refused nothing is written. A notebook that holds edits
+    its text doesn't have is not overwritten unless `force`.
+    """
+    every = [read_texts(room) for room in chosen]
+    refuse_if_any(p for texts in every for p in text_problems(texts, load_checks))
+    if not force:
+        refuse_if_any(p for texts in every for p in edit_problems(texts))
+    build_labs([texts for texts in every if texts.lab], say)
+    problems: list[Problem] = []
+    for texts in every:
+        if texts.lesson:
+            try:
+                build_page(texts.room, texts.lesson, say, force)
+            except Refused as refused:
+                problems += refused.problems
+    refuse_if_any(problems)
+
+
+def edit_problems(texts: Texts) -> Iterator[Problem]:
+    """Built notebooks whose edits a build would lose."""
+    for text, path in texts.pairs():
+        shown = texts.room.relative(path)
+        try:
+            notebook = read(path)
+        except ValueError as error:
+            yield Problem(shown, 0, f"{error}; delete it, or build --force")
+            continue
+        if notebook is not None and home.edited(notebook, shown, text):
+            yield Problem(
+                shown,
+                0,
+                f"holds edits that {text.path} does not: bring them home with "
+                "`build --from-notebooks`, or drop them with `build --force`",
+            )
+
+
+def build_labs(labs: list[Texts], say: Say) -> None:
+    """Instructor's and learner's notebooks of every lab."""
+    if not labs:
+        return
+    root = labs[0].room.root
+    sources = {texts.room.name: to_bytes(to_notebook(texts.lab)) for texts in labs}
+    releases = generate(sources, root)
+    for texts in labs:
+        room = texts.room
+        say(write(room, room.source, sources[room.name]))
+        say(write(room, room.release, releases[room.name]))
+
+
+def build_page(room: Room, text: Text, say: Say, force: bool) -> None:
+    """The executed notebook of a lesson; executed only when its outputs may have changed."""
+    notebook = to_notebook(text)
+    digest = page_digest(room, text)
+    built = None if force else read(room.page)
+    if built is not None and stamp(built).get(EXECUTED) == digest and same_cells(notebook, built):
+        keep_outputs(notebook, built)
+    else:
+        say(f"{room.relative(room.page)}: executing")
+        run_page(notebook, text, room.root)
+    notebook.metadata[STAMP][EXECUTED] = digest
+    content = to_bytes(notebook)
+    refuse_if_any([*output_problems(text, notebook), *size_problems(text, len(content))])
+    say(write(room, room.page, content))
+
+
+def page_digest(room: Room, text: Text) -> str:
+    """What the page's outputs depend on; the start page lists every room, so on those too."""
+    others = []
+    if room.name == START:
+        others = [" ".join([other.name, *other.texts()]) for other in rooms(room.root)]
+    return lesson_digest(text, room.root, others)
+
+
+def same_cells(expected: NotebookNode, found: NotebookNode) -> bool:
+    """Whether types and sources agree, so that outputs can be carried over."""
+    return [(c.cell_type, c.source) for c in expected.cells] == [
+        (c.cell_type, c.source) for c in found.cells
+    ]
+
+
+def keep_outputs(notebook: NotebookNode, built: NotebookNode) -> None:
+    """Carry outputs and counts over from the notebook that was executed before."""
+    for mine, theirs in zip(notebook.cells, built.cells, strict=True):
+        if mine.cell_type == "code":
+            mine.outputs, mine.execution_count = theirs.outputs, theirs.execution_count
+
+
+def write(room: Room, path: Path, content: bytes) -> str:
+    """Write a file whole or not at all; returns what was done, in words."""
+    if path.exists() and path.read_bytes() == content:
+        return f"{room.relative(path)}: up to date"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_bytes(content)
+    os.replace(fresh, path)
+    return f"{room.relative(path)}: written"
+
+
+def bring_home(chosen: Iterable[Room], say: Say) -> None:
+    """Write edits of built notebooks into the texts: all of them, or none when one can't be."""
+    problems: list[Problem] = []
+    changed: list[tuple[Room, Path, str, Path, NotebookNode]] = []
+    for room in chosen:
+        for text, path in read_texts(room).pairs():
+            try:
+                problems += text.problems
+                notebook = read(path)
+                content = notebook and home.bring_home(text, notebook, room.relative(path))
+            except Refused as refused:
+                problems += refused.problems
+            except ValueError as error:
+                problems.append(Problem(room.relative(path), 0, str(error)))
+            else:
+                if content:
+                    changed.append((room, room.root / text.path, content, path, notebook))
+    refuse_if_any(problems)
+    for room, text_path, content, path, notebook in changed:
+        say(write(room, text_path, content.encode()))
+        stamped = home.restamped(notebook, parse(room.relative(text_path), content))
+        write(room, path, to_bytes(stamped))
+    if not changed:
+        say("no notebook holds an edit that its text does not")

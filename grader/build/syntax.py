@@ -1,0 +1,79 @@
+"""Python code compared as syntax trees: one spelling, names taken out, how telling it is."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import textwrap
+
+MODULES = {"torch", "np", "math", "tl", "triton", "F", "nn"}
+WORK = (
+    ast.Call,
+    ast.BinOp,
+    ast.BoolOp,
+    ast.UnaryOp,
+    ast.Compare,
+    ast.Subscript,
+    ast.Attribute,
+    ast.IfExp,
+    ast.Lambda,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+
+
+def parse_block(source: str) -> list[ast.stmt]:
+    """The statements of an indented block; `return` is allowed.
+
+    Raises SyntaxError when they are not whole statements. Only comments: an empty list.
+    """
+    body = textwrap.indent(textwrap.dedent(source), "    ")
+    tree = ast.parse(f"async def block():\n{body}\n    pass\n")
+    return tree.body[0].body[:-1]
+
+
+def normal(node: ast.AST) -> str:
+    """The node as code, in one spelling."""
+    return ast.unparse(node)
+
+
+class _Number(ast.NodeTransformer):
+    """Numbers variables in order of appearance; called names and modules keep their names."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, str] = {}
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        if node.id in MODULES:
+            return node
+        return ast.Name(self.numbers.setdefault(node.id, f"v{len(self.numbers)}"))
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        if isinstance(node.func, ast.Name):
+            node.func = ast.Name(f"call_{node.func.id}")
+        return self.generic_visit(node)
+
+
+def shape(node: ast.AST) -> str:
+    """The node as code, with its variables' own names taken out."""
+    return ast.unparse(_Number().visit(copy.deepcopy(node)))
+
+
+def weight(node: ast.AST) -> int:
+    """How telling a piece of code is: the calls, operators, subscripts, attributes in it.
+
+    A module's name (`torch.zeros`) is one name with what it holds; a negative number is a number.
+    """
+    return sum(isinstance(part, WORK) and not is_plain(part) for part in ast.walk(node))
+
+
+def is_plain(node: ast.AST) -> bool:
+    """Whether an operator or attribute is only spelling: -1, torch.zeros."""
+    match node:
+        case ast.UnaryOp(operand=ast.Constant()):
+            return True
+        case ast.Attribute(value=ast.Name(id=module)):
+            return module in MODULES
+    return False

@@ -1,0 +1,190 @@
+"""The text form of a lesson or lab: jupytext's py:percent, with a YAML header in comments.
+
+`parse` reads a text into cells that remember their lines; `assemble` writes a text back. A cell
+that did not change keeps its bytes, so text -> cells -> text is the identity.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Any
+
+import jupytext
+import nbformat.v4
+import yaml
+from jupytext.stringparser import StringParser
+
+from grader.build.problems import Problem
+
+FENCE = "# ---"
+CELL_HEADER = re.compile(r"# %%(?:\s|$)")
+HEADER_KEYS = ("given", "solution", "test", "task", "points", "tags")
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+# Marks that jupytext leaves in a cell's metadata about the look of the text, not its content.
+LOOK = {"lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell as the text says it, whether it was read from a text or from a notebook.
+
+    Attributes:
+        kind: "code" or "markdown" ("raw" is read, and refused by the rules).
+        source: without the cell's header, and without blank lines at its end.
+        header: what stands in the cell's header, such as {"test": "as_rows", "points": 2}.
+        line: the header's line in the text, from 1; 0 for a cell read from a notebook.
+        raw: the cell's own bytes in the text, from its header to the next one.
+    """
+
+    kind: str
+    source: str
+    header: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 0
+    raw: str = field(default="", compare=False)
+
+    @property
+    def name(self) -> str | None:
+        """The exercise it belongs to: the value of given, solution, test or task."""
+        return next((self.header[key] for key in HEADER_KEYS[:4] if key in self.header), None)
+
+    @property
+    def fingerprint(self) -> str:
+        """Eight hex digits over kind, header and source: equal cells, equal fingerprints."""
+        content = json.dumps([self.kind, self.source, dict(self.header)], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A parsed text. `path` is relative to the root; `prefix` is what stands above its cells."""
+
+    path: str
+    prefix: str
+    kernelspec: Mapping[str, Any]
+    course: Mapping[str, Any]
+    cells: tuple[Cell, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def parse(path: str, content: str) -> Text:
+    """Read a py:percent text; what can't be read ends up in `problems`, with its line."""
+    lines = content.splitlines(keepends=True)
+    header, start = split_header(lines)
+    metadata, problems = read_header(path, header)
+    starts = cell_starts(lines, start)
+    above = "".join(lines[start : starts[0] if starts else None])
+    if above.strip():
+        problems.append(Problem(path, start + 1, "text above the first `# %%` cell header"))
+    cells = []
+    ends = [*starts[1:], len(lines)]
+    for first, end in zip(starts, ends, strict=True):
+        cell, cell_problems = read_cell(path, first + 1, "".join(lines[first:end]))
+        cells.append(cell)
+        problems += cell_problems
+    prefix = "".join(lines[: starts[0] if starts else None])
+    return Text(
+        path,
+        prefix,
+        metadata.get("kernelspec") or KERNEL,
+        metadata.get("open_the_hood") or {},
+        tuple(cells),
+        tuple(problems),
+    )
+
+
+def split_header(lines: Sequence[str]) -> tuple[str, int]:
+    """The YAML between the first two `# ---` lines, without `# `, and where the rest starts."""
+    bare = [line.rstrip("\n") for line in lines]
+    if not bare or bare[0] != FENCE or FENCE not in bare[1:]:
+        return "", 0
+    end = bare.index(FENCE, 1)
+    return "\n".join(line.removeprefix("#").removeprefix(" ") for line in bare[1:end]), end + 1
+
+
+def read_header(path: str, header: str) -> tuple[dict[str, Any], list[Problem]]:
+    """The mapping under `jupyter:`; anything else than kernelspec and open_the_hood is refused."""
+    if not header:
+        return {}, [Problem(path, 1, "no YAML header between two `# ---` lines at the top")]
+    try:
+        metadata = yaml.safe_load(header)["jupyter"]
+        metadata["open_the_hood"]["title"]
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 2 if mark else 1
+        return {}, [Problem(path, line, f"the YAML header can't be read: {error.problem}")]
+    except (KeyError, TypeError):
+        return {}, [Problem(path, 1, "the YAML header needs jupyter: open_the_hood: {title: ...}")]
+    unknown = sorted(set(metadata) - {"kernelspec", "open_the_hood"})
+    return metadata, [
+        Problem(path, 1, f"unknown key {key!r} in the YAML header") for key in unknown
+    ]
+
+
+def cell_starts(lines: Sequence[str], start: int) -> list[int]:
+    """Indices of the lines that open a cell: `# %%`, outside of a string over several lines."""
+    starts = []
+    parser = StringParser("python")
+    for index in range(start, len(lines)):
+        line = lines[index].rstrip("\n")
+        if not parser.is_quoted() and CELL_HEADER.match(line):
+            starts.append(index)
+            parser = StringParser("python")
+        else:
+            parser.read_line(line)
+    return starts
+
+
+def read_cell(path: str, line: int, raw: str) -> tuple[Cell, list[Problem]]:
+    """One cell through jupytext. Its header may hold nothing but the known keys."""
+    nodes = jupytext.reads(raw, fmt="py:percent").cells
+    node = nodes[0]
+    header = {key: value for key, value in node.metadata.items() if key not in LOOK}
+    problems = []
+    if len(nodes) != 1:
+        problems.append(Problem(path, line, "a line in this cell looks like a cell header"))
+    for key, value in header.items():
+        if key == "incorrectly_encoded_metadata":
+            message = f'header {value!r} is not understood: write key="value"'
+        elif key not in HEADER_KEYS:
+            message = f"unknown header key {key!r} ({value!r}); known: {', '.join(HEADER_KEYS)}"
+        else:
+            continue
+        problems.append(Problem(path, line, message))
+    known = {key: header[key] for key in HEADER_KEYS if key in header}
+    return Cell(node.cell_type, node.source.rstrip("\n"), known, line, raw), problems
+
+
+def render_cell(cell: Cell) -> str:
+    """The cell as text, through jupytext, with one newline at its end."""
+    make = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
+    header = {key: cell.header[key] for key in HEADER_KEYS if key in cell.header}
+    settings = {"notebook_metadata_filter": "-all", "cell_metadata_filter": "all"}
+    notebook = nbformat.v4.new_notebook(
+        cells=[make(cell.source, metadata=header)], metadata={"jupytext": settings}
+    )
+    return jupytext.writes(notebook, fmt="py:percent").strip("\n") + "\n"
+
+
+def assemble(prefix: str, old: Sequence[Cell], new: Iterable[Cell]) -> str:
+    """A text of the new cells: those that are among the old ones keep their bytes, in order."""
+    new = list(new)
+    chunks: list[str] = []
+    matcher = SequenceMatcher(
+        None, [cell.fingerprint for cell in old], [cell.fingerprint for cell in new], autojunk=False
+    )
+    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if tag == "equal":
+            chunks += [cell.raw for cell in old[old_start:old_end]]
+        else:
+            chunks += [render_cell(cell) for cell in new[new_start:new_end]]
+    for index, chunk in enumerate(chunks[:-1]):
+        if not chunk.endswith("\n\n"):
+            chunks[index] = chunk.rstrip("\n") + "\n\n"
+    if chunks and not (old and chunks[-1] is old[-1].raw):
+        chunks[-1] = chunks[-1].rstrip("\n") + "\n"
+    return prefix + "".join(chunks)
