@@ -1,0 +1,87 @@
+"""Takes out of feedback what a learner should not read: hidden tests, rubrics, paths."""
+
+from __future__ import annotations
+
+import re
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_output
+from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, NbGraderPreprocessor
+from nbgrader.utils import is_grade, is_task
+
+from grader.preprocessors.execute import ROOT
+from grader.preprocessors.outputs import is_verified, plain
+
+# Longest first: the environment may lie inside the course's folder, and that inside the home.
+PATHS = [
+    (sysconfig.get_path("purelib"), "site-packages"),
+    (sysconfig.get_path("stdlib"), "python"),
+    (sys.prefix, "environment"),
+    (str(ROOT), "course"),
+    (str(Path.home()), "~"),
+]
+CELL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py")
+
+
+class CleanFeedback(NbGraderPreprocessor):
+    """Prepare an autograded notebook for its learner.
+
+    Hidden regions and mark schemes go. In a cell that had one, an error keeps its last line only,
+    because its traceback would quote the region. Paths of the grading machine are shortened.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Clean every cell, in place."""
+        self._hidden = ClearHiddenTests(parent=self)
+        self._scheme = ClearMarkScheme(parent=self)
+        self._paths = [*PATHS, (resources["nbgrader"].get("root", ""), "course")]
+        return super().preprocess(nb, resources)
+
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: Any, index: int
+    ) -> tuple[NotebookNode, Any]:
+        """Clean one cell. The learner's own cells may say anything, markers of regions too."""
+        if is_task(cell):
+            self._scheme.preprocess_cell(cell, resources, index)
+        if cell.cell_type != "code":
+            return cell, resources
+        outputs = cell.outputs
+        if is_grade(cell):
+            if is_verified(cell):
+                # the report says the points in words, and the page beside it
+                outputs = [o for o in outputs if o.output_type != "execute_result"]
+            before = cell.source
+            self._hidden.preprocess_cell(cell, resources, index)
+            if cell.source != before:
+                outputs = [_last_line(output) for output in outputs]
+        cell.outputs = [self._without_paths(output) for output in outputs]
+        return cell, resources
+
+    def _without_paths(self, output: NotebookNode) -> NotebookNode:
+        if output.output_type == "stream":
+            output.text = self._shorten(output.text)
+        elif output.output_type == "error":
+            output.evalue = self._shorten(output.evalue)
+            output.traceback = [self._shorten(line) for line in output.traceback]
+        else:
+            for kind in ("text/plain", "text/html", "text/markdown"):
+                if kind in output.data:
+                    output.data[kind] = self._shorten(output.data[kind])
+        return output
+
+    def _shorten(self, text: str) -> str:
+        for path, name in self._paths:
+            if len(path) > 1:
+                text = text.replace(path, name)
+        return CELL_FILE.sub("your cell", text)
+
+
+def _last_line(output: NotebookNode) -> NotebookNode:
+    if output.output_type != "error":
+        return output
+    line = f"{output.ename}: {plain(output.evalue)}"
+    return new_output("error", ename=output.ename, evalue=plain(output.evalue), traceback=[line])

@@ -1,0 +1,168 @@
+"""What a graded cell's outputs say, and how they are put so that nbgrader reads the same.
+
+nbgrader takes a grade from outputs: an error or anything on stderr is 0, the first result that is
+a number is that number, and everything else is full credit. So a cell that calls ``verify`` ends
+up with exactly one result, the verdict's number, and everything else as plain display.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_output
+from nbgrader.utils import is_grade
+
+VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
+MAX_TEXT = 20_000
+
+# The hidden region is the last thing in the cell.
+HIDDEN = re.compile(
+    r"^[^\n]*BEGIN HIDDEN TESTS[^\n]*\n(?P<hidden>.*?)^[^\n]*END HIDDEN TESTS[^\n]*\s*\Z",
+    re.MULTILINE | re.DOTALL,
+)
+CALLS_VERIFY = re.compile(r"^verify\(", re.MULTILINE)
+ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+
+def split_hidden(source: str) -> tuple[str, str] | None:
+    """``(visible, hidden)`` of a graded cell that calls ``verify``; None for any other cell."""
+    found = HIDDEN.search(source)
+    if found is None or not CALLS_VERIFY.search(found["hidden"]):
+        return None
+    return source[: found.start()].rstrip("\n"), found["hidden"].rstrip("\n")
+
+
+def is_verified(cell: NotebookNode) -> bool:
+    """Whether the cell's grade comes from ``verify``."""
+    return bool(cell.cell_type == "code" and is_grade(cell) and split_hidden(cell.source))
+
+
+def settle(
+    cell: NotebookNode,
+    visible: list[NotebookNode],
+    hidden: list[NotebookNode],
+    problem: str = "",
+) -> list[NotebookNode]:
+    """The outputs of a verified cell: what its visible part showed, the report, the points.
+
+    Of the hidden part's output only the report is kept, because a learner's function may print
+    what it was called with.
+
+    Args:
+        cell: the graded cell; its points are the most that can be earned.
+        visible: outputs of the part above the hidden region.
+        hidden: outputs of the hidden region.
+        problem: why there can be no verdict, when that is known already.
+    """
+    grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
+    report, earned = _verdict(hidden, grade_id, points)
+    if report is None:
+        earned = 0.0
+        report = _no_verdict(grade_id, points, problem or _why(hidden))
+    result = new_output("execute_result", data={"text/plain": repr(earned)}, execution_count=None)
+    return [*map(as_display, visible), report, result]
+
+
+def _verdict(
+    outputs: list[NotebookNode], grade_id: str, points: float
+) -> tuple[NotebookNode | None, float]:
+    """The report and the points, or None where the two are not there or do not agree."""
+    reports = [
+        output
+        for output in outputs
+        if output.output_type == "display_data"
+        and isinstance(said := output.data.get(VERDICT_MIME), dict)
+        and said.get("check") == grade_id
+    ]
+    results = [output for output in outputs if output.output_type == "execute_result"]
+    if not reports or not results:
+        return None, 0.0
+    earned = as_points(results[-1].data.get("text/plain"), points)
+    if earned is None or earned != reports[-1].data[VERDICT_MIME].get("earned"):
+        return None, 0.0
+    return reports[-1], earned
+
+
+def as_points(text: Any, points: float) -> float | None:
+    """The number that a result shows, when it lies between 0 and ``points``; else None."""
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        return None
+    return value if math.isfinite(value) and 0.0 <= value <= points else None
+
+
+def _no_verdict(grade_id: str, points: float, problem: str) -> NotebookNode:
+    verdict = {
+        "check": grade_id,
+        "points": points,
+        "earned": 0.0,
+        "status": "not run",
+        "problem": problem,
+        "parts": [],
+        "explanations": {},
+        "reads": "",
+    }
+    text = f"{grade_id}: 0 of {points:g} points\n  {problem}"
+    return new_output("display_data", data={"text/plain": text, VERDICT_MIME: verdict})
+
+
+def _why(hidden: list[NotebookNode]) -> str:
+    for output in hidden:
+        if output.output_type == "error":
+            if output.ename == "NameError":
+                return f"{plain(output.evalue)}: the cell that should define it did not run through"
+            return f"the check could not be run: {output.ename}"
+    return "the check gave no verdict"
+
+
+def read_verdicts(nb: NotebookNode) -> dict[str, dict[str, Any]]:
+    """The verdict of each verified cell of a graded notebook, by ``grade_id``."""
+    found = {}
+    for cell in nb.cells:
+        if not is_verified(cell):
+            continue
+        for output in cell.outputs:
+            if output.output_type == "display_data" and VERDICT_MIME in output.data:
+                found[cell.metadata.nbgrader.grade_id] = output.data[VERDICT_MIME]
+    return found
+
+
+def without_stderr(output: NotebookNode) -> NotebookNode:
+    """The same text where nbgrader does not look for a failure."""
+    if output.output_type == "stream" and output.name == "stderr":
+        return new_output("stream", name="stdout", text=output.text)
+    return output
+
+
+def as_display(output: NotebookNode) -> NotebookNode:
+    """An output that no longer decides anything: errors become text, results become display."""
+    if output.output_type == "error":
+        text = plain("\n".join(output.traceback)) or f"{output.ename}: {plain(output.evalue)}"
+        return new_output("display_data", data={"text/plain": text})
+    if output.output_type == "execute_result":
+        return new_output("display_data", data=output.data, metadata=output.metadata)
+    return without_stderr(output)
+
+
+def shorten(outputs: list[NotebookNode], most: int = MAX_TEXT) -> list[NotebookNode]:
+    """At most ``most`` characters of printed text in all, and a line that says so."""
+    kept, left = [], most
+    for output in outputs:
+        if output.output_type == "stream":
+            if left <= 0:
+                continue
+            if len(output.text) > left:
+                text = f"{output.text[:left]}\n... more output was cut ...\n"
+                output = new_output("stream", name=output.name, text=text)
+            left -= len(output.text)
+        kept.append(output)
+    return kept
+
+
+def plain(text: str) -> str:
+    """Without colours and cursor movements."""
+    return ANSI.sub("", text)

@@ -1,0 +1,105 @@
+"""What the sample class needs to know of a lab: its notebooks, its exercises, their answers."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade, is_solution
+
+from grader import UserError
+from grader.catalogue import load_checks
+from utils.checks import Candidate, Check
+
+SOLUTION_LINES = re.compile(r"^[^\n]*### (BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A graded cell, the check behind it, and the solution cell above it.
+
+    Attributes:
+        check: its name is the graded cell's ``grade_id``.
+        solution_id: ``grade_id`` of the cell that the learner fills in.
+        reference: the solution as the lab's own text has it.
+    """
+
+    check: Check
+    solution_id: str
+    reference: str
+
+    @property
+    def name(self) -> str:
+        """The check's name."""
+        return self.check.name
+
+    def written(self, candidate: Candidate) -> str:
+        """What the solution cell says when a learner writes this candidate."""
+        if not candidate.own:
+            return f"{self.name} = {candidate.thing!r}"
+        if candidate.partial:
+            return f"{self.reference}\n\n\n{candidate.source()}"
+        return candidate.source()
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab as it was released, with its exercises in order."""
+
+    name: str
+    release: NotebookNode
+    exercises: tuple[Exercise, ...]
+
+    def full(self) -> dict[str, float]:
+        """All points of every exercise."""
+        return {exercise.name: float(exercise.check.points) for exercise in self.exercises}
+
+    def solved(self, answers: dict[str, str] | None = None) -> NotebookNode:
+        """A submission: the reference everywhere, except where ``answers`` says otherwise."""
+        nb = copy.deepcopy(self.release)
+        answers = answers or {}
+        for exercise in self.exercises:
+            answer = answers.get(exercise.name, exercise.reference)
+            find(nb, exercise.solution_id).source = answer
+        return nb
+
+
+def find(nb: NotebookNode, grade_id: str) -> NotebookNode:
+    """The cell with that id."""
+    return nb.cells[position(nb, grade_id)]
+
+
+def position(nb: NotebookNode, grade_id: str) -> int:
+    """Where the cell with that id stands."""
+    ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in nb.cells]
+    return ids.index(grade_id)
+
+
+def load_lab(root: Path, name: str) -> Lab:
+    """Read a lab's built notebooks and its checks.
+
+    Raises:
+        UserError: when the lab was not built.
+    """
+    paths = [root / kind / name / f"{name}.ipynb" for kind in ("source", "release")]
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"{path} is not there; `python -m grader build` makes it")
+    source, release = (nbformat.read(path, as_version=4) for path in paths)
+    checks = load_checks(root / "phases" / name)
+    exercises, solution_id = [], None
+    for cell in source.cells:
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if is_solution(cell):
+            solution_id = grade_id
+        elif is_grade(cell) and solution_id and grade_id in checks:
+            reference = SOLUTION_LINES.sub("", find(source, solution_id).source).rstrip("\n")
+            exercises.append(Exercise(checks[grade_id], solution_id, reference))
+            solution_id = None
+    if not exercises:
+        raise UserError(f"the lab {name} has no exercise with a check")
+    return Lab(name, release, tuple(exercises))

@@ -1,0 +1,159 @@
+"""Who is in the sample class: names, what each handed in, and what it must earn."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from itertools import zip_longest
+from math import ceil
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+
+from grader.sample_class import accidents
+from grader.sample_class.lab import Exercise, Lab
+from utils.checks import Candidate
+
+PREFIX = "sample-"
+
+NAMES = """
+Lucía Alonso, Oliver Hughes, Mateo Ferrer, Amelia Brooks, Valentina Rojas, Noah Whitfield,
+Martín Echeverría, Isla Campbell, Camila Navarro, George Okafor, Sofía Mendoza, Harper Lindqvist,
+Diego Ibáñez, Emily Thornton, Julia Peña, Samuel Adeyemi, Elena Castaño, Jack Morrison,
+Hugo Villalba, Grace Chen, Irene Quiroga, Leo Fairbanks, Nuria Serrano, Daniel Abbott,
+Pablo Zubiri, Ruby Sinclair, Alba Montoya, Theo Marlowe, Adrián Luján, Chloe Ashdown,
+Marina Otero, Finn Gallagher, Daniela Acosta, Maya Patel, Tomás Arriaga, Ivy Delaney,
+Rocío Bravo, Arthur Penrose, Inés Cabrera, Zoe Hartley, Gael Fuentes, Nora Winslow,
+Bruno Salinas, Alice Carver, Carmen Ledesma, Owen Draper, Vera Pizarro, Ethan Calloway
+""".replace("\n", " ").split(",")
+
+
+@dataclass(frozen=True)
+class Learner:
+    """One made-up learner.
+
+    Attributes:
+        id: nbgrader's student id, with the sample class's prefix.
+        name: first and last name.
+        story: what this learner did, in a few words.
+        data: the bytes of the notebook that was handed in.
+        predicted: points for each graded cell.
+        filename: the notebook's name, without folders.
+    """
+
+    id: str
+    name: str
+    story: str
+    data: bytes
+    predicted: dict[str, float]
+    filename: str
+
+    @property
+    def points(self) -> float:
+        """Points in all."""
+        return sum(self.predicted.values())
+
+
+def make_class(lab: Lab) -> list[Learner]:
+    """At least 24 learners, the same at every call.
+
+    Together they hand in every alternate and every misconception of the lab's checks.
+    """
+    work = [
+        *_right(lab),
+        *_mistaken(lab),
+        *(make(lab, _exercise(lab, i)) for i, make in enumerate(accidents.ALL)),
+    ]
+    return [
+        Learner(
+            id=_student_id(name),
+            name=name.strip(),
+            story=done.story,
+            data=_bytes(done.notebook),
+            predicted=done.earns,
+            filename=done.filename or f"{lab.name}.ipynb",
+        )
+        for name, done in zip(_names(len(work)), work, strict=True)
+    ]
+
+
+def _exercise(lab: Lab, number: int) -> Exercise:
+    """Accidents happen in different exercises."""
+    return lab.exercises[number % len(lab.exercises)]
+
+
+def _right(lab: Lab) -> list[accidents.Work]:
+    """The reference, and every alternate: one learner takes the first of each, and so on."""
+    work = [accidents.Work("solved everything", lab.solved(), lab.full())]
+    columns = zip_longest(*(exercise.check.alternates for exercise in lab.exercises))
+    for column in columns:
+        answers = {
+            exercise.name: exercise.written(candidate)
+            for exercise, candidate in zip(lab.exercises, column, strict=True)
+            if candidate is not None
+        }
+        story = f"solved {len(answers)} exercises in another way"
+        work.append(accidents.Work(story, lab.solved(answers), lab.full()))
+    return work
+
+
+def _mistaken(lab: Lab) -> list[accidents.Work]:
+    """Every misconception once, spread over learners who are right elsewhere, and one who is not.
+
+    A learner has a few of them, each in another exercise. So that a class looks like one, the
+    first misconception of each exercise is the common one: it comes up again.
+    """
+    pairs = [
+        (exercise, candidate)
+        for column in zip_longest(*(exercise.check.misconceptions for exercise in lab.exercises))
+        for exercise, candidate in zip(lab.exercises, column, strict=True)
+        if candidate is not None
+    ]
+    most = max(1, ceil(len(lab.exercises) * 0.4))
+    learners: list[dict[str, tuple[Exercise, Candidate]]] = []
+    for exercise, candidate in pairs:
+        free = (own for own in learners if exercise.name not in own and len(own) < most)
+        own = next(free, None)
+        if own is None:
+            learners.append(own := {})
+        own[exercise.name] = (exercise, candidate)
+    everywhere = {e.name: (e, _common(lab, e)) for e in lab.exercises if e.check.misconceptions}
+    stories = [f"was mistaken in {len(own)} exercises" for own in learners]
+    return [
+        _with_misconceptions(lab, story, own)
+        for story, own in [
+            *zip(stories, learners, strict=True),
+            ("makes the same mistake everywhere", everywhere),
+        ]
+    ]
+
+
+def _common(lab: Lab, exercise: Exercise) -> Candidate:
+    """The exercise's misconception whose name most other exercises share."""
+    names = [m.name for e in lab.exercises for m in e.check.misconceptions]
+    return max(exercise.check.misconceptions, key=lambda m: names.count(m.name))
+
+
+def _with_misconceptions(
+    lab: Lab, story: str, own: dict[str, tuple[Exercise, Candidate]]
+) -> accidents.Work:
+    answers = {name: exercise.written(candidate) for name, (exercise, candidate) in own.items()}
+    earns = lab.full() | {name: float(candidate.earns) for name, (_, candidate) in own.items()}
+    return accidents.Work(story, lab.solved(answers), earns)
+
+
+def _names(count: int) -> list[str]:
+    """As many names as learners; past the list, they are numbered."""
+    return [
+        NAMES[i % len(NAMES)] + (f" {i // len(NAMES) + 1}" if i >= len(NAMES) else "")
+        for i in range(count)
+    ]
+
+
+def _student_id(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name.strip()).encode("ascii", "ignore").decode()
+    return PREFIX + plain.lower().replace(" ", "-")
+
+
+def _bytes(notebook: NotebookNode | bytes) -> bytes:
+    return notebook if isinstance(notebook, bytes) else nbformat.writes(notebook).encode()

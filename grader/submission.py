@@ -1,0 +1,144 @@
+"""Reads a submitted notebook without trusting it: any bytes give cells, or a sentence on why not.
+
+Only each cell's type, text, metadata and pasted images are read. Outputs are never looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import nbformat
+
+MAX_BYTES = 50_000_000
+CELL_TYPES = ("code", "markdown", "raw")
+
+
+class Unreadable(Exception):
+    """The submission is no notebook; the message says why, for the learner to read."""
+
+
+@dataclass(frozen=True)
+class SubmittedCell:
+    """What counts of one submitted cell.
+
+    Attributes:
+        kind: ``code``, ``markdown`` or ``raw``.
+        source: its text.
+        metadata: as it came, a dict of unknown shape.
+        attachments: pasted images of a text cell, ``{name: {MIME type: base64}}``.
+    """
+
+    kind: str
+    source: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    attachments: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its nbgrader metadata, empty when there is none."""
+        found = self.metadata.get("nbgrader")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def grade_id(self) -> str | None:
+        """The id that it claims."""
+        claimed = self.settings.get("grade_id")
+        return claimed if isinstance(claimed, str) else None
+
+    @property
+    def tags(self) -> list[str]:
+        """Its cell tags."""
+        tags = self.metadata.get("tags")
+        return [t for t in tags if isinstance(t, str)] if isinstance(tags, list) else []
+
+
+def read_submission(data: bytes) -> list[SubmittedCell]:
+    """The cells of a submitted notebook; what is not a cell is left out.
+
+    Raises:
+        Unreadable: for anything that is not a notebook of format 1 to 4.
+    """
+    if len(data) > MAX_BYTES:
+        raise Unreadable(
+            f"The file is {len(data) / 1e6:.0f} MB; at most {MAX_BYTES / 1e6:.0f} MB are read. "
+            "Clear large outputs and hand it in again."
+        )
+    if not data.strip():
+        raise Unreadable("The file is empty. Save the notebook and hand it in again.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable(
+            "The file is not text in UTF-8, so it is no notebook. Hand in the .ipynb file itself."
+        ) from None
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Unreadable(
+            "The file is damaged: it is not valid JSON. Open it in JupyterLab, and if that fails, "
+            "copy your answers into a fresh notebook of this lab."
+        ) from None
+    if not isinstance(tree, dict) or not isinstance(tree.get("nbformat"), int):
+        raise Unreadable("The file is JSON, but not a notebook. Hand in the .ipynb file.")
+    return [cell for raw in _raw_cells(tree) if (cell := _cell(raw)) is not None]
+
+
+def _raw_cells(tree: dict[str, Any]) -> list[Any]:
+    if tree["nbformat"] < 4:
+        try:
+            tree = nbformat.convert(nbformat.from_dict(tree), 4)
+        except Exception as error:  # a converter of old formats fails in any way it likes
+            raise Unreadable(
+                f"The notebook has the old format {tree['nbformat']} and could not be converted. "
+                "Open it in JupyterLab and save it there."
+            ) from error
+    elif tree["nbformat"] > 4:
+        raise Unreadable(
+            f"The notebook has format {tree['nbformat']}; formats up to 4 are read. "
+            "Save it with JupyterLab."
+        )
+    cells = tree.get("cells")
+    if not isinstance(cells, list):
+        raise Unreadable("The file is a notebook without a list of cells.")
+    return cells
+
+
+def _cell(raw: Any) -> SubmittedCell | None:
+    if not isinstance(raw, dict) or raw.get("cell_type") not in CELL_TYPES:
+        return None
+    source = raw.get("source", "")
+    if isinstance(source, list):
+        source = "".join(line for line in source if isinstance(line, str))
+    if not isinstance(source, str):
+        return None
+    metadata = raw.get("metadata")
+    return SubmittedCell(
+        kind=raw["cell_type"],
+        source=_clean(source),
+        metadata=metadata if isinstance(metadata, dict) else {},
+        attachments=_images(raw.get("attachments")) if raw["cell_type"] == "markdown" else {},
+    )
+
+
+def _clean(text: str) -> str:
+    """JSON may hold halves of characters, which no file can: they become question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _images(attachments: Any) -> dict[str, dict[str, str]]:
+    if not isinstance(attachments, dict):
+        return {}
+    return {
+        _clean(name): images
+        for name, bundle in attachments.items()
+        if isinstance(bundle, dict)
+        and (
+            images := {
+                kind: data
+                for kind, data in bundle.items()
+                if kind in ("image/png", "image/jpeg") and isinstance(data, str)
+            }
+        )
+    }

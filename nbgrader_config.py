@@ -1,0 +1,56 @@
+"""nbgrader's settings, for the command line in this folder and for formgrader alike."""
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+
+# `grader` is imported from here, installed or not.
+sys.path.insert(0, str(ROOT))
+# nbgrader calls `alembic` by name; an environment that was not activated is not on PATH.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+c = get_config()  # noqa: F821  (traitlets defines it)
+
+c.CourseDirectory.course_id = "open-the-hood"
+c.CourseDirectory.root = str(ROOT)
+
+# A folder that any user can make; on a shared machine, one that every learner can write to.
+exchange = Path(
+    os.environ.get("OPEN_THE_HOOD_EXCHANGE", "~/.local/share/open-the-hood/exchange")
+).expanduser()
+with contextlib.suppress(OSError):  # where it can't be made, nbgrader says so when it is used
+    exchange.mkdir(parents=True, exist_ok=True)
+c.Exchange.root = str(exchange)
+
+# The same words in every stub; the check recognises them as "not attempted".
+c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
+c.ClearSolutions.text_stub = "*Write your answer here.*"
+
+# A submission is rebuilt as it is read: a copied, deleted or damaged cell costs its learner
+# a clear message and the class nothing.
+c.Autograde.exporter_class = "grader.preprocessors.SubmissionExporter"
+c.Autograde.sanitize_preprocessors = [
+    "nbgrader.preprocessors.ClearOutput",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "nbgrader.preprocessors.OverwriteCells",
+    "nbgrader.preprocessors.CheckCellMetadata",
+    "grader.preprocessors.ClearMarks",  # no mark outlives the submission that earned it
+]
+c.Autograde.autograde_preprocessors = [
+    "grader.preprocessors.Execute",  # seed, time limits, verdicts; stderr costs nothing
+    "nbgrader.preprocessors.IgnorePattern",
+    "nbgrader.preprocessors.LimitOutput",
+    "grader.preprocessors.Sanitize",  # formgrader and feedback show what learners' code displays
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+
+c.GenerateFeedback.preprocessors = [
+    "nbgrader.preprocessors.GetGrades",
+    "grader.preprocessors.CleanFeedback",  # no hidden test, rubric or path
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
