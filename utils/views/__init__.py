@@ -1,8 +1,21 @@
-"""Views of the learner's own objects: each takes a tensor, a shape or numbers, and shows what is inside."""
+"""Views of the learner's own objects: each takes a tensor, shapes or numbers, and shows the inside."""
 
 from utils.views.broadcast_aligner import broadcast_aligner
+from utils.views.course_path import course_path
+from utils.views.dtype_range import dtype_range
 from utils.views.dtype_ruler import dtype_ruler
+from utils.views.memory_bars import memory_bars
 from utils.views.roofline import roofline
+from utils.views.share_map import share_map
 from utils.views.stride_explorer import stride_explorer
 
-__all__ = ["broadcast_aligner", "dtype_ruler", "roofline", "stride_explorer"]
+__all__ = [
+    "broadcast_aligner",
+    "course_path",
+    "dtype_range",
+    "dtype_ruler",
+    "memory_bars",
+    "roofline",
+    "share_map",
+    "stride_explorer",
+]

@@ -16,14 +16,15 @@ FORMATS = (
     torch.bfloat16,
     torch.float8_e4m3fn,
     torch.float8_e5m2,
-    torch.float8_e4m3fnuz,
-    torch.float8_e5m2fnuz,
 )
 
 
 @dataclass(frozen=True)
 class Format:
-    """A dtype as sign, `exponent` and `fraction` bits; numbers are (1 + f / 2**fraction) * 2**(e - bias)."""
+    """A dtype as sign, `exponent` and `fraction` bits.
+
+    A normal number is (1 + f / 2**fraction) * 2**(e - bias), a subnormal one has no leading 1.
+    """
 
     dtype: torch.dtype
     exponent: int
@@ -52,11 +53,26 @@ class Format:
         return math.ldexp(1.0, 1 - self.bias - self.fraction)
 
     def gap(self, value: float) -> float:
-        """The distance from a stored `value` to the next number away from zero (one ulp); nan for inf and nan."""
+        """From a stored `value` to the next number away from zero (one ulp); nan for inf and nan."""
         if not math.isfinite(value):
             return math.nan
         power = math.frexp(value)[1] - 1 if value else -self.bias
         return math.ldexp(1.0, max(power, 1 - self.bias) - self.fraction)
+
+    def number(self, place: int) -> float:
+        """The `place`-th number above zero, below it for a negative one; neighbours differ by 1."""
+        power, fraction = divmod(abs(place), 1 << self.fraction)
+        lead = 1 if power else 0
+        size = math.ldexp((lead << self.fraction) + fraction, max(power, 1) - self.bias - self.fraction)
+        return size if place >= 0 else -size
+
+    def place(self, value: float) -> int:
+        """The place of the largest number not above the finite `value`, the last one beyond the ends."""
+        size = min(abs(value), self.largest)
+        power = max(math.frexp(size)[1] - 1 if size else -self.bias, 1 - self.bias)
+        steps = math.ldexp(size, self.fraction - power)  # in units of the gap
+        base = (power + self.bias - 1) << self.fraction
+        return base + math.floor(steps) if value >= 0 else -(base + math.ceil(steps))
 
 
 @lru_cache
@@ -73,7 +89,7 @@ def format_of(dtype: torch.dtype) -> Format:
 
 @dataclass(frozen=True)
 class Stored:
-    """What is left of a number in a dtype. `error` and `gap` are nan where the stored value is not finite."""
+    """What is left of a number in a dtype. `error`, `gap`: nan where it is not finite."""
 
     format: Format
     sign: str  # the bits, as "0" and "1"
@@ -85,13 +101,15 @@ class Stored:
 
     @property
     def kind(self) -> str:
-        """"normal", "subnormal", "zero", "inf" or "nan"."""
+        """ "normal", "subnormal", "zero", "saturated" (the largest, far from it), "inf", "nan"."""
         if math.isnan(self.value):
             return "nan"
         if math.isinf(self.value):
             return "inf"
         if self.value == 0:
             return "zero"
+        if abs(self.error) > self.gap:
+            return "saturated"
         return "subnormal" if abs(self.value) < self.format.smallest_normal else "normal"
 
 
@@ -102,7 +120,6 @@ def store(number: float, dtype: torch.dtype) -> Stored:
     whole = int(kept.view(INTEGERS[kept.element_size()]).item()) % (1 << form.bits)
     bits = format(whole, f"0{form.bits}b")
     value = float(kept.to(torch.float64))
-    error = value - number if math.isfinite(value) and math.isfinite(number) else math.nan
-    return Stored(
-        form, bits[0], bits[1 : 1 + form.exponent], bits[1 + form.exponent :], value, error, form.gap(value)
-    )
+    error = value - number if math.isfinite(value) and not math.isnan(number) else math.nan
+    exponent, fraction = bits[1 : 1 + form.exponent], bits[1 + form.exponent :]
+    return Stored(form, bits[0], exponent, fraction, value, error, form.gap(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def short(value: bool | int | float | complex, most: int = 6) -> str:
@@ -52,3 +53,8 @@ def si(value: float, unit: str) -> str:
 def count(number: int, noun: str) -> str:
     """ "1 element", "2 elements", "12,345 elements"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -78,12 +78,12 @@ class Geometry:
         return True
 
 
-def geometry(tensor: Tensor) -> Geometry:
-    """The `Geometry` of a dense tensor on any device.
+def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:
+    """The `Geometry` of a strided tensor on any device; `name` says in errors which one it was.
 
     Raises TypeError for anything that is not a strided tensor.
     """
-    require_strided(tensor)
+    require_strided(tensor, name)
     itemsize = tensor.element_size()
     return Geometry(
         tuple(tensor.shape),
@@ -94,7 +94,7 @@ def geometry(tensor: Tensor) -> Geometry:
     )
 
 
-def require_strided(tensor: object, name: str = "the first argument") -> None:
+def require_strided(tensor: object, name: str) -> None:
     """TypeError, with what to do, unless `tensor` is a torch tensor with strides over one storage."""
     if not isinstance(tensor, Tensor):
         found = type(tensor).__name__

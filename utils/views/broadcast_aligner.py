@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.style import CARD, IDLE, INK, MUTED, RULE, VIEW
+from utils.style import CARD, INK, MUTED, VIEW
 from utils.views import _live
 from utils.views._broadcasting import Alignment, Shape, align, parse_shape
-from utils.views._canvas import MARGIN, SMALL, Canvas, title_height
+from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
+from utils.views._numbers import count, listed
+from utils.views._type import text_width
 
-BOX_W, BOX_H, ROW, COLUMN = 74, 38, 58, 86
+BOX_H, ROW, GAP, WIDEST = 38, 52, 10, 76
+LABEL_W, NOTE_W = 130, 214  # the shape left of its boxes, the remark right of them
 
 
 def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
-    """Show how shapes broadcast together: aligned on the right, repeated sizes marked, the result or the clash.
+    """Show how shapes broadcast: aligned on the right, what is repeated, the result or the clash.
 
-    Each argument is a tensor or a shape such as (64, 1). Live, a box for each lets you try another shape.
+    Each argument is a tensor or a shape such as (64, 1). Live, a text box for each tries another.
     Raises TypeError for anything else, ValueError for no argument or a negative size.
     """
     shapes = align([_shape(thing) for thing in shapes_or_tensors]).shapes
@@ -36,89 +40,136 @@ def draw(shapes: Sequence[Shape]) -> tuple[Figure, str]:
     """The figure for some shapes, and its alternative text."""
     alignment = align(shapes)
     words = sentence(alignment)
-    top = title_height(words) + 14
-    canvas = Canvas(top + ROW * (len(shapes) + 1) + 30)
+    top = title_height(words) + 30
+    canvas = Canvas(top + ROW * (len(shapes) + 1) + 28)
     canvas.title(words)
-    left = MARGIN + 150
-    for row, sizes in enumerate(alignment.rows):
-        y = top + row * ROW
-        canvas.text(MARGIN, y + BOX_H / 2, str(alignment.shapes[row]), mono=True)
-        for column, size in enumerate(sizes):
-            _draw_size(canvas, left + column * COLUMN, y, alignment, row, column, size)
-    y = top + len(shapes) * ROW
-    right = left + len(alignment.result) * COLUMN
-    canvas.line([(MARGIN, y - 8), (right, y - 8)], colour=MUTED)
-    canvas.text(MARGIN, y + BOX_H / 2 + 6, "result", colour=MUTED)
-    for column, size in enumerate(alignment.result):
-        x = left + column * COLUMN
-        fill = INK if size is None else VIEW.colour
-        canvas.boxes([(x, y + 6, BOX_W, BOX_H)], [fill], radius=8)
-        canvas.text(
-            x + BOX_W / 2,
-            y + 6 + BOX_H / 2,
-            "≠" if size is None else str(size),
-            size=16,
-            mono=True,
-            colour=CARD,
-            ha="center",
-        )
+    columns = _columns(len(alignment.result))
+    for column, (x, width) in enumerate(columns):
+        dim = column - len(columns)
+        canvas.note(x + width / 2, top - 14, f"dim {dim}", ha="center")
+    for row in range(len(shapes)):
+        _draw_shape(canvas, top + row * ROW, alignment, row, columns)
+    _draw_result(canvas, top + len(shapes) * ROW + 12, alignment, columns)
     return canvas.finish(), describe(alignment)
 
 
 def sentence(alignment: Alignment) -> str:
     """What these shapes do, as the figure's title."""
-    shapes = " and ".join(str(shape) for shape in alignment.shapes)
+    shapes = listed([str(shape) for shape in alignment.shapes])
     if alignment.clashes:
-        back = alignment.clashes[-1] - len(alignment.result)
-        sizes = sorted({row[back] for row in alignment.rows if row[back] not in (None, 1)})
-        return f"{shapes} do not broadcast: dim {back} has {' and '.join(map(str, sizes))}, and neither is 1."
-    result = tuple(alignment.result)
+        column = alignment.clashes[-1]
+        found = [row[column] for row in alignment.rows if row[column] not in (None, 1)]
+        sizes = listed([str(size) for size in dict.fromkeys(found)])
+        dim = column - len(alignment.result)
+        return f"{shapes} do not broadcast: dim {dim} has {sizes}, and neither is 1."
     stretched = [
-        shape
+        str(shape)
         for row, shape in enumerate(alignment.shapes)
-        if any(alignment.stretched(row, column) for column in range(len(result)))
+        if any(alignment.stretched(row, column) for column in range(len(alignment.result)))
     ]
     if not stretched:
-        return f"{shapes} agree in every dimension: nothing is repeated."
+        return f"{shapes}: every size agrees, so nothing is repeated."
     if len(stretched) == len(alignment.shapes) > 1:
-        return f"{shapes} give {result}: each is repeated, so the result is larger than any of them."
-    return f"{shapes} give {result}: {' and '.join(map(str, stretched))} is repeated, by stride 0."
+        return f"{shapes} repeat each other: the result {alignment.result} is larger than any."
+    verb = "is" if len(stretched) == 1 else "are"
+    return f"{listed(stretched)} {verb} repeated to {alignment.result}, by stride 0 and no copy."
 
 
 def describe(alignment: Alignment) -> str:
-    """The alternative text: the sentence, then each shape's repeated dimensions."""
-    parts = [f"Broadcasting, aligned on the right. {sentence(alignment)}"]
-    width = len(alignment.result)
-    for row, shape in enumerate(alignment.shapes):
-        dims = [str(c - width) for c in range(width) if alignment.stretched(row, c)]
-        parts.append(f"{shape} is repeated along dim {', '.join(dims)}." if dims else f"{shape} is used as it is.")
-    return " ".join(parts)
+    """The alternative text: the sentence, then each shape's remark."""
+    remarks = [f"{shape}: {_remark(alignment, row)}." for row, shape in enumerate(alignment.shapes)]
+    return " ".join([f"Broadcasting, aligned on the right. {sentence(alignment)}", *remarks])
 
 
 def _shape(thing: object) -> Shape:
     if isinstance(thing, Tensor):
         return tuple(thing.shape)
-    if isinstance(thing, int):
-        return (thing,)
-    if isinstance(thing, Sequence) and not isinstance(thing, str) and all(isinstance(n, int) for n in thing):
+    if isinstance(thing, Sequence) and all(isinstance(size, int) for size in thing):
         return tuple(thing)
     raise TypeError(f"expected a tensor or a shape such as (64, 1), got {thing!r}")
 
 
-def _draw_size(
-    canvas: Canvas, x: float, y: float, alignment: Alignment, row: int, column: int, size: int | None
+def _remark(alignment: Alignment, row: int) -> str:
+    width = len(alignment.result)
+    dims = [str(c - width) for c in range(width) if alignment.stretched(row, c)]
+    return f"repeated along dim {listed(dims)}" if dims else "used as it is"
+
+
+def _columns(ndim: int) -> list[tuple[float, float]]:
+    """The left edge and width of each column of boxes."""
+    room = INNER - LABEL_W - NOTE_W
+    width = min(WIDEST, (room + GAP) / max(ndim, 1) - GAP)
+    return [(MARGIN + LABEL_W + column * (width + GAP), width) for column in range(ndim)]
+
+
+def _note_x(columns: Sequence[tuple[float, float]]) -> float:
+    return (sum(columns[-1]) if columns else MARGIN + LABEL_W) + 26
+
+
+def _draw_shape(
+    canvas: Canvas,
+    y: float,
+    alignment: Alignment,
+    row: int,
+    columns: Sequence[tuple[float, float]],
 ) -> None:
-    stretched, clash = alignment.stretched(row, column), column in alignment.clashes
-    middle = x + BOX_W / 2
-    if size is None:
-        canvas.boxes([(x, y, BOX_W, BOX_H)], ["none"], edge=MUTED, radius=8, dashed=True)
+    middle = y + BOX_H / 2
+    name = str(alignment.shapes[row])
+    if text_width(name, size=12, mono=True) > LABEL_W - 14:
+        name = f"shape {row}"
+    canvas.text(MARGIN, middle, name, size=12, mono=True)
+    for column, (x, width) in enumerate(columns):
+        size = alignment.rows[row][column]
+        clash = column in alignment.clashes and size not in (None, 1)
+        box = [(x, y, width, BOX_H)]
+        if size is None:
+            canvas.boxes(box, ["none"], edge=MUTED, radius=8, dashed=True)
+        else:
+            canvas.boxes(box, [INK if clash else VIEW.tint], edge="none", radius=8)
+        if alignment.stretched(row, column):
+            # What the shape says, then how many times it is read: by a stride of 0.
+            grown = f"→ {alignment.result[column]}"
+            if size is not None and text_width(f"1 {grown}", size=12, mono=True) <= width - 8:
+                grown = f"1 {grown}"
+            _draw_fitting(canvas, x + width / 2, middle - 7, grown, width - 8, 13)
+            canvas.text(
+                x + width / 2, middle + 10, "stride 0", size=SMALL - 1, colour=VIEW.colour, ha="center"
+            )
+        elif size is not None:
+            colour = CARD if clash else INK
+            _draw_fitting(canvas, x + width / 2, middle, str(size), width - 8, 16, colour)
+    canvas.note(_note_x(columns), middle, _remark(alignment, row))
+
+
+def _draw_result(
+    canvas: Canvas, y: float, alignment: Alignment, columns: Sequence[tuple[float, float]]
+) -> None:
+    middle = y + BOX_H / 2
+    right = columns[-1][0] + columns[-1][1] if columns else MARGIN + LABEL_W
+    canvas.line([(MARGIN, y - 13), (right, y - 13)], colour=MUTED)
+    canvas.text(MARGIN, middle, "result", size=12, mono=True)
+    for size, (x, width) in zip(alignment.result, columns, strict=True):
+        fill = INK if size is None else VIEW.colour
+        canvas.boxes([(x, y, width, BOX_H)], [fill], edge="none", radius=8)
+        words = "≠" if size is None else str(size)
+        _draw_fitting(canvas, x + width / 2, middle, words, width - 8, 16, CARD)
+    if alignment.clashes:
+        remark = "RuntimeError"
     else:
-        fill = INK if clash and size != 1 else VIEW.tint if not stretched else IDLE
-        canvas.boxes([(x, y, BOX_W, BOX_H)], [fill], edge=RULE if stretched else CARD, radius=8)
-    if stretched:
-        text = f"1 → {alignment.result[column]}" if size is not None else f"→ {alignment.result[column]}"
-        canvas.text(middle, y + BOX_H / 2 - 6, text, mono=True, ha="center", colour=MUTED)
-        canvas.text(middle, y + BOX_H / 2 + 10, "stride 0", size=SMALL - 1, ha="center", colour=VIEW.colour)
-    elif size is not None:
-        colour = CARD if clash and size != 1 else INK
-        canvas.text(middle, y + BOX_H / 2, str(size), size=16, mono=True, ha="center", colour=colour)
+        remark = count(math.prod(alignment.result), "element")
+    canvas.note(_note_x(columns), middle, remark)
+
+
+def _draw_fitting(
+    canvas: Canvas,
+    x: float,
+    y: float,
+    words: str,
+    room: float,
+    size: float,
+    colour: str = INK,
+) -> None:
+    """Centred text, smaller where it would not fit in `room` CSS pixels."""
+    while text_width(words, size=size, mono=True) > room and size > 7:
+        size -= 1
+    canvas.text(x, y, words, size=size, mono=True, ha="center", colour=colour)

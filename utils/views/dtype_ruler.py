@@ -1,4 +1,4 @@
-"""One number in several floating-point dtypes: the bits, what they hold, and how far it is off."""
+"""One number in several floating-point dtypes: its bits, and the ruler on which it must land."""
 
 from __future__ import annotations
 
@@ -8,19 +8,28 @@ from collections.abc import Sequence
 import torch
 from matplotlib.figure import Figure
 
-from utils.style import INK, MUTED, STORAGE
+from utils.style import INK, MUTED, RULE, STORAGE
 from utils.views import _live
-from utils.views._canvas import MARGIN, SMALL, Canvas, title_height
+from utils.views._canvas import MARGIN, SMALL, Box, Canvas, title_height
 from utils.views._floats import Stored, format_of, store
-from utils.views._numbers import tidy_exponent
+from utils.views._numbers import listed, tidy_exponent
+from utils.views._type import text_width
 
-DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
-BITS_X, BITS_W, BIT_H, ROW = 146, 384, 24, 48
-STORED_X, ERROR_X, GAP_X = 562, 672, 740
+DTYPES = (
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+)
+LEFT, WIDE, FIELD_GAP = 146, 412, 4  # the bits and, below them, the rulers; CSS pixels
+STORED_X, ERROR_X, GAP_X = 660, 730, 794  # the right ends of the columns of numbers
+ROW, BIT_H, RULER_ROW, TICK_H = 44, 24, 30, 14
+DENSE = 150  # more ticks than this run together and are drawn as a band
 
 
 def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
-    """Show what each of `dtypes` keeps of the number `value`: its bits, the stored value, the error, the gap.
+    """Show what each of `dtypes` keeps of the number `value`, bit by bit and on its ruler.
 
     value: a Python number; live, a box changes it. dtypes: floating-point dtypes of torch.
     Raises TypeError for any other dtype, ValueError for no dtype at all.
@@ -37,37 +46,35 @@ def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> N
     )
 
 
-def draw(value: float, dtypes: Sequence[torch.dtype]) -> tuple[Figure, str]:
+def draw(value: float, dtypes: Sequence[torch.dtype] = DTYPES) -> tuple[Figure, str]:
     """The figure for one number, and its alternative text."""
     rows = [store(value, dtype) for dtype in dtypes]
     words = sentence(value, rows)
-    top = title_height(words) + 30
-    canvas = Canvas(top + ROW * len(rows) + 14)
+    top = title_height(words) + 34
+    rulers_y = top + ROW * len(rows) + 40
+    reach = _reach(rows)
+    canvas = Canvas(rulers_y + RULER_ROW * len(rows) + 26 if reach else rulers_y - 26)
     canvas.title(words)
-    for x, label in (
-        (BITS_X, "sign, exponent, fraction"),
-        (STORED_X, "stored"),
-        (ERROR_X, "error"),
-        (GAP_X, "gap"),
-    ):
-        canvas.note(x, top - 10, label)
-    cell = BITS_W / max(row.format.bits for row in rows)
-    for at, row in enumerate(rows):
-        _draw_row(canvas, top + 6 + at * ROW, cell, row)
+    _draw_table(canvas, top, rows)
+    if reach:
+        _draw_rulers(canvas, rulers_y, value, reach, rows)
     return canvas.finish(), describe(value, rows)
 
 
 def sentence(value: float, rows: Sequence[Stored]) -> str:
     """What the rows show, as the figure's title."""
     number = f"{value:.6g}"
-    lost = [row.format.name for row in rows if row.kind in ("inf", "nan") and math.isfinite(value)]
-    if lost:
-        return f"{number} is beyond the range of {' and '.join(lost)}: range is set by the exponent's bits."
-    if any(row.kind == "zero" for row in rows) and value:
-        return f"{number} is too near zero for some dtypes: they store 0."
+    if not math.isfinite(value):
+        return f"{number} is no number: an exponent of ones is kept for it, where a dtype has one."
+    beyond = [row.format.name for row in rows if row.kind in ("inf", "nan", "saturated")]
+    if beyond:
+        return f"{number} is too large for {listed(beyond)}: the exponent's bits set the range."
+    lost = [row.format.name for row in rows if row.kind == "zero"]
+    if lost and value:
+        return f"{number} is too near zero for {listed(lost)}: it is stored as 0."
     if all(row.error == 0 for row in rows):
-        return f"{number} is stored exactly by all: it needs few bits."
-    return f"{number} is rounded to the nearest number that the bits can say."
+        return f"{number} is exact in each: its bits are few enough."
+    return f"{number} lands on the nearest number there is: the fraction's bits set the gap."
 
 
 def describe(value: float, rows: Sequence[Stored]) -> str:
@@ -75,36 +82,104 @@ def describe(value: float, rows: Sequence[Stored]) -> str:
     parts = [f"Dtype ruler for {value!r}. {sentence(value, rows)}"]
     for row in rows:
         bits = f"sign {row.sign}, exponent {row.exponent}, fraction {row.fraction}"
-        text = f"{row.format.name}: {bits}, stored as {row.value:.9g} ({row.kind})"
+        text = f"{row.format.name}: {bits}; stored as {row.value:.9g} ({row.kind})"
         if math.isfinite(row.error):
             text += f", error {row.error:.2g}, gap to the next number {row.gap:.2g}"
         parts.append(f"{text}.")
     return " ".join(parts)
 
 
-def _draw_row(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
-    form = row.format
-    middle = y + BIT_H / 2
-    canvas.text(MARGIN, middle - 7, form.name, mono=True)
-    canvas.note(MARGIN, middle + 10, f"max {_number(form.largest, 3)}")
-    digits = row.sign + row.exponent + row.fraction
-    looks = (
-        [(INK, "#ffffff")]
-        + [(STORAGE.colour, STORAGE.on)] * form.exponent
-        + [(STORAGE.tint, INK)] * form.fraction
+def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
+    y = top - 16
+    x = LEFT
+    keys = (("sign", INK), ("exponent", STORAGE.colour), ("fraction", STORAGE.tint))
+    for name, colour in keys:
+        canvas.boxes([(x, y - 5, 10, 10)], [colour])
+        canvas.note(x + 15, y, name)
+        x += 15 + text_width(name, size=SMALL) + 18
+    for x, label in ((STORED_X, "stored"), (ERROR_X, "error"), (GAP_X, "gap")):
+        canvas.note(x, y, label, ha="right")
+    cell = (WIDE - 2 * FIELD_GAP) / max(row.format.bits for row in rows)
+    for at, row in enumerate(rows):
+        y = top + at * ROW
+        _draw_bits(canvas, y, cell, row)
+        middle = y + BIT_H / 2
+        canvas.text(MARGIN, middle - 7, row.format.name, mono=True)
+        canvas.note(MARGIN, middle + 10, f"up to {_number(row.format.largest, 3)}")
+        canvas.text(STORED_X, middle, _number(row.value, 9), size=12, mono=True, ha="right")
+        for x, number in ((ERROR_X, _signed(row.error)), (GAP_X, _number(row.gap, 2))):
+            canvas.text(x, middle, number, size=12, mono=True, colour=MUTED, ha="right")
+
+
+def _draw_bits(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
+    """The bits from the left, so that a dtype that is another one cut short lies below it."""
+    boxes: list[Box] = []
+    fills: list[str] = []
+    x = float(LEFT)
+    fields = (
+        (row.sign, INK, "#ffffff"),
+        (row.exponent, STORAGE.colour, STORAGE.on),
+        (row.fraction, STORAGE.tint, INK),
     )
-    boxes = []
-    for at, digit in enumerate(digits):
-        x = BITS_X + at * cell + (3 if at else 0) + (3 if at > form.exponent else 0)
-        boxes.append((x, y, cell, BIT_H))
-        if cell >= 9:
-            canvas.text(
-                x + cell / 2, middle, digit, size=SMALL, mono=True, colour=looks[at][1], ha="center"
-            )
-    canvas.boxes(boxes, [fill for fill, _ in looks], line=0.8)
-    canvas.text(STORED_X, middle, _number(row.value, 9), size=12, mono=True)
-    canvas.text(ERROR_X, middle, _signed(row.error), size=12, mono=True, colour=MUTED)
-    canvas.text(GAP_X, middle, _number(row.gap, 2), size=12, mono=True, colour=MUTED)
+    for digits, fill, ink in fields:
+        for digit in digits:
+            boxes.append((x, y, cell, BIT_H))
+            fills.append(fill)
+            if cell >= 9:
+                middle = x + cell / 2
+                canvas.text(
+                    middle, y + BIT_H / 2, digit, size=SMALL, mono=True, colour=ink, ha="center"
+                )
+            x += cell
+        x += FIELD_GAP
+    canvas.boxes(boxes, fills, line=0.8)
+
+
+def _reach(rows: Sequence[Stored]) -> float:
+    """Half the width of the rulers' window: three of the coarsest gaps; 0 when none is finite."""
+    gaps = [row.gap for row in rows if row.kind in ("normal", "subnormal", "zero")]
+    return 3.3 * max(gaps, default=0)
+
+
+def _draw_rulers(
+    canvas: Canvas, y: float, value: float, reach: float, rows: Sequence[Stored]
+) -> None:
+    """One ruler a dtype, a tick for each number it has, and the number asked for across all."""
+    middle, scale = LEFT + WIDE / 2, WIDE / 2 / reach
+    canvas.note(MARGIN, y - 20, "the numbers there are")
+    canvas.text(middle, y - 20, f"{value:.6g}", size=12, mono=True, ha="center")
+    canvas.note(GAP_X, y - 20, "how many", ha="right")
+    bottom = y + RULER_ROW * len(rows) - 8
+    for at, row in enumerate(rows):
+        top = y + at * RULER_ROW
+        base = top + TICK_H
+        form = row.format
+        low, high = form.place(value - reach), form.place(value + reach)
+        if form.number(low) < value - reach:
+            low += 1
+        canvas.text(MARGIN, top + TICK_H / 2, form.name, size=12, mono=True)
+        canvas.line([(LEFT, base), (LEFT + WIDE, base)], colour=MUTED, line=0.8)
+        count = high - low + 1 if abs(value) - reach < form.largest else 0
+        if count > DENSE:
+            canvas.boxes([(LEFT, top, WIDE, TICK_H)], [STORAGE.tint], edge="none")
+        else:
+            ticks = [
+                middle + (form.number(low + n) - value) * scale for n in range(count)
+            ]
+            line = 1.4 if count < 60 else 0.8
+            canvas.lines([[(x, top), (x, base)] for x in ticks], colour=STORAGE.colour, line=line)
+        canvas.text(
+            GAP_X, top + TICK_H / 2, _count(count), size=12, mono=True, colour=MUTED, ha="right"
+        )
+    canvas.line([(middle, y - 10), (middle, bottom)], colour=INK, line=1.2, dashed=True)
+    for at, row in enumerate(rows):
+        x = middle + row.error * scale
+        if abs(row.error) <= reach:
+            top = y + at * RULER_ROW
+            canvas.boxes([(x - 4.5, top + TICK_H - 4.5, 9, 9)], [STORAGE.colour], edge=INK, line=1.2)
+    for x, sign, ha in ((LEFT, "−", "left"), (LEFT + WIDE, "+", "right")):
+        canvas.line([(x, bottom - 2), (x, bottom + 4)], colour=RULE)
+        canvas.note(x, bottom + 12, f"{sign} {_number(reach, 2)}", ha=ha)
 
 
 def _number(value: float, digits: int) -> str:
@@ -112,6 +187,10 @@ def _number(value: float, digits: int) -> str:
 
 
 def _signed(value: float) -> str:
-    if math.isnan(value):
-        return "–"
-    return "0" if value == 0 else tidy_exponent(f"{value:+.2g}")
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else f"{value:+}"
+    return "0" if value == 0 else tidy_exponent(f"{value:+.3g}")
+
+
+def _count(count: int) -> str:
+    return f"{count:,}" if count < 10**6 else tidy_exponent(f"{count:.2g}")

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from utils.style import INK, KERNEL, MUTED, RULE, STORAGE, course_style
+from utils.style import CARD, INK, KERNEL, MUTED, STORAGE, WIDTH
 from utils.views import _live
+from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import si
+from utils.views._place import Rect, along, place
 from utils.views._roof import Roof, Work, works
+from utils.views._type import text_width
 
 Points = Mapping[str, Sequence[float]]
 BATCHES = tuple(2**power for power in range(15))
+STILL = 64  # the batch of a picture that does not move
+LEFT, HIGH, HEAD = 118, 300, 30  # the plot's left end, its height, the room above the roof
+DETAILED = 4  # with more ops than this, labels are names only
+RIGHT = WIDTH - MARGIN
 
 
 def roofline(
@@ -22,71 +30,184 @@ def roofline(
     peak_bandwidth: float,
     title: str | None = None,
 ) -> None:
-    """Show ops under a machine's roofline: is memory or compute the bound, and how near do they come?
+    """Show ops under a machine's roofline: does memory or compute bound them, and how near are they?
 
-    points: name -> (flops, bytes) or (flops, bytes, seconds), or a function from a batch size to such a dict,
-    which, live, gets a slider over batch sizes (still: batch 64).
-    peak_flops: FLOP/s of the machine; peak_bandwidth: B/s of its memory. title: in place of the sentence found.
-    Raises ValueError for an empty dict or a number that is not above 0.
+    points: name -> (flops, bytes) or (flops, bytes, seconds); or a function from a batch size to
+    such a dict: live, it gets a slider over batch sizes.
+    peak_flops: FLOP/s; peak_bandwidth: B/s of memory; title: in place of the sentence found.
+    Raises ValueError for no points or a number that is not above 0.
     """
     if not (peak_flops > 0 and peak_bandwidth > 0):
         raise ValueError(
-            f"peak_flops (FLOP/s) and peak_bandwidth (B/s) must be above 0, got {peak_flops} and {peak_bandwidth}"
+            "peak_flops (FLOP/s) and peak_bandwidth (B/s) must be above 0, "
+            f"got {peak_flops} and {peak_bandwidth}"
         )
     roof = Roof(float(peak_flops), float(peak_bandwidth))
     if not callable(points):
-        _live.still(lambda: draw(works(points), roof, title))
+        _live.present(lambda: draw(works(points), roof, title), (), lambda widgets: [])
         return
+    scope = [op for batch in (BATCHES[0], BATCHES[-1]) for op in works(points(batch))]
+
+    def redraw(batch: int) -> tuple[Figure, str]:
+        ops = works(points(batch))
+        found = sentence(ops, roof)
+        return draw(ops, roof, title or f"Batch {batch}: {found[0].lower()}{found[1:]}", scope)
+
     _live.present(
-        lambda batch: draw(works(points(batch)), roof, title or f"Batch {batch}: {sentence(works(points(batch)), roof)}"),
-        (64,),
-        lambda widgets: [widgets.SelectionSlider(options=BATCHES, value=64, description="batch")],
+        redraw,
+        (STILL,),
+        lambda widgets: [
+            widgets.SelectionSlider(options=BATCHES, value=STILL, description="batch")
+        ],
     )
 
 
-def draw(ops: Sequence[Work], roof: Roof, title: str | None = None) -> tuple[Figure, str]:
-    """The figure for some ops, and its alternative text."""
+def draw(
+    ops: Sequence[Work], roof: Roof, title: str | None = None, scope: Sequence[Work] = ()
+) -> tuple[Figure, str]:
+    """The figure for some ops, and its alternative text; `scope`: more ops that the axes make room for."""
     words = title or sentence(ops, roof)
-    low = min([op.intensity for op in ops] + [roof.ridge]) / 4
-    high = max([op.intensity for op in ops] + [roof.ridge]) * 6
-    with course_style():
-        figure = Figure(figsize=(8.2, 4.4))
-        axes = figure.add_subplot()
-        axes.set(xscale="log", yscale="log", title=words)
-        axes.grid(True, color=RULE)
-        axes.plot([low, roof.ridge], [roof.at(low), roof.flops], color=STORAGE.colour)
-        axes.plot([roof.ridge, high], [roof.flops, roof.flops], color=INK)
-        axes.set(xlim=(low, high), xlabel="arithmetic intensity, FLOP per byte", ylabel="FLOP/s")
-        for op in ops:
-            bound = roof.at(op.intensity)
-            here = op.attained or bound
-            axes.plot([op.intensity] * 2, [here, bound], color=MUTED, linewidth=0.8)
-            axes.plot(op.intensity, here, KERNEL.marker, color=KERNEL.colour, markersize=11, markeredgecolor=INK)
-            axes.annotate(op.name, (op.intensity, here), xytext=(10, -12), textcoords="offset points")
-    return figure, describe(ops, roof, words)
+    plot = _Plot(title_height(words) + 2, [*ops, *scope], roof)
+    canvas = Canvas(plot.top + HIGH + 64)
+    canvas.title(words)
+    _draw_axes(canvas, plot)
+    _draw_roof(canvas, plot, roof)
+    _draw_ops(canvas, plot, ops, roof)
+    return canvas.finish(), describe(ops, roof, words)
 
 
 def sentence(ops: Sequence[Work], roof: Roof) -> str:
     """What the points show, as the figure's title."""
-    memory = [op for op in ops if op.intensity < roof.ridge]
-    if len(memory) == len(ops):
-        return "Memory is the bound: the bytes take longer than the arithmetic."
-    if not memory:
-        return "Compute is the bound: the arithmetic takes longer than the bytes."
-    return f"Left of {roof.ridge:.3g} FLOP per byte memory is the bound, right of it compute."
+    bound = [op.intensity < roof.ridge for op in ops]
+    if all(bound):
+        return "Memory is the bound: moving the bytes takes longer than the arithmetic."
+    if not any(bound):
+        return "Compute is the bound: the arithmetic takes longer than moving the bytes."
+    return f"Below {roof.ridge:.3g} FLOP per byte memory is the bound, above it compute."
 
 
 def describe(ops: Sequence[Work], roof: Roof, words: str) -> str:
-    """The alternative text: the machine, then each point."""
+    """The alternative text: the machine, then each op."""
     parts = [
         f"Roofline. {words} Peak {si(roof.flops, 'FLOP/s')}, memory {si(roof.bandwidth, 'B/s')}, "
         f"ridge at {roof.ridge:.3g} FLOP per byte."
     ]
     for op in ops:
         bound = "memory" if op.intensity < roof.ridge else "compute"
-        text = f"{op.name}: {op.intensity:.3g} FLOP per byte, bound by {bound} at {si(roof.at(op.intensity), 'FLOP/s')}"
+        limit = si(roof.at(op.intensity), "FLOP/s")
+        text = f"{op.name}: {op.intensity:.3g} FLOP per byte, bound by {bound} at {limit}"
         if op.attained is not None:
             share = op.attained / roof.at(op.intensity)
-            text += f", reached {si(op.attained, 'FLOP/s')} ({share:.0%} of the bound)"
+            text += f", reached {si(op.attained, 'FLOP/s')}, {share:.0%} of that"
         parts.append(f"{text}.")
     return " ".join(parts)
+
+
+class _Plot:
+    """Two logarithmic axes: FLOP per byte to x, FLOP/s to y, in CSS pixels."""
+
+    def __init__(self, top: float, ops: Sequence[Work], roof: Roof) -> None:
+        self.top = top
+        intensities = [op.intensity for op in ops] + [roof.ridge]
+        self.low, self.high = min(intensities) / 3, max(intensities) * 12
+        heights = [op.attained or roof.at(op.intensity) for op in ops] + [roof.at(self.low)]
+        self.floor, self.ceiling = min(heights) / 2, max([*heights, roof.flops])
+
+    def x(self, intensity: float) -> float:
+        part = math.log(intensity / self.low) / math.log(self.high / self.low)
+        return LEFT + part * (RIGHT - LEFT)
+
+    def y(self, flops: float) -> float:
+        part = math.log(flops / self.floor) / math.log(self.ceiling / self.floor)
+        return self.top + HEAD + (HIGH - HEAD) * (1 - part)
+
+
+def _decades(low: float, high: float, most: int) -> list[float]:
+    """Powers of ten in [low, high], thinned to at most `most`."""
+    powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
+    return [10.0**power for power in powers if power % -(-len(powers) // most) == 0]
+
+
+def _draw_axes(canvas: Canvas, plot: _Plot) -> None:
+    bottom = plot.top + HIGH
+    for flops in _decades(plot.floor, plot.ceiling, 7):
+        y = plot.y(flops)
+        canvas.line([(LEFT, y), (RIGHT, y)], line=0.8)
+        canvas.note(LEFT - 10, y, si(flops, "FLOP/s"), ha="right")
+    for intensity in _decades(plot.low, plot.high, 9):
+        x = plot.x(intensity)
+        canvas.line([(x, bottom), (x, bottom + 5)], colour=MUTED, line=0.8)
+        canvas.note(x, bottom + 15, f"{intensity:,.6g}", ha="center")
+    canvas.line([(LEFT, bottom), (RIGHT, bottom)], colour=MUTED, line=0.8)
+    words = "arithmetic intensity: FLOP for each byte moved"
+    canvas.text((LEFT + RIGHT) / 2, bottom + 38, words, size=12, colour=MUTED, ha="center")
+
+
+def _draw_roof(canvas: Canvas, plot: _Plot, roof: Roof) -> None:
+    ridge, top = plot.x(roof.ridge), plot.y(roof.flops)
+    start = (plot.x(plot.low), plot.y(roof.at(plot.low)))
+    canvas.line([(ridge, top), (ridge, plot.top + HIGH)], colour=MUTED, line=0.8, dashed=True)
+    canvas.line([start, (ridge, top)], colour=STORAGE.colour, line=2.4)
+    canvas.line([(ridge, top), (RIGHT, top)], colour=INK, line=2.4)
+    canvas.text(RIGHT, top - 13, f"compute {si(roof.flops, 'FLOP/s')}", size=12, ha="right")
+    label = _slope_label(plot, roof)
+    words = f"memory {si(roof.bandwidth, 'B/s')}"
+    canvas.text(label.left, label.top + 9, words, size=12, colour=STORAGE.colour)
+    canvas.note(ridge + 6, plot.top + HIGH - 10, f"ridge: {roof.ridge:.3g} FLOP per byte")
+
+
+def _slope_label(plot: _Plot, roof: Roof) -> Rect:
+    """Where the words beside memory's slope stand: above it, near its lower end."""
+    left = LEFT + 10
+    right = left + text_width(f"memory {si(roof.bandwidth, 'B/s')}", size=12)
+    start, ridge = plot.y(roof.at(plot.low)), plot.x(roof.ridge)
+    rise = (start - plot.y(roof.flops)) / (ridge - LEFT)
+    bottom = start - rise * (right - LEFT) - 5
+    return Rect(left, bottom - 18, right, bottom)
+
+
+def _draw_ops(canvas: Canvas, plot: _Plot, ops: Sequence[Work], roof: Roof) -> None:
+    """A filled hexagon where a time was measured, a hollow one at the bound where none was."""
+    spots = [(plot.x(op.intensity), plot.y(op.attained or roof.at(op.intensity))) for op in ops]
+    taken = [Rect(x - 9, y - 9, x + 9, y + 9) for x, y in spots] + _obstacles(plot, roof)
+    for op, (x, y) in zip(ops, spots, strict=True):
+        limit = (x, plot.y(roof.at(op.intensity)))
+        canvas.line([(x, y), limit], colour=KERNEL.colour, line=1.4)
+        taken += along((x, y), limit)
+    frame = Rect(LEFT + 4, plot.top - 10, RIGHT, plot.top + HIGH - 20)
+    labels: list[Rect] = []
+    for op, (x, y) in zip(ops, spots, strict=True):
+        limit = roof.at(op.intensity)
+        if op.attained is None:
+            detail = f"at most {si(limit, 'FLOP/s')}"
+        else:
+            detail = f"{si(op.attained, 'FLOP/s')}, {op.attained / limit:.0%} of the bound"
+        lines = [op.name] if len(ops) > DETAILED else [op.name, detail]
+        width = max(text_width(words, size=12) for words in lines)
+        height = 2 + 16 * len(lines)
+        label = place((x, y), width, height, taken, frame, labels)
+        labels.append(label)
+        end = label.nearest(x, y)
+        if math.dist((x, y), end) > 20:
+            canvas.line([(x, y), end], colour=MUTED, line=0.8)
+            taken += along((x, y), end)
+        canvas.boxes([(label.left - 2, label.top, width + 4, height)], [CARD], edge="none")
+        canvas.text(label.left, label.top + 9, op.name, size=12)
+        for words in lines[1:]:
+            canvas.note(label.left, label.top + 25, words)
+    for op, (x, y) in zip(ops, spots, strict=True):
+        fill = CARD if op.attained is None else KERNEL.colour
+        canvas.marker(x, y, KERNEL.marker, size=11, fill=fill)
+
+
+def _obstacles(plot: _Plot, roof: Roof) -> list[Rect]:
+    """What labels keep clear of: the roof, the ridge, and the words beside them."""
+    ridge, top = plot.x(roof.ridge), plot.y(roof.flops)
+    start = (plot.x(plot.low), plot.y(roof.at(plot.low)))
+    return [
+        *along(start, (ridge, top)),
+        *along((ridge, top), (ridge, plot.top + HIGH)),
+        Rect(ridge, top - 3, RIGHT, top + 3),
+        Rect(RIGHT - 180, top - 22, RIGHT, top),
+        _slope_label(plot, roof),
+    ]

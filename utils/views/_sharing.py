@@ -1,0 +1,75 @@
+"""Which tensors lie in the same bytes. No drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from utils.views._strides import Geometry, geometry
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A named tensor in its storage; first and last: the bytes [first, last) that it spans."""
+
+    name: str
+    layout: Geometry
+    first: int
+    last: int
+
+    def reached(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The byte ranges in [start, stop) that an index of the tensor reaches, neighbours joined."""
+        size = self.layout.itemsize
+        ranges: list[tuple[int, int]] = []
+        for k in sorted(self.layout.reached(start // size, -(-stop // size))):
+            first = k * size
+            if ranges and ranges[-1][1] == first:
+                ranges[-1] = (ranges[-1][0], first + size)
+            else:
+                ranges.append((first, first + size))
+        return ranges
+
+    @property
+    def dense(self) -> bool:
+        """Whether the tensor reaches every byte between its first and its last."""
+        shape, stride = self.layout.shape, self.layout.stride
+        span = 1
+        for step, size in sorted(zip(stride, shape, strict=True)):
+            if size > 1 and step:
+                if step > span:
+                    return False
+                span += (size - 1) * step
+        return True
+
+
+@dataclass(frozen=True)
+class Storage:
+    """One allocation of `nbytes` and the tensors over it, in the order they were given."""
+
+    nbytes: int
+    tensors: tuple[Placed, ...]
+
+
+def storages(tensors: Mapping[str, Tensor]) -> list[Storage]:
+    """The distinct storages of the named tensors, in the order of their first tensor.
+
+    Two tensors share a storage when `untyped_storage().data_ptr()` is the same; an empty or meta
+    storage has no address and is told apart by its identity.
+    """
+    groups: dict[tuple[str, int], list[Placed]] = {}
+    sizes: dict[tuple[str, int], int] = {}
+    for name, tensor in tensors.items():
+        layout = geometry(tensor, name)
+        storage = tensor.untyped_storage()
+        place = storage.data_ptr() if not tensor.is_meta else 0
+        key = (str(tensor.device), place or storage._cdata)
+        first = layout.offset * layout.itemsize
+        last = first
+        if not layout.empty:
+            end = layout.element([size - 1 for size in layout.shape])
+            last = (end + 1) * layout.itemsize
+        groups.setdefault(key, []).append(Placed(name, layout, first, last))
+        sizes[key] = storage.nbytes()
+    return [Storage(sizes[key], tuple(group)) for key, group in groups.items()]
