@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from utils.figures import in_ipython
-from utils.style import GRADIENT, MUTED, VIEW
+from utils.style import GRADIENT, INK, MUTED, VIEW
 
 if TYPE_CHECKING:
     from ipywidgets import Widget
@@ -128,8 +128,9 @@ def choice(question: str, options: Mapping[str, str], answer: str) -> None:
 
             def chosen(pressed: widgets.Button) -> None:
                 tone, words = verdict(option)
-                pressed.button_style = "success" if tone == RIGHT else "danger"
-                feedback.value = _card(tone, f"`{option.replace('`', '')}`: {words}")
+                pressed.style.button_color = VIEW.tint if tone == RIGHT else GRADIENT.tint
+                pressed.style.text_color = INK
+                feedback.value = _card(tone, f"{option}: {words}")
 
             made.on_click(chosen)
             return made

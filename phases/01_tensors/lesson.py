@@ -12,19 +12,10 @@
 # It takes about an hour. Where a paragraph begins with **Predict**, settle on an answer before you look below it, on paper if you can bear to: most of these cells were chosen because the obvious answer is wrong. Run the cells as you go, and change them; the pictures are of *your* tensors, and grow sliders once you run them. Nothing here is graded, and everything here is used in the lab.
 
 # %%
-import ctypes
-import io
-import struct
-import time
-import warnings
-
-import numpy as np
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 from torch import nn
 
-# %%
 from utils.course import PHASES
 from utils.drills import choice, number, true_false
 from utils.views import (
@@ -151,6 +142,8 @@ number(
 # Here is the storage without a view, and one way of reading it.
 
 # %%
+import struct
+
 raw = bytes(W.untyped_storage()[:8])
 print(raw.hex(" "), "  the first 8 bytes of the storage")
 print(struct.unpack("<2f", raw), "  read as two little-endian float32")
@@ -162,6 +155,9 @@ print(tuple(W[0, :2].tolist()), "  W[0, :2]")
 # **Predict.** `W[7]` reaches 256 bytes. How large is the file that `torch.save` makes of it?
 
 # %%
+import io
+
+
 def saved_size(t):
     file = io.BytesIO()
     torch.save(t, file)
@@ -247,6 +243,8 @@ stride_explorer(v, index=(49, 3))
 # The offset is 100 · 64 + 8 = 6,408; a step down now skips two rows, 128 elements; index −1 means row 49. So `v[-1, 3]` is element 6,408 + 49 · 128 + 3 · 1 = 12,683. If that sum is really all there is, we can do without PyTorch: take the address of the storage, add 4 bytes for each element, and ask the machine for the float that lies there.
 
 # %%
+import ctypes
+
 address = W.untyped_storage().data_ptr() + 4 * 12_683
 print(f"{ctypes.c_float.from_address(address).value:.9f}  the float32 at {address:#x}")
 print(f"{v[-1, 3].item():.9f}  v[-1, 3]")
@@ -296,6 +294,8 @@ share_map(
 # How do you test for sharing? Three tests come to mind, and all three are wrong.
 
 # %%
+import warnings
+
 with warnings.catch_warnings(action="ignore"):  # TypedStorage is deprecated and says so
     print("same tensor object:   ", W[10:20] is W)
     print("same storage object:  ", W.storage() is W.storage())
@@ -677,6 +677,8 @@ print(f"the targets alone: mean {goal.mean():.2f}, variance {goal.var(correction
 # **Predict.** What does the array hold after the tensor is changed, for each of the three?
 
 # %%
+import numpy as np
+
 for make in (torch.from_numpy, torch.as_tensor, torch.tensor):
     array = np.zeros(3)
     tensor = make(array)
@@ -840,6 +842,8 @@ for pattern, (operands, wanted) in familiar.items():
 # **Predict.** Is `q.view(2, 4, 32, 16)` what you want? What is in head 0?
 
 # %%
+from einops import rearrange
+
 q = torch.arange(32).view(1, 32, 1).expand(2, 32, 64).contiguous()  # each number is its time
 split = rearrange(q, "b t (head d) -> b head t d", head=4)
 print("times in head 0, rearrange:", split[0, 0, :12, 0].tolist(), "...")
@@ -892,6 +896,9 @@ for needs_grad in (False, True):
 # FLOPs are half the story. Bytes have to come from memory and go back: at the least, each tensor that goes into the layer is read once and the output is written once. FLOPs per byte is the **arithmetic intensity**, and a machine has two limits: so many FLOP per second, so many bytes per second. Which one binds depends on the intensity alone. Measure one core of this machine:
 
 # %%
+import time
+
+
 def seconds(action):
     """The shortest of 40 runs: the others were disturbed."""
     times = []

@@ -96,7 +96,8 @@ def test_choice_explains_each_option(widget):
     assert "That would be a copy." in feedback(box)
     right.click()
     assert "Right." in feedback(box)
-    assert (right.button_style, wrong.button_style) == ("success", "danger")
+    assert right.style.button_color == drills.VIEW.tint
+    assert wrong.style.button_color == drills.GRADIENT.tint
 
 
 @pytest.mark.parametrize("answer", [True, False])
