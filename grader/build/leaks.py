@@ -11,6 +11,9 @@ What stays in the release is searched for the statements of every solution regio
 - a whole region of two or more statements, repeated in a row, however plain each of them is;
 - what is left of the function after the region: a bare `return y` is fine, `return y * scale`
   shows how the answer is put together.
+
+A statement that the lab shows on purpose, such as a line of code to be mended, says so where only
+the instructor sees it: with a comment that begins with "shown", inside the region.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ TELLING = 3
 TELLING_AT_HOME = 2
 TELLING_RENAMED = 5
 SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
+SHOWN = re.compile(r"#\s*shown\b")
 SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)([^\n]+?)(?<!`)\1(?!`)")
 FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -102,14 +106,22 @@ def find_solutions(cell: Cell) -> list[Solution]:
 
 def read_solution(cell: Cell, begin: int, end: int) -> Solution:
     """What a region says. Raises SyntaxError when it doesn't hold whole statements."""
-    block = parse_block("\n".join(cell.source.split("\n")[begin + 1 : end]))
+    lines = cell.source.split("\n")[begin + 1 : end]
+    block = parse_block("\n".join(lines))
     values, shapes, statements = {}, {}, {}
     for statement in (node for top in block for node in ast.walk(top)):
         if isinstance(statement, SIMPLE) and statement.value is not None:
+            if any(SHOWN.search(line) for line in said_in(lines, statement)):
+                continue
             values[normal(statement.value)] = weight(statement.value)
             shapes[shape(statement.value)] = weight(statement.value)
             statements[normal(statement)] = weight(statement)
     return Solution(cell, begin, end, values, shapes, statements, tuple(map(normal, block)))
+
+
+def said_in(lines: list[str], statement: ast.stmt) -> list[str]:
+    """The lines of a statement that parse_block read from `lines`, which it shifts by one."""
+    return lines[statement.lineno - 2 : statement.end_lineno - 1]
 
 
 def released_pieces(cell: Cell) -> Iterator[Piece]:

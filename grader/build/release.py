@@ -7,11 +7,11 @@ gradebook: building never touches the gradebook of a course.
 from __future__ import annotations
 
 import logging
-import os
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from nbgrader.converters import GenerateAssignment
@@ -37,6 +37,7 @@ def generate(sources: Mapping[str, bytes], root: Path) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="grader-build-") as folder:
         course = Path(folder)
         config = course_config(root, course)
+        make_gradebook(course / DATABASE)
         for name, content in sources.items():
             notebook = course / "source" / name / f"{name}.ipynb"
             notebook.parent.mkdir(parents=True)
@@ -64,10 +65,19 @@ def course_config(root: Path, course: Path) -> Config:
     return config
 
 
+def make_gradebook(path: Path) -> None:
+    """A database that is not empty: nbgrader adds its tables to it.
+
+    For an empty one it would first ask `alembic`, in a process of its own, which version to note.
+    """
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+
+
 def run_nbgrader(name: str, config: Config) -> str:
     """Generate one assignment; returns what nbgrader logged as an error."""
     course = CourseDirectory(config=config, assignment_id=name)
-    with errors_of(get_logger()) as said, interpreter_on_path():
+    with errors_of(get_logger()) as said:
         try:
             GenerateAssignment(coursedir=course, config=config, force=True).start()
         except NbGraderException as error:
@@ -93,17 +103,6 @@ def errors_of(log: logging.Logger) -> Iterator[list[str]]:
         yield said
     finally:
         log.handlers, log.propagate = handlers, propagate
-
-
-@contextmanager
-def interpreter_on_path() -> Iterator[None]:
-    """nbgrader starts `alembic` by name, which lies beside this interpreter."""
-    before = os.environ.get("PATH", "")
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before])
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = before
 
 
 @contextmanager

@@ -229,8 +229,8 @@ def verified_name(lines: list[str]) -> str | None:
     except (SyntaxError, ValueError):
         return None
     match statement:
-        case ast.Expr(ast.Call(ast.Name("verify"), [ast.Constant(str(name)), _, *_])):
-            return name
+        case ast.Expr(ast.Call(ast.Name("verify"), [ast.Constant(str(name)), *rest], named)):
+            return name if rest or named else None
     return None
 
 

@@ -51,9 +51,11 @@ class _Number(ast.NodeTransformer):
         return ast.Name(self.numbers.setdefault(node.id, f"v{len(self.numbers)}"))
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
-        if isinstance(node.func, ast.Name):
-            node.func = ast.Name(f"call_{node.func.id}")
-        return self.generic_visit(node)
+        called = node.func if isinstance(node.func, ast.Name) else self.visit(node.func)
+        node.args = [self.visit(argument) for argument in node.args]
+        node.keywords = [self.visit(keyword) for keyword in node.keywords]
+        node.func = called
+        return node
 
 
 def shape(node: ast.AST) -> str:

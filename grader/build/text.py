@@ -171,20 +171,31 @@ def render_cell(cell: Cell) -> str:
 
 
 def assemble(prefix: str, old: Sequence[Cell], new: Iterable[Cell]) -> str:
-    """A text of the new cells: those that are among the old ones keep their bytes, in order."""
+    """A text of the new cells: those that are among the old ones keep their bytes, in order.
+
+    Blank lines after a cell are its own; a cell with a new neighbour gets at least one.
+    """
     new = list(new)
-    chunks: list[str] = []
+    origins = origins_of(old, new)
+    chunks = []
+    for index, (cell, origin) in enumerate(zip(new, origins, strict=True)):
+        chunk = render_cell(cell) if origin is None else old[origin].raw
+        last = index == len(new) - 1
+        follower = len(old) if last else origins[index + 1]
+        if origin is None or follower != origin + 1:
+            gap = max(len(chunk) - len(chunk.rstrip("\n")), 2)
+            chunk = chunk.rstrip("\n") + ("\n" if last else "\n" * gap)
+        chunks.append(chunk)
+    return prefix + "".join(chunks)
+
+
+def origins_of(old: Sequence[Cell], new: Sequence[Cell]) -> list[int | None]:
+    """For each new cell the index of the old cell that it is, None for a cell that changed."""
+    origins: list[int | None] = [None] * len(new)
     matcher = SequenceMatcher(
         None, [cell.fingerprint for cell in old], [cell.fingerprint for cell in new], autojunk=False
     )
-    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        if tag == "equal":
-            chunks += [cell.raw for cell in old[old_start:old_end]]
-        else:
-            chunks += [render_cell(cell) for cell in new[new_start:new_end]]
-    for index, chunk in enumerate(chunks[:-1]):
-        if not chunk.endswith("\n\n"):
-            chunks[index] = chunk.rstrip("\n") + "\n\n"
-    if chunks and not (old and chunks[-1] is old[-1].raw):
-        chunks[-1] = chunks[-1].rstrip("\n") + "\n"
-    return prefix + "".join(chunks)
+    for old_start, new_start, size in matcher.get_matching_blocks():
+        for offset in range(size):
+            origins[new_start + offset] = old_start + offset
+    return origins

@@ -1,0 +1,15 @@
+"""The example project as a fixture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.grader.build.example import Project, make_project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A fresh copy of the example, nothing built yet."""
+    return make_project(tmp_path)

@@ -1,0 +1,172 @@
+"""A small project: one phase with everything that the build transforms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.build.text import Text, parse
+
+HEADER = """\
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Rows", points: 5, cell_seconds: 60}
+# ---
+
+"""
+
+LAB = (
+    HEADER
+    + '''\
+# %% [markdown]
+# # Lab: rows
+#
+# Solve it from top to bottom.
+
+# %% given="setup"
+import math
+
+import utils
+
+# %% [markdown]
+# ## Bytes of a tensor
+#
+# Write `tensor_bytes`: shape in, bytes out.
+
+# %% solution="tensor_bytes"
+def tensor_bytes(shape: tuple[int, ...], itemsize: int) -> int:
+    """Bytes that a tensor of this shape holds.
+
+    shape: sizes.
+    """
+    ### BEGIN SOLUTION
+    count = math.prod(shape)
+    return max(count, 1) * itemsize
+    ### END SOLUTION
+
+# %%
+print(tensor_bytes((2, 3), 4), "bytes")
+
+# %% test="tensor_bytes" points=2
+assert tensor_bytes((2, 3), 4) == 24
+### BEGIN HIDDEN TESTS
+verify("tensor_bytes", tensor_bytes)
+### END HIDDEN TESTS
+
+# %% [markdown] task="why_bytes" points=3
+# Why do strides count elements?
+#
+# === BEGIN MARK SCHEME ===
+# 3 points: because the dtype's size is known.
+# === END MARK SCHEME ===
+'''
+)
+
+LESSON = """\
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Rows"}
+# ---
+
+# %% [markdown]
+# # Rows
+#
+# ## Bytes under a tensor
+#
+# A fact.
+
+# %%
+import os
+
+import utils
+
+print(utils.WORD, os.environ["OPEN_THE_HOOD_BUILD"])
+
+# %% tags=["raises-exception"]
+raise ValueError("meant to be seen")
+"""
+
+CHECKS = """\
+from types import SimpleNamespace as Check
+
+tensor_bytes = Check(name="tensor_bytes", points=2.0, reads="Bytes under a tensor")
+"""
+
+CONFIG = """\
+c = get_config()
+c.CourseDirectory.root = "/nowhere"
+c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
+"""
+
+PYPROJECT = """\
+[project]
+name = "open-the-hood"
+version = "0.1.0"
+requires-python = ">=3.11"
+dependencies = ["torch==2.13.0", "numpy==2.4.6"]
+
+[project.optional-dependencies]
+dev = ["pytest==9.2.0"]
+"""
+
+
+@dataclass
+class FakeCheck:
+    """What the build asks of a check."""
+
+    name: str = "tensor_bytes"
+    points: float = 2.0
+    reads: str = "Bytes under a tensor"
+
+
+def fake_checks(folder: Path) -> dict[str, FakeCheck]:
+    """The checks of the example phase."""
+    return {"tensor_bytes": FakeCheck()}
+
+
+def lab(content: str = LAB) -> Text:
+    """A parsed lab of the example phase."""
+    return parse("phases/01_rows/lab.py", content)
+
+
+def lesson(content: str = LESSON) -> Text:
+    """A parsed lesson of the example phase."""
+    return parse("phases/01_rows/lesson.py", content)
+
+
+@dataclass
+class Project:
+    """The example project's root, its phase's folder, and what tests need beside them."""
+
+    root: Path
+
+    @property
+    def phase(self) -> Path:
+        return self.root / "phases" / "01_rows"
+
+    def write(self, path: str, content: str) -> Path:
+        """Write a file of the project."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content, encoding="utf-8")
+        return target
+
+
+def make_project(root: Path) -> Project:
+    """The example phase, a utils of one module, a configuration; no notebook built yet."""
+    made = Project(root)
+    made.write("phases/01_rows/lab.py", LAB)
+    made.write("phases/01_rows/lesson.py", LESSON)
+    made.write("phases/01_rows/checks.py", CHECKS)
+    made.write("utils/__init__.py", 'WORD = "hello"\n')
+    made.write("nbgrader_config.py", CONFIG)
+    made.write("pyproject.toml", PYPROJECT)
+    made.write(
+        "environment.yml",
+        "name: open-the-hood\ndependencies:\n  - pip:\n      - torch==2.13.0\n"
+        "      # for tests\n      - pytest==9.2.0\n      - --editable .\n",
+    )
+    made.write("LICENSE", "MIT\n")
+    return made

@@ -1,0 +1,89 @@
+"""What learners get: everything they need, no answer, the same bytes every time."""
+
+import io
+import tomllib
+import zipfile
+
+import pytest
+import yaml
+
+from grader import UserError
+from grader.build.bundle import answer_lines, archive, learner_files
+from grader.build.notebook import to_bytes, to_notebook
+from grader.build.problems import Refused
+from grader.build.release import generate
+from grader.build.text import parse
+from tests.grader.build.example import CHECKS, PYPROJECT, lab
+
+RELEASE = "release/01_rows/01_rows.ipynb"
+
+
+@pytest.fixture
+def released(project):
+    """The example with its release and with files that are nobody's business."""
+    source = to_bytes(to_notebook(lab()))
+    project.write("source/01_rows/01_rows.ipynb", source.decode())
+    project.write(RELEASE, generate({"01_rows": source}, project.root)["01_rows"].decode())
+    project.write("notebooks/01_rows.ipynb", "{}")
+    project.write("release/01_rows/.ipynb_checkpoints/01_rows-checkpoint.ipynb", "{}")
+    project.write("utils/__pycache__/x.pyc", "")
+    project.write("gradebook.db", "")
+    return project
+
+
+def test_the_list_of_files(released):
+    assert sorted(learner_files(released.root)) == [
+        "LICENSE",
+        "README.md",
+        "environment.yml",
+        "notebooks/01_rows.ipynb",
+        "pyproject.toml",
+        RELEASE,
+        "utils/__init__.py",
+    ]
+
+
+def test_no_answer_is_inside(released):
+    everything = b"\n".join(learner_files(released.root).values()).decode()
+    answers = answer_lines(lab())
+    assert {"count = math.prod(shape)", 'verify("tensor_bytes", tensor_bytes)'} <= answers
+    assert "3 points: because the dtype's size is known." in answers
+    for line in [*answers, *filter(None, CHECKS.split("\n"))]:
+        assert line not in everything
+    assert "grader.verify" not in everything
+
+
+def test_a_release_that_shows_something_is_not_packed(released):
+    source = (released.root / "source/01_rows/01_rows.ipynb").read_text()
+    released.write(RELEASE, source)
+    with pytest.raises(Refused, match=f"{RELEASE}: holds '"):
+        learner_files(released.root)
+
+
+def test_nothing_to_pack(project):
+    with pytest.raises(UserError, match="no release yet"):
+        learner_files(project.root)
+
+
+def test_the_set_up_needs_no_grader(released):
+    files = learner_files(released.root)
+    project = tomllib.loads(files["pyproject.toml"].decode())
+    assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*"]
+    pinned = tomllib.loads(PYPROJECT)["project"]["dependencies"]
+    assert project["project"]["dependencies"] == pinned
+    (pip,) = yaml.safe_load(files["environment.yml"])["dependencies"]
+    assert pip == {"pip": ["torch==2.13.0", "--editable ."]}
+
+
+def test_the_archive_is_the_same_every_time():
+    files = {"b": b"2", "a/c": b"1"}
+    content = archive(files)
+    assert content == archive(dict(reversed(files.items())))
+    with zipfile.ZipFile(io.BytesIO(content)) as bundle:
+        assert bundle.namelist() == ["open-the-hood/a/c", "open-the-hood/b"]
+        assert bundle.read("open-the-hood/b") == b"2"
+
+
+def test_short_lines_prove_nothing():
+    text = parse("t.py", '# %% solution="x"\n### BEGIN SOLUTION\nreturn x\n### END SOLUTION\n')
+    assert answer_lines(text) == set()

@@ -1,0 +1,129 @@
+"""Compact headers and nbgrader's metadata, the verify import, ids, regions."""
+
+import pytest
+from nbgrader.nbgraderformat import MetadataValidator
+
+from grader.build.cells import (
+    BEGIN_HIDDEN,
+    BEGIN_SOLUTION,
+    END_HIDDEN,
+    END_SOLUTION,
+    cell_ids,
+    from_node,
+    header_of,
+    insert_import,
+    nbgrader_metadata,
+    regions,
+    remove_import,
+    to_node,
+)
+from grader.build.notebook import to_bytes, to_notebook
+from grader.build.text import Cell
+from tests.grader.build.example import lab
+
+HIDDEN = f'assert f(1)\n{BEGIN_HIDDEN}\nverify("f", f)\n{END_HIDDEN}'
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ({}, None),
+        ({"tags": ["a"]}, None),
+        (
+            {"given": "s"},
+            {"grade_id": "s", "grade": False, "solution": False, "locked": True, "task": False},
+        ),
+        (
+            {"solution": "x"},
+            {"grade_id": "x_solution", "grade": False, "solution": True, "locked": False}
+            | {"task": False},
+        ),
+        (
+            {"test": "x", "points": 2},
+            {"grade_id": "x", "grade": True, "solution": False, "locked": True, "task": False}
+            | {"points": 2},
+        ),
+        (
+            {"task": "x", "points": 3},
+            {"grade_id": "x", "grade": False, "solution": False, "locked": True, "task": True}
+            | {"points": 3},
+        ),
+    ],
+)
+def test_each_header_expands_and_comes_back(header, expected):
+    assert nbgrader_metadata(header) == (expected and expected | {"schema_version": 3})
+    kind = "markdown" if "task" in header else "code"
+    assert header_of(to_node(Cell(kind, "x", header), "id")) == header
+
+
+def test_nbgrader_accepts_the_metadata():
+    MetadataValidator().validate_nb(to_notebook(lab()))
+
+
+def test_what_nbgrader_and_jupyterlab_add_is_left_behind():
+    node = to_node(Cell("code", "x = 1\n", {"test": "x", "points": 2}), "id")
+    node.metadata.nbgrader |= {"checksum": "0" * 32, "cell_type": "code", "points": 2.0}
+    node.metadata |= {"deletable": False, "trusted": True}
+    node.execution_count = 3
+    assert from_node(node) == Cell("code", "x = 1", {"test": "x", "points": 2})
+
+
+def test_a_cell_without_a_word_in_the_text_is_refused():
+    answer = to_node(Cell("markdown", "x", {"task": "x", "points": 1}), "id")
+    answer.metadata.nbgrader |= {"task": False, "grade": True, "solution": True}
+    with pytest.raises(ValueError, match="manually graded task"):
+        from_node(answer)
+    stub = to_node(Cell("code", "x", {"solution": "x"}), "id")
+    stub.metadata.nbgrader["grade_id"] = "cell-1234"
+    with pytest.raises(ValueError, match="ends in _solution"):
+        from_node(stub)
+    picture = to_node(Cell("markdown", "x"), "id")
+    picture["attachments"] = {"a.png": {}}
+    with pytest.raises(ValueError, match="pasted image"):
+        from_node(picture)
+
+
+def test_the_import_is_put_in_front_of_the_hidden_line_and_taken_away():
+    with_import = insert_import(HIDDEN)
+    assert with_import.split("\n")[1:4] == [
+        BEGIN_HIDDEN,
+        "from grader.verify import verify",
+        'verify("f", f)',
+    ]
+    assert remove_import(with_import) == HIDDEN
+    assert remove_import(HIDDEN) == HIDDEN
+
+
+def test_ids_are_nbgraders_or_follow_the_content():
+    cells = [Cell("code", "a"), Cell("code", "b", {"given": "g"}), Cell("code", "a")]
+    ids = cell_ids(cells)
+    assert ids[1] == "g"
+    assert ids[2] == f"{ids[0]}-2"
+    assert cell_ids([Cell("code", "new"), *cells])[1:] == ids
+
+
+def test_the_same_text_gives_the_same_bytes():
+    first, second = (to_bytes(to_notebook(lab())) for _ in range(2))
+    assert first == second
+    assert first.endswith(b"}\n")
+    assert b'"outputs": []' in first
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([BEGIN_SOLUTION, "x"], "has no '### END SOLUTION'"),
+        (["x", END_SOLUTION], "has no partner"),
+        ([BEGIN_SOLUTION, BEGIN_SOLUTION, END_SOLUTION], "has no partner"),
+        (["# BEGIN SOLUTION", "x", END_SOLUTION], "alone on its line"),
+        ([f"x = 1  {BEGIN_SOLUTION}", "x", END_SOLUTION], "alone on its line"),
+    ],
+)
+def test_broken_delimiters(lines, message):
+    with pytest.raises(ValueError, match=message):
+        regions("\n".join(lines), BEGIN_SOLUTION, END_SOLUTION)
+
+
+def test_regions_give_the_delimiters_lines():
+    source = f"a\n  {BEGIN_SOLUTION}\nb\n  {END_SOLUTION}\n{BEGIN_SOLUTION}\n{END_SOLUTION}"
+    assert regions(source, BEGIN_SOLUTION, END_SOLUTION) == [(1, 3), (4, 5)]

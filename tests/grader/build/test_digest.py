@@ -1,0 +1,34 @@
+"""A lesson is executed again when what it depends on changed, and only then."""
+
+from grader.build.digest import lesson_digest, used_files
+from tests.grader.build.example import HEADER, lesson
+
+CODE = HEADER + "# %%\n%matplotlib inline\nfrom utils.views import strip\n"
+
+
+def test_the_imported_part_of_utils_and_the_data_beside_it(project):
+    project.write("utils/views/__init__.py", "from utils import style\nfrom .strip import strip\n")
+    project.write("utils/views/strip.py", "import numpy\n")
+    project.write("utils/views/weights.json", "{}")
+    project.write("utils/style.py", "")
+    project.write("utils/unused.py", "")
+    used = used_files(lesson(CODE), project.root)
+    files = [path.relative_to(project.root).as_posix() for path in used]
+    assert files == [
+        "utils/__init__.py",
+        "utils/style.py",
+        "utils/views/__init__.py",
+        "utils/views/strip.py",
+        "utils/views/weights.json",
+    ]
+
+
+def test_the_digest_follows_text_utils_and_others(project):
+    digests = [lesson_digest(lesson(CODE), project.root)]
+    digests.append(lesson_digest(lesson(CODE + "x = 1\n"), project.root))
+    digests.append(lesson_digest(lesson(CODE), project.root, ["01_rows"]))
+    project.write("utils/__init__.py", "changed = 1\n")
+    digests.append(lesson_digest(lesson(CODE), project.root))
+    assert len(set(digests)) == 4
+    project.write("utils/other.py", "")
+    assert lesson_digest(lesson(CODE), project.root) == digests[-1]

@@ -1,0 +1,238 @@
+"""Each refusal: a lab that is fine, one change, one problem at the right line."""
+
+import pytest
+
+from grader.build.agreement import check_lines, check_problems, headings
+from grader.build.rules import lab_problems, page_problems
+from tests.grader.build.example import CHECKS, HEADER, LAB, LESSON, FakeCheck, lab, lesson
+
+
+def line_of(content: str, words: str) -> int:
+    """The first line (from 1) that holds the words."""
+    return next(n for n, line in enumerate(content.split("\n"), 1) if words in line)
+
+
+def test_the_examples_are_fine():
+    assert list(lab_problems(lab())) == []
+    assert list(page_problems(lesson())) == []
+
+
+SECOND_STUB = '\n# %% solution="tensor_bytes"\n### BEGIN SOLUTION\nx = 1\n### END SOLUTION\n'
+HIDDEN = '### BEGIN HIDDEN TESTS\nverify("tensor_bytes", tensor_bytes)\n### END HIDDEN TESTS\n'
+
+# what changes: (old, new, words of the message, words in the line that is named)
+REFUSALS = {
+    "duplicate id": ("", SECOND_STUB, "duplicate id 'tensor_bytes_solution', first in line", None),
+    "no region": (
+        "    ### BEGIN SOLUTION\n",
+        "",
+        "'### END SOLUTION' has no partner",
+        '# %% solution="tensor_bytes"',
+    ),
+    "stub without region": (
+        LAB[LAB.index("    ### BEGIN S") : LAB.index("    ### END S")] + "    ### END SOLUTION\n",
+        "    return 3\n",
+        "a stub with no solution: no",
+        '# %% solution="tensor_bytes"',
+    ),
+    "empty region": (
+        "    count = math.prod(shape)\n    return max(count, 1) * itemsize\n",
+        "    # nothing yet\n    ...\n",
+        "the region does nothing",
+        "### BEGIN SOLUTION",
+    ),
+    "half a statement": (
+        "    count = math.prod(shape)\n",
+        "    count = math.prod(\n",
+        "not plain Python",
+        "count = math.prod(",
+    ),
+    "test without points": (
+        '# %% test="tensor_bytes" points=2',
+        '# %% test="tensor_bytes"',
+        "'tensor_bytes' has no points",
+        '# %% test="tensor_bytes"',
+    ),
+    "points zero": (" points=2", " points=0", "above 0, got 0", '# %% test="tensor_bytes"'),
+    "points of a stub": (
+        'solution="tensor_bytes"',
+        'solution="tensor_bytes" points=2',
+        "points belong to a test or a task",
+        '# %% solution="tensor_bytes"',
+    ),
+    "total": (
+        "points: 5",
+        "points: 6",
+        "the header says points: 6, the cells add up to 5",
+        "points: 6",
+    ),
+    "no total": (", points: 5", "", "open_the_hood: needs points, got None", "# ---"),
+    "unknown setting": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, colour: red",
+        "unknown setting 'colour'",
+        "# ---",
+    ),
+    "no hidden region": (HIDDEN, "", "has no hidden region", '# %% test="tensor_bytes"'),
+    "more hidden lines": (
+        "### BEGIN HIDDEN TESTS\n",
+        "### BEGIN HIDDEN TESTS\nassert True\n",
+        'holds only: verify("tensor_bytes", ...)',
+        "### BEGIN HIDDEN TESTS",
+    ),
+    "another name": (
+        'verify("tensor_bytes"',
+        'verify("tensor_byte"',
+        "verify('tensor_byte', ...) in the test of 'tensor_bytes'",
+        'verify("tensor_byte"',
+    ),
+    "verify not last": (
+        "### END HIDDEN TESTS\n",
+        "### END HIDDEN TESTS\nprint(1)\n",
+        "must come last",
+        "print(1)",
+    ),
+    "hidden outside a test": (
+        "import math\n",
+        "import math\n### BEGIN HIDDEN TESTS\n### END HIDDEN TESTS\n",
+        "belongs in a test cell",
+        "### BEGIN HIDDEN TESTS",
+    ),
+    "no mark scheme": (
+        LAB[LAB.index("# === BEGIN") :],
+        "# Say it.\n",
+        "needs one mark scheme",
+        "# %% [markdown] task",
+    ),
+    "empty mark scheme": (
+        "# 3 points: because the dtype's size is known.\n",
+        "",
+        "the mark scheme of 'why_bytes' is empty",
+        "=== BEGIN MARK",
+    ),
+    "task without a question": (
+        "# Why do strides count elements?\n#\n",
+        "",
+        "asks nothing",
+        "# %% [markdown] task",
+    ),
+    "task in code": (
+        '# %% [markdown] task="why_bytes"',
+        '# %% task="why_bytes"',
+        "a task cell must be markdown",
+        "# %% task=",
+    ),
+    "two roles": (
+        'given="setup"',
+        'given="setup" test="other" points=1',
+        "this one says given and test",
+        '# %% given="setup"',
+    ),
+    "bad id": ('given="setup"', 'given="the set-up"', "can't be a name", "# %% given="),
+    "unknown key": ('given="setup"', 'give="setup"', "unknown header key 'give'", "# %% give="),
+    "unquoted": ('given="setup"', "given=setup", "is not understood", "# %% given=setup"),
+    "a title": ('# %% given="setup"', "# %% Set up", "unknown header key 'title'", "# %% Set up"),
+    "magic": ("import math\n", "%%html\n", "not plain Python", "%%html"),
+    "shell": ("import math\n", "!ls\n", "not plain Python", "!ls"),
+    "script": (
+        "# Solve it from top to bottom.\n",
+        "# <script>alert(1)</script>\n",
+        "live markup '<script'",
+        "<script>",
+    ),
+    "silent figure": (
+        "# Solve it from top to bottom.\n",
+        "# See\n# ![ ](strides.png)\n",
+        "![](...) without alternative text",
+        "![ ](",
+    ),
+    "silent html figure": (
+        "# Solve it from top to bottom.\n",
+        '# <img src="strides.png">\n',
+        "<img> without alternative text",
+        "<img",
+    ),
+    "raw cell": ('# %% given="setup"', "# %% [raw]", "a raw cell", "# %% [raw]"),
+    "empty cell": ("", "\n# %%\n", "an empty cell", None),
+    "text above": (HEADER, HEADER + "import this\n\n", "text above the first", None),
+    "no header": (HEADER, "", "no YAML header", None),
+    "bad header": ("{title: ", "{title: : ", "the YAML header can't be read", "title: :"),
+    "foreign key": (
+        "#   open_the_hood",
+        "#   jupytext: {}\n#   open_the_hood",
+        "unknown key 'jupytext'",
+        "# ---",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refusal_names_the_line(case):
+    old, new, message, place = REFUSALS[case]
+    assert old in LAB
+    content = LAB.replace(old, new, 1) if old else LAB + new
+    found = [problem for problem in lab_problems(lab(content)) if message in problem.message]
+    assert len(found) == 1, list(lab_problems(lab(content)))
+    if place:
+        assert found[0].line == line_of(content, place)
+    assert str(found[0]).startswith(f"phases/01_rows/lab.py:{found[0].line}: ")
+
+
+def test_all_problems_come_at_once():
+    content = LAB.replace("points: 5", "points: 9").replace(" points=2", "").replace("setup", "a b")
+    messages = " ".join(problem.message for problem in lab_problems(lab(content)))
+    assert "add up to 3" in messages
+    assert "has no points" in messages
+    assert "can't be a name" in messages
+
+
+def test_a_lesson_has_no_exercises():
+    content = LESSON.replace('# %% tags=["raises-exception"]', '# %% test="x" points=1')
+    messages = [problem.message for problem in page_problems(lesson(content))]
+    assert messages == ["points= belongs in a lab, not in a lesson", messages[1]]
+    assert messages[1].startswith("test= belongs in a lab")
+
+
+def agreement(lab_text=LAB, lesson_text=LESSON, **checks):
+    """Messages of check_problems for the example with these checks."""
+    found = check_problems(
+        lab(lab_text), lesson(lesson_text), checks, "phases/01_rows/checks.py", CHECKS_CODE
+    )
+    return [str(problem) for problem in found]
+
+
+CHECKS_CODE = 'import x\n\ntensor_bytes = Check(\n    "tensor_bytes",\n)\nother = Check("other")\n'
+
+
+def test_lab_checks_and_lesson_agree():
+    assert agreement(tensor_bytes=FakeCheck()) == []
+
+
+def test_a_cell_whose_check_does_not_exist():
+    (problem,) = agreement()
+    assert problem == (
+        f"phases/01_rows/lab.py:{line_of(LAB, '# %% test=')}: "
+        "test 'tensor_bytes' has no check in phases/01_rows/checks.py"
+    )
+
+
+def test_a_check_that_no_cell_uses():
+    (problem,) = agreement(tensor_bytes=FakeCheck(), other=FakeCheck("other"))
+    assert problem.startswith("phases/01_rows/checks.py:6: no cell of phases/01_rows/lab.py uses")
+
+
+def test_points_of_cell_and_check_differ():
+    (problem,) = agreement(tensor_bytes=FakeCheck(points=4.0))
+    assert "says points=2, its check's parts give 4" in problem
+
+
+def test_a_check_reads_a_heading_of_the_lesson():
+    (problem,) = agreement(tensor_bytes=FakeCheck(reads="Bytes"))
+    assert problem.startswith("phases/01_rows/checks.py:3: check 'tensor_bytes' reads 'Bytes'")
+
+
+def test_headings_and_check_lines():
+    fenced = LESSON.replace("# A fact.", "# ### Third level ###\n#\n# ```\n# # a comment\n# ```")
+    assert headings(lesson(fenced)) == {"Rows", "Bytes under a tensor", "Third level"}
+    assert check_lines(CHECKS_CODE) == {"tensor_bytes": 3, "other": 6}
+    assert check_lines(CHECKS) == {}
