@@ -26,7 +26,7 @@ demo: build
 test: $(STAMP)
 	@$(RUN) ruff check .
 	@$(RUN) python -m grader build --check
-	@$(RUN) python -m pytest -n $(WORKERS)
+	@$(RUN) python -m pytest -n $(WORKERS) --dist loadgroup
 
 lab: $(STAMP)
 	@$(RUN) python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/notebooks/start.ipynb

@@ -27,13 +27,14 @@
 # %% [markdown]
 # ## The road
 #
-# Phases 01 to 06 are the core, and each leans on those before it. 00 is the door; 07 to 10 are the places the road leads to.
+# Phases 01 to 06 are the core, and each leans on those before it. 07 to 10 are the places the road leads to, and 00 stands by itself: it shows you your own machine. Run the cell, and the phases that are behind you carry a tick.
 
 # %%
 from utils.course import PHASES, show_contents
+from utils.progress import progress, show_progress
 from utils.views import course_path
 
-course_path(PHASES)
+course_path(PHASES, done=progress().done)
 
 # %%
 show_contents()
@@ -57,8 +58,6 @@ show_contents()
 # This reads your labs as you last saved them. It runs nothing, sends nothing and remembers nothing; a check that has passed is not a grade yet, but it is a good sign.
 
 # %%
-from utils.progress import show_progress
-
 show_progress()
 
 # %% [markdown]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from IPython.display import HTML, display
+from IPython.display import display
 
 ROOT = Path(__file__).resolve().parents[1]  # the folder that holds utils/, notebooks/ and release/
 
@@ -22,7 +22,7 @@ class Phase:
 
     number: its place on the path, 0 to 10.
     name: its folder in phases/ and its notebooks' name, such as "01_tensors".
-    promise: what a learner can do after it, in one line.
+    promise: what a learner can do after it, in one line: "you can ...".
     needs: numbers of the phases that it builds on directly.
     """
 
@@ -46,7 +46,7 @@ PHASES = (
         0,
         "00_hello",
         "Hello",
-        "See what your machine is made of, and run a first Triton kernel on it.",
+        "see what your machine is made of, and run a first Triton kernel on it.",
     ),
     Phase(
         1,
@@ -58,63 +58,63 @@ PHASES = (
         2,
         "02_autograd",
         "Autograd by hand",
-        "Derive any gradient of a small network on paper, and hold it against autograd's.",
+        "derive any gradient of a small network on paper, and hold it against autograd's.",
         needs=(1,),
     ),
     Phase(
         3,
         "03_module",
         "nn.Module",
-        "Build Module from nothing, port a trained GPT, and prove the port right.",
+        "build Module from nothing, port a trained GPT, and prove the port right.",
         needs=(2,),
     ),
     Phase(
         4,
         "04_dispatcher",
         "The dispatcher",
-        "Predict which kernel an op reaches, and say why that one.",
+        "predict which kernel an op reaches, and say why that one.",
         needs=(3,),
     ),
     Phase(
         5,
         "05_custom_op",
         "An operator of your own",
-        "Write softmax in Triton so that autograd and torch.compile take it for one of theirs.",
+        "write softmax in Triton so that autograd and torch.compile take it for one of theirs.",
         needs=(2, 4),
     ),
     Phase(
         6,
         "06_compile",
         "torch.compile",
-        "Read the graph the compiler captured and the code it wrote.",
+        "read the graph the compiler captured and the code it wrote.",
         needs=(4, 5),
     ),
     Phase(
         7,
         "07_training",
         "Training",
-        "Write the whole training loop, AdamW included, and train a small GPT with it.",
+        "write the whole training loop, AdamW included, and train a small GPT with it.",
         needs=(3,),
     ),
     Phase(
         8,
         "08_transformer",
         "Transformers and Hugging Face",
-        "Attention in under fifty lines, then the same model loaded from the Hub's format.",
+        "write attention in under fifty lines, and run the same model the Hugging Face way.",
         needs=(7,),
     ),
     Phase(
         9,
         "09_profiling",
         "Profiling",
-        "Find where a training step spends its time, and show the mend as a measured ratio.",
-        needs=(4, 7),
+        "find where a training step spends its time, and show the mend as a measured ratio.",
+        needs=(7,),
     ),
     Phase(
         10,
         "10_distributed",
         "Distributed",
-        "Build DDP, FSDP and tensor parallelism out of collectives, on one laptop.",
+        "build DDP, FSDP and tensor parallelism out of collectives, on one laptop.",
         needs=(7,),
     ),
 )
@@ -128,43 +128,49 @@ def phase(name: str) -> Phase:
     raise KeyError(f"no phase is called {name!r}; the course has {[p.name for p in PHASES]}")
 
 
-def contents_html(root: Path = ROOT, start: Path | None = None) -> str:
-    """The table of phases as HTML: number, title, promise, and links to what exists under `root`.
+def show_contents(root: Path = ROOT) -> None:
+    """Display the table of phases, with links, in a notebook that lies in `root/notebooks`."""
+    display({"text/html": contents_html(root), "text/plain": contents_text(root)}, raw=True)
 
-    Links are relative to the folder `start` (by default `root/notebooks`, where the start page
-    is), so that they work in JupyterLab wherever the course was put.
+
+def contents_html(root: Path = ROOT) -> str:
+    """The phases as a table: number, title, promise, and links to what exists under `root`.
+
+    Links are relative to `root/notebooks`, so that they work wherever the course was put.
     """
-    start = start or root / "notebooks"
     rows = []
     for item in PHASES:
-        links = [
-            f'<a href="{_relative(path, start)}">{label}</a>'
-            for label, path in (("lesson", item.lesson(root)), ("lab", item.lab(root)))
-            if path is not None
-        ]
-        rows.append(
-            f"<tr>{_cell(f'{item.number:02d}')}{_cell(f'<b>{escape(item.title)}</b>')}"
-            f"{_cell(escape(item.promise))}{_cell(' · '.join(links) or 'not written yet')}</tr>"
-        )
-    head = "".join(
-        f'<th style="text-align:left">{name}</th>'
-        for name in ("", "Phase", "When you leave it you can", "Open")
-    )
+        links = " · ".join(f'<a href="{link}">{name}</a>' for name, link in _links(item, root))
+        fields = f"{item.number:02d}", f"<b>{escape(item.title)}</b>", escape(item.promise)
+        cells = "".join(_cell("td", field) for field in (*fields, links or "not written yet"))
+        rows.append(f"<tr>{cells}</tr>")
+    names = "", "Phase", "When you leave it you can", "Open"
+    head = "".join(_cell("th", name) for name in names)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def show_contents(root: Path = ROOT) -> None:
-    """Display the table of phases with its links, in a notebook that lies in `root/notebooks`."""
-    display(HTML(contents_html(root)))
+def contents_text(root: Path = ROOT) -> str:
+    """The same as lines of text, for a page that shows no HTML."""
+    lines = []
+    for item in PHASES:
+        links = ", ".join(f"{name} {link}" for name, link in _links(item, root))
+        lines.append(f"{item.number:02d} {item.title} ({links or 'not written yet'})")
+    return "\n".join(lines)
 
 
-def _cell(content: str) -> str:
-    return f'<td style="text-align:left">{content}</td>'
+def _links(item: Phase, root: Path) -> list[tuple[str, str]]:
+    """(name, link from root/notebooks) of the lesson and the lab, those that exist."""
+    places = ("lesson", item.lesson(root)), ("lab", item.lab(root))
+    return [
+        (name, Path(os.path.relpath(path, root / "notebooks")).as_posix())
+        for name, path in places
+        if path is not None
+    ]
+
+
+def _cell(kind: str, content: str) -> str:
+    return f'<{kind} style="text-align:left">{content}</{kind}>'
 
 
 def _existing(path: Path) -> Path | None:
     return path if path.is_file() else None
-
-
-def _relative(path: Path, start: Path) -> str:
-    return Path(os.path.relpath(path, start)).as_posix()

@@ -60,6 +60,15 @@ class Progress:
     def __init__(self, labs: list[LabProgress]) -> None:
         self.labs = labs
 
+    @property
+    def done(self) -> tuple[int, ...]:
+        """Numbers of the phases whose lab passes all its visible checks."""
+        return tuple(
+            lab.phase.number
+            for lab in self.labs
+            if lab.exercises and lab.passing == len(lab.exercises)
+        )
+
     def __repr__(self) -> str:
         lines = [f"{lab.phase.number:02d} {lab.phase.title}: {lab}" for lab in self.labs]
         return "\n".join(lines) or "There is no lab here yet."
@@ -80,7 +89,10 @@ def progress(root: Path | str = ROOT) -> Progress:
     """Read every lab of the course that lies under `root`, in the order of the path.
 
     root: the folder that holds release/, where the labs are worked on.
+    While the course is built nobody's progress is read: what is committed belongs to no one.
     """
+    if _building():
+        return Progress([])
     labs = [(phase, phase.lab(Path(root))) for phase in PHASES]
     return Progress([read_lab(phase, path) for phase, path in labs if path is not None])
 
@@ -89,10 +101,14 @@ def show_progress(root: Path | str = ROOT) -> None:
     """Display the progress under `root`; while the course is built, an invitation instead."""
     from IPython.display import display
 
-    if os.environ.get("OPEN_THE_HOOD_BUILD") == "1":
+    if _building():
         print("Run this cell (Shift+Enter), and your own progress appears here.")
     else:
         display(progress(root))
+
+
+def _building() -> bool:
+    return os.environ.get("OPEN_THE_HOOD_BUILD") == "1"
 
 
 def read_lab(phase: Phase, path: Path) -> LabProgress:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from utils.course import PHASES, ROOT, contents_html, phase
+from utils.course import PHASES, ROOT, contents_html, contents_text, phase
 
 
 def touch(path: Path) -> Path:
@@ -56,6 +56,13 @@ def test_only_what_exists_is_linked_and_links_lead_there_from_the_start_page(tmp
     links = re.findall(r'href="([^"]*)"', contents_html(tmp_path))
     assert links == ["01_tensors.ipynb", "../release/01_tensors/01_tensors.ipynb"]
     assert all((tmp_path / "notebooks" / link).resolve().is_file() for link in links)
+
+
+def test_the_text_says_what_the_table_links(tmp_path):
+    touch(tmp_path / "notebooks" / "01_tensors.ipynb")
+    lines = contents_text(tmp_path).splitlines()
+    assert lines[1] == "01 Tensors: storage and view (lesson 01_tensors.ipynb)"
+    assert lines[2] == "02 Autograd by hand (not written yet)"
 
 
 def test_the_table_shows_the_whole_road(tmp_path):

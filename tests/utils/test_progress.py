@@ -9,7 +9,7 @@ from utils.course import phase
 from utils.progress import Exercise, Progress, progress, read_lab, show_progress
 
 TENSORS = phase("01_tensors")
-STUB = "def f(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()\n"
+STUB = 'def f(x):\n    raise NotImplementedError("write your answer here")\n'
 ANSWER = "def f(x):\n    return 2 * x\n"
 ERROR = {"output_type": "error", "ename": "ExpectationFailed", "evalue": "", "traceback": []}
 OK = {"output_type": "stream", "name": "stdout", "text": "ok       f\n"}
@@ -144,6 +144,16 @@ def test_what_is_drawn_is_also_said_in_words(tmp_path):
     assert "1 of 2 exercises pass their visible checks; begun: <g>" in text.words
 
 
+def test_a_phase_is_done_when_every_exercise_of_its_lab_passes(tmp_path):
+    passing = exercise("f", ANSWER, 1, (2, [OK]), (3, [OK]))
+    saved(tmp_path, passing, exercise("g"))
+    assert progress(tmp_path).done == ()
+    saved(tmp_path, passing)
+    assert progress(tmp_path).done == (1,)
+    saved(tmp_path)
+    assert progress(tmp_path).done == ()
+
+
 def test_reading_changes_no_file(tmp_path):
     path = saved(tmp_path, exercise())
     before = path.read_bytes(), path.stat().st_mtime_ns
@@ -158,6 +168,7 @@ def test_while_the_course_is_built_nobodys_progress_is_shown(tmp_path, monkeypat
     shown = capsys.readouterr().out
     assert "Run this cell" in shown
     assert "secret" not in shown
+    assert progress(tmp_path).labs == []
 
 
 class Text(HTMLParser):

@@ -1,0 +1,164 @@
+"""JupyterLab on a free port over a copy of the course, and a headless Chromium that looks at it.
+
+Nothing leaves the machine, and nothing of the person's own Jupyter is read or changed: home,
+configuration, data, exchange and course folder are all temporary.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+COPIED = ("notebooks", "source", "release", "utils", "grader", "phases", "nbgrader_config.py")
+PATIENCE = 60_000  # ms; two cores may be busy with other tests
+SERVER_SECONDS = 90
+expect.set_options(timeout=PATIENCE)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+# Every cell is in the page, also below the fold; no questions about news.
+SETTINGS = {
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+FLAGS = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-sync",
+    "--no-default-browser-check",
+    "--no-first-run",
+    *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
+]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running JupyterLab: its address, its token, and the copy of the course that it serves."""
+
+    address: str
+    token: str
+    course: Path
+
+    def url(self, path: str = "") -> str:
+        """The address that opens a file of the course, or none, in a workspace of its own."""
+        tree = f"/tree/{path}" if path else ""
+        return f"{self.address}/lab/workspaces/{secrets.token_hex(4)}{tree}?token={self.token}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("browser")
+            item.add_marker(pytest.mark.xdist_group("browser"))  # one server, one browser
+            if CHROMIUM is None:
+                reason = "not run: no chromium or google-chrome on PATH"
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="package")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """JupyterLab, started as `make lab` starts it, over a copy of the course."""
+    folder = tmp_path_factory.mktemp("browser")
+    course = folder / "course"
+    course.mkdir()
+    for name in COPIED:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, course / name)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    found = Lab(f"http://127.0.0.1:{port}", secrets.token_hex(16), course)
+    log = folder / "jupyter.log"
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"),
+                *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
+                f"--IdentityProvider.token={found.token}",
+            ],
+            cwd=course,
+            env=environment(folder),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        wait_for(found, server, log)
+        yield found
+    finally:
+        # Kernels are in the server's session: an orderly end first, then none is left behind.
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The variables of a server that knows nothing of the person who runs the tests."""
+    bin_folder = str(Path(sys.executable).parent)
+    private = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    places = {name: str(folder / name.lower()) for name in (*private, "OPEN_THE_HOOD_EXCHANGE")}
+    for place in places.values():
+        Path(place).mkdir()
+    overrides = folder / "jupyter_config_dir" / "labconfig" / "default_setting_overrides.json"
+    overrides.parent.mkdir()
+    overrides.write_text(json.dumps(SETTINGS))
+    kept = {name: os.environ[name] for name in ("LANG", "TMPDIR", "USER") if name in os.environ}
+    return {
+        **kept,
+        **places,
+        "PATH": os.pathsep.join([bin_folder, os.environ["PATH"]]),
+        "PYTHONPATH": str(folder / "course"),
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def wait_for(lab: Lab, server: subprocess.Popen, log: Path) -> None:
+    """Return when the server answers; fail with the end of its log when it never does."""
+    deadline = time.monotonic() + SERVER_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urllib.request.urlopen(f"{lab.address}/api/status?token={lab.token}", timeout=5).close()
+            return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium from the system; nothing is downloaded."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser, lab: Lab) -> Iterator[Page]:
+    """A fresh browser profile whose every request stays on this machine."""
+    context: BrowserContext = browser.new_context(viewport={"width": 1400, "height": 1000})
+    context.set_default_timeout(PATIENCE)
+    context.route(
+        lambda url: not url.startswith((lab.address, "data:", "blob:")), lambda route: route.abort()
+    )
+    yield context.new_page()
+    context.close()

@@ -1,0 +1,183 @@
+"""What a learner and an instructor do in JupyterLab, done in a real browser."""
+
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from utils.course import ROOT, phase
+from utils.progress import read_lab
+
+TENSORS = phase("01_tensors")
+NOTEBOOK = f"{TENSORS.name}.ipynb"
+RELEASE = f"release/{TENSORS.name}/{NOTEBOOK}"
+SOURCE = f"source/{TENSORS.name}/{NOTEBOOK}"
+KERNEL_STARTS = 120_000  # ms; the first import of torch on a busy machine
+
+
+@pytest.fixture
+def mine(lab):
+    """A learner's own copy of the released lab, as a path in the course."""
+    folder = lab.course / "mine"
+    folder.mkdir(exist_ok=True)
+    shutil.copy(ROOT / RELEASE, folder / NOTEBOOK)
+    return f"mine/{NOTEBOOK}"
+
+
+def test_the_start_page_shows_the_road_and_the_progress_and_leads_to_lesson_and_lab(page, lab):
+    page.goto(lab.url("notebooks/start.ipynb"))
+    notebook = opened(page, "start.ipynb")
+    expect(notebook.get_by_role("heading", name="Open the Hood")).to_be_visible()
+    road = notebook.get_by_alt_text("path of the course")
+    expect(road).to_be_visible()
+    assert road.evaluate("image => image.naturalWidth") > 400
+
+    choose(page, "Run", "Run All Cells")
+    exercises = len(read_lab(TENSORS, ROOT / RELEASE).exercises)
+    progress = notebook.get_by_text(f"{exercises} exercises, none begun")
+    expect(progress).to_be_visible(timeout=KERNEL_STARTS)
+
+    row = notebook.get_by_role("row").filter(has_text=TENSORS.promise)
+    row.get_by_role("link", name="lesson").click()
+    expect(opened(page, NOTEBOOK).get_by_role("heading", level=1)).to_contain_text(TENSORS.title)
+    page.get_by_role("tab", name="start.ipynb").click()
+    opened(page, "start.ipynb")
+    row.get_by_role("link", name="lab").click()
+    expect(opened(page, NOTEBOOK).get_by_role("heading", level=1)).to_contain_text("Lab 01")
+
+
+def test_a_view_of_the_lesson_is_a_picture_first_and_follows_its_slider_when_run(page, lab):
+    page.goto(lab.url(f"notebooks/{NOTEBOOK}"))
+    notebook = opened(page, NOTEBOOK)
+    view = notebook.locator(".jp-CodeCell").filter(has_text="stride_explorer(").first
+    expect(view.get_by_alt_text("Stride explorer")).to_be_visible()
+
+    editor(view).click()
+    choose(page, "Run", "Run All Above Selected Cell")
+    editor(view).click()
+    page.keyboard.press("Control+Enter")
+    slider = view.get_by_role("slider").first
+    slider.wait_for(timeout=KERNEL_STARTS)
+    picture = view.locator("img.widget-image")
+    before = drawn(picture)
+    slider.focus()
+    slider.press("ArrowLeft")
+    page.wait_for_function(
+        "([image, before]) => image.src !== before", arg=[picture.element_handle(), before["src"]]
+    )
+    assert drawn(picture)["bytes"] != before["bytes"]
+
+
+def test_a_check_says_what_is_wrong_then_ok_and_the_progress_follows(page, lab, mine):
+    page.goto(lab.url(mine))
+    notebook = opened(page, NOTEBOOK)
+    name = read_lab(TENSORS, lab.course / mine).exercises[0].name
+    stub, check, graded = (
+        notebook.locator(".jp-Cell").nth(number) for number in exercise(lab.course / mine, name)
+    )
+    setup = notebook.locator(".jp-CodeCell").first
+    run(page, setup)
+
+    write(page, stub, f"def {name}(*arguments):\n    return 'a guess'")
+    for cell in (stub, check):
+        run(page, cell)
+    expect(check).to_contain_text("not yet")
+    expect(check).not_to_contain_text("Traceback")
+
+    write(page, stub, solution(name))
+    for cell in (stub, check, graded):
+        run(page, cell)
+    for cell in (check, graded):
+        expect(cell).to_contain_text(re.compile(r"\bok\b"))
+        expect(cell).not_to_contain_text("not yet")
+
+    page.keyboard.press("Control+s")
+    tab = page.get_by_role("tab", name=NOTEBOOK, selected=True)
+    expect(tab).not_to_have_class(re.compile("jp-mod-dirty"))
+    saved = read_lab(TENSORS, lab.course / mine)
+    assert (saved.begun, saved.passing) == (1, 1)
+
+
+def test_validate_names_a_cell_that_fails(page, lab, mine):
+    page.goto(lab.url(mine))
+    opened(page, NOTEBOOK)
+    page.get_by_role("button", name="Validate").click()
+    dialog = page.get_by_role("dialog").filter(has_text="Validation Results")
+    expect(dialog).to_contain_text("NotImplementedError", timeout=KERNEL_STARTS)
+
+
+def test_formgrader_lists_the_assignment(page, lab):
+    page.goto(lab.url())
+    choose(page, "Nbgrader", "Formgrader")
+    row = page.frame_locator("iframe").get_by_role("row").filter(has_text=TENSORS.name)
+    expect(row).to_be_visible()
+
+
+def opened(page: Page, name: str) -> Locator:
+    """The notebook panel in front, once its tab carries `name` and its kernel waits for work."""
+    page.get_by_role("tab", name=name, selected=True).wait_for()
+    notebook = page.locator(".jp-NotebookPanel:visible")
+    notebook.locator(".jp-Cell").first.wait_for()
+    # JupyterLab doesn't run a cell while the kernel starts, it only says so.
+    page.get_by_text("| Idle").wait_for(timeout=KERNEL_STARTS)
+    return notebook
+
+
+def choose(page: Page, menu: str, entry: str) -> None:
+    """Choose an entry of JupyterLab's menu bar."""
+    page.get_by_role("menuitem", name=menu, exact=True).click()
+    page.get_by_role("menuitem", name=entry).first.click()
+
+
+def editor(cell: Locator) -> Locator:
+    return cell.locator(".cm-content")
+
+
+def run(page: Page, cell: Locator) -> None:
+    """Run one code cell and wait until it is finished."""
+    prompt = cell.locator(".jp-InputPrompt")
+    before = prompt.inner_text()
+    editor(cell).click()
+    page.keyboard.press("Control+Enter")
+    expect(prompt).not_to_have_text(before)
+    expect(prompt).to_have_text(re.compile(r"\[\d+\]:"), timeout=KERNEL_STARTS)
+
+
+def write(page: Page, cell: Locator, source: str) -> None:
+    """Replace what a cell says."""
+    editor(cell).click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(source)
+
+
+def drawn(image: Locator) -> dict[str, str]:
+    """Where an image's bytes come from, and the bytes themselves, in base 64."""
+    return image.evaluate(
+        """async image => {
+            const blob = await (await fetch(image.src)).blob();
+            const reader = new FileReader();
+            await new Promise(done => { reader.onload = done; reader.readAsDataURL(blob); });
+            return {src: image.src, bytes: reader.result};
+        }"""
+    )
+
+
+def exercise(path: Path, name: str) -> tuple[int, int, int]:
+    """Where an exercise's stub, visible check and graded cell are among a notebook's cells."""
+    ids = [grade_id(cell) for cell in nbformat.read(path, 4).cells]
+    stub, graded = ids.index(f"{name}_solution"), ids.index(name)
+    return stub, stub + 1, graded
+
+
+def grade_id(cell: nbformat.NotebookNode) -> str | None:
+    return cell.metadata.get("nbgrader", {}).get("grade_id")
+
+
+def solution(name: str) -> str:
+    """The instructor's solution of an exercise, without the marks around it."""
+    cells = nbformat.read(ROOT / SOURCE, 4).cells
+    (source,) = (cell.source for cell in cells if grade_id(cell) == f"{name}_solution")
+    return re.sub(r"(?m)^ *### (BEGIN|END) SOLUTION\n?", "", source)
