@@ -1,8 +1,8 @@
 """Figures of the course as HTML images that always carry alternative text.
 
-A figure leaves a notebook only through `show`: a `<img alt=… src="data:image/png;base64,…">` of type
-text/html, which survives saving, converting and sanitising, where alternative text on an image/png
-output is lost.
+A figure leaves a notebook only through `show`, as `<img alt=… src="data:image/png;base64,…">` of
+type text/html: that survives saving, converting and sanitising, where the alternative text of an
+image/png output is lost.
 """
 
 from __future__ import annotations
@@ -92,15 +92,16 @@ def _palette(image: Image, alpha: Image) -> tuple[Image, bytes]:
     packed = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
     colours, counts = np.unique(packed, return_counts=True)
     kept = colours[np.argsort(-counts, kind="stable")[: 256 - CORNER_LEVELS]]
-    channels = [np.stack([c >> 16, c >> 8 & 255, c & 255], -1).astype(float) for c in (colours, kept)]
-    nearest = np.concatenate(
-        [
-            ((part[:, None] - channels[1]) ** 2).sum(-1).argmin(1)
-            for part in np.array_split(channels[0], -(-len(colours) // 2048))
-        ]
-    )
+
+    def rgb(packed_colours: np.ndarray) -> np.ndarray:
+        return np.stack([packed_colours >> shift & 255 for shift in (16, 8, 0)], -1)
+
+    choices = rgb(kept).astype(float)
+    # In blocks: all distances at once would take half a gigabyte for a photograph.
+    blocks = np.array_split(rgb(colours).astype(float), -(-len(colours) // 2048))
+    nearest = [((block[:, None] - choices) ** 2).sum(-1).argmin(1) for block in blocks]
     table = np.zeros(1 << 24, np.uint8)
-    table[colours] = nearest
+    table[colours] = np.concatenate(nearest)
     indexed = table[packed]
 
     levels = np.asarray(alpha) // CORNER_LEVELS
@@ -111,8 +112,7 @@ def _palette(image: Image, alpha: Image) -> tuple[Image, bytes]:
     entries[: len(kept)] = kept
     opacity = [255] * (256 - CORNER_LEVELS) + [17 * level for level in range(CORNER_LEVELS)]
     found = Image.frombytes("P", image.size, indexed.tobytes())
-    rgb = np.stack([entries >> 16, entries >> 8 & 255, entries & 255], -1)
-    found.putpalette(rgb.astype(np.uint8).tobytes())
+    found.putpalette(rgb(entries).astype(np.uint8).tobytes())
     return found, bytes(opacity)
 
 

@@ -4,10 +4,10 @@
     view       green rounded cell    shape, strides and offset laid over a storage
     gradient   vermilion triangle    flows backward
     kernel     amber hexagon         code that runs on a device
-    parameter  violet circle         what training changes
+    parameter  purple circle         what training changes
 
 The hues follow Okabe and Ito's colour-blind-safe set, darkened until white text on them can be read
-(a contrast of 4.5 or more; the amber takes dark text), and they differ in lightness, so they also part in print.
+(a contrast of 4.5 or more; the amber takes dark text). The shapes say the same without colour.
 Importing this module changes no matplotlib setting: use `course_style()` around your own plots.
 """
 
@@ -30,7 +30,11 @@ WIDTH = 820  # CSS pixels; fits JupyterLab's notebook column at 100 % zoom
 
 @dataclass(frozen=True)
 class Part:
-    """One kind of thing in a figure: its full colour, its tint, the text colour on the full one, its marker."""
+    """One kind of thing in a figure.
+
+    colour: the full one; tint: the pale one, under dark text; on: the colour of text on the full
+    one; marker: its shape, as matplotlib names it.
+    """
 
     name: str
     colour: str
@@ -43,7 +47,7 @@ STORAGE = Part("storage", "#1f6aa5", "#d5e6f3", "#ffffff", "s")
 VIEW = Part("view", "#0b7a5e", "#d3ece3", "#ffffff", "o")
 GRADIENT = Part("gradient", "#c2471b", "#f8ddd0", "#ffffff", "<")
 KERNEL = Part("kernel", "#e3a018", "#faebc6", INK, "h")
-PARAMETER = Part("parameter", "#85488f", "#ecdcef", "#ffffff", "o")
+PARAMETER = Part("parameter", "#a63f86", "#f4deec", "#ffffff", "o")
 PARTS = {part.name: part for part in (STORAGE, VIEW, GRADIENT, KERNEL, PARAMETER)}
 
 
@@ -54,7 +58,7 @@ def points(pixels: float) -> float:
 
 @contextmanager
 def course_style() -> Iterator[None]:
-    """Draw matplotlib figures in the course's look inside the `with` block; the settings return after it."""
+    """Draw matplotlib figures in the course's look inside the block; the settings return after."""
     import matplotlib
 
     with matplotlib.rc_context(RC):

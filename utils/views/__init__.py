@@ -1,4 +1,8 @@
-"""Views of the learner's own objects: each takes a tensor, shapes or numbers, and shows the inside."""
+"""Views of the learner's own objects: each takes tensors, shapes or numbers and shows the inside.
+
+In Jupyter a view that can move has controls; everywhere else, and while lessons are built, it is
+one image.
+"""
 
 from utils.views.broadcast_aligner import broadcast_aligner
 from utils.views.course_path import course_path

@@ -12,8 +12,8 @@ Shape = tuple[int, ...]
 class Alignment:
     """Shapes laid under one another, aligned on the right.
 
-    rows[r][c] is shape r's size in column c of the result, None where the shape has no such dimension;
-    result[c] is the size they agree on, None in a column where they clash.
+    rows[r][c]: shape r's size in column c of the result, None where it has no such dimension.
+    result[c]: the size they agree on, None in a column where they clash.
     """
 
     shapes: tuple[Shape, ...]
@@ -32,7 +32,7 @@ class Alignment:
 
 
 def align(shapes: Sequence[Sequence[int]]) -> Alignment:
-    """Align `shapes` as torch broadcasts them. Raises ValueError for no shape or a negative size."""
+    """Align `shapes` as torch broadcasts them; ValueError for no shape or a negative size."""
     if not shapes:
         raise ValueError("broadcasting needs at least one shape, got none: pass (64, 1), (64,)")
     plain = tuple(tuple(int(size) for size in shape) for shape in shapes)
@@ -49,7 +49,7 @@ def align(shapes: Sequence[Sequence[int]]) -> Alignment:
 
 
 def parse_shape(text: str) -> Shape:
-    """The shape written in `text`: "(64, 1)", "64 1", "64×1", "" for 0-D. ValueError for anything else."""
+    """The shape in `text`: "(64, 1)", "64 1", "64×1", "" for 0-D; ValueError for anything else."""
     words = text.replace("×", " ").replace("x", " ").strip(" ()[]").replace(",", " ").split()
     if not all(word.isdecimal() for word in words):
         raise ValueError(f"expected sizes such as 64, 1, got {text!r}")

@@ -28,7 +28,7 @@ Point = tuple[float, float]
 
 
 class Canvas:
-    """A figure of WIDTH x `height` CSS pixels; y grows downward. Later things lie over earlier ones."""
+    """A figure of WIDTH x `height` CSS pixels; what is drawn later lies over what was before."""
 
     def __init__(self, height: float) -> None:
         self.height = height
@@ -79,9 +79,9 @@ class Canvas:
         paths = [_box(*box, radius) for box in boxes]
         self._add(paths, fills, edge, line, dashed)
 
-    def shape(self, path: Sequence[Point], fill: str, *, edge: str = "none", line: float = 1) -> None:
-        """A filled polygon."""
-        self._add([Path([*path, path[0]], closed=True)], [fill], edge, line, False)
+    def polygon(self, corners: Sequence[Point], fill: str) -> None:
+        """A filled shape with straight sides."""
+        self._add([Path([*corners, corners[0]], closed=True)], [fill], "none", 0, False)
 
     def line(
         self, path: Sequence[Point], *, colour: str = RULE, line: float = 1, dashed: bool = False
@@ -89,15 +89,17 @@ class Canvas:
         """A path along straight pieces."""
         self._add([Path(path)], ["none"], colour, line, dashed)
 
-    def lines(self, paths: Sequence[Sequence[Point]], *, colour: str = RULE, line: float = 1) -> None:
+    def lines(self, paths: Sequence[Sequence[Point]], *, colour: str, line: float) -> None:
         """Many paths in one colour, drawn at once."""
         self._add([Path(path) for path in paths], ["none"], colour, line, False)
 
-    def wire(self, corners: Sequence[Point], *, colour: str = INK, line: float = 1.6) -> None:
-        """A path with rounded bends, cased in the ground so that it reads over what it crosses."""
-        path = [_rounded(corners, 5)]
-        self._add(path, ["none"], CARD, line + 3, False)
-        self._add(path, ["none"], colour, line, False)
+    def wires(
+        self, ways: Sequence[Sequence[Point]], *, colour: str = INK, line: float = 1.6
+    ) -> None:
+        """Paths with rounded bends, cased in the ground so that they read over what they cross."""
+        paths = [_rounded(way, 5) for way in ways]
+        self._add(paths, ["none"], CARD, line + 3, False)
+        self._add(paths, ["none"], colour, line, False)
 
     def marker(
         self, x: float, y: float, marker: str, *, size: float, fill: str, edge: str = INK

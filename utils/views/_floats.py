@@ -53,7 +53,7 @@ class Format:
         return math.ldexp(1.0, 1 - self.bias - self.fraction)
 
     def gap(self, value: float) -> float:
-        """From a stored `value` to the next number away from zero (one ulp); nan for inf and nan."""
+        """From a stored `value` to the next one away from zero (one ulp); nan for inf and nan."""
         if not math.isfinite(value):
             return math.nan
         power = math.frexp(value)[1] - 1 if value else -self.bias
@@ -63,11 +63,12 @@ class Format:
         """The `place`-th number above zero, below it for a negative one; neighbours differ by 1."""
         power, fraction = divmod(abs(place), 1 << self.fraction)
         lead = 1 if power else 0
-        size = math.ldexp((lead << self.fraction) + fraction, max(power, 1) - self.bias - self.fraction)
+        units = (lead << self.fraction) + fraction
+        size = math.ldexp(units, max(power, 1) - self.bias - self.fraction)
         return size if place >= 0 else -size
 
     def place(self, value: float) -> int:
-        """The place of the largest number not above the finite `value`, the last one beyond the ends."""
+        """The place of the largest number not above the finite `value`; the last one beyond it."""
         size = min(abs(value), self.largest)
         power = max(math.frexp(size)[1] - 1 if size else -self.bias, 1 - self.bias)
         steps = math.ldexp(size, self.fraction - power)  # in units of the gap

@@ -51,7 +51,8 @@ def _columns(needs: dict[int, tuple[int, ...]]) -> dict[int, int]:
     while len(columns) < len(needs):
         ready = [n for n in needs if n not in columns and all(m in columns for m in needs[n])]
         if not ready:
-            raise ValueError(f"the needs go round in a circle among {sorted(set(needs) - set(columns))}")
+            circle = sorted(set(needs) - set(columns))
+            raise ValueError(f"the needs go round in a circle among {circle}")
         for number in ready:
             columns[number] = max((columns[m] + 1 for m in needs[number]), default=0)
     return columns

@@ -14,13 +14,9 @@ from utils.figures import mime_bundle, png, show
 from utils.style import CSS_DPI
 
 BUILD = "OPEN_THE_HOOD_BUILD"  # set while lessons are executed for committing: images only
+UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
+CONTROL_WIDTH = "420px"
 Drawing = tuple[Figure, str]
-
-
-def still(draw: Callable[[], Drawing]) -> None:
-    """Show one drawing as an image."""
-    figure, alt = draw()
-    show(figure, alt=alt)
 
 
 def can_move() -> bool:
@@ -41,12 +37,13 @@ def can_move() -> bool:
 def present(
     draw: Callable[..., Drawing], values: Sequence[Any], controls: Callable[[Any], Sequence[Any]]
 ) -> None:
-    """Show `draw(*values)`; live, `draw` gets the controls' values, and is called whenever one moves.
+    """Show `draw(*values)`; live, draw again from the controls' values whenever one moves.
 
     controls: given the ipywidgets module, makes one widget for each of `values`, holding it.
+    A ValueError of `draw` for what was typed into a control is shown above the picture.
     """
     figure, alt = draw(*values)
-    if not can_move():
+    if not values or not can_move():
         show(figure, alt=alt)
         return
     import ipywidgets
@@ -56,22 +53,27 @@ def present(
     width = round(figure.get_figwidth() * CSS_DPI)
     picture = ipywidgets.Image(value=png(figure, small=False), format="png", width=width)
     spoken = ipywidgets.HTML(_spoken(alt))
+    trouble = ipywidgets.HTML()
 
     def redraw(_change: object) -> None:
-        figure, alt = draw(*(widget.value for widget in widgets))
+        try:
+            figure, alt = draw(*(widget.value for widget in widgets))
+        except ValueError as error:
+            trouble.value = html.escape(str(error))
+            return
+        trouble.value = ""
         picture.value = png(figure, small=False)
         spoken.value = _spoken(alt)
 
     for widget in widgets:
+        widget.layout.width = CONTROL_WIDTH
         widget.observe(redraw, "value")
-    box = ipywidgets.VBox([*widgets, picture, spoken])
-    # The image rides along for a page where the widget's model is gone: an exported or a published notebook.
-    bundle = mime_bundle(figure, alt=alt)
-    bundle |= {k: v for k, v in box._repr_mimebundle_().items() if k != "text/plain"}
-    publish_display_data(bundle)
+    box = ipywidgets.VBox([*widgets, trouble, picture, spoken])
+    # The image rides along for a page where no kernel answers: an exported or published notebook.
+    live = {kind: data for kind, data in box._repr_mimebundle_().items() if kind != "text/plain"}
+    publish_display_data(mime_bundle(figure, alt=alt) | live)
 
 
 def _spoken(alt: str) -> str:
-    """`alt` for screen readers only, announced when it changes: a widget's image carries no alternative text."""
-    hide = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap"
-    return f'<div role="status" style="{hide}">{html.escape(alt)}</div>'
+    """`alt` for screen readers, read out when it changes: a widget's image carries none itself."""
+    return f'<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def short(value: bool | int | float | complex, most: int = 6) -> str:
-    """`value` in at most `most` characters where that is possible: "0.1", "-1.2e5", "True", "1+2j"."""
+    """`value` in at most `most` characters where that can be: "0.1", "-1.2e5", "True", "1+2j"."""
     if isinstance(value, complex):
         imaginary = short(value.imag, most)
         return f"{short(value.real, most)}{'' if imaginary[0] == '-' else '+'}{imaginary}j"
@@ -39,7 +39,9 @@ def human_bytes(count: int) -> str:
         if size < 1024 or unit == "TiB":
             break
         size /= 1024
-    return f"{count} B" if unit == "B" else f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
+    if unit == "B" or size >= 1000:
+        return f"{size:.0f} {unit}"
+    return f"{size:.3g} {unit}"
 
 
 def si(value: float, unit: str) -> str:

@@ -15,7 +15,7 @@ class Roof:
 
     @property
     def ridge(self) -> float:
-        """The arithmetic intensity, in FLOP/B, from which compute and no longer memory is the bound."""
+        """The arithmetic intensity, in FLOP/B, from which compute is the bound, and not memory."""
         return self.flops / self.bandwidth
 
     def at(self, intensity: float) -> float:
@@ -25,7 +25,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Work:
-    """One kernel or op: FLOPs, bytes moved, and the measured seconds, or None when it was not timed."""
+    """One kernel or op: FLOPs, bytes moved, and the measured seconds, None when not timed."""
 
     name: str
     flops: float
@@ -44,9 +44,9 @@ class Work:
 
 
 def works(points: Mapping[str, Sequence[float]]) -> list[Work]:
-    """`points` as Work. Raises ValueError when one is not (flops, bytes) or (flops, bytes, seconds), all above 0."""
+    """`points` as Work; ValueError when one isn't (flops, bytes[, seconds]) with all above 0."""
     if not points:
-        raise ValueError('roofline needs at least one point, got none: pass {"LM head": (flops, bytes)}')
+        raise ValueError("roofline needs at least one point, got none: pass {name: (flops, bytes)}")
     found = []
     for name, point in points.items():
         numbers = tuple(float(number) for number in point)

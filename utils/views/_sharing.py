@@ -20,7 +20,7 @@ class Placed:
     last: int
 
     def reached(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The byte ranges in [start, stop) that an index of the tensor reaches, neighbours joined."""
+        """The byte ranges in [start, stop) that the tensor reaches, neighbours joined."""
         size = self.layout.itemsize
         ranges: list[tuple[int, int]] = []
         for k in sorted(self.layout.reached(start // size, -(-stop // size))):

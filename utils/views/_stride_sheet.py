@@ -72,7 +72,8 @@ class StrideSheet:
         terms = [([(str(list(self.index)), VIEW.colour)], "index"), ([("→", MUTED)], "")]
         terms.append(([(str(layout.offset), INK)], "offset"))
         for dim, (i, s) in enumerate(zip(self.index, layout.stride, strict=True)):
-            terms += [([("+", MUTED)], ""), ([(str(i), VIEW.colour), (f"·{s}", INK)], f"dim {dim}")]
+            step = [(str(i), VIEW.colour), (f"·{s}", INK)]
+            terms += [([("+", MUTED)], ""), (step, f"dim {dim}")]
         terms += [([("=", MUTED)], ""), ([(str(lit), STORAGE.colour)], "element")]
         address = [(f"byte {lit * layout.itemsize}", STORAGE.colour)]
         terms += [([("→", MUTED)], ""), (address, f"{lit} × {layout.itemsize} B")]
@@ -198,7 +199,7 @@ class StrideSheet:
         else:
             way.append((start[0], self.lane_y))
         way += [(gap_x, self.lane_y), (gap_x, end_y), (end_x, end_y)]
-        self.canvas.wire(way)
+        self.canvas.wires([way])
         ends = (((x, y), STORAGE, 0), (self._grid_xy(self.corner), VIEW, 7))
         for corner, part, radius in ends:
             box = (*corner, CELL_W, CELL_H)

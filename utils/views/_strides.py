@@ -1,4 +1,4 @@
-"""Where a view's elements lie in its storage: the arithmetic behind the stride explorer, without drawing."""
+"""Where a view's elements lie in its storage. No drawing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Number = bool | int | float | complex
 
 @dataclass(frozen=True)
 class Geometry:
-    """What turns an index into bytes. Offset, strides and `length` count elements; `itemsize` counts bytes."""
+    """What turns an index into bytes: offset, strides and `length` in elements, `itemsize` in B."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -26,7 +26,7 @@ class Geometry:
         return 0 in self.shape
 
     def element(self, index: Sequence[int]) -> int:
-        """The storage element that `index` (one non-negative number a dimension) reaches: offset + sum of i*s."""
+        """The storage element that `index` reaches: offset + the sum of i * s over dimensions."""
         return self.offset + sum(i * s for i, s in zip(index, self.stride, strict=True))
 
     def reached(self, start: int, stop: int) -> set[int]:
@@ -38,7 +38,7 @@ class Geometry:
         sums = {self.offset}
         for at, (size, step) in enumerate(dims):
             rest = sum((n - 1) * s for n, s in dims[at + 1 :])
-            # Only the i whose element can still land in the window, so that a huge view costs no more.
+            # Only the i that can still land in the window, so that a huge view costs no more.
             sums = {
                 total + i * step
                 for total in sums
@@ -58,7 +58,7 @@ class Geometry:
 
     @property
     def overlaps(self) -> bool:
-        """Whether two indices can reach one element although no stride is 0, as in sliding windows."""
+        """Whether steps other than 0 make two indices reach one element, as in sliding windows."""
         span = 0
         for step, size in sorted(zip(self.stride, self.shape, strict=True)):
             if step and size > 1:
@@ -95,7 +95,7 @@ def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:
 
 
 def require_strided(tensor: object, name: str) -> None:
-    """TypeError, with what to do, unless `tensor` is a torch tensor with strides over one storage."""
+    """TypeError, with what to do, unless `tensor` is a torch tensor with strides and a storage."""
     if not isinstance(tensor, Tensor):
         found = type(tensor).__name__
         call = "torch.from_numpy(x)" if type(tensor).__module__ == "numpy" else "torch.tensor(x)"
@@ -112,7 +112,7 @@ def require_strided(tensor: object, name: str) -> None:
 
 
 def full_index(shape: Sequence[int], index: int | Sequence[int] | None) -> tuple[int, ...]:
-    """`index` with one number from 0 to size-1 a dimension; None is a corner that shows each stride.
+    """`index` with a number from 0 to size-1 for each dimension; None is one that shows strides.
 
     Raises IndexError when it doesn't fit the shape.
     """

@@ -30,7 +30,7 @@ def text_width(words: str, *, size: float, mono: bool = False) -> float:
 def text_path(
     x: float, baseline: float, words: str, *, size: float, mono: bool = False, ha: str = "left"
 ) -> Path:
-    """One line of text as a path, y growing downward; ha: which end of it, or its middle, is at x."""
+    """One line of text as a path, y growing downward; ha: what is at x, an end or the middle."""
     vertices, codes, width = _line(words, mono, size)
     at = np.array([_snap(x - ALIGN[ha] * width), _snap(baseline)])
     return Path(vertices + at, codes)

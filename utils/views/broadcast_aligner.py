@@ -1,4 +1,4 @@
-"""Shapes under one another, aligned on the right: what broadcasting repeats, and where it clashes."""
+"""Shapes under one another, aligned on the right: what broadcasting repeats, where it clashes."""
 
 from __future__ import annotations
 
@@ -132,9 +132,8 @@ def _draw_shape(
             if size is not None and text_width(f"1 {grown}", size=12, mono=True) <= width - 8:
                 grown = f"1 {grown}"
             _draw_fitting(canvas, x + width / 2, middle - 7, grown, width - 8, 13)
-            canvas.text(
-                x + width / 2, middle + 10, "stride 0", size=SMALL - 1, colour=VIEW.colour, ha="center"
-            )
+            centre, size = x + width / 2, SMALL - 1
+            canvas.text(centre, middle + 10, "stride 0", size=size, colour=VIEW.colour, ha="center")
         elif size is not None:
             colour = CARD if clash else INK
             _draw_fitting(canvas, x + width / 2, middle, str(size), width - 8, 16, colour)
@@ -153,10 +152,8 @@ def _draw_result(
         canvas.boxes([(x, y, width, BOX_H)], [fill], edge="none", radius=8)
         words = "≠" if size is None else str(size)
         _draw_fitting(canvas, x + width / 2, middle, words, width - 8, 16, CARD)
-    if alignment.clashes:
-        remark = "RuntimeError"
-    else:
-        remark = count(math.prod(alignment.result), "element")
+    clash = bool(alignment.clashes)
+    remark = "RuntimeError" if clash else count(math.prod(alignment.result), "element")
     canvas.note(_note_x(columns), middle, remark)
 
 

@@ -6,14 +6,16 @@ from collections.abc import Collection, Iterable, Sequence
 
 from matplotlib.figure import Figure
 
+from utils.figures import show
 from utils.style import CARD, IDLE, INK, MUTED, RULE
-from utils.views import _live
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Point, title_height
 from utils.views._graph import Step, places
 from utils.views._numbers import listed
 from utils.views._type import wrap
 
-GAP, BOX_H, ROW, LANE = 26, 50, 68, 12  # between columns, a box, from row to row, above the boxes
+GAP, BOX_H, ROW, LANE = 26, 72, 86, 12  # between columns, a box, from row to row, above the boxes
+
+FAINT = "#a3acb8"  # lines that do not touch the lit phase
 
 
 def course_path(
@@ -24,8 +26,8 @@ def course_path(
     phases: objects with `number`, `title` and `needs` (numbers). done: numbers that are ticked;
     here: the number that is lit. Raises ValueError for needs that no phase has, or a circle.
     """
-    steps = list(phases)
-    _live.present(lambda: draw(steps, done, here), (), lambda widgets: [])
+    figure, alt = draw(list(phases), done, here)
+    show(figure, alt=alt)
 
 
 def draw(
@@ -98,25 +100,22 @@ class _Drawing:
 
     def draw_ways(self, canvas: Canvas, here: int | None) -> None:
         turns: dict[int, list[int]] = {}  # for each gap, the phases whose lines turn in it
-        ways = []
+        ways: dict[tuple[bool, int], list[list[Point]]] = {}
         for step in self.steps:
             for need in step.needs:
-                column = self.places[need][0]
-                if self.places[need][1] != self.places[step.number][1]:
-                    sources = turns.setdefault(column, [])
-                    if need not in sources:
-                        sources.append(need)
-                way = self._way(need, step.number, turns.get(column, []))
-                ways.append((here in (need, step.number), way))
-        for lit, way in sorted(ways, key=lambda item: item[0]):
-            colour = INK if lit else "#a3acb8"
-            canvas.wire(way, colour=colour, line=1.4)
-            (x0, y0), (x, y) = way[-2:]
-            if y0 == y:
-                tip = [(x, y), (x - 6, y - 3.5), (x - 6, y + 3.5)]
-            else:
-                tip = [(x, y), (x - 3.5, y - 6), (x + 3.5, y - 6)]
-            canvas.shape(tip, colour)
+                column, row = self.places[need]
+                sources = turns.setdefault(column, [])
+                if row != self.places[step.number][1] and need not in sources:
+                    sources.append(need)
+                way = self._way(need, step.number, sources)
+                ways.setdefault((here in (need, step.number), need), []).append(way)
+        for (lit, _), group in sorted(ways.items()):
+            colour = INK if lit else FAINT
+            canvas.wires(group, colour=colour, line=1.4)
+            for way in group:
+                (_, before), (x, y) = way[-2:]
+                back = [(-6, -3.5), (-6, 3.5)] if before == y else [(-3.5, -6), (3.5, -6)]
+                canvas.polygon([(x, y), *((x + dx, y + dy) for dx, dy in back)], colour)
 
     def _way(self, need: int, number: int, turning: Sequence[int]) -> list[Point]:
         x, y = self.corner(need)
@@ -137,9 +136,8 @@ class _Drawing:
         canvas.boxes([(x, y, self.width, BOX_H)], [fill], edge="none", radius=8)
         mark = f"{step.number:02d}  ✓" if done else f"{step.number:02d}"
         lines = wrap(step.title, self.width - 18, size=SMALL)
-        if len(lines) > 2:
-            lines = [lines[0], f"{lines[1]} …"]
-        first = y + BOX_H / 2 - 7.5 * len(lines)
-        canvas.text(x + 10, first, mark, size=SMALL, mono=True, colour=soft)
-        for row, line in enumerate(lines, start=1):
-            canvas.text(x + 10, first + 15 * row, line, size=SMALL, colour=ink)
+        if len(lines) > 3:
+            lines = [*lines[:2], f"{lines[2]} …"]
+        canvas.text(x + 10, y + 13, mark, size=SMALL, mono=True, colour=soft)
+        for row, line in enumerate(lines):
+            canvas.text(x + 10, y + 28 + 14 * row, line, size=SMALL, colour=ink)

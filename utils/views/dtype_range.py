@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from matplotlib.figure import Figure
 
+from utils.figures import show
 from utils.style import CARD, MUTED, RULE, STORAGE
-from utils.views import _live
 from utils.views._canvas import MARGIN, SMALL, Canvas, title_height
 from utils.views._floats import Format, format_of
 from utils.views._numbers import tidy_exponent
@@ -33,8 +33,8 @@ def dtype_range(dtypes: Sequence[torch.dtype] = DTYPES) -> None:
     """
     if not dtypes:
         raise ValueError("dtype_range needs at least one dtype, got none: pass (torch.float32,)")
-    forms = [format_of(dtype) for dtype in dtypes]
-    _live.present(lambda: draw(forms), (), lambda widgets: [])
+    figure, alt = draw([format_of(dtype) for dtype in dtypes])
+    show(figure, alt=alt)
 
 
 def draw(forms: Sequence[Format]) -> tuple[Figure, str]:

@@ -163,9 +163,7 @@ def _draw_rulers(
         if count > DENSE:
             canvas.boxes([(LEFT, top, WIDE, TICK_H)], [STORAGE.tint], edge="none")
         else:
-            ticks = [
-                middle + (form.number(low + n) - value) * scale for n in range(count)
-            ]
+            ticks = [middle + (form.number(low + n) - value) * scale for n in range(count)]
             line = 1.4 if count < 60 else 0.8
             canvas.lines([[(x, top), (x, base)] for x in ticks], colour=STORAGE.colour, line=line)
         canvas.text(
@@ -176,7 +174,8 @@ def _draw_rulers(
         x = middle + row.error * scale
         if abs(row.error) <= reach:
             top = y + at * RULER_ROW
-            canvas.boxes([(x - 4.5, top + TICK_H - 4.5, 9, 9)], [STORAGE.colour], edge=INK, line=1.2)
+            box = (x - 4.5, top + TICK_H - 4.5, 9, 9)
+            canvas.boxes([box], [STORAGE.colour], edge=INK, line=1.2)
     for x, sign, ha in ((LEFT, "−", "left"), (LEFT + WIDE, "+", "right")):
         canvas.line([(x, bottom - 2), (x, bottom + 4)], colour=RULE)
         canvas.note(x, bottom + 12, f"{sign} {_number(reach, 2)}", ha=ha)

@@ -7,14 +7,14 @@ from itertools import cycle
 
 from matplotlib.figure import Figure
 
+from utils.figures import show
 from utils.style import CARD, GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE
-from utils.views import _live
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import human_bytes
 from utils.views._type import text_width
 
 BAR_H, ROW = 44, 28
-STATE = "#b48abb"  # the parameters' violet, lighter: kept once or more for each of them
+STATE = "#cf9bbd"  # the parameters' purple, lighter: kept once or more for each of them
 # Words in a part's name, and its colour and shape: the first that fits is taken.
 LOOKS = (
     (("grad",), GRADIENT.colour, GRADIENT.marker),
@@ -32,7 +32,8 @@ def memory_bars(parts: Mapping[str, int]) -> None:
     parts: name -> bytes; parameters, gradients, optimizer state and activations have looks of
     their own. Raises ValueError for no parts, a negative number, or 0 bytes in all.
     """
-    _live.present(lambda: draw(_checked(parts)), (), lambda widgets: [])
+    figure, alt = draw(_checked(parts))
+    show(figure, alt=alt)
 
 
 def draw(parts: Mapping[str, int]) -> tuple[Figure, str]:

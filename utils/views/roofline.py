@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.figure import Figure
 
+from utils.figures import show
 from utils.style import CARD, INK, KERNEL, MUTED, STORAGE, WIDTH
 from utils.views import _live
 from utils.views._canvas import MARGIN, Canvas, title_height
@@ -30,7 +31,7 @@ def roofline(
     peak_bandwidth: float,
     title: str | None = None,
 ) -> None:
-    """Show ops under a machine's roofline: does memory or compute bound them, and how near are they?
+    """Show ops under a machine's roofline: is memory or compute the bound, and how near are they?
 
     points: name -> (flops, bytes) or (flops, bytes, seconds); or a function from a batch size to
     such a dict: live, it gets a slider over batch sizes.
@@ -44,7 +45,8 @@ def roofline(
         )
     roof = Roof(float(peak_flops), float(peak_bandwidth))
     if not callable(points):
-        _live.present(lambda: draw(works(points), roof, title), (), lambda widgets: [])
+        figure, alt = draw(works(points), roof, title)
+        show(figure, alt=alt)
         return
     scope = [op for batch in (BATCHES[0], BATCHES[-1]) for op in works(points(batch))]
 
@@ -65,7 +67,7 @@ def roofline(
 def draw(
     ops: Sequence[Work], roof: Roof, title: str | None = None, scope: Sequence[Work] = ()
 ) -> tuple[Figure, str]:
-    """The figure for some ops, and its alternative text; `scope`: more ops that the axes make room for."""
+    """The figure for some ops, and its alternative text; the axes make room for `scope` too."""
     words = title or sentence(ops, roof)
     plot = _Plot(title_height(words) + 2, [*ops, *scope], roof)
     canvas = Canvas(plot.top + HIGH + 64)

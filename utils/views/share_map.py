@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from utils.figures import show
 from utils.style import MUTED, STORAGE, VIEW
-from utils.views import _live
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import human_bytes, listed
 from utils.views._sharing import Placed, Storage, storages
@@ -21,14 +21,15 @@ NARROW = 3.0  # CSS pixels; byte ranges thinner than this run together
 
 
 def share_map(**tensors: Tensor) -> None:
-    """Show which tensors share bytes: a strip for each storage, below it a bar for each tensor in it.
+    """Show which tensors share bytes: a strip for each storage, a bar for each tensor in it.
 
     tensors: by the names to show, as in share_map(x=x, xt=x.t(), copy=x.t().contiguous()).
     Raises TypeError for one without strides, ValueError for none at all.
     """
     if not tensors:
         raise ValueError("share_map needs at least one tensor, got none: pass share_map(x=x)")
-    _live.present(lambda: draw(storages(tensors)), (), lambda widgets: [])
+    figure, alt = draw(storages(tensors))
+    show(figure, alt=alt)
 
 
 def draw(found: Sequence[Storage]) -> tuple[Figure, str]:
@@ -73,12 +74,17 @@ def describe(found: Sequence[Storage]) -> str:
     for number, storage in enumerate(found):
         spans = [
             f"{tensor.name}, shape {tensor.layout.shape}, strides {tensor.layout.stride}, "
-            + (f"bytes {tensor.first} to {tensor.last - 1}" if tensor.last > tensor.first else "no byte")
-            + ("" if tensor.dense else " with gaps")
+            + _bytes(tensor)
             for tensor in storage.tensors
         ]
         parts.append(f"Storage {number}, {human_bytes(storage.nbytes)}: {'; '.join(spans)}.")
     return " ".join(parts)
+
+
+def _bytes(tensor: Placed) -> str:
+    if tensor.last <= tensor.first:
+        return "no byte"
+    return f"bytes {tensor.first} to {tensor.last - 1}{'' if tensor.dense else ' with gaps'}"
 
 
 def _draw_strip(canvas: Canvas, y: float, wide: float, storage: Storage) -> None:

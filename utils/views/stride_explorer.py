@@ -1,4 +1,4 @@
-"""A storage as a strip of memory, a view as a grid, and the sum that leads from one to the other."""
+"""A storage as a strip of memory, a view as a grid, and the sum that leads from it to there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from utils.views._strides import Geometry, full_index, geometry, plain
 def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None) -> None:
     """Show where the elements of `tensor` lie in its storage, with one of them lit in both.
 
-    tensor: any strided tensor, of any shape, dtype and device; a large one is seen through a window.
+    tensor: any strided tensor, of any shape, dtype, device; a large one is seen through a window.
     index: the element to light, one number a dimension; live, a slider for each dimension moves it.
     Raises TypeError for a tensor without strides, IndexError for an index that doesn't fit.
     """

@@ -1,0 +1,231 @@
+"""Each view draws what it is given, says it in words, and stays small; odd inputs included."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import time
+
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from utils import views
+from utils.course import PHASES
+from utils.figures import mime_bundle, png
+from utils.style import WIDTH
+from utils.views._floats import format_of
+from utils.views._roof import Roof, works
+from utils.views._sharing import storages
+
+X = torch.arange(12.0).reshape(3, 4)
+ROOF = Roof(1e12, 1e11)
+MAX_BYTES = 90_000
+
+
+def drawing(name: str):
+    return importlib.import_module(f"utils.views.{name}").draw
+
+
+def check(figure, alt: str, *words: str) -> None:
+    """The picture has the course's width and a bounded size, its words say what they should."""
+    for word in words:
+        assert word in alt
+    page = mime_bundle(figure, alt=alt)["text/html"]
+    assert f'width="{WIDTH}"' in page
+    assert len(page) < MAX_BYTES * 4 / 3
+
+
+def test_every_view_is_exported():
+    assert len(views.__all__) == 8
+    assert all(callable(getattr(views, name)) for name in views.__all__)
+
+
+ODD = {
+    "transposed": (X.t(), (1, 2), "strides (1, 4)", "1·1 + 2·4 = element 9", "byte 36; it holds 9"),
+    "sliced": (X[1:, ::2], (1, 1), "offset 4", "4 + 1·4 + 1·2 = element 10"),
+    "expanded": (torch.arange(3)[:, None].expand(3, 5), (1, 2), "Stride 0", "5 indices reach"),
+    "0-D": (X[1, 2], (), "no strides", "is 6 = element 6", "it holds 6"),
+    "empty": (torch.zeros(3, 0), (), "reaches no element", "0 elements (0 B)"),
+    "emptied": (X[:0], (), "reaches no element", "12 elements"),
+    "1-D": (torch.arange(5), (3,), "element 3 of the storage, at byte 24"),
+    "3-D": (torch.randn(2, 3, 4), (1, 2, 3), "element 23"),
+    "5-D": (torch.zeros(2, 2, 3, 4, 30), (1, 1, 2, 3, 29), "element 1439"),
+    "bool": (X > 3, (1, 1), "dtype bool", "it holds True"),
+    "int8": (X.to(torch.int8), (2, 3), "at byte 11"),
+    "complex": (torch.randn(3, 40, dtype=torch.complex64), (2, 39), "at byte 952"),
+    "float8": (X.to(torch.float8_e5m2), (0, 1), "it holds 1"),
+    "grad": (nn.Parameter(X.clone()), (0, 1), "it holds 1"),
+    "nan": (torch.tensor([float("nan"), -float("inf")]), (0,), "it holds nan"),
+    "meta": (X.to("meta"), (0, 1), "it has no value to show"),
+    "windows": (torch.arange(9).unfold(0, 4, 1), (2, 1), "Overlapping windows"),
+    "huge": (torch.zeros(1).expand(10**6, 10**6), (999_999, 5), "1,000,000,000,000 indices"),
+    "wide": (torch.zeros(4000, 300).t(), (299, 3999), "element 1199999"),
+    "long numbers": (torch.full((2, 2), 10**15), (1, 1), "it holds 1e15"),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_stride_explorer(case):
+    tensor, index, *words = ODD[case]
+    check(*drawing("stride_explorer")(tensor, index), *words)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.1, ["fraction 1001101;", "stored as 0.100097656 (normal)", "gap to the next number"]),
+        (70000.0, ["too large for float16", "stored as inf (inf)"]),
+        (1e-6, ["(subnormal)", "too near zero for float8_e4m3fn"]),
+        (1.0, ["exact in each"]),
+        (-3.3, ["sign 1"]),
+        (0.0, ["(zero)"]),
+        (float("nan"), ["nan is no number"]),
+        (float("-inf"), ["-inf is no number"]),
+        (1e300, ["inf"]),
+        (5e-324, ["zero"]),
+    ],
+)
+def test_dtype_ruler(value, words):
+    check(*drawing("dtype_ruler")(value), *words)
+
+
+def test_dtype_ruler_takes_float64_and_one_dtype():
+    check(*drawing("dtype_ruler")(0.1, (torch.float64,)), "exact in each")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ([(64, 1), (64,)], ["repeat each other", "(64, 64)", "(64,): repeated along dim -2"]),
+        ([(32, 600), (600,)], ["(600,) is repeated to (32, 600)", "(32, 600): used as it is"]),
+        ([(3, 4), (3, 4)], ["nothing is repeated"]),
+        ([(8, 3, 5), (4, 5)], ["do not broadcast", "dim -2 has 3 and 4"]),
+        ([(), ()], ["nothing is repeated"]),
+        ([(1, 2, 3, 1, 50000, 1, 7), (3, 4, 1, 6, 1)], ["50000"]),
+        ([(0, 3), (1,)], ["repeated to (0, 3)"]),
+    ],
+)
+def test_broadcast_aligner(shapes, words):
+    check(*drawing("broadcast_aligner")(shapes), *words)
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        ({"a": (1e6, 1e6)}, ["Memory is the bound", "a: 1 FLOP per byte", "at 100 GFLOP/s"]),
+        ({"a": (1e9, 1e6)}, ["Compute is the bound"]),
+        ({"a": (1e6, 1e6), "b": (1e9, 1e6, 2e-3)}, ["Below 10 FLOP", "500 GFLOP/s, 50% of that"]),
+        ({f"b{k}": (k, k) for k in range(1, 9)}, ["b8"]),
+        ({"cached": (1e6, 1e6, 1e-6)}, ["1000% of that"]),
+    ],
+)
+def test_roofline(points, words):
+    check(*drawing("roofline")(works(points), ROOF), *words)
+
+
+def test_share_map():
+    found = storages({"x": X, "xt": X.t(), "copy": X.t().contiguous(), "none": torch.zeros(0)})
+    words = ["x and xt share one storage; copy and none have their own", "bytes 0 to 47", "no byte"]
+    check(*drawing("share_map")(found), *words)
+
+
+def test_share_map_of_fine_bytes_and_long_names():
+    weight = torch.zeros(600, 64)
+    found = storages({"weight": weight, "a_name_that_is_much_too_long": weight[:, 3]})
+    check(*drawing("share_map")(found), "with gaps")
+
+
+def test_memory_bars():
+    parts = {"parameters": 4096, "gradients": 4096, "AdamW's state": 8192, "b": 1, "a": 0}
+    check(*drawing("memory_bars")(parts), "4 times the parameters", "gradients 4 KiB (25%)")
+
+
+def test_dtype_range():
+    forms = [format_of(dtype) for dtype in (torch.float16, torch.bfloat16)]
+    check(*drawing("dtype_range")(forms), "from 6.1e-5 to 6.55e4", "8 exponent and 7 fraction bits")
+
+
+def test_course_path():
+    check(
+        *drawing("course_path")(PHASES, {0}, 1),
+        "You are here: 01",
+        "00 Hello, done",
+        "needs 02 and 04",
+    )
+    check(*drawing("course_path")(PHASES), "Each phase stands on")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: views.stride_explorer(X.to_sparse()), TypeError, "to_dense"),
+        (lambda: views.stride_explorer([1, 2]), TypeError, "torch.tensor"),
+        (lambda: views.stride_explorer(X, index=(9, 9)), IndexError, "out of range"),
+        (lambda: views.share_map(), ValueError, "at least one"),
+        (lambda: views.share_map(x=X, y=3), TypeError, "y must be a torch.Tensor"),
+        (lambda: views.dtype_ruler(1.0, (torch.int8,)), TypeError, "floating-point"),
+        (lambda: views.dtype_ruler(1.0, ()), ValueError, "at least one"),
+        (lambda: views.dtype_range(()), ValueError, "at least one"),
+        (lambda: views.broadcast_aligner("ab"), TypeError, "shape such as"),
+        (lambda: views.broadcast_aligner(), ValueError, "at least one"),
+        (lambda: views.roofline({}, peak_flops=1, peak_bandwidth=1), ValueError, "at least one"),
+        (
+            lambda: views.roofline({"a": (1, 1)}, peak_flops=0, peak_bandwidth=1),
+            ValueError,
+            "above 0",
+        ),
+        (lambda: views.memory_bars({}), ValueError, "0 or more"),
+        (lambda: views.memory_bars({"a": -1}), ValueError, "0 or more"),
+        (lambda: views.course_path([]), ValueError, "at least one"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_in_words(call, error, says):
+    with pytest.raises(error, match=says):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: views.stride_explorer(X.t(), index=(-1, 2)),
+        lambda: views.dtype_ruler(),
+        lambda: views.dtype_range(),
+        lambda: views.broadcast_aligner(X, (4,)),
+        lambda: views.roofline(lambda b: {"a": (b, b)}, peak_flops=1e9, peak_bandwidth=1e9),
+        lambda: views.share_map(x=X, t=X.t()),
+        lambda: views.memory_bars({"parameters": 10}),
+        lambda: views.course_path(PHASES, here=1),
+    ],
+)
+def test_outside_ipython_a_view_prints_its_words(call, capsys):
+    assert call() is None
+    assert capsys.readouterr().out.startswith("[figure] ")
+
+
+def test_the_learners_tensor_is_left_alone():
+    x = torch.randn(3, 4, requires_grad=True)
+    before, version = x.detach().clone(), x._version
+    drawing("stride_explorer")(x.t(), (1, 1))
+    assert torch.equal(x.detach(), before)
+    assert x._version == version
+    assert x.grad is None
+
+
+def test_a_redraw_is_quick_enough_for_a_slider():
+    x, draw = torch.randn(64, 600).t(), drawing("stride_explorer")
+    png(draw(x, (1, 1))[0], small=False)  # letters are outlined once
+    taken = []
+    for k in range(5):
+        start = time.process_time()
+        png(draw(x, (k, k))[0], small=False)
+        taken.append(time.process_time() - start)
+    assert min(taken) < 0.15  # seconds of CPU; about 0.05 on a machine with nothing else to do
+
+
+def test_the_lit_element_moves_in_the_picture():
+    draw = drawing("stride_explorer")
+    one, other = (Image.open(io.BytesIO(png(draw(X, at)[0]))) for at in ((0, 0), (2, 3)))
+    assert one.size == other.size
+    assert one.tobytes() != other.tobytes()

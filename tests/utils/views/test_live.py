@@ -1,0 +1,106 @@
+"""Live views: in a kernel they have controls and redraw; in a build they are one image."""
+
+from __future__ import annotations
+
+import html
+from types import SimpleNamespace
+
+import ipywidgets
+import pytest
+import torch
+
+from utils import views
+from utils.views import _live
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+X = torch.arange(12.0).reshape(3, 4)
+
+
+@pytest.fixture
+def published(monkeypatch):
+    """What a notebook with a kernel would receive, as a list of MIME bundles."""
+    found: list[dict] = []
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.delenv(_live.BUILD, raising=False)
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    monkeypatch.setattr("IPython.display.publish_display_data", found.append)
+    return found
+
+
+@pytest.fixture
+def shown(published):
+    """Calls a view and returns its box: controls, trouble, picture, spoken words."""
+
+    def call(view, *args, **kwargs):
+        made = set(ipywidgets.widgets.widget._instances)
+        view(*args, **kwargs)
+        boxes = [
+            widget
+            for key, widget in ipywidgets.widgets.widget._instances.items()
+            if key not in made and isinstance(widget, ipywidgets.VBox)
+        ]
+        return boxes[-1].children
+
+    return call
+
+
+def test_a_live_view_also_carries_its_image(published):
+    views.stride_explorer(X)
+    (bundle,) = published
+    assert set(bundle) == {WIDGET, "text/html", "text/plain"}
+    assert '<img alt="Stride explorer.' in bundle["text/html"]
+
+
+def test_in_a_build_there_is_only_the_image(published, monkeypatch):
+    monkeypatch.setenv(_live.BUILD, "1")
+    views.stride_explorer(X)
+    views.dtype_ruler()
+    assert [set(bundle) for bundle in published] == [{"text/html", "text/plain"}] * 2
+
+
+@pytest.mark.parametrize("tensor", [torch.tensor(3.0), torch.zeros(0, 2)])
+def test_nothing_to_move_means_only_the_image(published, tensor):
+    views.stride_explorer(tensor)
+    assert [set(bundle) for bundle in published] == [{"text/html", "text/plain"}]
+
+
+def test_sliders_move_the_lit_element(shown):
+    row, column, trouble, picture, spoken = shown(views.stride_explorer, X.t(), index=(0, 0))
+    assert (row.max, column.max) == (3, 2)
+    before = picture.value
+    row.value, column.value = 3, 2
+    assert picture.value != before
+    assert bytes(picture.value).startswith(b"\x89PNG")
+    assert "Index [3, 2] is 0 + 3·1 + 2·4 = element 11" in spoken.value
+    assert 'role="status"' in spoken.value
+    assert trouble.value == ""
+
+
+def test_the_ruler_takes_another_number(shown):
+    box, _, _, spoken = shown(views.dtype_ruler)
+    box.value = 70000
+    assert "too large for float16" in spoken.value
+
+
+def test_a_shape_that_is_none_is_answered_and_mended(shown):
+    first, second, trouble, picture, spoken = shown(views.broadcast_aligner, (64, 1), (64,))
+    before = picture.value
+    second.value = "(batch,)"
+    assert "batch" in html.unescape(trouble.value)
+    assert picture.value == before
+    second.value = "(3, 2)"
+    assert trouble.value == ""
+    assert "do not broadcast" in spoken.value
+
+
+def test_the_batch_slider_asks_the_learners_function(shown):
+    asked = []
+
+    def points(batch):
+        asked.append(batch)
+        return {"op": (batch * 100, batch + 1000)}
+
+    slider, _, _, spoken = shown(views.roofline, points, peak_flops=1e9, peak_bandwidth=1e9)
+    slider.value = 1024
+    assert asked[-1] == 1024
+    assert "Batch 1024" in spoken.value
