@@ -67,7 +67,7 @@ best_loss = float("inf")
 # **Predict.** Three losses on unseen data: the best one, the last one, and the one after `load_state_dict(best)`. Which two are equal?
 
 # %%
-for step in range(60):
+for step in range(40):
     optimizer.zero_grad()
     F.cross_entropy(head(x), y).backward()
     optimizer.step()
@@ -313,19 +313,20 @@ true_false(
     "Indexing with a list copies, so `W[[7]] *= 2` leaves `W` as it was.", False,
     "Python runs `W[[7]] *= 2` in three moves: it reads `W[[7]]` (a copy), doubles the copy, and then "
     "**assigns** the result to `W[[7]]`, which writes into `W`. In two lines, `row = W[[7]]` and then "
-    "`row *= 2`, nothing is assigned back and `W` keeps its values.",
+    "`row *= 2`, nothing is assigned back and `W` keeps its values. (Try both on `torch.ones(3, 3)`.)",
 )
 
 # %% [markdown]
 # And the lost weights? `state_dict()` makes a new dict and new tensors, and every one of them is a `detach()`: a view.
 
 # %%
-best = head.state_dict()
-kept = {name: t.clone() for name, t in head.state_dict().items()}
-share_map(live=head.weight, best=best["weight"], kept=kept["weight"])
+state = head.state_dict()
+kept = {name: t.clone() for name, t in state.items()}
+share_map(live=head.weight, best=state["weight"], best_copy=state.copy()["weight"],
+          kept=kept["weight"])
 
 # %% [markdown]
-# Every step after the best one wrote into `head.weight`'s bytes, so it wrote into `best`. And at the end `load_state_dict(best)` faithfully copied those bytes onto themselves. One `clone()` for each tensor (or a `copy.deepcopy` of the dict) is the whole cure.
+# Every step after the best one wrote into `head.weight`'s bytes, so it wrote into `best`. And at the end `load_state_dict(best)` faithfully copied those bytes onto themselves. `state_dict().copy()`, which looks like the cure and can be met in many a repository, copies the dict: new keys, the same tensors. One `clone()` for each tensor, or `copy.deepcopy` of the whole, is what it takes.
 
 # %% [markdown]
 # ## Making a view by hand: as_strided
@@ -409,7 +410,7 @@ for shape in [(600, 4, 8), (20, 30, 32), (1200, 16), (300, 64), (19_200,), (1, 6
 #
 # - (600, 4, 8): 8 goes into the right chunk, stride 1; 4 fills it, stride 8; 600 fills the left one, stride 64.
 # - (20, 30, 32): 32 fills the right chunk; 30 and 20 share the left one, strides 64 and 30 · 64 = 1,920.
-# - (1200, 16): 16 goes to the right, and then 1200 would have to lie partly in one chunk and partly in the other. It looks so reasonable, halves of half rows; but the steps between them would be 16, 48, 16, 48 …
+# - (1200, 16): 16 goes to the right, and then 1200 would have to lie partly in one chunk and partly in the other. It looks so reasonable, every half row cut in two; but from piece to piece the step would be 16, 48, 16, 48 …
 # - (300, 64) and (19200,) overshoot at once.
 # - (1, 600, 32, 1): the ones cost nothing. (The strides printed for them are the ones the rule would give. Nobody will use them.)
 #
@@ -428,7 +429,7 @@ attempt(lambda: heads.view(2, 4, 512).shape)
 #
 # `reshape` is `view` if there is one, otherwise a copy, and it won't say which.
 #
-# **Predict.** Both functions below write 99 through a `reshape`. Does the caller see it?
+# **Predict.** `write` puts 99 into the first element, through a `reshape`. Does the caller's tensor have it?
 
 # %%
 def write(t):
@@ -535,11 +536,12 @@ choice(
 # %%
 targets = torch.randint(600, (1024,))
 optimizer = torch.optim.AdamW(head.parameters())
-kept = {}
+saved, storages = [], {}
 
 
 def keep(t):
-    kept[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()  # a storage counts once
+    saved.append(t)
+    storages[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
     return t
 
 
@@ -554,13 +556,14 @@ memory_bars({
     "parameters": sum(p.nbytes for p in head.parameters()),
     "gradients": sum(p.grad.nbytes for p in head.parameters()),
     "optimizer state": sum(t.nbytes for t in state),
-    "activations": sum(kept.values()),
+    "activations": sum(storages.values()),
 })
+print(f"saved for backward: {len(saved)} tensors, {len(storages)} storages")
 
 # %% [markdown]
 # The parameters are the small part. Their gradients take as much again, AdamW's two running averages twice as much (and a 4-byte step counter for each tensor). And what backward needs, here the input and the 1,024 × 600 log-probabilities, is more than seventeen times the parameters. It alone grows with the batch. (And `W`, being a view, has just been trained along.)
 #
-# The hook counted *storages*, each once. Had we summed over tensors, every view among them would have been counted again: to know where memory goes, you have to know who shares it.
+# Why five tensors and four storages? Cross-entropy is two operations, and each of them saved the log-probabilities. Had we summed over tensors, we would have found 2,457,600 bytes that don't exist. To know where memory goes, you have to know who shares it.
 
 # %% tags=["hide-input"]
 number(
@@ -599,11 +602,12 @@ attempt(lambda: stretched.add_(1))
 
 # %%
 print("added, but not stretched:", torch.empty(600).expand(1, 600).stride())
-print("1 meets 0:               ", (torch.empty(3, 1) + torch.empty(0)).shape)
+nothing = torch.empty(3, 1) + torch.empty(0)
+print("1 meets 0:               ", tuple(nothing.shape), " mean", nothing.mean().item())
 attempt(lambda: torch.empty(3) + torch.empty(4))
 
 # %% [markdown]
-# A new dimension of size 1 repeats nothing, so it gets no 0 but a row-major stride, size times stride of its right neighbour. A 1 stretches to 0 as willingly as to 7, so an empty batch passes through without a word (and its mean loss is `nan`). And two sizes that differ, neither of them 1, are the only thing that broadcasting ever refuses. Try shapes of your own:
+# A new dimension of size 1 repeats nothing, so it gets no 0 but a row-major stride, size times stride of its right neighbour. A 1 stretches to 0 as willingly as to 7, so an empty batch passes through without a word, and its mean loss is `nan`. And two sizes that differ, neither of them 1, are the only thing that broadcasting ever refuses. Try shapes of your own:
 
 # %%
 broadcast_aligner((8, 1, 6, 5), (7, 1, 5))
@@ -663,11 +667,14 @@ broadcast_aligner(wrong(inputs), goal)
 right = fit(lambda pred, y: ((pred.squeeze(1) - y) ** 2).mean())
 print(f"found y = {right.weight.item():.2f} x + {right.bias.item():.2f}")
 print(f"the targets alone: mean {goal.mean():.2f}, variance {goal.var(correction=0):.3f}")
+with warnings.catch_warnings(record=True, action="always") as said:
+    nn.MSELoss()(wrong(inputs), goal)
+print("nn.MSELoss:", str(said[0].message)[:98], "...")
 
 # %% [markdown]
 # Why did nothing complain, from the subtraction to the last step? And why those two numbers? You have all the pieces, and the lab asks you to put them together in your own words.
 #
-# The cure is a habit. Write `assert pred.shape == y.shape` before a subtraction that is meant to be elementwise. And say `squeeze(1)`, not a bare `squeeze()`, which also swallows a batch of one. (`nn.MSELoss` does warn about unequal shapes. A loss that you write yourself does not.)
+# The cure is a habit. Write `assert pred.shape == y.shape` before a subtraction that is meant to be elementwise. And say `squeeze(1)`, not a bare `squeeze()`, which also swallows a batch of one. PyTorch's own loss warns, as you see; when you write the loss yourself, nobody does.
 
 # %% [markdown]
 # ## NumPy beside torch
@@ -710,7 +717,7 @@ print(f"sum, float32: NumPy {many.sum():.6f}, torch {torch.from_numpy(many).sum(
 #
 # When two dtypes meet in an elementwise operation, the result has one. The rule has two parts.
 #
-# **Rank**: a tensor with dimensions outranks a 0-dim tensor, and that outranks a plain Python number. Among operands of one rank, `torch.promote_types` finds the smallest dtype that holds them all.
+# **Rank**: a tensor with dimensions outranks a 0-dim tensor, and that outranks a plain Python number. Among operands of one rank the highest category wins, and within it the smallest dtype that holds them all; `torch.promote_types` knows it for any two.
 #
 # **Category**: bool < int < float < complex. An operand of lower rank is heard only if its category is *higher* than that of everything above it. Then the category rises, and the dtype with it: to the lower operand's own, or, if that is a Python number, to PyTorch's default (int64, float32, complex64). Otherwise the lower operand's dtype counts for nothing, however wide it is. (A float tensor made complex in this way keeps its own width: float64 + 1j is complex128.)
 #
@@ -730,7 +737,7 @@ print("int64 tensor   + float16 tensor     ", (i8.long() + f16).dtype)
 print("int64 + float16 in NumPy            ", np.result_type(np.int64, np.float16))
 
 # %% [markdown]
-# The second keeps float16: the 0-dim operand is wider, but of the same category, so it isn't heard. The third becomes float64: it is the only float there. float16 and bfloat16 fit only into float32, as uint8 and int8 fit only into int16. True division leaves the integers. And on the last sum NumPy disagrees: it goes to float64 for the integers' sake, and PyTorch, with an eye on memory, stays.
+# The second keeps float16: the 0-dim operand is wider, but of the same category, so it isn't heard. The third becomes float64: it is the only float there. float16 and bfloat16 fit only into float32, as uint8 and int8 fit only into int16. True division never stays among the integers. And on the last sum NumPy disagrees: it goes to float64 for the integers' sake, and PyTorch, with an eye on memory, stays.
 #
 # The rule has limits. It can overflow, it can't widen in place, and it isn't for matrix products:
 
@@ -891,7 +898,7 @@ for needs_grad in (False, True):
 # %% [markdown]
 # One product of the same size gives the gradient of the weight; a second gives the gradient of the input, and it is made only if somebody below needs it. So "backward costs twice the forward" holds for every layer but the first.
 #
-# A whole transformer is counted with the same formula, piece by piece: each linear layer is 2·tokens·in·out. Attention has two products that are not linear layers, the scores and the weighted sum, and there every position meets every position, so both grow with the *square* of the context. (FlopCounterMode doesn't see them when they happen inside the fused attention kernel for the CPU: it counts 0 there. A formula that you understand is the better reference.)
+# A whole transformer is counted with the same formula, piece by piece: each linear layer is 2·tokens·in·out. Attention has two products that are not linear layers, the scores and the weighted sum, and there every position meets every position, so both grow with the *square* of the context. That, and a list of the layers, is all you need for the lab.
 #
 # FLOPs are half the story. Bytes have to come from memory and go back: at the least, each tensor that goes into the layer is read once and the output is written once. FLOPs per byte is the **arithmetic intensity**, and a machine has two limits: so many FLOP per second, so many bytes per second. Which one binds depends on the intensity alone. Measure one core of this machine:
 
@@ -900,9 +907,9 @@ import time
 
 
 def seconds(action):
-    """The shortest of 40 runs: the others were disturbed."""
+    """The shortest of 20 runs: the others were disturbed."""
     times = []
-    for _ in range(40):
+    for _ in range(20):
         start = time.perf_counter()
         action()
         times.append(time.perf_counter() - start)
@@ -965,7 +972,7 @@ choice(
 # %% [markdown]
 # ## What you can now do
 #
-# The lab of this phase asks you to do it, with the real thing:
+# [The lab](../release/01_tensors/01_tensors.ipynb) of this phase asks you to do it:
 #
 # - tell the bytes of a view from the bytes of its storage;
 # - derive the strides of any fresh tensor, and the byte of any element of any view, by arithmetic alone;
