@@ -1,4 +1,4 @@
-"""`python -m grader COMMAND`: one line here for each command, its module imported only when it runs.
+"""`python -m grader COMMAND`: a line here for each command, its module imported only if it runs.
 
 A command's module has `add_arguments(parser)` and `run(args) -> int`. Exit status: 0 when all is
 well, 1 when the work was done and found something wrong, 2 when it could not be done.
@@ -16,6 +16,9 @@ from grader import UserError
 COMMANDS = {
     "build": ("grader.build.command", "turn the text in phases/ into notebooks, or check them"),
     "bundle": ("grader.build.bundle", "make the learner's archive"),
+    "check": ("grader.check", "grade one notebook, here and now"),
+    "checks": ("grader.prove", "run every check against its own misconceptions and alternates"),
+    "demo": ("grader.demo", "release, grade and report on a generated sample class"),
 }
 
 
@@ -35,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser(chosen: str | None) -> argparse.ArgumentParser:
     """The parser for every command's name and for the arguments of the chosen one."""
-    parser = argparse.ArgumentParser(prog="grader", description="Build and grade Open the Hood.")
+    parser = argparse.ArgumentParser(
+        prog="python -m grader", description="Build and grade Open the Hood."
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (module_name, summary) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary)

@@ -20,8 +20,8 @@ Every transformation, in order, and where it is:
 6.  The notebook's metadata gets the kernel, the header's settings, and the fingerprints of its
     cells, by which a later edit is noticed (`notebook.to_notebook`).
 7.  A lesson is executed with this interpreter and OPEN_THE_HOOD_BUILD=1 (`execute.run_page`), but
-    only when its text or the part of `utils` that it imports changed (`digest`); otherwise its
-    outputs are carried over (`steps.keep_outputs`).
+    only when its text, the part of `utils` that it imports, or its saved outputs changed
+    (`digest`); otherwise its outputs are carried over (`steps.keep_outputs`).
 8.  Timings, widget state and this machine's paths are taken out of outputs (`execute.tidy`);
     errors, silent images, live widgets and lessons of a megabyte are refused
     (`execute.output_problems`).

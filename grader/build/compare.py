@@ -15,8 +15,8 @@ from grader.build.text import Cell
 
 # What of a cell's metadata is the build's; JupyterLab keeps notes of its own there.
 METADATA = ("nbgrader", "tags", "deletable", "editable")
-# Settings of the stamp that depend on how a lesson was executed, not on its text.
-EXECUTED = "executed"
+# What the stamp says of a lesson's execution: what the outputs were made from, and what they were.
+EXECUTED, OUTPUTS = "executed", "outputs"
 
 
 def differences(expected: NotebookNode, found: NotebookNode, outputs: bool) -> list[str]:
@@ -100,13 +100,11 @@ def label(node: NotebookNode, index: int) -> str:
 
 
 def metadata_differences(expected: NotebookNode, found: NotebookNode) -> Iterator[str]:
-    """The notebook's kernel and the course's settings; `executed` is looked at elsewhere."""
+    """The notebook's kernel and the course's settings; outputs and cells are looked at apart."""
     for key in ("kernelspec", STAMP):
-        wanted = {k: v for k, v in expected.metadata.get(key, {}).items() if k != EXECUTED}
-        got = {k: v for k, v in found.metadata.get(key, {}).items() if k != EXECUTED}
-        for name in sorted(wanted.keys() | got.keys()):
-            # The fingerprints follow from the cells, which are compared one by one.
-            if wanted.get(name) != got.get(name) and name != "cells":
+        wanted, got = expected.metadata.get(key, {}), found.metadata.get(key, {})
+        for name in sorted((wanted.keys() | got.keys()) - {"cells", EXECUTED, OUTPUTS}):
+            if wanted.get(name) != got.get(name):
                 yield (
                     f"metadata {key}.{name} is {show(got.get(name))}, "
                     f"should be {show(wanted.get(name))}"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from nbformat import NotebookNode
 
 from grader.build.text import Text
 
@@ -21,6 +24,12 @@ def lesson_digest(text: Text, root: Path, others: Iterable[str] = ()) -> str:
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def outputs_digest(notebook: NotebookNode) -> str:
+    """Sixteen hex digits over the outputs of a notebook: they change when someone runs a cell."""
+    outputs = [node.get("outputs", []) for node in notebook.cells]
+    return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def used_files(text: Text, root: Path) -> list[Path]:
@@ -41,7 +50,7 @@ def used_files(text: Text, root: Path) -> list[Path]:
         path
         for folder in {module.parent for module in modules}
         for path in folder.iterdir()
-        if path.is_file() and path.suffix not in (".py", ".pyc")
+        if path.is_file() and path.suffix != ".py" and not path.name.startswith(".")
     }
     return sorted(modules | data)
 

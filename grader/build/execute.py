@@ -45,10 +45,11 @@ def run_page(notebook: NotebookNode, text: Text, root: Path) -> NotebookNode:
             timeout=CELL_SECONDS,
             record_timing=False,
             coalesce_streams=True,
+            shutdown_kernel="immediate",
             resources={"metadata": {"path": str(folder)}},
         )
         try:
-            client.execute(env=kernel_environment(root))
+            client.execute(env=kernel_environment(root), cleanup_kc=True)
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             raise Refused([failure(notebook, text, error)]) from None
     return tidy(notebook, root)

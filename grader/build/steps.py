@@ -12,8 +12,8 @@ from nbformat import NotebookNode
 
 from grader.build import home
 from grader.build.agreement import CheckLike, check_problems
-from grader.build.compare import EXECUTED
-from grader.build.digest import lesson_digest
+from grader.build.compare import EXECUTED, OUTPUTS
+from grader.build.digest import lesson_digest, outputs_digest
 from grader.build.execute import output_problems, run_page, size_problems
 from grader.build.layout import START, Room, rooms
 from grader.build.notebook import STAMP, read, stamp, to_bytes, to_notebook
@@ -146,12 +146,12 @@ def build_page(room: Room, text: Text, say: Say, force: bool) -> None:
     notebook = to_notebook(text)
     digest = page_digest(room, text)
     built = None if force else read(room.page)
-    if built is not None and stamp(built).get(EXECUTED) == digest and same_cells(notebook, built):
+    if built is not None and is_current(built, notebook, digest):
         keep_outputs(notebook, built)
     else:
         say(f"{room.relative(room.page)}: executing")
         run_page(notebook, text, room.root)
-    notebook.metadata[STAMP][EXECUTED] = digest
+    notebook.metadata[STAMP] |= {EXECUTED: digest, OUTPUTS: outputs_digest(notebook)}
     content = to_bytes(notebook)
     refuse_if_any([*output_problems(text, notebook), *size_problems(text, len(content))])
     say(write(room, room.page, content))
@@ -163,6 +163,16 @@ def page_digest(room: Room, text: Text) -> str:
     if room.name == START:
         others = [" ".join([other.name, *other.texts()]) for other in rooms(room.root)]
     return lesson_digest(text, room.root, others)
+
+
+def is_current(built: NotebookNode, expected: NotebookNode, digest: str) -> bool:
+    """Whether the outputs in a built lesson are the build's own, made from the same sources."""
+    said = stamp(built)
+    return (
+        same_cells(expected, built)
+        and said.get(EXECUTED) == digest
+        and said.get(OUTPUTS) == outputs_digest(built)
+    )
 
 
 def same_cells(expected: NotebookNode, found: NotebookNode) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,6 +135,14 @@ def lab(content: str = LAB) -> Text:
 def lesson(content: str = LESSON) -> Text:
     """A parsed lesson of the example phase."""
     return parse("phases/01_rows/lesson.py", content)
+
+
+def readable(path: str, content: bytes) -> str:
+    """What a person reads in a file: the cells' sources of a notebook, else its text."""
+    if path.endswith(".ipynb"):
+        cells = json.loads(content).get("cells", [])
+        return "\n".join("".join(cell["source"]) for cell in cells)
+    return content.decode(errors="replace")
 
 
 @dataclass

@@ -13,7 +13,7 @@ from grader.build.notebook import to_bytes, to_notebook
 from grader.build.problems import Refused
 from grader.build.release import generate
 from grader.build.text import parse
-from tests.grader.build.example import CHECKS, PYPROJECT, lab
+from tests.grader.build.example import CHECKS, PYPROJECT, lab, readable
 
 RELEASE = "release/01_rows/01_rows.ipynb"
 
@@ -44,7 +44,8 @@ def test_the_list_of_files(released):
 
 
 def test_no_answer_is_inside(released):
-    everything = b"\n".join(learner_files(released.root).values()).decode()
+    files = learner_files(released.root)
+    everything = "\n".join(readable(path, content) for path, content in files.items())
     answers = answer_lines(lab())
     assert {"count = math.prod(shape)", 'verify("tensor_bytes", tensor_bytes)'} <= answers
     assert "3 points: because the dtype's size is known." in answers

@@ -10,6 +10,7 @@ def test_the_imported_part_of_utils_and_the_data_beside_it(project):
     project.write("utils/views/__init__.py", "from utils import style\nfrom .strip import strip\n")
     project.write("utils/views/strip.py", "import numpy\n")
     project.write("utils/views/weights.json", "{}")
+    project.write("utils/views/.hidden", "")
     project.write("utils/style.py", "")
     project.write("utils/unused.py", "")
     used = used_files(lesson(CODE), project.root)

@@ -1,5 +1,7 @@
 """Execution: failures name the text's line; outputs hold nothing of this machine."""
 
+import os
+
 import nbformat.v4 as v4
 import pytest
 
@@ -28,13 +30,17 @@ def problems(notebook):
 
 
 def test_a_failing_cell_is_reported_with_the_line_of_the_text(project):
-    content = LESSON + "\n# %%\nx = 1\n\nx / 0\n"
+    content = LESSON + "\n# %%\nprint(os.getpid())\n\n1 / 0\n"
+    notebook = to_notebook(lesson(content))
     with pytest.raises(Refused) as refused:
-        run_page(to_notebook(lesson(content)), lesson(content), project.root)
-    line = content.split("\n").index("x / 0") + 1
+        run_page(notebook, lesson(content), project.root)
+    line = content.split("\n").index("1 / 0") + 1
     assert str(refused.value) == (
         f"phases/01_rows/lesson.py:{line}: ZeroDivisionError: division by zero"
     )
+    kernel = int(notebook.cells[-1].outputs[0].text)
+    with pytest.raises(ProcessLookupError):
+        os.kill(kernel, 0)
 
 
 def test_a_cell_that_never_ends(project, monkeypatch):

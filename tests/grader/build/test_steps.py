@@ -134,6 +134,12 @@ def test_changed_utils_or_force_execute_again(course, no_kernel):
     assert len(no_kernel) == 2
 
 
+def test_a_lesson_that_someone_ran_and_saved_is_executed_again(course, no_kernel):
+    edit(course, PAGE, lambda nb: nb.cells[1].outputs.clear())
+    build(course)
+    assert no_kernel == ["phases/01_rows/lesson.py"]
+
+
 def test_a_new_title_keeps_the_outputs(course, no_kernel):
     lesson = course.phase / "lesson.py"
     lesson.write_text(lesson.read_text().replace('"Rows"', '"Rows and columns"'))

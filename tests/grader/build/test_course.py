@@ -1,0 +1,53 @@
+"""The course's own texts: kept byte for byte, and nothing of an answer in what learners get."""
+
+from pathlib import Path
+
+import pytest
+
+from grader.build.bundle import FOLDERS, answer_lines, is_shared
+from grader.build.layout import rooms
+from grader.build.notebook import to_bytes, to_cells, to_notebook
+from grader.build.release import generate
+from grader.build.text import assemble, parse
+from tests.grader.build.example import readable
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXTS = [path for room in rooms(ROOT) for path in (room.lesson, room.lab) if path.exists()]
+LABS = {room.name: room.lab for room in rooms(ROOT) if room.lab.exists()}
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_text_to_notebook_to_text_is_the_identity(path):
+    content = path.read_text(encoding="utf-8")
+    text = parse("text.py", content)
+    cells, problems = to_cells("notebook.ipynb", to_notebook(text))
+    assert problems == []
+    assert assemble(text.prefix, text.cells, cells) == content
+    again = parse("text.py", assemble(text.prefix, [], cells))
+    assert [cell.fingerprint for cell in again.cells] == [cell.fingerprint for cell in cells]
+
+
+@pytest.fixture(scope="module")
+def releases():
+    """The learner's version of every lab, made afresh."""
+    texts = {name: parse("lab.py", path.read_text(encoding="utf-8")) for name, path in LABS.items()}
+    return generate({name: to_bytes(to_notebook(text)) for name, text in texts.items()}, ROOT)
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_no_answer_in_release_lessons_or_utils(name, releases):
+    given = {f"release/{name}.ipynb": content for name, content in releases.items()}
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*"):
+            shown = path.relative_to(ROOT)
+            if path.is_file() and is_shared(shown):
+                given[shown.as_posix()] = path.read_bytes()
+    answers = answer_lines(parse("lab.py", LABS[name].read_text(encoding="utf-8")))
+    assert answers
+    found = [
+        (path, line)
+        for path, content in given.items()
+        for line in answers
+        if line in readable(path, content)
+    ]
+    assert found == []
