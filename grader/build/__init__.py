@@ -13,7 +13,8 @@ Every transformation, in order, and where it is:
     text), `agreement` (lab, checks and lesson fit each other).
 3.  A compact header becomes nbgrader's metadata, schema 3 (`cells.nbgrader_metadata`):
     given -> locked; solution -> the learner's, id + "_solution"; test -> graded and locked, with
-    points; task -> marked by hand and locked, with points. `tags` are kept.
+    points; task -> marked by hand and locked, with points. `tags` are kept; the code of a cell
+    tagged `hide-input` is folded away.
 4.  `from grader.verify import verify` goes in front of the hidden line (`cells.insert_import`).
 5.  Each cell gets an id that edits elsewhere don't change: nbgrader's id, or a hash of the content
     (`cells.cell_ids`).

@@ -17,6 +17,7 @@ BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 BEGIN_SCHEME, END_SCHEME = "=== BEGIN MARK SCHEME ===", "=== END MARK SCHEME ==="
 VERIFY_IMPORT = "from grader.verify import verify"
 SOLUTION_SUFFIX = "_solution"
+HIDE_INPUT = "hide-input"
 
 
 def nbgrader_metadata(header: dict[str, Any]) -> dict[str, Any] | None:
@@ -96,6 +97,8 @@ def to_node(cell: Cell, cell_id: str) -> NotebookNode:
         metadata["nbgrader"] = nbgrader
     if tags := cell.header.get("tags"):
         metadata["tags"] = list(tags)
+        if HIDE_INPUT in tags:  # JupyterLab folds the code away: a drill's holds its answer
+            metadata["jupyter"] = {"source_hidden": True}
     source = insert_import(cell.source) if "test" in cell.header else cell.source
     make = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
     return make(source, id=cell_id, metadata=metadata)

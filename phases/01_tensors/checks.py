@@ -484,7 +484,7 @@ def _(draw):
     yield _view_case("views that do not exist", (a, b), (2 * b, 1), (a * b,))
     yield _view_case("views that do not exist", (a, c, b), (b * c, 1, c), (a, b * c))
     yield _view_case("views that do not exist", (a, 2 * b), (4 * b, 1), (2, a, b))
-    # dims 1 and 2 still run into each other, dim 0 does not run into them
+    # dims 1 and 2 are one chunk, dim 0 is another
     gap = (2 * b * c, c, 1)
     for new_shape in ((a, b * c), (a, c, b), (a, b, c, 1)):
         yield _view_case("partly contiguous", (a, b, c), gap, new_shape)
@@ -513,8 +513,8 @@ def _(shape, strides, new_shape):
 
 @view_strides.misconception(
     "only contiguous tensors can be viewed",
-    "every view of a non-contiguous tensor was refused; it is enough that the dimensions which "
-    "are merged or split run into each other.",
+    "every view of a non-contiguous tensor was refused; it is enough that each chunk is kept "
+    "or cut up within itself.",
     earns=2,
 )
 def _(shape, strides, new_shape):
@@ -531,7 +531,7 @@ def _(shape, strides, new_shape):
 
 
 @view_strides.misconception(
-    "a size of 1 breaks the run",
+    "a size of 1 breaks the chunk",
     "the stride of a dimension of size 1 was held against it, though no step is ever taken there.",
     earns=4,
 )
@@ -553,8 +553,8 @@ def _(shape, strides, new_shape):
 
 
 @view_strides.misconception(
-    "a run always ends in stride 1",
-    "inside each run the last step was taken to be 1; a run may begin with any stride.",
+    "every chunk has step 1",
+    "inside each chunk the last stride was taken to be 1; a chunk has a step of its own.",
     earns=2,
 )
 def _(shape, strides, new_shape):
@@ -589,28 +589,28 @@ def _(shape, strides, new_shape):
     return tuple(answer) if rebuilt == offsets else None
 
 
-@view_strides.alternate("merge into runs, then split the runs")
+@view_strides.alternate("merge into chunks, then split the chunks")
 def _(shape, strides, new_shape):
-    runs = []
+    chunks = []
     for size, stride in zip(shape, strides):
         if size == 1:
             continue
-        if runs and runs[-1][1] == size * stride:
-            runs[-1] = [runs[-1][0] * size, stride]
+        if chunks and chunks[-1][1] == size * stride:
+            chunks[-1] = [chunks[-1][0] * size, stride]
         else:
-            runs.append([size, stride])
+            chunks.append([size, stride])
     answer = []
     for size in reversed(new_shape):
         if size == 1:
             answer.insert(0, 0)
             continue
-        length, step = runs[-1]
+        length, step = chunks[-1]
         if length % size:
             return None
         answer.insert(0, step)
-        runs[-1] = [length // size, step * size]
-        if runs[-1][0] == 1:
-            runs.pop()
+        chunks[-1] = [length // size, step * size]
+        if chunks[-1][0] == 1:
+            chunks.pop()
     return tuple(answer)
 
 

@@ -13,9 +13,10 @@
 #
 # Every exercise has the same four cells: the question, a stub for your code, a check to run as
 # often as you like, and the graded cell. A check prints `ok`, or says what came and what was
-# expected. The graded cell shows one more example; when your work is graded, the same cell also
-# tries your function on shapes, dtypes and memory layouts that you have not seen, so write for
-# the general case, not for the example. Parts of an exercise earn their points separately.
+# expected. The graded cell, marked as such, shows one more example; when your work is graded, the
+# same cell also tries your function on shapes, dtypes and memory layouts that you have not seen,
+# so write for the general case, not for the example. Parts of an exercise earn their points
+# separately.
 #
 # Stuck? Each question holds two hints, folded away. The second says more than the first.
 # Run the next cell, then start.
@@ -72,6 +73,7 @@ expect_equal("the whole matrix", bytes_of(embeddings), (153_600, 153_600))
 expect_equal("one row of it", bytes_of(embeddings[7]), (256, 153_600))
 
 # %% test="bytes_of" points=2
+# Graded
 expect_equal("a half-precision copy of the row", bytes_of(embeddings[7].half()), (128, 128))
 ### BEGIN HIDDEN TESTS
 verify("bytes_of", bytes_of)
@@ -120,6 +122,7 @@ expect_equal("a vector", row_major_strides((600,)), (1,))
 expect_equal("a number", row_major_strides(()), ())
 
 # %% test="row_major_strides" points=3
+# Graded
 expect_equal("a batch of sentences", row_major_strides((8, 32, 64)), (2048, 64, 1))
 ### BEGIN HIDDEN TESTS
 verify("row_major_strides", row_major_strides)
@@ -168,6 +171,7 @@ expect_equal("the last element", byte_offset(grid, (-1, -1)), 44)
 stride_explorer(grid.t()[1:], index=(2, 1))
 
 # %% test="byte_offset" points=3
+# Graded
 expect_equal("in a slice of a transpose", byte_offset(grid.t()[1:], (2, 1)), 28)
 ### BEGIN HIDDEN TESTS
 verify("byte_offset", byte_offset)
@@ -250,6 +254,7 @@ expect_equal("diagonal", diagonal_view(x), x.diagonal(), strides=True)
 share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
 
 # %% test="views_by_hand" points=4
+# Graded
 expect_shares_storage("the diagonal of a transpose", diagonal_view(transpose_view(x, 0, 1)), x)
 ### BEGIN HIDDEN TESTS
 verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, expand_view=expand_view, diagonal_view=diagonal_view)
@@ -272,16 +277,16 @@ verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, 
 #
 # <details><summary>What is the rule?</summary>
 #
-# Cut the input's dimensions into *runs*. Two neighbours belong to one run when the outer one
-# continues where the inner one ends: `strides[d] == strides[d + 1] * shape[d + 1]`. Inside a run
-# the elements are evenly spaced, so it may be cut up again in any way. Nothing can cross from one
-# run into another.
+# Cut the input's dimensions into *chunks*. Two neighbours belong to one chunk when the outer one
+# continues where the inner one ends: `strides[d] == strides[d + 1] * shape[d + 1]`. Inside a
+# chunk the elements are evenly spaced, so it may be cut up again in any way. Nothing can cross
+# from one chunk into another.
 # </details>
 # <details><summary>How do I turn that into code?</summary>
 #
-# First drop the sizes of 1 and merge the rest into a list of runs `[length, step]`. Then walk
-# through `new_shape` from the right: each size takes its share of the last run. If the share does
-# not come out even, there is no view; when a run is used up, go on with the one before it.
+# First drop the sizes of 1 and merge the rest into a list of chunks `[length, step]`. Then walk
+# through `new_shape` from the right: each size takes its share of the last chunk. If the share
+# does not come out even, there is no view; when a chunk is used up, go on with the one before.
 # </details>
 
 # %% solution="view_strides"
@@ -290,27 +295,27 @@ def view_strides(
 ) -> tuple[int, ...] | None:
     """Strides of `view(new_shape)` of a tensor with `shape` and `strides`; None if it must copy."""
     ### BEGIN SOLUTION
-    runs = []  # [length, step], outermost first
+    chunks = []  # [length, step], outermost first
     for size, stride in zip(shape, strides, strict=True):
         if size == 1:
             continue
-        if runs and runs[-1][1] == size * stride:
-            runs[-1] = [runs[-1][0] * size, stride]
+        if chunks and chunks[-1][1] == size * stride:
+            chunks[-1] = [chunks[-1][0] * size, stride]
         else:
-            runs.append([size, stride])
+            chunks.append([size, stride])
 
     result = []
     for size in reversed(new_shape):
         if size == 1:
             result.append(1)
             continue
-        length, step = runs[-1]
+        length, step = chunks[-1]
         if length % size != 0:
             return None
         result.append(step)
-        runs[-1] = [length // size, step * size]
-        if runs[-1][0] == 1:
-            runs.pop()
+        chunks[-1] = [length // size, step * size]
+        if chunks[-1][0] == 1:
+            chunks.pop()
     return tuple(reversed(result))
     ### END SOLUTION
 
@@ -321,6 +326,7 @@ expect_equal("flatten its transpose", view_strides((6, 4), (1, 6), (24,)), None)
 expect_equal("split its transpose", view_strides((6, 4), (1, 6), (2, 3, 4)), (3, 1, 6))
 
 # %% test="view_strides" points=5
+# Graded
 heads = torch.zeros(8, 32, 4, 16).transpose(1, 2)  # batch, heads, length, channels
 shape, strides = tuple(heads.shape), heads.stride()
 expect_equal("merge batch and heads", view_strides(shape, strides, (32, 32, 16)), None)
@@ -391,6 +397,7 @@ expect_raises("4 against 6", ValueError, broadcast, (4,), (1,), (6,), (1,))
 broadcast_aligner(column, row)
 
 # %% test="broadcast" points=4
+# Graded
 expect_equal(
     "a bias over a batch",
     broadcast((8, 32, 64), (2048, 64, 1), (64,), (1,)),
@@ -443,7 +450,7 @@ def mended_loss(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     prediction, target = as_vector(prediction), as_vector(target)
     if prediction.shape != target.shape:
         raise ValueError(f"{len(prediction)} predictions, but {len(target)} targets")
-    return ((prediction - target) ** 2).mean()
+    return (prediction - target).square().mean()
     ### END SOLUTION
 
 # %%
@@ -452,6 +459,7 @@ expect_close("three predictions", mended_loss(prediction, target), 4 / 3)
 expect_close("both as columns", mended_loss(prediction, target[:, None]), 4 / 3)
 
 # %% test="mended_loss" points=3
+# Graded
 expect_raises("3 against 4", ValueError, mended_loss, prediction, torch.zeros(4))
 ### BEGIN HIDDEN TESTS
 verify("mended_loss", mended_loss)
@@ -534,6 +542,7 @@ expect_close(
 )
 
 # %% test="attention_scores" points=3
+# Graded
 w_k = torch.tensor([[0.0, 1.0], [3.0, 0.0]])
 one_head = attention_scores(x[..., :2], torch.eye(2), w_k, n_heads=1)
 expect_close("one head, a key matrix with a direction", one_head[0, 0, 0], [0.0, 0.7071, 0.7071])
@@ -597,6 +606,7 @@ expect_equal("int32 + float16", result_dtype(ints, halves), torch.float16)
 expect_equal("2 * float16", result_dtype(2, halves), torch.float16)
 
 # %% test="result_dtype" points=4
+# Graded
 small = torch.tensor(0.5, dtype=torch.float64)
 expect_equal("float16 + a 0-dim float64", result_dtype(halves, small), torch.float16)
 ### BEGIN HIDDEN TESTS
@@ -662,6 +672,7 @@ points = {batch: (cost["flops"], cost["bytes"]) for batch, cost in head.items()}
 roofline(points, peak_flops=200e9, peak_bandwidth=20e9)
 
 # %% test="model_costs" points=6
+# Graded
 expect_equal("MiniGPT, one sentence", minigpt_flops(MiniGPTConfig(), 1, 32), 9_273_344)
 ### BEGIN HIDDEN TESTS
 verify("model_costs", linear_cost=linear_cost, minigpt_flops=minigpt_flops)

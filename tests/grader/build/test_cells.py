@@ -56,6 +56,13 @@ def test_each_header_expands_and_comes_back(header, expected):
     assert header_of(to_node(Cell(kind, "x", header), "id")) == header
 
 
+def test_the_code_of_a_drill_is_folded_away_and_its_header_comes_back():
+    node = to_node(Cell("code", "number(…)", {"tags": ["hide-input"]}), "id")
+    assert node.metadata.jupyter.source_hidden
+    assert header_of(node) == {"tags": ["hide-input"]}
+    assert "jupyter" not in to_node(Cell("code", "x", {"tags": ["other"]}), "id").metadata
+
+
 def test_nbgrader_accepts_the_metadata():
     MetadataValidator().validate_nb(to_notebook(lab()))
 
