@@ -33,7 +33,7 @@ class Part:
     """One kind of thing in a figure.
 
     colour: the full one; tint: the pale one, under dark text; on: the colour of text on the full
-    one; marker: its shape, as matplotlib names it.
+    one; marker: its shape, as matplotlib names it (an octagon comes nearest to a rounded cell).
     """
 
     name: str
@@ -44,7 +44,7 @@ class Part:
 
 
 STORAGE = Part("storage", "#1f6aa5", "#d5e6f3", "#ffffff", "s")
-VIEW = Part("view", "#0b7a5e", "#d3ece3", "#ffffff", "o")
+VIEW = Part("view", "#0b7a5e", "#d3ece3", "#ffffff", "8")
 GRADIENT = Part("gradient", "#c2471b", "#f8ddd0", "#ffffff", "<")
 KERNEL = Part("kernel", "#e3a018", "#faebc6", INK, "h")
 PARAMETER = Part("parameter", "#a63f86", "#f4deec", "#ffffff", "o")

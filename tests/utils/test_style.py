@@ -41,6 +41,7 @@ def test_text_can_be_read_on_the_card():
 
 def test_no_two_parts_look_alike():
     assert len({part.colour for part in PARTS.values()}) == len(PARTS)
+    assert len({part.marker for part in PARTS.values()}) == len(PARTS)
     assert len({part.tint for part in PARTS.values()}) == len(PARTS)
 
 

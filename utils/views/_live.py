@@ -52,6 +52,7 @@ def present(
     widgets = list(controls(ipywidgets))
     width = round(figure.get_figwidth() * CSS_DPI)
     picture = ipywidgets.Image(value=png(figure, small=False), format="png", width=width)
+    picture.layout.max_width, picture.layout.height = "100%", "auto"
     spoken = ipywidgets.HTML(_spoken(alt))
     trouble = ipywidgets.HTML()
 

@@ -32,6 +32,16 @@ def tidy_exponent(text: str) -> str:
     return f"{digits}e{int(exponent)}"
 
 
+def number(value: float, digits: int) -> str:
+    """`value` with so many significant digits, and whole below a million: "65504", "4.88e-4"."""
+    if 1 <= abs(value) < 1e6:
+        digits = max(digits, math.floor(math.log10(abs(value))) + 1)
+    elif 0 < abs(value) < 1e-3:
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+    return tidy_exponent(f"{value:.{digits}g}")
+
+
 def human_bytes(count: int) -> str:
     """A number of bytes with three significant digits and a binary unit: "37.5 KiB"."""
     size = float(count)

@@ -12,7 +12,7 @@ from utils.figures import show
 from utils.style import CARD, MUTED, RULE, STORAGE
 from utils.views._canvas import MARGIN, SMALL, Canvas, title_height
 from utils.views._floats import Format, format_of
-from utils.views._numbers import tidy_exponent
+from utils.views._numbers import number
 from utils.views._type import text_width
 
 DTYPES = (
@@ -74,7 +74,7 @@ def draw(forms: Sequence[Format]) -> tuple[Figure, str]:
         canvas.text(PRECISION_X, y + BAR_H / 2 - 7, power, size=12, mono=True, ha="right")
         digits = (form.fraction + 1) * math.log10(2)
         canvas.note(PRECISION_X, y + BAR_H / 2 + 9, f"{digits:.1f} decimal digits", ha="right")
-        reach = f"{_short(form.smallest_normal)} to {_short(form.largest)}"
+        reach = f"{number(form.smallest_normal, 3)} to {number(form.largest, 3)}"
         wide = text_width(reach, size=SMALL)
         canvas.boxes([(ends[1] - 2, y + BAR_H + 2, wide + 4, 15)], [CARD], edge="none")
         canvas.note(ends[1], y + BAR_H + 9, reach)
@@ -85,17 +85,13 @@ def describe(forms: Sequence[Format], words: str) -> str:
     """The alternative text: range and precision of each dtype."""
     rows = [
         f"{form.name}: {form.exponent} exponent and {form.fraction} fraction bits, "
-        f"normal numbers from {_short(form.smallest_normal)} to {_short(form.largest)}, "
-        f"subnormal ones from {_short(form.smallest)}, eps {_short(2.0**-form.fraction)}."
+        f"normal numbers from {number(form.smallest_normal, 3)} to {number(form.largest, 3)}, "
+        f"subnormal ones from {number(form.smallest, 3)}, eps {number(2.0**-form.fraction, 3)}."
         for form in forms
     ]
     return " ".join([f"Range of the dtypes on a logarithmic line. {words}", *rows])
 
 
-def _short(value: float) -> str:
-    return tidy_exponent(f"{value:.3g}")
-
-
 def _power(fraction: int) -> str:
     raised = str(fraction).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{_short(2.0**-fraction)} = 2⁻{raised}"
+    return f"{number(2.0**-fraction, 3)} = 2⁻{raised}"

@@ -12,7 +12,7 @@ from utils.style import INK, MUTED, RULE, STORAGE
 from utils.views import _live
 from utils.views._canvas import MARGIN, SMALL, Box, Canvas, title_height
 from utils.views._floats import Stored, format_of, store
-from utils.views._numbers import listed, tidy_exponent
+from utils.views._numbers import listed, number
 from utils.views._type import text_width
 
 DTYPES = (
@@ -40,7 +40,7 @@ def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> N
     for dtype in dtypes:
         format_of(dtype)
     _live.present(
-        lambda number: draw(number, dtypes),
+        lambda typed: draw(typed, dtypes),
         (value,),
         lambda widgets: [widgets.FloatText(value=value, description="value", step=0.1)],
     )
@@ -63,18 +63,18 @@ def draw(value: float, dtypes: Sequence[torch.dtype] = DTYPES) -> tuple[Figure, 
 
 def sentence(value: float, rows: Sequence[Stored]) -> str:
     """What the rows show, as the figure's title."""
-    number = f"{value:.6g}"
+    said = number(value, 6)
     if not math.isfinite(value):
-        return f"{number} is no number: an exponent of ones is kept for it, where a dtype has one."
+        return f"{said} is a pattern of its own: all ones in the exponent, in a dtype that has it."
     beyond = [row.format.name for row in rows if row.kind in ("inf", "nan", "saturated")]
     if beyond:
-        return f"{number} is too large for {listed(beyond)}: the exponent's bits set the range."
+        return f"{said} is too large for {listed(beyond)}: the exponent's bits set the range."
     lost = [row.format.name for row in rows if row.kind == "zero"]
     if lost and value:
-        return f"{number} is too near zero for {listed(lost)}: it is stored as 0."
+        return f"{said} is too near zero for {listed(lost)}: it is stored as 0."
     if all(row.error == 0 for row in rows):
-        return f"{number} is exact in each: its bits are few enough."
-    return f"{number} lands on the nearest number there is: the fraction's bits set the gap."
+        return f"{said} is exact in each: its bits are few enough."
+    return f"{said} lands on the nearest number there is: the fraction's bits set the gap."
 
 
 def describe(value: float, rows: Sequence[Stored]) -> str:
@@ -105,10 +105,10 @@ def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
         _draw_bits(canvas, y, cell, row)
         middle = y + BIT_H / 2
         canvas.text(MARGIN, middle - 7, row.format.name, mono=True)
-        canvas.note(MARGIN, middle + 10, f"up to {_number(row.format.largest, 3)}")
-        canvas.text(STORED_X, middle, _number(row.value, 9), size=12, mono=True, ha="right")
-        for x, number in ((ERROR_X, _signed(row.error)), (GAP_X, _number(row.gap, 2))):
-            canvas.text(x, middle, number, size=12, mono=True, colour=MUTED, ha="right")
+        canvas.note(MARGIN, middle + 10, f"up to {number(row.format.largest, 3)}")
+        canvas.text(STORED_X, middle, number(row.value, 9), size=12, mono=True, ha="right")
+        for x, words in ((ERROR_X, _measure(row.error, "+")), (GAP_X, _measure(row.gap))):
+            canvas.text(x, middle, words, size=12, mono=True, colour=MUTED, ha="right")
 
 
 def _draw_bits(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
@@ -147,7 +147,7 @@ def _draw_rulers(
     """One ruler a dtype, a tick for each number it has, and the number asked for across all."""
     middle, scale = LEFT + WIDE / 2, WIDE / 2 / reach
     canvas.note(MARGIN, y - 20, "the numbers there are")
-    canvas.text(middle, y - 20, f"{value:.6g}", size=12, mono=True, ha="center")
+    canvas.text(middle, y - 20, number(value, 6), size=12, mono=True, ha="center")
     canvas.note(GAP_X, y - 20, "how many", ha="right")
     bottom = y + RULER_ROW * len(rows) - 8
     for at, row in enumerate(rows):
@@ -178,18 +178,15 @@ def _draw_rulers(
             canvas.boxes([box], [STORAGE.colour], edge=INK, line=1.2)
     for x, sign, ha in ((LEFT, "−", "left"), (LEFT + WIDE, "+", "right")):
         canvas.line([(x, bottom - 2), (x, bottom + 4)], colour=RULE)
-        canvas.note(x, bottom + 12, f"{sign} {_number(reach, 2)}", ha=ha)
+        canvas.note(x, bottom + 12, f"{sign} {number(reach, 3)}", ha=ha)
 
 
-def _number(value: float, digits: int) -> str:
-    return "–" if math.isnan(value) and digits == 2 else tidy_exponent(f"{value:.{digits}g}")
-
-
-def _signed(value: float) -> str:
-    if not math.isfinite(value):
-        return "–" if math.isnan(value) else f"{value:+}"
-    return "0" if value == 0 else tidy_exponent(f"{value:+.3g}")
+def _measure(value: float, sign: str = "") -> str:
+    """A dash where there is nothing to measure; `sign` "+" writes it before positive ones too."""
+    if math.isnan(value):
+        return "–"
+    return f"{sign if value > 0 else ''}{number(value, 3)}"
 
 
 def _count(count: int) -> str:
-    return f"{count:,}" if count < 10**6 else tidy_exponent(f"{count:.2g}")
+    return f"{count:,}" if count < 10**6 else number(count, 2)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
 from utils.figures import show
 from utils.style import CARD, INK, KERNEL, MUTED, STORAGE, WIDTH
 from utils.views import _live
-from utils.views._canvas import MARGIN, Canvas, title_height
+from utils.views._canvas import MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import si
-from utils.views._place import Rect, along, place
+from utils.views._place import Point, Rect, along, place
 from utils.views._roof import Roof, Work, works
 from utils.views._type import text_width
 
@@ -52,8 +53,8 @@ def roofline(
 
     def redraw(batch: int) -> tuple[Figure, str]:
         ops = works(points(batch))
-        found = sentence(ops, roof)
-        return draw(ops, roof, title or f"Batch {batch}: {found[0].lower()}{found[1:]}", scope)
+        found = sentence(ops, roof).partition(":")[0].rstrip(".")
+        return draw(ops, roof, title or f"Batch {batch}: {found[0].lower()}{found[1:]}.", scope)
 
     _live.present(
         redraw,
@@ -73,8 +74,15 @@ def draw(
     canvas = Canvas(plot.top + HIGH + 64)
     canvas.title(words)
     _draw_axes(canvas, plot)
+    labels = _labels(plot, ops, roof)
+    # Words lie over the grid, but not over the roof: their ground goes between the two.
+    grounds = [
+        (room.left - 2, room.top, room.right - room.left + 4, room.bottom - room.top)
+        for room in (label.room for label in labels)
+    ]
+    canvas.boxes(grounds, [CARD] * len(grounds), edge="none")
     _draw_roof(canvas, plot, roof)
-    _draw_ops(canvas, plot, ops, roof)
+    _draw_ops(canvas, labels)
     return canvas.finish(), describe(ops, roof, words)
 
 
@@ -168,38 +176,54 @@ def _slope_label(plot: _Plot, roof: Roof) -> Rect:
     return Rect(left, bottom - 18, right, bottom)
 
 
-def _draw_ops(canvas: Canvas, plot: _Plot, ops: Sequence[Work], roof: Roof) -> None:
-    """A filled hexagon where a time was measured, a hollow one at the bound where none was."""
+@dataclass(frozen=True)
+class _Label:
+    """An op's place in the plot, and the room and words of its label."""
+
+    op: Work
+    spot: Point
+    limit: Point  # on the roof, above or below the spot
+    room: Rect
+    lines: tuple[str, ...]
+
+
+def _labels(plot: _Plot, ops: Sequence[Work], roof: Roof) -> list[_Label]:
+    """A label for each op, clear of each other, of the roof and of every marker."""
     spots = [(plot.x(op.intensity), plot.y(op.attained or roof.at(op.intensity))) for op in ops]
+    limits = [(x, plot.y(roof.at(op.intensity))) for op, (x, _) in zip(ops, spots, strict=True)]
     taken = [Rect(x - 9, y - 9, x + 9, y + 9) for x, y in spots] + _obstacles(plot, roof)
-    for op, (x, y) in zip(ops, spots, strict=True):
-        limit = (x, plot.y(roof.at(op.intensity)))
-        canvas.line([(x, y), limit], colour=KERNEL.colour, line=1.4)
-        taken += along((x, y), limit)
+    for spot, limit in zip(spots, limits, strict=True):
+        taken += along(spot, limit)
     frame = Rect(LEFT + 4, plot.top - 10, RIGHT, plot.top + HIGH - 20)
-    labels: list[Rect] = []
-    for op, (x, y) in zip(ops, spots, strict=True):
-        limit = roof.at(op.intensity)
-        if op.attained is None:
-            detail = f"at most {si(limit, 'FLOP/s')}"
-        else:
-            detail = f"{si(op.attained, 'FLOP/s')}, {op.attained / limit:.0%} of the bound"
-        lines = [op.name] if len(ops) > DETAILED else [op.name, detail]
-        width = max(text_width(words, size=12) for words in lines)
-        height = 2 + 16 * len(lines)
-        label = place((x, y), width, height, taken, frame, labels)
-        labels.append(label)
-        end = label.nearest(x, y)
-        if math.dist((x, y), end) > 20:
-            canvas.line([(x, y), end], colour=MUTED, line=0.8)
-            taken += along((x, y), end)
-        canvas.boxes([(label.left - 2, label.top, width + 4, height)], [CARD], edge="none")
-        canvas.text(label.left, label.top + 9, op.name, size=12)
-        for words in lines[1:]:
-            canvas.note(label.left, label.top + 25, words)
-    for op, (x, y) in zip(ops, spots, strict=True):
-        fill = CARD if op.attained is None else KERNEL.colour
-        canvas.marker(x, y, KERNEL.marker, size=11, fill=fill)
+    labels: list[_Label] = []
+    for op, spot, limit in zip(ops, spots, limits, strict=True):
+        bound = roof.at(op.intensity)
+        detail = f"at most {si(bound, 'FLOP/s')}"
+        if op.attained is not None:
+            detail = f"{si(op.attained, 'FLOP/s')}, {op.attained / bound:.0%} of the bound"
+        lines = (op.name,) if len(ops) > DETAILED else (op.name, detail)
+        sizes = (12, SMALL)
+        width = max(text_width(words, size=size) for words, size in zip(lines, sizes, strict=False))
+        rooms = [label.room for label in labels]
+        room = place(spot, width, 2 + 16 * len(lines), taken, frame, rooms)
+        labels.append(_Label(op, spot, limit, room, lines))
+        taken += along(spot, room.nearest(*spot))
+    return labels
+
+
+def _draw_ops(canvas: Canvas, labels: Sequence[_Label]) -> None:
+    """A filled hexagon where a time was measured, a hollow one at the bound where none was."""
+    for label in labels:
+        end = label.room.nearest(*label.spot)
+        if math.dist(label.spot, end) > 20:
+            canvas.line([label.spot, end], colour=MUTED, line=0.8)
+        canvas.line([label.spot, label.limit], colour=KERNEL.colour, line=1.4)
+        canvas.text(label.room.left, label.room.top + 9, label.lines[0], size=12)
+        for words in label.lines[1:]:
+            canvas.note(label.room.left, label.room.top + 25, words)
+    for label in labels:
+        fill = CARD if label.op.attained is None else KERNEL.colour
+        canvas.marker(*label.spot, KERNEL.marker, size=11, fill=fill)
 
 
 def _obstacles(plot: _Plot, roof: Roof) -> list[Rect]:

@@ -91,7 +91,9 @@ def _draw_strip(canvas: Canvas, y: float, wide: float, storage: Storage) -> None
     middle = y + STRIP_H / 2
     canvas.boxes([(MARGIN, middle - 6, 12, 12)], [STORAGE.colour])
     canvas.text(MARGIN + 20, middle, "storage", colour=STORAGE.colour)
-    canvas.boxes([(LEFT, y, wide, STRIP_H)], [STORAGE.tint], edge=STORAGE.colour, line=1.2)
+    if wide:
+        box = (LEFT, y, wide, STRIP_H)
+        canvas.boxes([box], [STORAGE.tint], edge=STORAGE.colour, line=1.2)
     canvas.text(LEFT + WIDE + 18, middle, human_bytes(storage.nbytes), size=12)
 
 

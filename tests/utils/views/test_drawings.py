@@ -81,8 +81,8 @@ def test_stride_explorer(case):
         (1.0, ["exact in each"]),
         (-3.3, ["sign 1"]),
         (0.0, ["(zero)"]),
-        (float("nan"), ["nan is no number"]),
-        (float("-inf"), ["-inf is no number"]),
+        (float("nan"), ["nan is a pattern of its own"]),
+        (float("-inf"), ["-inf is a pattern of its own"]),
         (1e300, ["inf"]),
         (5e-324, ["zero"]),
     ],
@@ -144,7 +144,7 @@ def test_memory_bars():
 
 def test_dtype_range():
     forms = [format_of(dtype) for dtype in (torch.float16, torch.bfloat16)]
-    check(*drawing("dtype_range")(forms), "from 6.1e-5 to 6.55e4", "8 exponent and 7 fraction bits")
+    check(*drawing("dtype_range")(forms), "from 6.1e-5 to 65504", "8 exponent and 7 fraction bits")
 
 
 def test_course_path():

@@ -12,7 +12,7 @@ import torch
 from utils.course import PHASES
 from utils.views._broadcasting import align, parse_shape
 from utils.views._graph import places
-from utils.views._numbers import human_bytes, listed, short, si
+from utils.views._numbers import human_bytes, listed, number, short, si
 from utils.views._place import Rect, place
 from utils.views._roof import Roof, Work, works
 from utils.views._sharing import storages
@@ -183,4 +183,12 @@ def test_units():
     assert human_bytes(5 * 2**40) == "5 TiB"
     assert si(989e12, "FLOP/s") == "989 TFLOP/s"
     assert si(12, "B/s") == "12 B/s"
+    assert [number(x, 3) for x in (65504, 512.0, 6.1035e-5, 9.9996e-7, 3.4028e38, 0)] == [
+        "65504",
+        "512",
+        "6.1e-5",
+        "1e-6",
+        "3.4e38",
+        "0",
+    ]
     assert listed(["a", "b", "c"]) == "a, b and c"
