@@ -33,30 +33,14 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 from traitlets.config import Config
 
+from grader.notes import FOREIGN, Note, copied, differences, edited, missing, unknown, unreadable
 from grader.submission import SubmittedCell, Unreadable, read_submission
 
 # A name that a cell defines at its outermost level, found even where the code does not parse.
 DEFINES = re.compile(
     r"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]+)?=(?!=))", re.MULTILINE
 )
-SETTINGS = ("grade", "solution", "locked", "task", "points")
 WRITTEN_ELSEWHERE = "# This cell was missing; what it asks for is written in another cell."
-
-
-@dataclass(frozen=True)
-class Note:
-    """One thing that was put right.
-
-    Attributes:
-        kind: ``unreadable``, ``foreign``, ``missing``, ``copied``, ``changed``, ``retyped``,
-            ``settings``, ``tags`` or ``unknown``.
-        message: a sentence for the learner.
-        cell: the ``grade_id`` that it is about.
-    """
-
-    kind: str
-    message: str
-    cell: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +74,7 @@ def rebuild(
         cells, found = _answers(read_submission(submitted), master, _as_released(master, config))
     except Unreadable as reason:
         cells = copy.deepcopy(master.cells)
-        found = [Note("unreadable", f"{reason} The lab was graded as it was released.")]
+        found = [unreadable(str(reason))]
     found = [*notes, *found]
     nb = _notebook(master, cells, found)
     digest = hashlib.sha256(submitted if isinstance(submitted, bytes) else b"").hexdigest()
@@ -123,15 +107,9 @@ def _answers(
     submitted: list[SubmittedCell], master: NotebookNode, released: dict[str, str]
 ) -> tuple[list[NotebookNode], list[Note]]:
     owned = {c.metadata.nbgrader.grade_id: c for c in master.cells if is_owned(c)}
-    chosen, notes = _choose(submitted, owned, released)
+    chosen, found = _choose(submitted, owned, released)
     if not chosen and owned:
-        notes = [
-            Note(
-                "foreign",
-                "No cell of this lab was found in the notebook, so the lab was graded as it was "
-                "released. Was another notebook handed in?",
-            )
-        ]
+        found = [FOREIGN]
     place = {position: grade_id for grade_id, position in chosen.items()}
     following = _free_cells(submitted, place, master)
     free_code = "\n".join(
@@ -142,16 +120,19 @@ def _answers(
         cell = copy.deepcopy(cell)
         if grade_id in chosen:
             answer = submitted[chosen[grade_id]]
-            notes += _differences(grade_id, answer, cell, released[grade_id])
             if is_solution(cell):
                 cell.source = answer.source
+            elif not _same(answer.source, released[grade_id]):
+                found.append(edited(grade_id))
+            found += differences(grade_id, answer, cell)
         else:
-            if is_solution(cell) and _names(cell.source) & _names(free_code):
+            elsewhere = is_solution(cell) and bool(_names(cell.source) & _names(free_code))
+            if elsewhere:
                 cell.source = WRITTEN_ELSEWHERE
             if chosen:
-                notes.append(_missing(grade_id, cell))
+                found.append(missing(grade_id, written_elsewhere=elsewhere))
         cells += [cell, *following.pop(grade_id, [])]
-    return cells, notes
+    return cells, found
 
 
 def _choose(
@@ -164,13 +145,7 @@ def _choose(
         if cell.grade_id in owned:
             found.setdefault(cell.grade_id, []).append(position)
         elif cell.grade_id:
-            notes.append(
-                Note(
-                    "unknown",
-                    f"A cell is marked with the id {_quoted(cell.grade_id)}, which this lab does "
-                    "not have. It was kept as an ordinary cell.",
-                )
-            )
+            notes.append(unknown(cell.grade_id))
     chosen = {grade_id: positions[0] for grade_id, positions in found.items()}
     order = list(owned)
     for grade_id, positions in found.items():
@@ -187,7 +162,7 @@ def _choose(
             worked_on = [p for p in positions if not _same(submitted[p].source, released[grade_id])]
             above = [p for p in worked_on if p < test]
             chosen[grade_id] = (above or worked_on or positions)[-1]
-        notes.append(_copied(grade_id, len(positions), is_solution(owned[grade_id])))
+        notes.append(copied(grade_id, len(positions), solution=is_solution(owned[grade_id])))
     return chosen, notes
 
 
@@ -235,58 +210,6 @@ def _free_cell(cell: SubmittedCell, position: int) -> NotebookNode:
     return new
 
 
-def _differences(
-    grade_id: str, answer: SubmittedCell, cell: NotebookNode, released: str
-) -> list[Note]:
-    """Notes on what the learner changed in an owned cell, apart from the answer."""
-    notes = []
-    if not is_solution(cell) and not _same(answer.source, released):
-        notes.append(
-            Note("changed", f"The cell `{grade_id}` was edited; the original was used.", grade_id)
-        )
-    if answer.kind != cell.cell_type:
-        notes.append(
-            Note(
-                "retyped",
-                f"The cell `{grade_id}` had become a {answer.kind} cell; it was read as "
-                f"{cell.cell_type}.",
-                grade_id,
-            )
-        )
-    ours = cell.metadata.nbgrader
-    if any(answer.settings.get(key) != ours.get(key) for key in SETTINGS if key in answer.settings):
-        notes.append(
-            Note(
-                "settings",
-                f"The grading settings of the cell `{grade_id}` were changed; the original ones "
-                "were used.",
-                grade_id,
-            )
-        )
-    tags = [tag for tag in answer.tags if tag not in cell.metadata.get("tags", [])]
-    if tags:
-        named = ", ".join(map(_quoted, tags))
-        notes.append(
-            Note("tags", f"Tags of the cell `{grade_id}` were removed: {named}.", grade_id)
-        )
-    return notes
-
-
-def _missing(grade_id: str, cell: NotebookNode) -> Note:
-    elsewhere = cell.source == WRITTEN_ELSEWHERE
-    what = "the code in your other cells was used" if elsewhere else "it was put back as released"
-    return Note("missing", f"The cell `{grade_id}` was missing; {what}.", grade_id)
-
-
-def _copied(grade_id: str, count: int, solution: bool) -> Note:
-    used = (
-        "the last changed one above its test was graded, and the others were kept as ordinary cells"
-        if solution
-        else "the original was used once"
-    )
-    return Note("copied", f"The cell `{grade_id}` was there {count} times; {used}.", grade_id)
-
-
 def _notebook(master: NotebookNode, cells: list[NotebookNode], notes: list[Note]) -> NotebookNode:
     nb = nbformat.v4.new_notebook(metadata=copy.deepcopy(master.metadata))
     nb.metadata.setdefault("open_the_hood", NotebookNode())
@@ -311,8 +234,3 @@ def _normal(text: str) -> str:
 
 def _same(one: str, other: str) -> bool:
     return _normal(one) == _normal(other)
-
-
-def _quoted(text: str) -> str:
-    """A learner's word, safe to print: letters, digits and a few signs, cut short."""
-    return "`" + re.sub(r"[^\w .:/-]", "?", text)[:60] + "`"

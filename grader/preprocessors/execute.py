@@ -62,6 +62,8 @@ class Execute(NbGraderExecute):
     def start_new_kernel(self, **kwargs: Any) -> None:
         """Start the kernel with the seed, and able to import what the checks need."""
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        # ipykernel warns about its ports at every start, which no grading log needs
+        self.extra_arguments = [*self.extra_arguments, "--IPKernelApp.log_level=40"]
         environment = {**os.environ, "OPEN_THE_HOOD_SEED": self._seed, "PYTHONPATH": path}
         super().start_new_kernel(env=environment, **kwargs)
 

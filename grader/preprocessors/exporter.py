@@ -11,7 +11,8 @@ import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
 
-from grader.rebuild import Note, rebuild
+from grader.notes import Note, renamed
+from grader.rebuild import rebuild
 from grader.submission import MAX_BYTES, Unreadable
 
 
@@ -96,7 +97,7 @@ def _read(path: Path, expected: list[str]) -> tuple[bytes | Unreadable, list[Not
         if len(others) != 1:
             return Unreadable(f"No notebook named `{path.name}` was handed in."), notes
         path = others[0]
-        notes.append(Note("renamed", f"The notebook should be named `{expected[0]}`."))
+        notes.append(renamed(expected[0]))
     if path.is_dir():
         return Unreadable(f"`{path.name}` is a folder, not a notebook."), notes
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ PATHS = [
     (str(ROOT), "course"),
     (str(Path.home()), "~"),
 ]
-CELL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py")
+CELL_FILE = re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.py")
 
 
 class CleanFeedback(NbGraderPreprocessor):

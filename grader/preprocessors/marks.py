@@ -25,10 +25,8 @@ class ClearMarks(NbGraderPreprocessor):
                 where["notebook"], where["assignment"], where["student"]
             )
             for grade in submitted.grades:
-                if not isinstance(grade.cell, TaskCell):
-                    grade.auto_score = None
-                    grade.needs_manual_grade = True
-                elif not again:
+                grade.auto_score = None
+                if not again or not isinstance(grade.cell, TaskCell):
                     grade.needs_manual_grade = True
             gradebook.db.commit()
         return nb, resources

@@ -6,7 +6,6 @@ Each function takes a lab and the exercise that it happens in.
 from __future__ import annotations
 
 import copy
-import json
 from dataclasses import dataclass
 
 import nbformat
@@ -14,6 +13,31 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
 from grader.sample_class.lab import Exercise, Lab, find, position
+
+# Wraps every function of the cell, so that each call warns.
+LOUD = """
+
+
+import functools
+import sys
+import warnings
+
+
+def _loud(function):
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        warnings.warn("mind the strides")
+        print("still working", file=sys.stderr)
+        return function(*args, **kwargs)
+
+    return call
+
+
+for _name, _thing in list(globals().items()):
+    if type(_thing).__name__ == "function" and _thing.__module__ == "__main__":
+        if not _name.startswith("_") and not hasattr(_thing, "__wrapped__"):
+            globals()[_name] = _loud(_thing)
+"""
 
 
 @dataclass(frozen=True)
@@ -94,11 +118,8 @@ def calls_exit(lab: Lab, exercise: Exercise) -> Work:
 def warns(lab: Lab, exercise: Exercise) -> Work:
     """Right answers that write to stderr, in every cell."""
     nb = lab.solved()
-    loud = "\nimport sys\nimport warnings\nwarnings.warn('mind the strides')\n"
     for e in lab.exercises:
-        find(nb, e.solution_id).source += f"{loud}print('still working', file=sys.stderr)"
-    loud_call = "import warnings\n_show = warnings.showwarning\nwarnings.simplefilter('always')"
-    nb.cells.insert(0, nbformat.v4.new_code_cell(loud_call))
+        find(nb, e.solution_id).source += LOUD
     return Work("prints warnings everywhere", nb, lab.full())
 
 
@@ -149,29 +170,14 @@ def tags_test(lab: Lab, exercise: Exercise) -> Work:
     return Work(f"tagged the test of {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
-def retypes_answer(lab: Lab, exercise: Exercise) -> Work:
-    """A solution cell that became Markdown by a slip of the keyboard."""
-    nb = lab.solved()
-    cell = find(nb, exercise.solution_id)
-    at = position(nb, exercise.solution_id)
-    nb.cells[at] = nbformat.v4.new_markdown_cell(cell.source, metadata=cell.metadata)
-    return Work(f"{exercise.name} became Markdown", nb, lab.full())
-
-
 def foreign_schema(lab: Lab, _: Exercise) -> Work:
-    """Right answers in a notebook that another nbgrader saved."""
+    """Right answers in a notebook that another nbgrader saved, and whose kernel was lost."""
     nb = lab.solved()
+    nb.metadata = nbformat.from_dict({})
     for cell in nb.cells:
         if "nbgrader" in cell.metadata:
             cell.metadata.nbgrader.schema_version = 99
     return Work("saved by a newer nbgrader", nb, lab.full())
-
-
-def bare_metadata(lab: Lab, _: Exercise) -> Work:
-    """Right answers in a notebook whose kernel and language were lost."""
-    nb = lab.solved()
-    nb.metadata = nbformat.from_dict({})
-    return Work("lost the notebook's metadata", nb, lab.full())
 
 
 def misnamed(lab: Lab, _: Exercise) -> Work:
@@ -196,12 +202,6 @@ def empty(lab: Lab, _: Exercise) -> Work:
     return Work("handed in an empty file", b"", _nothing(lab))
 
 
-def not_utf8(lab: Lab, _: Exercise) -> Work:
-    """A file that some other program saved."""
-    text = json.dumps(lab.solved())
-    return Work("saved in another encoding", text.encode("utf-16"), _nothing(lab))
-
-
 ALL = (
     untouched,
     half_finished,
@@ -219,14 +219,11 @@ ALL = (
     deletes_answer,
     edits_test,
     tags_test,
-    retypes_answer,
     foreign_schema,
-    bare_metadata,
     misnamed,
     other_notebook,
     damaged,
     empty,
-    not_utf8,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import ceil
@@ -54,15 +55,19 @@ class Learner:
         return sum(self.predicted.values())
 
 
-def make_class(lab: Lab) -> list[Learner]:
+def make_class(lab: Lab, happenings: Sequence[Callable] = accidents.ALL) -> list[Learner]:
     """At least 24 learners, the same at every call.
 
-    Together they hand in every alternate and every misconception of the lab's checks.
+    Together they hand in every alternate and every misconception of the lab's checks, and
+    whatever else happens.
+
+    Args:
+        happenings: functions of :mod:`grader.sample_class.accidents`; a few make a small class.
     """
     work = [
         *_right(lab),
         *_mistaken(lab),
-        *(make(lab, _exercise(lab, i)) for i, make in enumerate(accidents.ALL)),
+        *(make(lab, _exercise(lab, i)) for i, make in enumerate(happenings)),
     ]
     return [
         Learner(
@@ -98,10 +103,11 @@ def _right(lab: Lab) -> list[accidents.Work]:
 
 
 def _mistaken(lab: Lab) -> list[accidents.Work]:
-    """Every misconception once, spread over learners who are right elsewhere, and one who is not.
+    """Every misconception at least once, spread over learners who are right elsewhere, and one
+    learner who makes the same mistake everywhere.
 
-    A learner has a few of them, each in another exercise. So that a class looks like one, the
-    first misconception of each exercise is the common one: it comes up again.
+    A learner has a few of them, each in another exercise. So that the class looks like one, the
+    common mistakes of the first exercises come up again and again.
     """
     pairs = [
         (exercise, candidate)
@@ -109,7 +115,7 @@ def _mistaken(lab: Lab) -> list[accidents.Work]:
         for exercise, candidate in zip(lab.exercises, column, strict=True)
         if candidate is not None
     ]
-    most = max(1, ceil(len(lab.exercises) * 0.4))
+    most = max(1, ceil(len(lab.exercises) * 0.6))
     learners: list[dict[str, tuple[Exercise, Candidate]]] = []
     for exercise, candidate in pairs:
         free = (own for own in learners if exercise.name not in own and len(own) < most)
@@ -118,7 +124,10 @@ def _mistaken(lab: Lab) -> list[accidents.Work]:
             learners.append(own := {})
         own[exercise.name] = (exercise, candidate)
     everywhere = {e.name: (e, _common(lab, e)) for e in lab.exercises if e.check.misconceptions}
-    stories = [f"was mistaken in {len(own)} exercises" for own in learners]
+    for number, own in enumerate(learners):
+        for name in list(everywhere)[: 1 + number % 3]:
+            own.setdefault(name, everywhere[name])
+    stories = [f"mistaken in {len(own)} of the exercises" for own in learners]
     return [
         _with_misconceptions(lab, story, own)
         for story, own in [

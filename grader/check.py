@@ -1,0 +1,185 @@
+"""``python -m grader check NOTEBOOK``: grade one notebook here and now, and print a table.
+
+The notebook is rebuilt and run exactly as ``nbgrader autograde`` would; nothing is recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade, is_task
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from traitlets.config import Config, PyFileConfigLoader
+
+from grader import UserError
+from grader.catalogue import ROOT
+from grader.notes import Note
+from grader.preprocessors.execute import Execute
+from grader.preprocessors.outputs import read_verdicts
+from grader.rebuild import is_owned, rebuild
+from grader.submission import MAX_BYTES, SubmittedCell, Unreadable, read_submission
+
+CONFIG = "nbgrader_config.py"
+SEED = re.compile(r"[0-9a-fA-F]{2,64}")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One exercise: what it earned, why not more, where to read.
+
+    Attributes:
+        earned: None for one that a person marks.
+        problems: a sentence each.
+    """
+
+    exercise: str
+    earned: float | None
+    points: float
+    problems: tuple[str, ...] = ()
+    reads: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``python -m grader check``."""
+    parser.add_argument("notebook", type=Path, help="a lab's notebook, finished or not")
+    parser.add_argument("--seed", type=_seed, help="hex; draws the same cases as that seed did")
+
+
+def _seed(text: str) -> str:
+    if not SEED.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a hexadecimal number of 2 to 64 digits")
+    return text
+
+
+def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
+    """Print the table; 1 when the notebook had to be put in order first.
+
+    Raises:
+        UserError: when the file is no notebook, or none of our labs.
+    """
+    console = console or Console()
+    data = _read(args.notebook)
+    try:
+        lab, source_nb = find_lab(read_submission(data), root)
+    except Unreadable as reason:
+        raise UserError(f"{args.notebook}: {reason}") from None
+    rebuilt = rebuild(data, source_nb, nbgrader_config(root))
+    if args.seed:
+        rebuilt.nb.metadata.open_the_hood.seed = args.seed
+    with console.status(f"Running {lab} ..."):
+        nb, _ = Execute().preprocess(
+            rebuilt.nb, {"metadata": {"path": str(args.notebook.resolve().parent)}}
+        )
+    _print(console, lab, rows(nb), rebuilt.notes, nb.metadata.open_the_hood.seed)
+    return 1 if rebuilt.notes else 0
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UserError(f"{path} could not be opened: {error.strerror}") from None
+
+
+def nbgrader_config(root: Path) -> Config:
+    """The course's nbgrader settings, so that stubs look as they do when nbgrader makes them."""
+    if not (root / CONFIG).exists():
+        return Config()
+    return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+
+
+def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]:
+    """The lab whose cells are in the notebook, whatever the file is called.
+
+    Raises:
+        UserError: when none of its cells belongs to a lab.
+    """
+    claimed = {cell.grade_id for cell in cells}
+    best: tuple[int, str, NotebookNode] | None = None
+    for path in sorted(root.glob("source/*/*.ipynb")):
+        source_nb = nbformat.read(path, as_version=4)
+        owned = {cell.metadata.nbgrader.grade_id for cell in source_nb.cells if is_owned(cell)}
+        found = len(owned & claimed)
+        if found and (best is None or found > best[0]):
+            best = found, path.stem, source_nb
+    if best is None:
+        raise UserError(
+            "this notebook is not one of the course's labs: none of its cells belongs to one. "
+            "Labs are in release/"
+        )
+    return best[1], best[2]
+
+
+def rows(nb: NotebookNode) -> list[Row]:
+    """One row for each graded cell of a graded notebook, in order."""
+    verdicts = read_verdicts(nb)
+    found = []
+    for cell in nb.cells:
+        if not (is_grade(cell) or is_task(cell)):
+            continue
+        name, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
+        verdict = verdicts.get(name)
+        if verdict is None:
+            found.append(Row(name, None, points, ("marked by a person",)))
+        else:
+            reads = f"lesson {verdict['lesson']}, “{verdict['reads']}”" if verdict["reads"] else ""
+            full = verdict["earned"] == points
+            found.append(
+                Row(name, verdict["earned"], points, problems(verdict), "" if full else reads)
+            )
+    return found
+
+
+def problems(verdict: dict[str, Any]) -> tuple[str, ...]:
+    """What a verdict says went wrong, in sentences."""
+    if verdict["status"] == "right":
+        return ()
+    said = verdict.get("problem") or verdict.get("broken_rule")
+    if said or verdict["status"] == "not attempted":
+        return (said or "not attempted yet",)
+    explained = [f"{name}: {text}" for name, text in verdict["explanations"].items()]
+    others = [
+        f"{part['name']}: {part['problem']}"
+        for part in verdict["parts"]
+        if part["problem"] and not part["misconception"]
+    ]
+    return (*explained, *others)
+
+
+def _print(console: Console, lab: str, found: list[Row], notes: list[Note], seed: str) -> None:
+    for note in notes:
+        console.print(f"[yellow]note[/yellow] {escape(note.message)}")
+    graded = [row for row in found if row.earned is not None]
+    earned, points = sum(row.earned for row in graded), sum(row.points for row in graded)
+    table = Table(title=lab, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
+    table.add_column("exercise", "total")
+    table.add_column("points", f"{earned:g} of {points:g}", justify="right", no_wrap=True)
+    table.add_column("what went wrong", overflow="fold")
+    table.add_column("where to read", overflow="fold")
+    for row in found:
+        colour = _colour(row)
+        value = "–" if row.earned is None else f"{row.earned:g}"
+        table.add_row(
+            f"[{colour}]{escape(row.exercise)}[/{colour}]",
+            f"{value} of {row.points:g}",
+            escape("\n".join(row.problems)),
+            escape(row.reads),
+        )
+    console.print(table)
+    console.print(f"seed {seed}: `--seed` with it asks the same again", style="dim")
+
+
+def _colour(row: Row) -> str:
+    if row.earned is None:
+        return "default"
+    return "green" if row.earned == row.points else "yellow" if row.earned else "red"
