@@ -52,7 +52,7 @@ PHASES = (
         1,
         "01_tensors",
         "Tensors: storage and view",
-        "Say, byte by byte, what a tensor is and who shares its memory.",
+        "say, byte by byte, what a tensor is and who shares its memory.",
     ),
     Phase(
         2,
