@@ -18,7 +18,7 @@ help:
 	@echo "make test    everything CI runs"
 	@echo "make lab     open JupyterLab on the start page"
 	@echo "make build   turn the text in phases/ into notebooks"
-	@echo "make clean   remove .venv, caches and the demo's output (never submissions or grades)"
+	@echo "make clean   remove .venv, dist and caches; never submissions or grades"
 
 demo: build
 	@$(RUN) python -m grader demo
@@ -35,7 +35,7 @@ build: $(STAMP)
 	@$(RUN) python -m grader build
 
 clean:
-	rm -rf $(VENV) demo build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find phases utils grader tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A .venv without a stamp is half-made, and one whose stamp names another folder was moved here:
