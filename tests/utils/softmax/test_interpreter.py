@@ -1,0 +1,49 @@
+"""Kernels run interpreted at any time, and the language is left as it was."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from utils.softmax.interpreter import interpreted
+
+
+@triton.jit
+def row_maximum(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
+    column = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * columns + column, mask=column < columns, other=0.0)
+    tl.store(y_ptr + tl.program_id(0), tl.max(tl.softmax(x) * 0 + tl.cdiv(columns, 2) + x, 0))
+
+
+def language() -> list[dict]:
+    places = (tl, tl.core, tl.math, tl.tensor, tl.core.tensor_descriptor_base)
+    return [dict(vars(place)) for place in places]
+
+
+def test_a_kernel_with_library_functions_in_it():
+    x = torch.arange(12.0).reshape(3, 4)
+    y = torch.full((3,), -1.0)
+    before = language()
+    interpreted(row_maximum)[(3,)](x, y, 4, BLOCK=4, num_warps=2)
+    assert y.tolist() == [5.0, 9.0, 13.0]
+    assert language() == before
+
+
+def test_the_language_is_put_back_when_a_kernel_fails():
+    before = language()
+    with pytest.raises(triton.runtime.errors.InterpreterError):
+        interpreted(row_maximum)[(3,)](torch.zeros(3, 4), None, 4, BLOCK=3)
+    assert language() == before
+
+
+def test_where_triton_interprets_anyway():
+    code = (
+        "import torch; from utils.softmax import softmax; x = torch.randn(3, 7);"
+        "torch.testing.assert_close(softmax(x), x.softmax(-1))"
+    )
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)

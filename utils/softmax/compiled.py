@@ -1,0 +1,208 @@
+"""What the compiler writes for a kernel, on any machine: no GPU is needed to compile for one."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from utils.softmax.launch import Direction, Launch, choose
+from utils.softmax.run import DTYPES, find_kernel, plan, require_triton
+
+_CHILD = Path(__file__).with_name("_compile_child.py")
+_SECONDS = 300  # a compile takes under one; a busy machine gets its time
+_POINTERS = {
+    torch.float16: "*fp16",
+    torch.bfloat16: "*bf16",
+    torch.float32: "*fp32",
+    torch.float64: "*fp64",
+}
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel's texts, from Triton's own language down to the machine's.
+
+    Attributes:
+        name: the kernel's name.
+        target: what it was compiled for, such as "sm_90".
+        ttir: Triton's IR: blocks, no threads yet.
+        ttgir: Triton's GPU IR: who holds which element.
+        llir: LLVM IR.
+        ptx: NVIDIA's virtual assembly.
+        sass: the machine's own; None where nvdisasm and cuobjdump can't be found.
+        registers: of one thread; None where sass is.
+        stack: bytes of memory that a thread uses in place of registers; None where sass is.
+        shared: bytes of shared memory of one program.
+        num_warps: warps of 32 threads each in one program.
+    """
+
+    name: str
+    target: str
+    ttir: str
+    ttgir: str
+    llir: str
+    ptx: str
+    sass: str | None
+    registers: int | None
+    stack: int | None
+    shared: int
+    num_warps: int
+
+
+class CompileError(RuntimeError):
+    """The kernel didn't compile; the message ends with what Triton said."""
+
+
+def compiled(
+    target: str = "sm_90",
+    dtype: torch.dtype = torch.float32,
+    columns: int = 600,
+    *,
+    rows: int = 65536,
+    direction: Direction = "forward",
+    align: int | None = None,
+    launch: Launch | None = None,
+) -> Compiled:
+    """The softmax kernel that a GPU would run for contiguous (rows, columns) inputs.
+
+    target: "sm_80", "sm_90", …; the GPU needn't be there.
+    align: the power of two that the kernel is told divides the width, by default the largest up to
+    16; with align=1 it must load 600 columns one by one.
+    launch: in place of the one the table chooses.
+    Raises ValueError for a target, dtype or align that can't be, TritonMissing, CompileError.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype: expected one of {', '.join(map(str, DTYPES))}, got {dtype}")
+    if align is not None and (align not in (1, 2, 4, 8, 16) or columns % align):
+        raise ValueError(
+            f"align: expected 1, 2, 4, 8 or 16, dividing columns={columns}, got {align}"
+        )
+    launch = launch or choose(direction, dtype.itemsize, rows, columns)
+    meta = torch.empty(rows, columns, dtype=dtype, device="meta")
+    inputs = {"x": meta} if direction == "forward" else {"g": meta, "y": meta}
+    _, arguments = plan(inputs, meta, launch)
+    if align is not None:
+        arguments["ALIGN"] = align
+
+    # A launch makes a constant of a stride that is 1, and of what is written in capitals.
+    constants = {
+        key: value for key, value in arguments.items() if key.isupper() or key.endswith("stride")
+    }
+    signature = {
+        key: _POINTERS[dtype] if key.endswith("_ptr") else "i32"
+        for key in arguments
+        if key not in constants
+    }
+    pointers = [key for key in signature if key.endswith("_ptr")]
+    return compile_kernel(
+        find_kernel(direction, launch),
+        signature,
+        constants,
+        target=target,
+        num_warps=launch.warps,
+        divisible=pointers,
+    )
+
+
+def compile_kernel(
+    kernel: Any,
+    signature: Mapping[str, str],
+    constants: Mapping[str, Any] | None = None,
+    *,
+    target: str = "sm_90",
+    num_warps: int = 4,
+    divisible: tuple[str, ...] | list[str] = (),
+) -> Compiled:
+    """Compile any Triton kernel for `target`, in a process of its own.
+
+    kernel: what `@triton.jit` returned, or the plain function; it may use `tl` and `triton` and no
+    other global, for only its own source travels.
+    signature: argument -> type, as Triton writes it: "*fp32" a pointer, "i32", "fp32".
+    constants: argument -> value of every `tl.constexpr`: numbers, booleans, or dtypes of `tl`.
+    divisible: arguments known to be multiples of 16, as a launch finds out by looking: an address
+    that is allows wide loads.
+
+        compile_kernel(add, {"x_ptr": "*fp32", "n": "i32"}, {"BLOCK": 1024}, divisible=["x_ptr"])
+
+    Raises ValueError when arguments are missing or the target can't be read, TritonMissing, and
+    CompileError with what Triton said.
+    """
+    require_triton()
+    match = re.fullmatch(r"sm_(\d+)", target)
+    if match is None:
+        raise ValueError(f'target: expected "sm_80", "sm_90" or the like, got {target!r}')
+    function = getattr(kernel, "fn", kernel)
+    constants = dict(constants or {})
+    _require_all(function, signature, constants)
+    with tempfile.TemporaryDirectory() as folder:
+        request = {
+            "folder": folder,
+            "source": _source(function),
+            "name": function.__name__,
+            "signature": {
+                name: "constexpr" if name in constants else signature[name]
+                for name in inspect.signature(function).parameters
+            },
+            "constants": {name: _encode(value) for name, value in constants.items()},
+            "divisible": list(divisible),
+            "capability": int(match[1]),
+            "num_warps": num_warps,
+        }
+        answer = _ask(request, function.__name__, target)
+    return Compiled(
+        function.__name__,
+        target,
+        sass=answer.pop("sass", None),
+        registers=answer.pop("registers", None),
+        stack=answer.pop("stack", None),
+        num_warps=num_warps,
+        **answer,
+    )
+
+
+def _require_all(function: Any, signature: Mapping[str, str], constants: Mapping) -> None:
+    expected, given = list(inspect.signature(function).parameters), [*signature, *constants]
+    if sorted(expected) != sorted(given):
+        raise ValueError(
+            f"{function.__name__} takes {', '.join(expected)}: each must be in signature or "
+            f"constants, once; got {', '.join(given)}"
+        )
+
+
+def _source(function: Any) -> str:
+    """The function's text from its `def` on."""
+    text = inspect.cleandoc("\n" + inspect.getsource(function))
+    return text[re.search(r"^def ", text, re.MULTILINE).start() :] + "\n"
+
+
+def _encode(value: Any) -> Any:
+    name = getattr(value, "name", None)  # of a tl.dtype
+    return {"dtype": name} if name else value
+
+
+def _ask(request: dict[str, Any], name: str, target: str) -> dict[str, Any]:
+    environment = os.environ | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": request["folder"]}
+    # -P: the child's own folder is no place to import from.
+    done = subprocess.run(
+        [sys.executable, "-P", str(_CHILD)],
+        input=json.dumps(request),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+    )
+    if done.returncode:
+        said = "\n".join(done.stderr.strip().splitlines()[-20:])
+        raise CompileError(f"{name} did not compile for {target}:\n{said}")
+    return json.loads(done.stdout)

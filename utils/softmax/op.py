@@ -1,0 +1,116 @@
+"""The softmax as an operator of PyTorch: schema, fake, autograd, vmap, a kernel for each device."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.library import custom_op
+
+from utils.softmax import run
+
+NAMESPACE = "open_the_hood"
+
+
+@custom_op(f"{NAMESPACE}::softmax", mutates_args=(), device_types=("cpu", "cuda"))
+def row_softmax(x: Tensor) -> Tensor:
+    """softmax over the last dimension of x: (…, columns); the result is contiguous."""
+    return run.forward(x)
+
+
+@custom_op(f"{NAMESPACE}::softmax_backward", mutates_args=(), device_types=("cpu", "cuda"))
+def row_softmax_backward(grad_output: Tensor, y: Tensor) -> Tensor:
+    """y * (grad_output - sum(grad_output * y)) over the last dimension; both (…, columns)."""
+    return run.backward(grad_output, y)
+
+
+# What a tracer needs to know: shape, dtype, device and strides of a result, without computing it.
+
+
+@row_softmax.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+
+@row_softmax_backward.register_fake
+def _(grad_output: Tensor, y: Tensor) -> Tensor:
+    return torch.empty(y.shape, dtype=y.dtype, device=y.device)
+
+
+# Autograd. The backward is an operator with a backward of its own, so that it can be differentiated
+# again; that second one is plain PyTorch, which can be differentiated as often as anyone likes.
+
+
+def _save_output(ctx, inputs: tuple[Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(output)
+
+
+def _vjp(ctx, grad_output: Tensor) -> Tensor:
+    (y,) = ctx.saved_tensors
+    return row_softmax_backward(grad_output, y)
+
+
+def _save_inputs(ctx, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _vjp_of_backward(ctx, v: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """With v the gradient of dx = y * (g - g·y): those of g and of y."""
+    g, y = ctx.saved_tensors
+    grad_g = grad_y = None
+    if ctx.needs_input_grad[0]:
+        grad_g = row_softmax_backward(v, y)
+    if ctx.needs_input_grad[1]:
+        wide = torch.promote_types(y.dtype, torch.float32)
+        g, y, v = g.to(wide), y.to(wide), v.to(wide)
+        dot_g, dot_v = (g * y).sum(-1, keepdim=True), (v * y).sum(-1, keepdim=True)
+        grad_y = (v * (g - dot_g) - g * dot_v).to(ctx.saved_tensors[1].dtype)
+    return grad_g, grad_y
+
+
+row_softmax.register_autograd(_vjp, setup_context=_save_output)
+row_softmax_backward.register_autograd(_vjp_of_backward, setup_context=_save_inputs)
+
+
+# vmap: a batch dimension is one more leading dimension, of which a row softmax takes any number.
+
+
+@row_softmax.register_vmap
+def _(info, in_dims: tuple[int], x: Tensor) -> tuple[Tensor, int]:
+    return row_softmax(x.movedim(in_dims[0], 0)), 0
+
+
+@row_softmax_backward.register_vmap
+def _(info, in_dims: tuple[int | None, int | None], *tensors: Tensor) -> tuple[Tensor, int]:
+    batched = [
+        tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+        for tensor, dim in zip(tensors, in_dims, strict=True)
+    ]
+    return row_softmax_backward(*batched), 0
+
+
+def softmax(x: Tensor, dim: int = -1) -> Tensor:
+    """exp(x) / sum(exp(x)) along `dim`, as in `torch.softmax`, by this package's Triton kernels.
+
+    x: float16, bfloat16, float32 or float64, any shape and strides, on a CPU or a CUDA device; up
+    to 32 bits are accumulated in float32, float64 in float64. Returns x's shape and dtype:
+    contiguous for the last dimension, a transposed view for any other. A row with NaN or +inf, or
+    of nothing but -inf, is NaN. Autocast leaves the dtype alone.
+
+    Differentiable any number of times, works in `torch.compile(fullgraph=True)` and `torch.vmap`;
+    `torch.func.grad` refuses, as it does every operator made by `torch.library.custom_op`.
+
+    Raises TypeError for another dtype, IndexError for a dimension that x doesn't have, and
+    TritonMissing where Triton isn't installed.
+    """
+    if x.dtype not in run.DTYPES:
+        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in run.DTYPES)
+        raise TypeError(f"softmax takes {names}, got {x.dtype}: convert it first, e.g. x.float()")
+    if x.dim() == 0 and dim in (-1, 0):
+        return row_softmax(x.unsqueeze(0)).squeeze(0)
+    if not -x.dim() <= dim < x.dim():
+        raise IndexError(
+            f"softmax over dim={dim}, but x of shape {tuple(x.shape)} has {x.dim()} dimensions"
+        )
+    if dim in (-1, x.dim() - 1):
+        return row_softmax(x)
+    return row_softmax(x.movedim(dim, -1)).movedim(-1, dim)

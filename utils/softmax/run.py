@@ -1,0 +1,121 @@
+"""From tensors to a launched kernel: layout, allocation, and where it runs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from utils.softmax.launch import Direction, Launch, choose, choose_interpreted, power_of_two
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_VECTOR = 16  # bytes that one thread moves in one access
+_INT32 = 2**31 - 1
+
+
+class TritonMissing(RuntimeError):
+    """Triton can't be imported; the message says what to do."""
+
+
+def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
+    """softmax(x) over the last dimension, contiguous. x: (…, columns), of one of `DTYPES`.
+
+    launch: in place of the one that the table chooses; benchmarks and tests set it.
+    """
+    y = allocate(x)
+    if x.numel():
+        _run("forward", {"x": x}, y, launch)
+    return y
+
+
+def backward(grad_output: Tensor, y: Tensor, launch: Launch | None = None) -> Tensor:
+    """The gradient of x, contiguous, from y = softmax(x) and y's gradient, both (…, columns)."""
+    dx = allocate(y)
+    if y.numel():
+        _run("backward", {"g": grad_output, "y": y}, dx, launch)
+    return dx
+
+
+def allocate(like: Tensor) -> Tensor:
+    """Room for a result, contiguous and uninitialised; checks put poison in its place."""
+    return torch.empty(like.shape, dtype=like.dtype, device=like.device)
+
+
+def _run(
+    direction: Direction, inputs: dict[str, Tensor], out: Tensor, launch: Launch | None
+) -> None:
+    rows, columns = out.numel() // out.shape[-1], out.shape[-1]
+    on_gpu = out.device.type == "cuda"
+    if launch is None:
+        choice = (direction, out.element_size(), rows, columns)
+        launch = choose(*choice) if on_gpu else choose_interpreted(columns)
+    # reshape copies only where no single stride leads from row to row.
+    flat = {name: tensor.reshape(rows, columns) for name, tensor in inputs.items()}
+    grid, arguments = plan(flat, out, launch)
+    kernel = find_kernel(direction, launch)
+    if on_gpu:
+        with torch.cuda.device(out.device):
+            kernel[grid](**arguments, num_warps=launch.warps)
+    else:
+        from utils.softmax.interpreter import interpreted
+
+        interpreted(kernel)[grid](**arguments)
+
+
+def plan(
+    inputs: dict[str, Tensor], out: Tensor, launch: Launch
+) -> tuple[tuple[int], dict[str, Any]]:
+    """The grid and every argument of a kernel, for `inputs` of (rows, columns) and their output."""
+    require_triton()
+    import triton.language as tl
+
+    rows, columns = next(iter(inputs.values())).shape
+    strides = {name: _strides(tensor) for name, tensor in inputs.items()}
+    align = math.gcd(_VECTOR, columns, *(row for row, _ in strides.values()))
+    arguments = {f"{name}_ptr": tensor for name, tensor in inputs.items()}
+    arguments["dx_ptr" if "g" in inputs else "y_ptr"] = out
+    for name, (row, column) in strides.items():
+        arguments |= {f"{name}_row_groups": row // align, f"{name}_column_stride": column}
+    arguments |= {"column_groups": columns // align, "ALIGN": align}
+    arguments["ACC"] = tl.float64 if out.dtype == torch.float64 else tl.float32
+
+    if launch.loop:
+        block, per_program = launch.tile, 1
+        arguments |= {"VEC": _VECTOR // out.element_size(), "TILES": -(-columns // block)}
+    else:
+        block = power_of_two(columns)
+        per_program = max(1, launch.tile // block)
+        arguments |= {"rows": rows, "ROWS": per_program}
+    reach = (columns + block) * max(column for _, column in strides.values())
+    arguments |= {"BLOCK": block, "INDEX": tl.int32 if reach <= _INT32 else tl.int64}
+    return (-(-rows // per_program),), arguments
+
+
+def _strides(tensor: Tensor) -> tuple[int, int]:
+    """Row and column stride in elements; those of a dimension of size 1, never used, made plain."""
+    rows, columns = tensor.shape
+    column = tensor.stride(1) if columns > 1 else 1
+    return (tensor.stride(0) if rows > 1 else columns, column)
+
+
+def find_kernel(direction: Direction, launch: Launch) -> Any:
+    """The `@triton.jit` kernel that `launch` is for. Raises TritonMissing."""
+    require_triton()
+    from utils.softmax import kernel
+
+    name = "softmax_loop" if launch.loop else "softmax_rows"
+    return getattr(kernel, name if direction == "forward" else f"{name}_backward")
+
+
+def require_triton() -> None:
+    """Raise TritonMissing, with what to do about it, where Triton can't be imported."""
+    try:
+        import triton  # noqa: F401
+    except ImportError as error:
+        raise TritonMissing(
+            "utils.softmax runs Triton kernels, and Triton can't be imported here. It is built for "
+            "Linux: `pip install triton==3.7.1` there, or use a Linux machine or container. "
+            "torch.softmax computes the same without it, but has no kernel to look into."
+        ) from error
