@@ -23,10 +23,11 @@ help:
 demo: build
 	@$(RUN) python -m grader demo
 
+# A file's tests stay on one worker: one JupyterLab and one browser, fixtures made once.
 test: $(STAMP)
 	@$(RUN) ruff check .
 	@$(RUN) python -m grader build --check
-	@$(RUN) python -m pytest -n $(WORKERS) --dist loadgroup
+	@$(RUN) python -m pytest -n $(WORKERS) --dist loadfile
 
 lab: $(STAMP)
 	@$(RUN) python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/notebooks/start.ipynb

@@ -61,18 +61,16 @@ class Lab:
         return f"{self.address}/lab/workspaces/{secrets.token_hex(4)}{tree}?token={self.token}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker("browser")
-            item.add_marker(pytest.mark.xdist_group("browser"))  # one server, one browser
-            if CHROMIUM is None:
-                reason = "not run: no chromium or google-chrome on PATH"
-                item.add_marker(pytest.mark.skip(reason=reason))
+@pytest.fixture(scope="package")
+def chromium() -> str:
+    """The path of the system's browser; without one, what asks for it is not run."""
+    if CHROMIUM is None:
+        pytest.skip("not run: no chromium or google-chrome on PATH")
+    return CHROMIUM
 
 
 @pytest.fixture(scope="package")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab, started as `make lab` starts it, over a copy of the course."""
     folder = tmp_path_factory.mktemp("browser")
     course = folder / "course"
@@ -144,12 +142,12 @@ def wait_for(lab: Lab, server: subprocess.Popen, log: Path) -> None:
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
+def browser(chromium: str) -> Iterator[Browser]:
     """Headless Chromium from the system; nothing is downloaded."""
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+        running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield running
+        running.close()
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from playwright.sync_api import Locator, Page, expect
 from utils.course import ROOT, phase
 from utils.progress import read_lab
 
+pytestmark = pytest.mark.browser
+
 TENSORS = phase("01_tensors")
 NOTEBOOK = f"{TENSORS.name}.ipynb"
 RELEASE = f"release/{TENSORS.name}/{NOTEBOOK}"
