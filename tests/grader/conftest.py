@@ -1,0 +1,112 @@
+"""A class that was graded once, by nbgrader itself, for every test that looks at the outcome."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from rich.console import Console
+
+from grader import demo
+from grader.sample_class import Learner, load_lab, make_class
+from tests.grader.tiny import (
+    LAB,
+    environment,
+    make_course,
+    released,
+    solved,
+    source_notebook,
+    write,
+)
+
+REAL = "ana-real"
+
+
+@dataclass(frozen=True)
+class GradedCourse:
+    """A course folder after ``python -m grader demo``.
+
+    Attributes:
+        status: the command's exit status.
+        printed: what it printed.
+    """
+
+    root: Path
+    status: int
+    printed: str
+
+    @property
+    def learners(self) -> list[Learner]:
+        """The class, as it was made."""
+        return make_class(load_lab(self.root, LAB))
+
+    def learner(self, story: str) -> Learner:
+        """The only one with these words in their story."""
+        [found] = [one for one in self.learners if story in one.story]
+        return found
+
+    def page(self, learner: Learner) -> str:
+        """The learner's feedback."""
+        return (self.root / "feedback" / learner.id / LAB / f"{LAB}.html").read_text()
+
+
+@pytest.fixture(scope="session")
+def graded_course(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> GradedCourse:
+    """The tiny lab's whole class, graded once for all workers of a test run."""
+    return graded_once(tmp_path_factory, worker_id, "tiny-course", grade_tiny)
+
+
+def graded_once(
+    factory: pytest.TempPathFactory, worker: str, name: str, grade: Callable[[Path], dict]
+) -> GradedCourse:
+    """Make a course in a folder that all workers share; the first to come does the work."""
+    base = factory.getbasetemp() if worker == "master" else factory.getbasetemp().parent
+    root, done = base / name, base / f"{name}.json"
+    with FileLock(base / f"{name}.lock"):
+        if not done.exists():
+            done.write_text(json.dumps(grade(root)))
+    return GradedCourse(root, **json.loads(done.read_text()))
+
+
+def grade_tiny(root: Path) -> dict:
+    """Run the demo in a course that has a real learner's submission, too."""
+    make_course(root)
+    source = source_notebook()
+    write(source, root / "source" / LAB / f"{LAB}.ipynb")
+    write(released(source), root / "release" / LAB / f"{LAB}.ipynb")
+    write(solved(released(source)), root / "submitted" / REAL / LAB / f"{LAB}.ipynb")
+    return run_demo(root)
+
+
+def run_demo(root: Path, **options) -> dict:
+    """``python -m grader demo`` in that folder; its exit status and what it printed."""
+    console = Console(file=io.StringIO(), width=140)
+    arguments = argparse.Namespace(**{"lab": [], "remove": False} | options)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment(root).items():
+            if os.environ.get(name) != value:
+                patch.setenv(name, value)
+        status = demo.run(arguments, root=root, console=console)
+    return {"status": status, "printed": console.file.getvalue()}
+
+
+@pytest.fixture(scope="session")
+def worker_id(request: pytest.FixtureRequest) -> str:
+    """pytest-xdist's name for this worker, or ``master`` where tests run in one process."""
+    return getattr(request.config, "workerinput", {}).get("workerid", "master")
+
+
+@pytest.fixture
+def copied_course(graded_course: GradedCourse, tmp_path: Path) -> Path:
+    """A copy of the graded course, for a test that changes it."""
+    copy = tmp_path / "course"
+    shutil.copytree(graded_course.root, copy)
+    return copy

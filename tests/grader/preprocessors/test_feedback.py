@@ -1,0 +1,69 @@
+"""What feedback does not show."""
+
+import sysconfig
+
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from grader.preprocessors import CleanFeedback
+from grader.preprocessors.execute import ROOT
+from tests.grader.preprocessors.test_outputs import SOURCE, error, graded_cell, report, result
+
+ORDINARY = "assert visible(1)\n### BEGIN HIDDEN TESTS\nassert hidden(2)\n### END HIDDEN TESTS"
+
+
+def cleaned(*cells):
+    nb = new_notebook(cells=list(cells))
+    return CleanFeedback().preprocess(nb, {"nbgrader": {}})[0].cells
+
+
+def test_the_hidden_part_and_its_number_are_gone_and_the_report_stays():
+    cell = graded_cell(SOURCE)
+    cell.outputs = [report(), result("2.0")]
+    [cell] = cleaned(cell)
+    assert cell.source == "assert twice(1) == 2"
+    assert [o.data["text/plain"] for o in cell.outputs] == ["a report"]
+
+
+def test_a_traceback_that_quotes_hidden_code_keeps_its_last_line():
+    cell = graded_cell(ORDINARY)
+    cell.outputs = [error("AssertionError", "two is not", ["----> 3 assert hidden(2)"])]
+    [cell] = cleaned(cell)
+    assert "hidden" not in str(cell)
+    assert cell.outputs[0].traceback == ["AssertionError: two is not"]
+
+
+def test_a_traceback_of_the_learners_own_cell_stays():
+    cell = new_code_cell("1 / 0", outputs=[error(lines=["----> 1 1 / 0"])])
+    assert cleaned(cell)[0].outputs[0].traceback == ["----> 1 1 / 0"]
+
+
+def test_a_rubric_is_gone():
+    settings = {"grade": False, "solution": False, "locked": True, "task": True, "points": 3}
+    source = "Why?\n=== BEGIN MARK SCHEME ===\nbecause\n=== END MARK SCHEME ==="
+    [cell] = cleaned(new_markdown_cell(source, metadata={"nbgrader": settings}))
+    assert cell.source == "Why?"
+
+
+def test_a_learner_may_write_the_markers_of_a_region():
+    cells = cleaned(new_code_cell("# BEGIN HIDDEN TESTS"), new_markdown_cell("BEGIN MARK SCHEME"))
+    assert [c.source for c in cells] == ["# BEGIN HIDDEN TESTS", "BEGIN MARK SCHEME"]
+
+
+def test_paths_of_the_machine_are_shortened():
+    library = sysconfig.get_path("purelib")
+    text = f"{library}/torch/x.py:1: UserWarning\n{ROOT}/utils/expect.py"
+    outputs = [
+        new_output("stream", name="stdout", text=text),
+        new_output("display_data", data={"text/plain": text, "text/html": text}),
+        error(value=text, lines=[text]),
+    ]
+    [cell] = cleaned(new_code_cell("x", outputs=outputs))
+    assert library not in str(cell.outputs)
+    assert str(ROOT) not in str(cell.outputs)
+    assert "site-packages/torch/x.py" in cell.outputs[0].text
+
+
+def test_a_large_figure_takes_no_time():
+    html = '<img src="data:image/png;base64,' + "iVBOR/w0KGgo" * 200_000 + '">'
+    cell = new_code_cell("x", outputs=[new_output("display_data", data={"text/html": html})])
+    assert cleaned(cell)[0].outputs[0].data["text/html"] == html

@@ -1,0 +1,101 @@
+"""A lab of three exercises, and a course folder around it, for tests of grading."""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+
+from grader.build.notebook import to_notebook
+from grader.build.text import parse
+from grader.check import nbgrader_config
+
+ROOT = Path(__file__).resolve().parents[2]
+FIXTURE = ROOT / "tests" / "fixtures" / "tiny"
+LAB = "99_tiny"
+CONFIG = nbgrader_config(ROOT)
+
+ANSWERS = {
+    "twice": "def twice(x):\n    return 2 * x",
+    "row_sums": "def row_sums(x):\n    return x.sum(dim=1)",
+    "boxes": "def pack(x):\n    return {'value': x + 1}\n\n\n"
+    "def unpack(box):\n    return box['value'] - 1",
+}
+
+
+def source_notebook() -> NotebookNode:
+    """The instructor's version."""
+    text = parse("lab.py", (FIXTURE / LAB / "lab.py").read_text())
+    assert not text.problems
+    return to_notebook(text)
+
+
+def released(source: NotebookNode) -> NotebookNode:
+    """The learner's version."""
+    from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
+
+    from grader.rebuild import as_recorded
+
+    nb = as_recorded(source, CONFIG)
+    for step in (ClearHiddenTests, ClearMarkScheme):
+        nb, _ = step(config=CONFIG).preprocess(nb, {})
+    return nb
+
+
+def solved(nb: NotebookNode, **answers: str) -> NotebookNode:
+    """A copy with every exercise solved, or answered as said."""
+    nb = copy.deepcopy(nb)
+    for name, answer in (ANSWERS | answers).items():
+        cell(nb, f"{name}_solution").source = answer
+    return nb
+
+
+def cell(nb: NotebookNode, grade_id: str) -> NotebookNode:
+    """The cell with that id; there must be exactly one."""
+    [found] = [c for c in nb.cells if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id]
+    return found
+
+
+def make_course(folder: Path, phases: Path = FIXTURE) -> Path:
+    """A course folder of its own: this project's code, and the phases of another folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for package in ("grader", "utils"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, folder / package, ignore=ignored)
+    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    shutil.copytree(phases, folder / "phases", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def write(nb: NotebookNode | bytes, path: Path) -> Path:
+    """Write a notebook, or any bytes in its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(nb if isinstance(nb, bytes) else nbformat.writes(nb).encode())
+    return path
+
+
+def nbgrader(course: Path, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess:
+    """Run an nbgrader command as a user would."""
+    return subprocess.run(
+        [sys.executable, "-m", "nbgrader", *words],
+        cwd=cwd or course,
+        env=environment(course),
+        capture_output=True,
+        text=True,
+    )
+
+
+def environment(course: Path) -> dict[str, str]:
+    """Variables under which nbgrader uses the course's own code and exchange, and no other."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(course),
+        "OPEN_THE_HOOD_EXCHANGE": str(course / "exchange"),
+        "HOME": str(course / "home"),
+    }
