@@ -1,0 +1,233 @@
+"""nbgrader's commands in a course of ours: regrading, odd submissions, the exchange, formgrader."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbgrader.api import Gradebook
+
+from grader.preprocessors.outputs import read_verdicts
+from tests.grader.tiny import (
+    LAB,
+    ROOT,
+    cell,
+    environment,
+    nbgrader,
+    released,
+    solved,
+    source_notebook,
+    write,
+)
+
+pytestmark = pytest.mark.slow
+
+ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
+NONE = dict.fromkeys(ALL, 0.0)
+
+
+def grades(course, student, lab=LAB):
+    """``{cell: (automatic mark, whether a person must look)}``."""
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        submission = gradebook.find_submission(lab, student)
+        return {
+            grade.name: (grade.auto_score, grade.needs_manual_grade)
+            for notebook in submission.notebooks
+            for grade in notebook.grades
+        }
+
+
+def marks(course, student, lab=LAB):
+    return {name: mark for name, (mark, _) in grades(course, student, lab).items() if name != "why"}
+
+
+def autograde(course, *words, lab=LAB):
+    done = nbgrader(course, "autograde", lab, *words)
+    return done.returncode, done.stderr
+
+
+def submission(course, student):
+    return course / "submitted" / student / LAB / f"{LAB}.ipynb"
+
+
+def graded(course, student):
+    return nbformat.read(course / "autograded" / student / LAB / f"{LAB}.ipynb", as_version=4)
+
+
+@pytest.fixture
+def strong(copied_course, graded_course):
+    """A copy of the graded course, and a student in it who has all points."""
+    return copied_course, graded_course.learner("solved everything").id
+
+
+def test_a_regrade_of_the_same_bytes_gives_the_same_verdicts(copied_course, graded_course):
+    course, student = copied_course, graded_course.learner("same mistake everywhere").id
+    before = graded(course, student)
+    assert autograde(course, f"--student={student}", "--force")[0] == 0
+    after = graded(course, student)
+    assert after.metadata.open_the_hood.seed == before.metadata.open_the_hood.seed
+    assert read_verdicts(after) == read_verdicts(before)
+
+
+def test_formgraders_button_does_the_same_and_a_resubmission_leaves_nothing_stale(strong):
+    course, student = strong
+    seed = graded(course, student).metadata.open_the_hood.seed
+    submission(course, student).write_bytes(b"")
+    script = (
+        "import json, sys\n"
+        "from nbgrader.apps import NbGrader\n"
+        "from nbgrader.apps.api import NbGraderAPI\n"
+        "app = NbGrader()\n"
+        "app.load_config_file()\n"
+        f"print(json.dumps(NbGraderAPI(config=app.config).autograde('{LAB}', sys.argv[1])))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, student],
+        cwd=course,
+        env=environment(course),
+        capture_output=True,
+        text=True,
+    )
+    assert json.loads(done.stdout.splitlines()[-1])["success"], done.stdout + done.stderr
+    assert marks(course, student) == NONE
+    assert graded(course, student).metadata.open_the_hood.seed != seed
+
+
+def test_a_run_that_breaks_down_leaves_no_old_mark(strong):
+    course, student = strong
+    words = (f"--student={student}", "--force", "--Execute.kernel_name=no-such-kernel")
+    status, log = autograde(course, *words)
+    assert status == 1, log
+    assert grades(course, student) == dict.fromkeys([*ALL, "why"], (None, True))
+
+
+def test_marks_by_hand_stay_and_are_looked_at_again(strong):
+    course, student = strong
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        grade = gradebook.find_grade("why", LAB, LAB, student)
+        grade.manual_score, grade.needs_manual_grade = 2.0, False
+        gradebook.db.commit()
+    assert autograde(course, f"--student={student}", "--force")[0] == 0
+    assert grades(course, student)["why"] == (None, False)
+    write(solved(released(source_notebook())), submission(course, student))
+    assert autograde(course, f"--student={student}", "--force")[0] == 0
+    assert grades(course, student)["why"] == (None, True)
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        assert gradebook.find_grade("why", LAB, LAB, student).score == 2.0
+
+
+def test_odd_submissions_each_get_a_verdict_and_the_class_goes_on(copied_course):
+    course = copied_course
+    shutil.rmtree(course / "submitted")
+    right = solved(released(source_notebook()))
+    submission(course, "odd-folder").mkdir(parents=True)
+    write(b"no notebook here", course / "submitted" / "odd-none" / LAB / "notes.txt")
+    write(right, submission(course, "odd-extra"))
+    write(b"{", course / "submitted" / "odd-extra" / LAB / "scratch.ipynb")
+    hostile = solved(released(source_notebook()))
+    hostile.cells.append(new_markdown_cell("hello <script>alert(1)</script>"))
+    code = "from IPython.display import HTML, Javascript\nHTML('<img src=x onerror=alert(2)>')"
+    hostile.cells.append(new_code_cell(code))
+    hostile.cells.append(new_code_cell("Javascript('alert(3)')"))
+    write(hostile, submission(course, "odd-script"))
+    status, log = autograde(course, "--student=odd-*")
+    assert status == 0, log
+    assert marks(course, "odd-folder") == marks(course, "odd-none") == NONE
+    assert marks(course, "odd-extra") == marks(course, "odd-script") == ALL
+    assert "is a folder" in graded(course, "odd-folder").cells[0].source
+    assert "No notebook named" in graded(course, "odd-none").cells[0].source
+    assert nbgrader(course, "generate_feedback", LAB, "--student=odd-*").returncode == 0
+    page = (course / "feedback" / "odd-script" / LAB / f"{LAB}.html").read_text()
+    assert "<script>alert(1)" not in page
+    assert "onerror=alert(2)>" not in page.replace("&gt;", "").replace("&lt;", "").split("Out[")[-1]
+    assert "alert(3)</" not in page
+
+
+def test_release_fetch_submit_collect_through_the_exchange(copied_course, tmp_path):
+    course, learner = copied_course, tmp_path / "learner"
+    learner.mkdir()
+    shutil.rmtree(course / "submitted")
+    shutil.copy(course / "nbgrader_config.py", learner)
+    for words, cwd in [
+        (("release_assignment", LAB), course),
+        (("fetch_assignment", LAB), learner),
+        (("submit", LAB), learner),
+        (("collect", LAB), course),
+    ]:
+        done = nbgrader(course, *words, cwd=cwd)
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+    [collected] = course.glob(f"submitted/*/{LAB}/{LAB}.ipynb")
+    assert (learner / LAB / f"{LAB}.ipynb").read_bytes() == collected.read_bytes()
+    assert (collected.parent / "timestamp.txt").exists()
+
+
+def test_validate_says_what_fails_and_what_passes(copied_course, tmp_path):
+    course = copied_course
+    todo = write(released(source_notebook()), tmp_path / "todo.ipynb")
+    done = write(solved(released(source_notebook())), tmp_path / "done.ipynb")
+    assert "NotImplementedError" in nbgrader(course, "validate", str(todo)).stdout
+    assert "Success" in nbgrader(course, "validate", str(done)).stdout
+
+
+def ordinary():
+    """An assignment that knows nothing of this course: hidden tests are plain asserts."""
+    nb = nbformat.v4.new_notebook()
+
+    def add(source, **settings):
+        given = {"grade": False, "solution": False, "locked": False, "task": False}
+        settings = given | {"schema_version": 3} | settings
+        nb.cells.append(new_code_cell(source, metadata={"nbgrader": settings}))
+
+    add(
+        "def f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION",
+        solution=True,
+        grade_id="f",
+    )
+    add(
+        "assert f(1) == 1\n### BEGIN HIDDEN TESTS\nassert f(2) == 2\n### END HIDDEN TESTS",
+        grade=True,
+        locked=True,
+        grade_id="all-or-nothing",
+        points=3,
+    )
+    add(
+        "### BEGIN HIDDEN TESTS\n1.5 if f(3) == 3 else 0.5\n### END HIDDEN TESTS",
+        grade=True,
+        locked=True,
+        grade_id="partial",
+        points=2,
+    )
+    return nb
+
+
+def test_ordinary_assignments_are_graded_as_plain_nbgrader_does(tmp_path):
+    answers = {
+        "ann": "def f(x):\n    return x",
+        "ben": "def f(x):\n    return 1",
+        "cleo": "def f(x):\n    raise ValueError(x)",
+        "dan": "import sys\ndef f(x):\n    print('warning', file=sys.stderr)\n    return x",
+    }
+    outcome = {}
+    for kind in ("ours", "plain"):
+        course = tmp_path / kind
+        write(ordinary(), course / "source" / "hw" / "hw.ipynb")
+        if kind == "ours":
+            shutil.copy(ROOT / "nbgrader_config.py", course)
+        where = {"cwd": course}
+        assert nbgrader(ROOT, "generate_assignment", "hw", **where).returncode == 0
+        for student, answer in answers.items():
+            nb = nbformat.read(course / "release" / "hw" / "hw.ipynb", as_version=4)
+            cell(nb, "f").source = answer
+            write(nb, course / "submitted" / student / "hw" / "hw.ipynb")
+        done = nbgrader(ROOT, "autograde", "hw", **where)
+        assert done.returncode == 0, done.stderr
+        outcome[kind] = {student: marks(course, student, "hw") for student in answers}
+    honest = {name: outcome["plain"][name] for name in ("ann", "ben", "cleo")}
+    assert {name: outcome["ours"][name] for name in honest} == honest
+    assert honest["ann"] == {"all-or-nothing": 3.0, "partial": 1.5}
+    # the one difference: what goes to stderr costs nothing
+    assert outcome["plain"]["dan"] == {"all-or-nothing": 0.0, "partial": 0.0}
+    assert outcome["ours"]["dan"] == outcome["ours"]["ann"]
