@@ -46,7 +46,7 @@ show_contents()
 #
 # An exercise in a lab is four cells. A question, with its shapes and an honest guess at how long it takes. A stub, which raises `NotImplementedError` until you have written something better. A check to run at once: it prints `ok`, or says what it expected, what came, and at which index the two part. And a graded cell, of which you see the first half; the other half runs when the lab is graded, on inputs drawn for that run alone, so code that is right passes and code that remembers the example does not. Where a mistake is one that people make, the report names it and points to the section that clears it up.
 #
-# When every check says `ok`, choose *Kernel → Restart Kernel and Run All Cells*: what still passes from a fresh kernel will pass anywhere. Then save, and submit the way your class does. If you study alone, grade yourself from a terminal in the course's folder:
+# When every check says `ok`, choose *Kernel → Restart Kernel and Run All Cells*: what still passes from a fresh kernel will pass anywhere. Then save, and submit the way your class does. If you study alone and have the whole repository, grade yourself: open a terminal (*File → New → Terminal*) in its folder and say
 #
 # ```
 # python -m grader check release/01_tensors/01_tensors.ipynb
