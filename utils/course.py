@@ -120,14 +120,6 @@ PHASES = (
 )
 
 
-def phase(name: str) -> Phase:
-    """The phase called `name` ("01_tensors"). Raises KeyError for any other name."""
-    for candidate in PHASES:
-        if candidate.name == name:
-            return candidate
-    raise KeyError(f"no phase is called {name!r}; the course has {[p.name for p in PHASES]}")
-
-
 def show_contents(root: Path = ROOT) -> None:
     """Display the table of phases, with links, in a notebook that lies in `root/notebooks`."""
     display({"text/html": contents_html(root), "text/plain": contents_text(root)}, raw=True)

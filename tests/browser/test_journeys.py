@@ -8,12 +8,12 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from utils.course import ROOT, phase
+from utils.course import PHASES, ROOT
 from utils.progress import read_lab
 
 pytestmark = pytest.mark.browser
 
-TENSORS = phase("01_tensors")
+TENSORS = PHASES[1]
 NOTEBOOK = f"{TENSORS.name}.ipynb"
 RELEASE = f"release/{TENSORS.name}/{NOTEBOOK}"
 SOURCE = f"source/{TENSORS.name}/{NOTEBOOK}"
