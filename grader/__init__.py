@@ -1,4 +1,4 @@
-"""What instructors run: build, check, grade, report. `python -m grader --help` lists the commands."""
+"""What instructors run. `python -m grader --help` lists the commands."""
 
 
 class UserError(Exception):

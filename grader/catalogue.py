@@ -1,4 +1,4 @@
-"""Find the phases and load their checks by path.
+"""Load the checks of the phases, by path.
 
 ``phases`` is no package: a folder's name starts with a digit, and nothing imports it.
 """
@@ -6,56 +6,25 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from grader.layout import ROOT, Room, phases
 from utils.checks import Check
-
-ROOT = Path(__file__).resolve().parent.parent
-
-
-@dataclass(frozen=True)
-class Phase:
-    """One room of ``phases/``: ``name`` is the folder's, such as ``01_tensors``."""
-
-    name: str
-    dir: Path
-
-    @property
-    def number(self) -> str:
-        """The two digits that the name starts with."""
-        return self.name.partition("_")[0]
-
-    @property
-    def lesson(self) -> Path:
-        """Text of the lesson."""
-        return self.dir / "lesson.py"
-
-    @property
-    def lab(self) -> Path:
-        """Text of the lab."""
-        return self.dir / "lab.py"
-
-
-def phases(root: Path = ROOT) -> list[Phase]:
-    """The phases under ``root/phases``, in order."""
-    folders = sorted((root / "phases").glob("[0-9][0-9]_*/"))
-    return [Phase(folder.name, folder) for folder in folders if folder.is_dir()]
 
 
 @cache
-def load_checks(phase_dir: Path) -> dict[str, Check]:
+def load_checks(folder: Path) -> dict[str, Check]:
     """The checks of a phase by name; empty when it has no ``checks.py``.
 
     Raises:
         ValueError: when two checks carry one name.
     """
-    path = phase_dir / "checks.py"
+    path = folder / "checks.py"
     if not path.exists():
         return {}
     # the real file name makes inspect.getsource work on the candidates
-    spec = importlib.util.spec_from_file_location(f"checks_{phase_dir.name}", path)
+    spec = importlib.util.spec_from_file_location(f"checks_{folder.name}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found: dict[str, Check] = {}
@@ -65,14 +34,14 @@ def load_checks(phase_dir: Path) -> dict[str, Check]:
     return found
 
 
-def find_check(name: str, root: Path = ROOT) -> tuple[Phase, Check]:
+def find_check(name: str, root: Path = ROOT) -> tuple[Room, Check]:
     """The check of that name and the phase it belongs to.
 
     Raises:
         LookupError: when no phase has it.
     """
     for phase in phases(root):
-        check = load_checks(phase.dir).get(name)
+        check = load_checks(phase.folder).get(name)
         if check is not None:
             return phase, check
     raise LookupError(f"no check is named {name!r}; `python -m grader checks` lists them all")

@@ -21,7 +21,7 @@ from rich.table import Table
 from traitlets.config import Config, PyFileConfigLoader
 
 from grader import UserError
-from grader.catalogue import ROOT
+from grader.layout import ROOT
 from grader.notes import Note
 from grader.preprocessors.execute import Execute
 from grader.preprocessors.outputs import read_verdicts

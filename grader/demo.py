@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from grader import UserError
-from grader.catalogue import ROOT, phases
+from grader.layout import ROOT, phases
 from grader.sample_class import PREFIX, Learner, load_lab, make_class
 from grader.summary import Graded, print_summary, read_class
 

@@ -14,8 +14,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from grader.catalogue import ROOT, load_checks, phases
+from grader.catalogue import load_checks
 from grader.judge import judge
+from grader.layout import ROOT, choose
 from utils.checks import Candidate, Check
 
 
@@ -70,13 +71,13 @@ def _earned_by_stub(check: Check, seed: str) -> float:
     def stub(*_, **__):
         raise NotImplementedError
 
-    thing = {name: stub for name in check.right} if isinstance(check.right, dict) else stub
+    thing = dict.fromkeys(check.right, stub) if isinstance(check.right, dict) else stub
     return judge(check, thing, seed).earned
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``python -m grader checks``."""
-    parser.add_argument("phase", nargs="*", help="folders of phases/ (all by default)")
+    parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
     parser.add_argument("--seed", default="proof", help="draws the cases (default: %(default)s)")
 
 
@@ -84,9 +85,9 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     """Print the table of all checks; 1 when a check fails on one of its own candidates."""
     console = Console()
     faults: list[str] = []
-    for phase in phases(root):
-        checks = load_checks(phase.dir)
-        if (args.phase and phase.name not in args.phase) or not checks:
+    for phase in choose(root, args.phase):
+        checks = load_checks(phase.folder)
+        if not checks:
             continue
         proofs = [prove(check, args.seed) for check in checks.values()]
         console.print(_table(phase.name, proofs))

@@ -41,8 +41,8 @@ class Report:
                 lines.append(
                     f"  {mark}  {part.name}  ({points(part.earned)} of {points(part.points)})"
                 )
-                # a misconception's sentence is said once, below
-                lines += _indented(part.problem)
+                # where the mistake is known by name, its sentence below says more
+                lines += [] if part.misconception else _indented(part.problem)
         for name, explanation in verdict.explanations.items():
             lines += _indented(f"This looks like “{name}”: {explanation}", "  ")
         if verdict.status != "right":
@@ -76,4 +76,4 @@ def points(value: float) -> str:
 
 
 def _indented(text: str, indent: str = "           ") -> list[str]:
-    return textwrap.wrap(text, 96, initial_indent=indent, subsequent_indent=indent)
+    return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=indent)

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from grader import UserError
-from grader.build.layout import find_root
 from grader.build.problems import Problem, Refused
 from grader.build.text import Text
+from grader.layout import find_root
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from grader.build.layout import choose, find_root
 from grader.build.problems import Problem, Refused
+from grader.layout import choose, find_root
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,6 @@ from nbformat import NotebookNode
 
 from grader.build.compare import EXECUTED, differences
 from grader.build.execute import output_problems, size_problems
-from grader.build.layout import Room
 from grader.build.notebook import read, stamp, to_bytes, to_notebook
 from grader.build.problems import Problem, Refused
 from grader.build.release import generate
@@ -24,6 +23,7 @@ from grader.build.steps import (
     text_problems,
 )
 from grader.build.text import Text
+from grader.layout import Room
 
 REBUILD = "run `python -m grader build`"
 

@@ -15,12 +15,12 @@ from grader.build.agreement import CheckLike, check_problems
 from grader.build.compare import EXECUTED, OUTPUTS
 from grader.build.digest import lesson_digest, outputs_digest
 from grader.build.execute import output_problems, run_page, size_problems
-from grader.build.layout import START, Room, rooms
 from grader.build.notebook import STAMP, read, stamp, to_bytes, to_notebook
 from grader.build.problems import Problem, Refused, refuse_if_any
 from grader.build.release import generate
 from grader.build.rules import lab_problems, page_problems
 from grader.build.text import Text, parse
+from grader.layout import START, Room, rooms
 
 Say = Callable[[str], None]
 LoadChecks = Callable[[Path], Mapping[str, CheckLike]]

@@ -1,16 +1,17 @@
-"""The proof of every check of every phase: what is wrong is rejected and named, what is right passes."""
+"""Every check of every phase: what is wrong is rejected and named, what is right passes."""
 
 import jupytext
 import pytest
 
-from grader.catalogue import load_checks, phases
+from grader.catalogue import load_checks
 from grader.judge import judge
+from grader.layout import phases
 from grader.prove import prove
 
 CHECKS = [
     pytest.param(phase, check, id=f"{phase.number}-{check.name}")
     for phase in phases()
-    for check in load_checks(phase.dir).values()
+    for check in load_checks(phase.folder).values()
 ]
 LABS = [pytest.param(phase, id=phase.name) for phase in phases() if phase.lab.exists()]
 
@@ -40,7 +41,7 @@ def test_lab_solutions_earn_everything(phase):
     for cell in code:
         exec(compile(cell.source, str(phase.lab), "exec"), names)
     sources = {c.metadata["solution"]: c.source for c in code if "solution" in c.metadata}
-    for name, check in load_checks(phase.dir).items():
+    for name, check in load_checks(phase.folder).items():
         several = isinstance(check.right, dict)
         thing = {f: names[f] for f in check.right} if several else names[name]
         verdict = judge(check, thing, "lab", source=sources[name])
@@ -52,7 +53,7 @@ def test_candidates_need_only_the_names_of_the_lab(phase):
     """The sample class hands them in, so they must run where a learner's code runs."""
     cells = jupytext.read(phase.lab, fmt="py:percent").cells
     setup = "\n".join(c.source for c in cells if "given" in c.metadata)
-    for check in load_checks(phase.dir).values():
+    for check in load_checks(phase.folder).values():
         for candidate in check.misconceptions + check.alternates:
             names: dict = {}
             exec(setup + "\n\n" + candidate.source(), names)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from grader.__main__ import COMMANDS, main
-from grader.build.layout import choose, rooms
+from grader.layout import choose, rooms
 from tests.grader.build.example import LAB
 
 

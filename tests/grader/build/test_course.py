@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from grader.build.bundle import FOLDERS, answer_lines, is_shared
-from grader.build.layout import rooms
 from grader.build.notebook import to_bytes, to_cells, to_notebook
 from grader.build.release import generate
 from grader.build.text import assemble, parse
+from grader.layout import rooms
 from tests.grader.build.example import readable
 
 ROOT = Path(__file__).resolve().parents[3]

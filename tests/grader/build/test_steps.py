@@ -9,8 +9,8 @@ import nbformat
 import pytest
 
 from grader.build import execute, review, steps
-from grader.build.layout import rooms
 from grader.build.problems import Refused
+from grader.layout import rooms
 from tests.grader.build.example import LAB, fake_checks
 
 SOURCE = "source/01_rows/01_rows.ipynb"

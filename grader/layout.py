@@ -8,6 +8,7 @@ from pathlib import Path
 
 from grader import UserError
 
+ROOT = Path(__file__).resolve().parent.parent
 PHASE = re.compile(r"\d\d_[a-z0-9_]+")
 START = "start"
 
@@ -20,18 +21,28 @@ class Room:
     name: str
 
     @property
+    def number(self) -> str:
+        """The two digits that a phase's name starts with."""
+        return self.name.partition("_")[0]
+
+    @property
+    def folder(self) -> Path:
+        """Where a phase's texts lie."""
+        return self.root / "phases" / self.name
+
+    @property
     def lesson(self) -> Path:
         if self.name == START:
             return self.root / "phases" / "start.py"
-        return self.root / "phases" / self.name / "lesson.py"
+        return self.folder / "lesson.py"
 
     @property
     def lab(self) -> Path:
-        return self.root / "phases" / self.name / "lab.py"
+        return self.folder / "lab.py"
 
     @property
     def checks(self) -> Path:
-        return self.root / "phases" / self.name / "checks.py"
+        return self.folder / "checks.py"
 
     @property
     def page(self) -> Path:
@@ -66,15 +77,19 @@ def find_root(start: Path | None = None) -> Path:
     raise UserError(f"no folder phases/ in {start} or above it: run this from the project's root")
 
 
-def rooms(root: Path) -> list[Room]:
-    """Every phase that has a text, in order, then the start page when there is one."""
-    found = [
+def phases(root: Path = ROOT) -> list[Room]:
+    """Every phase that has a text, in order."""
+    return [
         Room(root, folder.name)
         for folder in sorted((root / "phases").iterdir())
         if PHASE.fullmatch(folder.name) and Room(root, folder.name).texts()
     ]
+
+
+def rooms(root: Path) -> list[Room]:
+    """The phases, then the start page when there is one."""
     start = Room(root, START)
-    return [*found, start] if start.lesson.exists() else found
+    return [*phases(root), start] if start.lesson.exists() else phases(root)
 
 
 def choose(root: Path, wanted: list[str]) -> list[Room]:
