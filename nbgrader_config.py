@@ -49,6 +49,9 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 
+# Seconds for a cell, in `validate` and where a lab says nothing: a first torch.compile takes ten.
+c.Execute.timeout = 120
+
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "grader.preprocessors.CleanFeedback",  # no hidden test, rubric or path

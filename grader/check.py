@@ -72,11 +72,12 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         lab, source_nb = find_lab(read_submission(data), root)
     except Unreadable as reason:
         raise UserError(f"{args.notebook}: {reason}") from None
-    rebuilt = rebuild(data, source_nb, nbgrader_config(root))
+    config = nbgrader_config(root)
+    rebuilt = rebuild(data, source_nb, config)
     if args.seed:
         rebuilt.nb.metadata.open_the_hood.seed = args.seed
     with console.status(f"Running {lab} ..."):
-        nb, _ = Execute().preprocess(
+        nb, _ = Execute(config=config).preprocess(
             rebuilt.nb, {"metadata": {"path": str(args.notebook.resolve().parent)}}
         )
     _print(console, lab, rows(nb), rebuilt.notes, nb.metadata.open_the_hood.seed)
@@ -144,16 +145,14 @@ def problems(verdict: dict[str, Any]) -> tuple[str, ...]:
     """What a verdict says went wrong, in sentences."""
     if verdict["status"] == "right":
         return ()
-    said = verdict.get("problem") or verdict.get("broken_rule")
-    if said or verdict["status"] == "not attempted":
-        return (said or "not attempted yet",)
+    if verdict["status"] in ("not attempted", "not run"):
+        return (verdict.get("problem") or "not attempted yet",)
     explained = [f"{name}: {text}" for name, text in verdict["explanations"].items()]
-    others = [
-        f"{part['name']}: {part['problem']}"
-        for part in verdict["parts"]
-        if part["problem"] and not part["misconception"]
-    ]
-    return (*explained, *others)
+    others: dict[str, list[str]] = {}
+    for part in verdict["parts"]:
+        if part["problem"] and not part["misconception"]:
+            others.setdefault(part["problem"], []).append(part["name"])
+    return (*explained, *(f"{', '.join(names)}: {said}" for said, names in others.items()))
 
 
 def _print(console: Console, lab: str, found: list[Row], notes: list[Note], seed: str) -> None:

@@ -29,13 +29,9 @@ class Execute(NbGraderExecute):
     - the visible part of a cell that calls ``verify`` may raise: the hidden part runs all the
       same, and its verdict alone decides;
     - stderr costs no points;
-    - a cell has ``metadata.open_the_hood.cell_seconds``; then it is interrupted, after a grace
-      the kernel is killed, and the cells after it are not run and say so.
+    - a cell has ``metadata.open_the_hood.cell_seconds``, or else ``timeout``; then it is
+      interrupted, after a grace the kernel is killed, and the cells after it say so.
     """
-
-    timeout = Integer(
-        120, allow_none=True, help="Seconds for a cell where the notebook says nothing."
-    ).tag(config=True)
 
     max_cell_seconds = Integer(
         0, help="Seconds that no cell with a learner's code may exceed; 0 for no such limit."

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
+from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ComputeChecksums
 
 from grader.build.notebook import to_notebook
 from grader.build.text import parse
 from grader.check import nbgrader_config
+from grader.rebuild import as_recorded
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = ROOT / "tests" / "fixtures" / "tiny"
@@ -38,12 +40,8 @@ def source_notebook() -> NotebookNode:
 
 def released(source: NotebookNode) -> NotebookNode:
     """The learner's version."""
-    from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
-
-    from grader.rebuild import as_recorded
-
     nb = as_recorded(source, CONFIG)
-    for step in (ClearHiddenTests, ClearMarkScheme):
+    for step in (ClearHiddenTests, ClearMarkScheme, ComputeChecksums):
         nb, _ = step(config=CONFIG).preprocess(nb, {})
     return nb
 
