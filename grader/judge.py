@@ -8,6 +8,7 @@ equal the learner's is what the learner did.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from grader.subject import NotByValue, Subject, SubjectRaised
@@ -27,6 +28,7 @@ class PartResult:
         earned: all of them, or 0.
         problem: what went wrong in the first failed case, without inputs or values; or empty.
         misconception: name of the misconception that explains every failed case, or empty.
+        broken_rule: whether the problem is that something was used which had to be done by hand.
     """
 
     name: str
@@ -34,6 +36,7 @@ class PartResult:
     earned: float
     problem: str = ""
     misconception: str = ""
+    broken_rule: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +45,6 @@ class Verdict:
 
     Attributes:
         status: ``right``, ``partly``, ``wrong`` or ``not attempted``.
-        broken_rule: what the learner used that had to be done by hand, or empty.
         explanations: misconception name to the sentence that the learner reads.
         reads: heading of the lesson section to read again.
         seed: what the cases were drawn from.
@@ -54,7 +56,6 @@ class Verdict:
     status: str
     reads: str
     seed: str
-    broken_rule: str = ""
     explanations: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -78,47 +79,64 @@ class Outcome:
     unusable: str = ""
 
 
-def judge(check: Check, thing: Any, seed: str, *, source: str = "") -> Verdict:
+Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the reference's
+
+
+def judge(
+    check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str] = ""
+) -> Verdict:
     """Judge a learner's function, class, value or dict of functions.
 
     Args:
         check: what must hold.
         thing: what the learner wrote.
         seed: draws the cases.
-        source: the learner's code, for the look at what may not be used; empty when unknown.
+        source: the learner's code, for the look at what may not be used; for an exercise of
+            several functions the code of each, by name. Empty when unknown.
     """
-    outcomes = _play_all(check, thing, check.draw_cases(seed))
-    if all(_not_attempted(got) for _, got, _ in outcomes):
-        return _without_points(check, seed, "not attempted", "not attempted yet")
-    rule = _broken_rule(check, source, [got for _, got, _ in outcomes])
-    if rule:
-        verdict = _without_points(check, seed, "wrong", "")
-        return dataclasses.replace(verdict, broken_rule=rule)
-    parts, explanations = [], {}
-    for name, points in check.parts.items():
-        mine = [(c, got, want) for c, got, want in outcomes if c.part == name]
-        failed = [(c, got, difference(check, got, want)) for c, got, want in mine]
-        failed = [(c, got, wrong) for c, got, wrong in failed if wrong]
-        if not failed:
-            parts.append(PartResult(name, points, points))
-            continue
-        known = _recognise(check, [(c, got) for c, got, _ in failed], outcomes)
-        if known:
-            explanations[known.name] = known.explanation
-        parts.append(
-            PartResult(name, points, 0.0, failed[0][2], known.name if known else "")
-        )
+    played = _play_all(check, thing, check.draw_cases(seed))
+    if all(_not_attempted(got) for _, got, _ in played):
+        parts = [PartResult(n, p, 0.0, "not attempted yet") for n, p in check.parts.items()]
+        return Verdict(check.name, check.points, tuple(parts), "not attempted", check.reads, seed)
+    parts = tuple(
+        _judge_part(check, name, [p for p in played if p[0].part == name], played, source)
+        for name in check.parts
+    )
     earned = sum(part.earned for part in parts)
-    status = "right" if earned == check.points else "partly" if earned else "wrong"
+    named = {part.misconception for part in parts}
     return Verdict(
-        check.name, check.points, tuple(parts), status, check.reads, seed,
-        explanations=explanations,
+        check=check.name,
+        points=check.points,
+        parts=parts,
+        status="right" if earned == check.points else "partly" if earned else "wrong",
+        reads=check.reads,
+        seed=seed,
+        explanations={m.name: m.explanation for m in check.misconceptions if m.name in named},
     )
 
 
-def _play_all(
-    check: Check, thing: Any, cases: list[Case]
-) -> list[tuple[Case, Outcome, Outcome]]:
+def _judge_part(
+    check: Check,
+    name: str,
+    mine: list[Played],
+    every: list[Played],
+    source: str | Mapping[str, str],
+) -> PartResult:
+    points = check.parts[name]
+    for c, got, _ in mine:
+        rule = _broken_rule(check, c, got, source)
+        if rule:
+            return PartResult(name, points, 0.0, rule, broken_rule=True)
+    wrong = [(c, got, said) for c, got, want in mine if (said := difference(check, got, want))]
+    if not wrong:
+        return PartResult(name, points, points)
+    known = _recognise(check, [(c, got) for c, got, _ in wrong], every)
+    c, _, said = wrong[0]
+    problem = f"{c.shown}: {said}" if c.shown else said
+    return PartResult(name, points, 0.0, problem, known.name if known else "")
+
+
+def _play_all(check: Check, thing: Any, cases: list[Case]) -> list[Played]:
     """Each case with the learner's outcome and the reference's.
 
     An interrupt (the cell's time limit) leaves the rest unplayed, which decides against them.
@@ -131,6 +149,8 @@ def _play_all(
                 got = play(check, thing, c)
             except KeyboardInterrupt:
                 out_of_time = True
+            except Exception:  # the case looks into what came back, which may be anything
+                got = Outcome(None, None, (), unusable="something of another kind than asked for")
         outcomes.append((c, got, play(check, check.right, c)))
     return outcomes
 
@@ -181,24 +201,28 @@ def _not_attempted(outcome: Outcome) -> bool:
     return outcome.raised is not None and outcome.raised.kinds[0] == "NotImplementedError"
 
 
-def _broken_rule(check: Check, source: str, outcomes: list[Outcome]) -> str:
+def _broken_rule(
+    check: Check, c: Case, got: Outcome, source: str | Mapping[str, str]
+) -> str:
     rule = check.by_hand
     if rule is None:
         return ""
-    refused = rule.refused_ops(op for o in outcomes for call in o.calls for op in call.ops)
+    who = f"`{c.of}`" if c.of else "your code"
+    refused = rule.refused_ops(op for call in got.calls for op in call.ops)
     if refused:
-        return f"your code reached {', '.join(refused)}; {rule.because}"
-    named = rule.refused_names(source)
+        names = ", ".join(f"`{op.removeprefix('aten.')}`" for op in refused)
+        return f"{who} used torch's own {names}; {rule.because}"
+    named = rule.refused_names(source if isinstance(source, str) else source.get(c.of or "", ""))
     if named:
         line, name = named[0]
-        return f"line {line} of your cell uses `{name}`; {rule.because}"
+        return f"{who} uses `{name}` in its line {line}; {rule.because}"
     return ""
 
 
 def _recognise(
     check: Check,
     failed: list[tuple[Case, Outcome]],
-    outcomes: list[tuple[Case, Outcome, Outcome]],
+    every: list[Played],
 ) -> Candidate | None:
     """The misconception that does what the learner did in every failed case of a part.
 
@@ -214,7 +238,7 @@ def _recognise(
     return max(
         fitting,
         key=lambda candidate: sum(
-            _alike(check, got, play(check, candidate.thing, c)) for c, got, _ in outcomes
+            _alike(check, got, play(check, candidate.thing, c)) for c, got, _ in every
         ),
     )
 
@@ -234,8 +258,3 @@ def _alike(check: Check, got: Outcome, candidate: Outcome) -> bool:
     ]
     same = compare(got.value, candidate.value, tolerance=check.tolerance, strides=check.strides)
     return same_effects and same is None
-
-
-def _without_points(check: Check, seed: str, status: str, problem: str) -> Verdict:
-    parts = tuple(PartResult(n, p, 0.0, problem) for n, p in check.parts.items())
-    return Verdict(check.name, check.points, parts, status, check.reads, seed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import inspect
 from pathlib import Path
 
 from rich import box
@@ -53,7 +54,7 @@ def prove(check: Check, seed: str) -> Proof:
 
 
 def _fault_in(check: Check, candidate: Candidate, seed: str, *, named: bool) -> str:
-    source = candidate.source() if candidate.own else ""
+    source = _sources(candidate)
     # the reference may lean on anything: by-hand rules bind learners
     bound = check if candidate.own else dataclasses.replace(check, by_hand=None)
     verdict = judge(bound, candidate.thing, seed, source=source)
@@ -61,10 +62,18 @@ def _fault_in(check: Check, candidate: Candidate, seed: str, *, named: bool) -> 
     said = f"{check.name}: {kind} “{candidate.name}”"
     if verdict.earned != candidate.earns:
         return f"{said} earns {verdict.earned:g}, expected {candidate.earns:g}"
-    if named and not verdict.broken_rule and candidate.name not in verdict.misconceptions:
+    told = candidate.name in verdict.misconceptions or any(p.broken_rule for p in verdict.parts)
+    if named and not told:
         took = ", ".join(verdict.misconceptions) or "nothing"
         return f"{said} is rejected but taken for {took}"
     return ""
+
+
+def _sources(candidate: Candidate) -> str | dict[str, str]:
+    """The candidate's code as the judge wants it: of each function, when there are several."""
+    if isinstance(candidate.thing, dict):
+        return {f.__name__: inspect.getsource(f) for f in candidate.own}
+    return candidate.source() if candidate.own else ""
 
 
 def _earned_by_stub(check: Check, seed: str) -> float:

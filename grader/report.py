@@ -31,20 +31,21 @@ class Report:
     def __str__(self) -> str:
         verdict = self.verdict
         lines = [f"{verdict.check}: {points(verdict.earned)} of {points(verdict.points)} points"]
-        if verdict.broken_rule:
-            lines += _indented(verdict.broken_rule)
-        elif verdict.status == "not attempted":
+        said = set()
+        for part in verdict.parts if verdict.status != "not attempted" else ():
+            mark = "ok     " if part.earned else "not yet"
+            lines.append(f"  {mark}  {part.name}  ({points(part.earned)} of {points(part.points)})")
+            known = part.misconception
+            why = (
+                f"this looks like “{known}”: {verdict.explanations[known]}"
+                if known
+                else part.problem
+            )
+            if why not in said:  # one mistake often costs several parts; it is told once
+                lines += _indented(why)
+            said.add(why)
+        if verdict.status == "not attempted":
             lines += _indented("not attempted yet")
-        else:
-            for part in verdict.parts:
-                mark = "ok     " if part.earned else "not yet"
-                lines.append(
-                    f"  {mark}  {part.name}  ({points(part.earned)} of {points(part.points)})"
-                )
-                # where the mistake is known by name, its sentence below says more
-                lines += [] if part.misconception else _indented(part.problem)
-        for name, explanation in verdict.explanations.items():
-            lines += _indented(f"This looks like “{name}”: {explanation}", "  ")
         if verdict.status != "right":
             lines.append(f"  read: lesson {self.lesson}, “{verdict.reads}”")
         return "\n".join(lines)
@@ -75,5 +76,5 @@ def points(value: float) -> str:
     return f"{value:g}"
 
 
-def _indented(text: str, indent: str = "           ") -> list[str]:
-    return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=indent)
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent=" " * 11, subsequent_indent=" " * 11)

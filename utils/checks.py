@@ -53,17 +53,24 @@ class Case:
             with ``handle.call("method", ...)`` and ``handle.get("attribute")``;
             ``subject.value()`` is a plain value. What it returns is compared with what the
             reference makes of the same play.
+        of: the function that it is about, when the exercise asks for several.
+        shown: what the report may say of the inputs, such as ``bool tensor + int``; the inputs
+            themselves stay hidden.
     """
 
     part: str
     play: Callable[[Any], Any]
+    of: str | None = None
+    shown: str = ""
 
 
-def case(part: str, *args: Any, of: str | None = None, **kwargs: Any) -> Case:
+def case(
+    part: str, *args: Any, of: str | None = None, shown: str = "", **kwargs: Any
+) -> Case:
     """The usual case: call the function (or the one named ``of``) on these arguments."""
     if of is None:
-        return Case(part, lambda subject: subject(*args, **kwargs))
-    return Case(part, lambda subject: subject[of](*args, **kwargs))
+        return Case(part, lambda subject: subject(*args, **kwargs), of, shown)
+    return Case(part, lambda subject: subject[of](*args, **kwargs), of, shown)
 
 
 @dataclass(frozen=True)

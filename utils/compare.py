@@ -106,7 +106,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return "a NumPy array"
     if value is None:
-        return "None (is a `return` missing?)"
+        return "None"
     if isinstance(value, (bool, np.bool_)):
         return "a bool"
     if isinstance(value, numbers.Integral):
@@ -127,6 +127,8 @@ def _wrong_type(got: Any, expected: str) -> Difference:
     guess = ""
     if isinstance(got, torch.Tensor) and got.dim() == 0:
         guess = "`.item()` turns a 0-dim tensor into a Python number"
+    if got is None:
+        guess = "a missing `return`, if None was not meant"
     return Difference("type", f"expected {expected}, came {kind_of(got)}", guess=guess)
 
 
@@ -218,7 +220,8 @@ def _compare_sequences(
     if not isinstance(got, Sequence) or isinstance(got, (str, bytes)):
         return _wrong_type(got, kind_of(want))
     if len(got) != len(want):
-        return Difference("length", f"expected {len(want)} entries, came {len(got)}")
+        detail = f"  came {got!r}, expected {want!r}" if len(repr((got, want))) < 200 else ""
+        return Difference("length", f"expected {len(want)} entries, came {len(got)}", detail)
     for index, (g, w) in enumerate(zip(got, want, strict=True)):
         difference = compare(g, w, tolerance=tolerance, strides=strides)
         if difference is None:
@@ -254,7 +257,9 @@ def _compare_scalars(got: Any, want: Any, tolerance: Tolerance | None) -> Differ
     if got == want:
         return None
     noun = kind_of(want).split(" ", 1)[1]
-    return Difference("values", f"the wrong {noun}", f"  came {got!r}, expected {want!r}")
+    # one of a handful of names gives no number away
+    came = f": came {got}" if isinstance(want, torch.dtype) else ""
+    return Difference("values", f"the wrong {noun}{came}", f"  came {got!r}, expected {want!r}")
 
 
 def _compare_numbers(

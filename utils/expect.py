@@ -32,7 +32,7 @@ def expect_equal(label: str, got: Any, want: Any, *, strides: bool = False) -> N
     Raises:
         ExpectationFailed: with the first mismatches, and a guess at what happened.
     """
-    _settle(label, got, compare(got, want, tolerance=EXACT, strides=strides))
+    _settle(label, got, want, compare(got, want, tolerance=EXACT, strides=strides))
 
 
 def expect_close(
@@ -57,7 +57,7 @@ def expect_close(
         usual.rtol if rtol is None else rtol, usual.atol if atol is None else atol
     )
     explicit = rtol is not None or atol is not None
-    _settle(label, got, compare(got, want, tolerance=tolerance if explicit else None))
+    _settle(label, got, want, compare(got, want, tolerance=tolerance if explicit else None))
 
 
 def expect_shape(label: str, got: Any, shape: tuple[int, ...]) -> None:
@@ -126,10 +126,11 @@ def expect_raises(
     _fail(label, f"expected {exception.__name__}, but it returned {kind_of(result)}")
 
 
-def _settle(label: str, got: Any, difference: Difference | None) -> None:
+def _settle(label: str, got: Any, want: Any, difference: Difference | None) -> None:
     if difference is not None:
         _fail(label, str(difference))
-    _ok(label, got)
+    swapped = isinstance(want, tuple) and isinstance(got, list)
+    _ok(label, got, note="a list, where a tuple was asked for" if swapped else "")
 
 
 def _fail(label: str, message: str) -> None:

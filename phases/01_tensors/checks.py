@@ -6,6 +6,7 @@ solutions, worked out by hand, are proven against them.
 
 import itertools
 import math
+from dataclasses import replace
 
 import torch
 from einops import rearrange
@@ -284,7 +285,7 @@ views_by_hand = Check(
     strides=True,
     sharing=True,
     by_hand=ByHand(
-        "each of the four is one call of `torch.as_strided`: no other operator may make the view",
+        "write sizes, strides and offset yourself, and make one call of `torch.as_strided`",
         allow_ops=frozenset({"aten.as_strided"}),
     ),
 )
@@ -388,6 +389,16 @@ class _:
 
     def diagonal_view(x):
         return torch.as_strided(x, (min(x.shape),), (x.shape[1] + 1,))
+
+
+@views_by_hand.misconception(
+    "as long as there are rows",
+    "the diagonal was given one element for each row, though a column ends it sooner.",
+    earns=3,
+)
+class _:
+    def diagonal_view(x):
+        return torch.as_strided(x, (x.shape[0],), (sum(x.stride()),))
 
 
 @views_by_hand.misconception(
@@ -617,7 +628,7 @@ def _(shape, strides, new_shape):
 # ------------------------------------------------------------------------------------ broadcast
 broadcast = Check(
     "broadcast",
-    parts={"equal ranks": 2, "different ranks": 1, "clashes": 1},
+    parts={"equal ranks": 1, "different ranks": 1, "sizes of 0": 1, "clashes": 1},
     reads="Broadcasting: a view with stride 0",
     by_hand=ByHand(
         "the exercise is to find shape and strides from the numbers; torch would find them for you",
@@ -678,12 +689,14 @@ def _(draw):
         if one[-1] != other[-1] or one[0] == 2 * a:
             yield _broadcast_case("clashes", operand(*one), operand(*other))
     yield _broadcast_case("clashes", operand(0, b), operand(a, b))
+    yield _broadcast_case("sizes of 0", operand(a, 1), operand(0))
+    yield _broadcast_case("sizes of 0", operand(0, b), operand(1, b))
 
 
 @broadcast.misconception(
     "aligned on the left",
     "the first sizes were compared with the first; shapes are aligned at their last dimension.",
-    earns=2,
+    earns=1,
 )
 def _(shape_a, strides_a, shape_b, strides_b):
     shape, out_a, out_b = [], [], []
@@ -702,7 +715,7 @@ def _(shape_a, strides_a, shape_b, strides_b):
 @broadcast.misconception(
     "the larger size wins",
     "sizes that differ were resolved to the larger one; only a size of 1 may be stretched.",
-    earns=3,
+    earns=2,
 )
 def _(shape_a, strides_a, shape_b, strides_b):
     rank = max(len(shape_a), len(shape_b))
@@ -714,6 +727,27 @@ def _(shape_a, strides_a, shape_b, strides_b):
     out_a = tuple(s if n == size else 0 for s, n, size in zip(strides_a, shape_a, shape))
     out_b = tuple(s if n == size else 0 for s, n, size in zip(strides_b, shape_b, shape))
     return shape, out_a, out_b
+
+
+@broadcast.misconception(
+    "a 1 that will not shrink",
+    "where 1 meets 0 the larger of the two was taken; a size of 1 becomes whatever the other is.",
+    earns=3,
+)
+def _(shape_a, strides_a, shape_b, strides_b):
+    rank = max(len(shape_a), len(shape_b))
+    shape_a = (1,) * (rank - len(shape_a)) + tuple(shape_a)
+    shape_b = (1,) * (rank - len(shape_b)) + tuple(shape_b)
+    strides_a = (0,) * (rank - len(strides_a)) + tuple(strides_a)
+    strides_b = (0,) * (rank - len(strides_b)) + tuple(strides_b)
+    shape = []
+    for a, b in zip(shape_a, shape_b):
+        if a != b and 1 not in (a, b):
+            raise ValueError("the shapes do not fit")
+        shape.append(max(a, b))
+    out_a = tuple(0 if n == 1 else s for s, n in zip(strides_a, shape_a))
+    out_b = tuple(0 if n == 1 else s for s, n in zip(strides_b, shape_b))
+    return tuple(shape), out_a, out_b
 
 
 @broadcast.misconception(
@@ -795,20 +829,32 @@ def _(prediction, target):
     return ((prediction.reshape(-1) - target.reshape(-1)) ** 2).mean()
 
 
+def _loss_case(part, prediction, target):
+    """The loss, and whether autograd can still see through it."""
+
+    def play(subject):
+        loss = subject(prediction.requires_grad_(), target)
+        return loss, getattr(loss, "requires_grad", None)
+
+    return Case(part, play)
+
+
 @mended_loss.cases
 def _(draw):
     for _ in range(2):
         batch = draw.integer(3, 12)
         column, vector = draw.tensor((batch, 1)), draw.tensor((batch,))
-        yield case("a column against a vector", column, vector)
-        yield case("a column against a vector", vector, column)
-        yield case("equal shapes", draw.tensor((batch,), torch.float64, "sliced"), vector.double())
-        yield case("equal shapes", column, draw.tensor((batch, 1)))
+        double = draw.tensor((batch,), torch.float64, "sliced")
+        yield _loss_case("a column against a vector", column, vector)
+        yield _loss_case("a column against a vector", draw.tensor((batch,)), column.detach())
+        yield _loss_case("equal shapes", double, draw.tensor((batch,), torch.float64))
+        yield _loss_case("equal shapes", draw.tensor((batch, 1)), draw.tensor((batch, 1)))
     other = draw.tensor((batch + 1,))
-    yield case("shapes that cannot match", column, other)
+    yield case("shapes that cannot match", draw.tensor((batch, 1)), other)
     yield case("shapes that cannot match", draw.tensor((1, 1)), vector)
     yield case("shapes that cannot match", vector, draw.tensor((1,)))
     yield case("shapes that cannot match", draw.tensor((batch, 2)), draw.tensor((batch, 2)))
+    yield case("shapes that cannot match", draw.tensor((1, batch)), vector)
 
 
 @mended_loss.misconception(
@@ -827,6 +873,31 @@ def _(prediction, target):
 )
 def _(prediction, target):
     return ((prediction.flatten() - target.flatten()) ** 2).mean()
+
+
+@mended_loss.misconception(
+    "equal counts are not enough",
+    "a shape that is neither (B,) nor (B, 1) was let through because it holds as many numbers.",
+    earns=2,
+)
+def _(prediction, target):
+    if prediction.numel() != target.numel():
+        raise ValueError("different batches")
+    return ((prediction.flatten() - target.flatten()) ** 2).mean()
+
+
+@mended_loss.misconception(
+    "cut off from autograd",
+    "the number is right, but no gradient can flow back through it: nothing would be trained.",
+    earns=1,
+)
+def _(prediction, target):
+    for t in (prediction, target):
+        if t.dim() == 0 or t.dim() > 2 or (t.dim() == 2 and t.shape[1] != 1):
+            raise ValueError("expected (B,) or (B, 1)")
+    if len(prediction) != len(target):
+        raise ValueError("different batches")
+    return ((prediction.detach().flatten() - target.flatten()) ** 2).mean()
 
 
 @mended_loss.misconception(
@@ -1011,6 +1082,15 @@ def _(draw):
     def tensor(dtype, rank=1):
         return draw.tensor((3,) * rank, dtype)
 
+    def named(operand):
+        if not isinstance(operand, torch.Tensor):
+            return f"Python {type(operand).__name__}"
+        kind = "0-dim tensor" if operand.dim() == 0 else "tensor"
+        return f"{str(operand.dtype).removeprefix('torch.')} {kind}"
+
+    def pair(part, a, b):
+        return case(part, a, b, shown=f"{named(a)} + {named(b)}")
+
     pairs = [
         (torch.int32, torch.int64), (torch.uint8, torch.int8), (torch.int64, torch.float16),
         (torch.float16, torch.bfloat16), (torch.float32, torch.float64), (torch.bool, torch.uint8),
@@ -1018,7 +1098,7 @@ def _(draw):
     ]
     for a, b in pairs:
         a, b = draw.sample((a, b), 2)
-        yield case("two tensors", tensor(a), tensor(b, draw.integer(1, 2)))
+        yield pair("two tensors", tensor(a), tensor(b, draw.integer(1, 2)))
     numbers = [
         (torch.uint8, 3), (torch.int32, 300), (torch.float16, 7), (torch.bfloat16, 0.5),
         (torch.int32, 0.5), (torch.int64, 2.0), (torch.bool, 1), (torch.bool, True),
@@ -1026,17 +1106,17 @@ def _(draw):
     ]
     for dtype, number in draw.sample(numbers, len(numbers)):
         t = tensor(dtype)
-        yield case("a tensor and a number", *draw.sample((t, number), 2))
+        yield pair("a tensor and a number", *draw.sample((t, number), 2))
     mixed = [
         (torch.float16, torch.float64), (torch.int32, torch.int64), (torch.int32, torch.float64),
         (torch.bool, torch.int16), (torch.bfloat16, torch.float32), (torch.uint8, torch.bool),
     ]
     for dtype, small in mixed:
-        yield case("0-dim tensors", *draw.sample((tensor(dtype), tensor(small, 0)), 2))
-    yield case("0-dim tensors", tensor(torch.float16, 0), tensor(torch.float64, 0))
-    yield case("0-dim tensors", tensor(torch.int16, 0), 70000)
-    yield case("0-dim tensors", tensor(torch.float16, 0), 0.1)
-    yield case("0-dim tensors", tensor(torch.int64, 0), 0.1)
+        yield pair("0-dim tensors", *draw.sample((tensor(dtype), tensor(small, 0)), 2))
+    yield pair("0-dim tensors", tensor(torch.float16, 0), tensor(torch.float64, 0))
+    yield pair("0-dim tensors", tensor(torch.int16, 0), 70000)
+    yield pair("0-dim tensors", tensor(torch.float16, 0), 0.1)
+    yield pair("0-dim tensors", tensor(torch.int64, 0), 0.1)
 
 
 @result_dtype.misconception(
@@ -1149,7 +1229,12 @@ def _(a, b):
 # ---------------------------------------------------------------------------------- model_costs
 model_costs = Check(
     "model_costs",
-    parts={"one linear layer": 3, "MiniGPT": 3},
+    parts={
+        "FLOPs of a linear layer": 1,
+        "bytes of a linear layer": 2,
+        "FLOPs of the LM head": 1,
+        "FLOPs of the blocks": 2,
+    },
     reads="Counting FLOPs and bytes",
 )
 
@@ -1171,10 +1256,23 @@ class _:
 
 @model_costs.cases
 def _(draw):
+    def layer_case(part, key, sizes):
+        return Case(part, lambda subject: subject["linear_cost"](*sizes)[key], of="linear_cost")
+
+    def blocks_case(config, batch, length):
+        """What the blocks add to a model that has none."""
+        empty = replace(config, n_layers=0)
+
+        def play(subject):
+            count = subject["minigpt_flops"]
+            return count(config, batch, length) - count(empty, batch, length)
+
+        return Case("FLOPs of the blocks", play, of="minigpt_flops")
+
     for itemsize in (4, 2, 8):
-        batch, d_in, d_out = (draw.integer(2, 700) for _ in range(3))
-        yield case("one linear layer", batch, d_in, d_out, itemsize, of="linear_cost")
-    yield case("one linear layer", 32, 64, 600, 4, of="linear_cost")
+        sizes = (*(draw.integer(2, 700) for _ in range(3)), itemsize)
+        yield layer_case("FLOPs of a linear layer", "flops", sizes)
+        yield layer_case("bytes of a linear layer", "bytes", sizes)
     for _ in range(2):
         heads = draw.integer(2, 6)
         config = MiniGPTConfig(
@@ -1185,14 +1283,18 @@ def _(draw):
             d_ff=draw.integer(100, 500),
             context=64,
         )
-        yield case("MiniGPT", config, draw.integer(2, 9), draw.integer(10, 60), of="minigpt_flops")
-    yield case("MiniGPT", MiniGPTConfig(), 2, 32, of="minigpt_flops")
+        batch, length = draw.integer(2, 9), draw.integer(10, 60)
+        yield case(
+            "FLOPs of the LM head", replace(config, n_layers=0), batch, length, of="minigpt_flops"
+        )
+        yield blocks_case(config, batch, length)
+    yield blocks_case(MiniGPTConfig(), 2, 32)
 
 
 @model_costs.misconception(
     "one operation for a multiply-add",
     "a multiplication and the addition that follows it are two operations; one was counted.",
-    earns=0,
+    earns=2,
 )
 class _:
     def linear_cost(batch, d_in, d_out, itemsize):
@@ -1206,9 +1308,18 @@ class _:
 
 
 @model_costs.misconception(
+    "bias counted as work", "the additions of the bias were counted; only the product is.", earns=5
+)
+class _:
+    def linear_cost(batch, d_in, d_out, itemsize):
+        elements = batch * d_in + d_out * d_in + d_out + batch * d_out
+        return {"flops": 2 * batch * d_in * d_out + batch * d_out, "bytes": elements * itemsize}
+
+
+@model_costs.misconception(
     "weights not read",
     "only the activations were counted as traffic; the weights come from memory too.",
-    earns=3,
+    earns=4,
 )
 class _:
     def linear_cost(batch, d_in, d_out, itemsize):
@@ -1219,7 +1330,7 @@ class _:
 
 
 @model_costs.misconception(
-    "bias not read", "the bias was left out of the bytes that the layer reads.", earns=3
+    "bias not read", "the bias was left out of the bytes that the layer reads.", earns=4
 )
 class _:
     def linear_cost(batch, d_in, d_out, itemsize):
@@ -1228,9 +1339,18 @@ class _:
 
 
 @model_costs.misconception(
+    "elements for bytes", "the traffic was counted in elements, whatever their width.", earns=4
+)
+class _:
+    def linear_cost(batch, d_in, d_out, itemsize):
+        elements = batch * d_in + d_out * d_in + d_out + batch * d_out
+        return {"flops": 2 * batch * d_in * d_out, "bytes": elements}
+
+
+@model_costs.misconception(
     "attention without its tables",
     "the four projections were counted, not the two products with the (length, length) table.",
-    earns=3,
+    earns=4,
 )
 class _:
     def minigpt_flops(config, batch, length):
@@ -1240,9 +1360,48 @@ class _:
 
 
 @model_costs.misconception(
+    "scores without the weighted sum",
+    "the scores were counted; the sum of values that they weight is a second product as large.",
+    earns=4,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "every head as wide as the model",
+    "the tables were counted once for each head at the full width; a head has a share of it.",
+    earns=4,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d * config.n_heads
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "positions compared across the batch",
+    "every token was compared with every token of the batch; each sequence keeps to itself.",
+    earns=4,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * tokens * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
     "three projections",
     "queries, keys and values were counted; the heads are also mixed by a fourth matrix.",
-    earns=3,
+    earns=4,
 )
 class _:
     def minigpt_flops(config, batch, length):
@@ -1253,9 +1412,22 @@ class _:
 
 
 @model_costs.misconception(
+    "an MLP four times as wide",
+    "the MLP was taken to be 4 · d_model wide, as it often is; the config says how wide.",
+    earns=4,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * 4 * d
+        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
     "head only at the last position",
     "the LM head was counted once for a sequence; in a full forward it runs at every position.",
-    earns=3,
+    earns=5,
 )
 class _:
     def minigpt_flops(config, batch, length):
@@ -1266,9 +1438,22 @@ class _:
 
 
 @model_costs.misconception(
+    "a head in every block",
+    "the LM head was counted once for each block; it stands once, after the last of them.",
+    earns=3,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * (block + 2 * tokens * d * config.vocab_size)
+
+
+@model_costs.misconception(
     "embedding counted as a product",
     "looking up a row of the embedding table multiplies nothing.",
-    earns=3,
+    earns=5,
 )
 class _:
     def minigpt_flops(config, batch, length):

@@ -7,7 +7,7 @@
 # %% [markdown]
 # # Lab 01: Tensors, storage and view
 #
-# Ten exercises and one question, 40 points, about two hours. They follow
+# Ten exercises and one question, 40 points, a little over two hours. They follow
 # [lesson 01](../../notebooks/01_tensors.ipynb) section by section, and each takes one thing that
 # PyTorch does for you all day and asks you to do it once yourself, with nothing but integers.
 #
@@ -193,7 +193,8 @@ verify("byte_offset", byte_offset)
 # - `diagonal_view(x)`: the main diagonal of a matrix, square or not.
 #
 # Your input is often itself a view, with strides and an offset of its own. The result must share
-# its storage, have the strides that torch would give it, and cost nothing.
+# its storage, have the strides that torch would give it, and cost nothing. A function that lets
+# torch make the view (`x.transpose`, slicing, `expand` …) earns nothing; the others keep theirs.
 #
 # <details><summary>What does as_strided take when I leave the offset out?</summary>
 #
@@ -273,7 +274,8 @@ verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, 
 # when no strides can do it and the elements would have to be copied. Both shapes hold the same
 # number of elements, at least one, and at least one dimension each. The stride that you give to a
 # dimension of size 1 does not matter, since nobody ever takes a step along it; for the same reason
-# a dimension of size 1 in the input must never stand in the way, whatever its stride.
+# a dimension of size 1 in the input must never stand in the way, whatever its stride. Work from the
+# numbers: making a tensor and asking it (`empty_strided`, `view`, `reshape` …) is not allowed.
 #
 # <details><summary>What is the rule?</summary>
 #
@@ -344,8 +346,10 @@ verify("view_strides", view_strides)
 #
 # Write `broadcast(shape_a, strides_a, shape_b, strides_b)`. It returns three tuples: the common
 # shape, then the strides with which `a` and `b` are read in it. Shapes are aligned at their last
-# dimension, and a dimension that an operand does not have counts as size 1. Sizes that differ
-# where neither is 1 raise `ValueError`.
+# dimension, and a dimension that an operand does not have counts as size 1. A size of 1 is
+# stretched to whatever the other is, 0 included; sizes that differ where neither is 1 raise
+# `ValueError`. The stride of a dimension whose common size is 1 does not matter. Work from the
+# numbers here too: torch's own `broadcast_shapes`, `expand` and their like are not allowed.
 #
 # <details><summary>How do I align shapes of different length?</summary>
 #
@@ -388,11 +392,10 @@ def broadcast(
 
 # %%
 column, row = torch.zeros(4, 1), torch.zeros(6)
-expect_equal(
-    "a column and a row",
-    broadcast(tuple(column.shape), column.stride(), tuple(row.shape), row.stride()),
-    ((4, 6), (1, 0), (0, 1)),
-)
+shape, strides_column, strides_row = broadcast((4, 1), (1, 1), (6,), (1,))
+expect_equal("common shape", shape, (4, 6))
+expect_equal("strides of the column", strides_column, (1, 0))
+expect_equal("strides of the row", strides_row, (0, 1))
 expect_raises("4 against 6", ValueError, broadcast, (4,), (1,), (6,), (1,))
 broadcast_aligner(column, row)
 
@@ -422,9 +425,10 @@ verify("broadcast", broadcast)
 # ```
 #
 # Mend it as `mended_loss(prediction, target)`: the mean squared error of B predictions and B
-# targets, as a 0-dim tensor of their dtype. Either argument may come as (B,) or as (B, 1).
-# Anything else, two different batch sizes included, raises `ValueError`: a loss that refuses is
-# worth more than one that guesses.
+# targets, as a 0-dim tensor of their dtype, through which gradients can flow. Either argument may
+# come as (B,) or as (B, 1). Anything else, two different batch sizes included, raises `ValueError`:
+# a loss that refuses is worth more than one that guesses. (While exploring, `assert` is the quick
+# habit; in a function that others call, raise an exception that says what is wrong.)
 #
 # <details><summary>What is wrong with the colleague's version?</summary>
 #
@@ -545,7 +549,11 @@ expect_close(
 # Graded
 w_k = torch.tensor([[0.0, 1.0], [3.0, 0.0]])
 one_head = attention_scores(x[..., :2], torch.eye(2), w_k, n_heads=1)
-expect_close("one head, a key matrix with a direction", one_head[0, 0, 0], [0.0, 0.7071, 0.7071])
+expect_close(
+    "one head, every query against every key",
+    one_head[0, 0],
+    [[0.0, 0.7071, 0.7071], [2.1213, 0.0, 2.1213], [2.1213, 0.7071, 2.8284]],
+)
 ### BEGIN HIDDEN TESTS
 verify("attention_scores", attention_scores)
 ### END HIDDEN TESTS
@@ -567,7 +575,8 @@ verify("attention_scores", attention_scores)
 #
 # Dtypes come in categories: bool, integers, floats, complex. Operands come in ranks: tensors with
 # dimensions first, then 0-dim tensors, then Python numbers. Within one rank dtypes are promoted.
-# A lower rank has a say only when its category is higher than that of the rank above it.
+# A lower rank has a say only when its category is higher than that of the rank above it. (A float
+# tensor that becomes complex keeps its width.)
 # </details>
 # <details><summary>Which dtype has a Python number?</summary>
 #
@@ -626,7 +635,8 @@ verify("result_dtype", result_dtype)
 # once, the output is written once, each element `itemsize` bytes wide.
 #
 # `minigpt_flops(config, batch, length)` returns the FLOPs of MiniGPT's forward pass over `batch`
-# sequences of `length` tokens, counting matrix products alone. In each of `config.n_layers`
+# sequences of `length` tokens, counting matrix products alone. Read the sizes from `config`, for
+# they vary; `print(MiniGPTConfig())` shows its fields. In each of `config.n_layers`
 # blocks: four (d_model, d_model) projections (queries, keys, values, and the one that mixes the
 # heads); the scores, and the sum of values weighted by them, over all `length` × `length` pairs
 # (nothing is saved for the causal mask); and an MLP, d_model to d_ff and back. After the blocks,
@@ -674,6 +684,8 @@ roofline(points, peak_flops=200e9, peak_bandwidth=20e9)
 # %% test="model_costs" points=6
 # Graded
 expect_equal("MiniGPT, one sentence", minigpt_flops(MiniGPTConfig(), 1, 32), 9_273_344)
+smaller = MiniGPTConfig(n_layers=1, d_ff=100)
+expect_equal("a smaller one, two sentences", minigpt_flops(smaller, 2, 16), 4_456_448)
 ### BEGIN HIDDEN TESTS
 verify("model_costs", linear_cost=linear_cost, minigpt_flops=minigpt_flops)
 ### END HIDDEN TESTS
@@ -682,7 +694,8 @@ verify("model_costs", linear_cost=linear_cost, minigpt_flops=minigpt_flops)
 # ## Done
 #
 # Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
-# from top to bottom, then save it. nbgrader's *Validate* button runs the visible checks for you.
+# from top to bottom, then save it. The *Validate* button above does the same, and says which
+# visible checks fail.
 #
 # You can now say where every element of a tensor lies, who else is reading it, what a reshape
 # costs, what comes out of a mixed sum, and how long a forward pass must take at least. Phase 02

@@ -81,7 +81,7 @@ def test_in_place_damage_is_a_mistake():
 @pytest.mark.parametrize(
     ("thing", "source", "words"),
     [
-        (lambda x, k: torch.mm(x, torch.eye(x.shape[1])) * k, "", "aten.mm"),
+        (lambda x, k: torch.mm(x, torch.eye(x.shape[1])) * k, "", "torch's own `mm`"),
         (scaled.right, "def scaled(x, k):\n    return torch.einsum('ij->ij', x) * k", "line 2"),
         (scaled.right, "from torch import einsum as e\n", "einsum"),
     ],
@@ -89,8 +89,37 @@ def test_in_place_damage_is_a_mistake():
 def test_by_hand_is_enforced_kindly(thing, source, words):
     verdict = judge(scaled, thing, "s", source=source)
     assert verdict.earned == 0
-    assert words in verdict.broken_rule
-    assert "use no matmul" in str(Report(verdict, "01"))
+    assert words in verdict.parts[0].problem
+    assert verdict.parts[0].broken_rule
+    report = str(Report(verdict, "01"))
+    assert report.count("use no matmul") == 1
+
+
+def test_a_broken_rule_costs_only_the_function_that_broke_it():
+    check = Check(
+        "pair", parts={"f": 1, "g": 1}, reads="r",
+        by_hand=ByHand("write it out", forbid_names=frozenset({"sum"})),
+    )
+    check.reference({"f": lambda x: x + 1, "g": lambda x: x.sum()})
+    check.cases(lambda draw: [case(name, draw.tensor((3,)), of=name) for name in "fg"])
+    source = {"f": "def f(x): return x + 1", "g": "def g(x): return x.sum()"}
+    verdict = judge(check, check.right, "s", source=source)
+    assert [part.earned for part in verdict.parts] == [1, 0]
+    assert "`g` uses `sum`" in verdict.parts[1].problem
+
+
+def test_what_a_case_may_show_stands_before_its_problem():
+    check = Check("one", parts={"p": 1}, reads="r")
+    check.reference(lambda x: x)
+    check.cases(lambda draw: [case("p", 1, shown="a small int")])
+    assert judge(check, lambda x: x + 1, "s").parts[0].problem.startswith("a small int: the wrong")
+
+
+def test_a_play_that_cannot_use_what_came_back_is_a_wrong_answer():
+    check = Check("indexed", parts={"p": 1}, reads="r")
+    check.reference(lambda: {"a": 1})
+    check.cases(lambda draw: [Case("p", lambda subject: subject()["a"])])
+    assert "of another kind" in judge(check, lambda: None, "s").parts[0].problem
 
 
 def test_a_variable_may_carry_a_forbidden_name():
@@ -172,7 +201,7 @@ def test_cases_must_belong_to_parts():
 def test_report_says_what_it_looks_like_and_where_to_read_but_shows_no_value():
     report = str(Report(judge(scaled, lambda x, k: x + k, "s"), "07"))
     assert "scaled: 0 of 3 points" in report
-    assert "“added”: the factor was added." in report
+    assert report.count("this looks like “added”: the factor was added.") == 1
     assert "lesson 07, “Somewhere”" in report
     assert "came " not in report.replace("came ValueError", "")
 

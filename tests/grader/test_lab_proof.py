@@ -3,7 +3,7 @@
 import pytest
 
 from grader import demo
-from grader.catalogue import ROOT
+from grader.layout import ROOT
 from grader.preprocessors.outputs import VERDICT_MIME
 from grader.sample_class import Lab, load_lab, make_class
 from grader.sample_class.accidents import untouched
@@ -55,7 +55,8 @@ def test_each_misconception_is_named(proof):
     lab, course = proof
     graded = read_class(course.root, lab.name)
     named = {m for one in graded for v in one.verdicts.values() for m in v["explanations"]}
-    ruled = {v["broken_rule"] for one in graded for v in one.verdicts.values()} - {""}
+    parts = [p for one in graded for v in one.verdicts.values() for p in v["parts"]]
+    ruled = {part["problem"] for part in parts if part["broken_rule"]}
     every = {m.name for e in lab.exercises for m in e.check.misconceptions}
     # a solution that breaks a rule is told so, whatever else it is
     assert len(every - named) <= len(ruled)
