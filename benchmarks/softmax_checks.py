@@ -12,6 +12,7 @@ from itertools import product
 
 import torch
 
+from benchmarks.context import NotRun
 from benchmarks.softmax_cases import (
     LAYOUTS,
     VALUES,
@@ -210,7 +211,3 @@ def check_same_as_cpu(device: torch.device) -> str:
 
 
 GPU_CHECKS = (check_table, check_far, check_same_as_cpu)
-
-
-class NotRun(Exception):
-    """A check that this machine can't run; says what is missing, and is never counted as passed."""

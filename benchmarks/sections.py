@@ -1,0 +1,202 @@
+"""The sections of a run beside the timings: checks, MiniGPT, and texts that only a GPU can give."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmarks.context import Context, NotRun
+from benchmarks.softmax_checks import CHECKS, GPU_CHECKS
+from utils.softmax import compiled, softmax
+
+TOKENS = (2, 32)  # sequences, positions
+OPERATORS = ("aten::addmm", "aten::_softmax", "aten::native_layer_norm", "open_the_hood::softmax")
+
+
+def checks_section(context: Context) -> dict[str, Any]:
+    """Every check of the softmax, live: the functions that the tests call on a CPU."""
+    result: dict[str, Any] = {}
+    checks = CHECKS if context.dry_run else CHECKS + GPU_CHECKS
+    for check in checks:
+        name = check.__name__.removeprefix("check_")
+        start = time.monotonic()
+        try:
+            result[name] = {"outcome": "passed", "says": check(context.device)}
+        except NotRun as reason:
+            result[name] = {"outcome": "not run", "says": str(reason)}
+        except Exception as error:
+            result[name] = {"outcome": "failed", "says": f"{type(error).__name__}: {error}"[:2000]}
+            context.fail(f"{name}: {result[name]['says']}")
+        result[name]["seconds"] = round(time.monotonic() - start, 1)
+        context.say("{0}: {outcome}: {says}".format(name, **result[name]))
+        context.keep(result, complete=False)
+    return result
+
+
+def minigpt() -> nn.Module:
+    """MiniGPT with its weights, in eval mode, on the CPU. Raises NotRun where something lacks."""
+    try:
+        from utils.minigpt import load_minigpt
+
+        return load_minigpt().eval()
+    except (ImportError, FileNotFoundError) as error:
+        raise NotRun(f"utils.minigpt.load_minigpt(): {error}") from error
+
+
+def tokens(vocabulary: int = 600) -> Tensor:
+    """The fixed batch: int64 (2, 32)."""
+    return torch.randint(vocabulary, TOKENS, generator=torch.Generator().manual_seed(0))
+
+
+def minigpt_section(context: Context) -> dict[str, Any]:
+    """Logits of a fixed batch in float32, float16 and bfloat16, and their distance from a CPU's."""
+    batch = tokens()
+    with torch.inference_mode():
+        want = minigpt()(batch)
+        arrays = {"tokens": batch.numpy(), "cpu_float32": want.numpy()}
+        distances: dict[str, Any] = {}
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            model = minigpt().to(context.device, dtype)
+            got = model(batch.to(context.device)).float().cpu()
+            name = str(dtype).removeprefix("torch.")
+            # NumPy has no bfloat16, and float32 holds every bfloat16 exactly
+            arrays[name] = got.numpy().astype(np.float16 if name == "float16" else np.float32)
+            distances[name] = distance(got, want)
+            context.say(f"{name}: largest difference {distances[name]['largest']:.1e}")
+        probabilities = softmax(got.to(context.device)).cpu()
+        distances["triton softmax"] = distance(probabilities, torch.softmax(got, -1))
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    context.write("logits.npz", buffer.getvalue())
+    return {"file": "logits.npz", "shape": list(want.shape), "distance from the CPU": distances}
+
+
+def distance(got: Tensor, want: Tensor) -> dict[str, float]:
+    """Largest absolute difference, and the norm of the difference relative to want's."""
+    difference = got.double() - want.double()
+    return {
+        "largest": difference.abs().max().item(),
+        "relative norm": (difference.norm() / want.double().norm()).item(),
+    }
+
+
+def inductor_section(context: Context) -> dict[str, Any]:
+    """What Inductor writes for the LM head with softmax: torch's, and with our operator inside."""
+    from torch._inductor.utils import fresh_cache, run_and_get_code
+
+    head = nn.Linear(64, 600).to(context.device)
+    x = torch.randn(64, 64, device=context.device, requires_grad=True)
+    weight = torch.randn(64, 600, device=context.device)
+    result: dict[str, Any] = {}
+    for name, function in {"torch": lambda z: torch.softmax(z, -1), "operator": softmax}.items():
+        torch._dynamo.reset()
+        step = torch.compile(_head_with(head, function), fullgraph=True)
+        with fresh_cache():  # what comes from the cache can't be caught
+            _, texts = run_and_get_code(lambda: (step(x) * weight).sum().backward())  # noqa: B023
+        if len(texts) != 2:
+            context.fail(f"{name}: expected a forward and a backward graph, got {len(texts)}")
+        for direction, text in zip(("forward", "backward"), texts, strict=False):
+            file = f"inductor_{name}_{direction}.py.txt"
+            context.write(file, text)
+            result[f"{name} {direction}"] = {
+                "file": file,
+                "triton kernels": text.count("@triton.jit"),
+                "library calls": text.count("extern_kernels."),
+            }
+            context.say(f"{file}: {len(text.splitlines())} lines")
+    return result
+
+
+def _head_with(head: nn.Module, function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    return lambda x: function(head(x))
+
+
+def assembly_section(context: Context) -> dict[str, Any]:
+    """Texts of the softmax's kernels, compiled for this GPU (a dry run: for sm_90)."""
+    target = "sm_90" if context.dry_run else context.origin["gpu"]["capability"]
+    wanted: dict[str, dict[str, Any]] = {
+        "600_float32": {},
+        "600_float32_unaligned": {"align": 1},
+        "600_bfloat16": {"dtype": torch.bfloat16},
+        "600_float32_backward": {"direction": "backward"},
+        "131072_float32": {"columns": 131072, "rows": 1024},
+    }
+    result: dict[str, Any] = {}
+    for name, arguments in wanted.items():
+        kernel = compiled(target, **arguments)
+        files = {}
+        for stage in ("ttir", "ptx", "sass"):
+            if text := getattr(kernel, stage):
+                files[stage] = f"softmax_{name}.{stage}"
+                context.write(files[stage], text)
+        result[name] = {
+            "kernel": kernel.name,
+            "target": target,
+            "registers": kernel.registers,
+            "stack": kernel.stack,
+            "shared": kernel.shared,
+            "num_warps": kernel.num_warps,
+            "files": files,
+        }
+        context.say(f"{name}: {kernel.registers} registers, {', '.join(files.values())}")
+    return result
+
+
+def trace_section(context: Context) -> dict[str, Any]:
+    """One training step of MiniGPT under the profiler: its trace, and its longest operators."""
+    from torch.profiler import ProfilerActivity, profile
+
+    model = minigpt().to(context.device).train()
+    optimizer = torch.optim.AdamW(model.parameters())
+    batch = tokens().to(context.device)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        logits = model(batch[:, :-1])
+        nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten()).backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+    on_gpu = context.device.type == "cuda"
+    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * on_gpu
+    with profile(activities=activities) as profiler:
+        step()
+        if on_gpu:
+            torch.cuda.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())
+    events.pop("traceName", None)
+    text = json.dumps(events, separators=(",", ":"))
+    context.write("trace.json.gz", gzip.compress(text.encode(), 9, mtime=0))
+    averages = sorted(profiler.key_averages(), key=lambda event: -event.self_device_time_total)
+    return {
+        "file": "trace.json.gz",
+        "events": len(events["traceEvents"]),
+        "longest": [
+            {
+                "name": event.key,
+                "calls": event.count,
+                "device us": round(event.self_device_time_total, 1),
+                "host us": round(event.self_cpu_time_total, 1),
+            }
+            for event in averages[:25]
+        ],
+    }
+
+
+def dispatch_section(context: Context) -> dict[str, Any]:
+    """The dispatcher's table of a few operators, as this build of PyTorch has it."""
+    return {name: torch._C._dispatch_dump_table(name) for name in OPERATORS}

@@ -1,0 +1,118 @@
+"""The command's whole path, on a CPU; what it refuses; what it leaves when something fails."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from benchmarks import gpu, sections
+from benchmarks.context import NotRun
+from benchmarks.provenance import provenance, slug, source_hash
+from benchmarks.records import RECORDS, load
+
+
+def test_a_dry_run_says_so_and_where_it_comes_from(dry_run):
+    origin = dry_run.provenance
+    assert dry_run.dry_run
+    assert origin["gpu"] is None
+    assert origin["torch"] == torch.__version__
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", origin["date"])
+    assert origin["command"].startswith("python -m benchmarks.gpu --dry-run")
+    assert re.fullmatch(r"[0-9a-f]{64}", origin["sources"])
+    assert dry_run.folder.name == "dry-run"
+
+
+def test_the_softmax_is_timed_against_three_after_it_was_checked(dry_run):
+    cases = dry_run.result("softmax")["cases"]
+    assert len(cases) == 2 * 3 * 2  # shapes, dtypes, directions
+    for case in cases:
+        assert set(case["timings"]) == {"triton", "torch", "compiled", "copy"}
+        assert 0 < case["errors"]["triton"] <= 1
+        for timing in case["timings"].values():
+            assert 0 < timing["low"] <= timing["seconds"] <= timing["high"]
+
+
+def test_inductors_code_is_kept_without_this_machines_paths(dry_run):
+    found = dry_run.result("inductor")
+    assert set(found) == {
+        f"{name} {way}" for name in ("torch", "operator") for way in ("forward", "backward")
+    }
+    for entry in found.values():
+        text = dry_run.text(entry["file"])
+        assert "def call(" in text or "class Runner" in text
+        assert str(RECORDS.parents[1]) not in text
+    assert "open_the_hood.softmax" in dry_run.text(found["operator forward"]["file"])
+
+
+def test_the_dispatch_tables_show_the_operators_kernels(dry_run):
+    tables = dry_run.result("dispatch")
+    assert re.search(r"^CPU: registered at", tables["open_the_hood::softmax"], re.MULTILINE)
+    assert "AutogradCUDA" in tables["aten::addmm"]
+
+
+def test_minigpt_is_recorded_or_what_is_missing_is_said(dry_run):
+    document = json.loads((dry_run.folder / "minigpt.json").read_text())
+    if not document["complete"]:
+        assert "load_minigpt" in document["not_run"]
+        pytest.skip(document["not_run"])
+    logits = dry_run.logits()
+    assert logits["tokens"].shape == (2, 32)
+    assert logits["float32"].shape == (2, 32, 600)
+    far = document["result"]["distance from the CPU"]
+    assert far["float32"]["largest"] == 0.0  # the same machine, twice
+    assert 0 < far["float16"]["relative norm"] < far["bfloat16"]["relative norm"] < 0.1
+    assert dry_run.trace()["traceEvents"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_without_a_gpu_nothing_is_measured(capsys):
+    assert gpu.main([]) == 2
+    assert "no GPU is seen here" in capsys.readouterr().err
+
+
+def test_a_dry_run_never_goes_where_records_are():
+    with pytest.raises(SystemExit, match="a dry run is no record"):
+        gpu.main(["--dry-run", "--out", str(RECORDS / "somewhere")])
+
+
+def test_a_section_that_fails_stops_no_other_and_shows_in_the_exit_status(monkeypatch, tmp_path):
+    def broken(context):
+        raise ValueError("no good")
+
+    monkeypatch.setitem(gpu.SECTIONS, "trace", broken)
+    command = ["--dry-run", "--out", str(tmp_path), "--only", "trace", "dispatch"]
+    assert gpu.main(command) == 1
+    assert load(root=tmp_path).result("dispatch")
+    document = json.loads((tmp_path / "dry-run" / "trace.json").read_text())
+    assert (document["complete"], document["failures"]) == (False, ["ValueError: no good"])
+
+
+def test_checks_are_passed_failed_or_not_run_and_one_failure_stops_no_other(monkeypatch, tmp_path):
+    def check_good(device):
+        return "fine"
+
+    def check_bad(device):
+        raise AssertionError("off by one")
+
+    def check_absent(device):
+        raise NotRun("needs more memory")
+
+    monkeypatch.setattr(sections, "CHECKS", (check_bad, check_absent, check_good))
+    command = ["--dry-run", "--out", str(tmp_path), "--only", "checks"]
+    assert gpu.main(command) == 1
+    document = json.loads((tmp_path / "dry-run" / "checks.json").read_text())
+    outcomes = {name: entry["outcome"] for name, entry in document["result"].items()}
+    assert outcomes == {"bad": "failed", "absent": "not run", "good": "passed"}
+    assert document["failures"] == ["bad: AssertionError: off by one"]
+
+
+def test_slugs_name_folders():
+    assert slug("NVIDIA H200") == "nvidia-h200"
+    assert slug("NVIDIA GeForce RTX 4090") == "nvidia-geforce-rtx-4090"
+
+
+def test_the_commit_can_be_told_where_git_cannot_tell():
+    origin = provenance("x", dry_run=True, commit="abc")
+    assert (origin["commit"], origin["uncommitted changes"]) == ("abc", None)
+    assert origin["sources"] == source_hash()
