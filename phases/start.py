@@ -27,7 +27,7 @@
 # %% [markdown]
 # ## The road
 #
-# Phases 01 to 06 are the core, and each leans on those before it. 07 to 10 are the places the road leads to, and 00 stands by itself: it shows you your own machine. Run the cell, and the phases that are behind you carry a tick.
+# Phases 01 to 06 are the core, and each leans on those before it. 07 to 10 are the places the road leads to, and 00 stands by itself: it shows you your own machine. Run the cell, and the phases that are behind you carry a tick. Start with the first phase in the table that has links.
 
 # %%
 from utils.course import PHASES, show_contents

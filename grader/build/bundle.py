@@ -30,13 +30,13 @@ A course that takes PyTorch apart: lessons to read and play with, labs to solve.
 
     python3 -m venv .venv
     .venv/bin/pip install --editable .
-    .venv/bin/jupyter lab notebooks/start.ipynb
+    .venv/bin/jupyter lab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
 
 or, with conda:
 
     conda env create -f environment.yml
     conda activate open-the-hood
-    jupyter lab notebooks/start.ipynb
+    jupyter lab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
 
 The start page shows the road. Lessons are in `notebooks/`, labs in `release/`: solve a lab where it
 lies, run its cells from top to bottom, and hand the notebook in. `utils/` is what they import; look

@@ -9,7 +9,7 @@
 #
 # Take any model apart and you find tensors, all the way down. This lesson takes the tensor apart.
 #
-# It takes about an hour. Where a paragraph begins with **Predict**, settle on an answer before you look below it, on paper if you can bear to: most of these cells were chosen because the obvious answer is wrong. Run the cells as you go, and change them; the pictures are of *your* tensors, and grow sliders once you run them. Nothing here is graded, and everything here is used in the lab.
+# It takes an hour to read and two to do properly; "When view works and when reshape copies" is a good place to sleep on it. Where a paragraph begins with **Predict**, settle on an answer before you look below it, on paper if you can bear to: most of these cells were chosen because the obvious answer is wrong. Run the cells as you go, and change them; the pictures are of *your* tensors, and grow sliders once you run them. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import torch
@@ -60,11 +60,11 @@ x, x_unseen = torch.randn(2, 512, 64)
 y, y_unseen = truth(x).argmax(1), truth(x_unseen).argmax(1)
 
 head = nn.Linear(64, 600)                        # what learns it
-optimizer = torch.optim.SGD(head.parameters(), lr=10.0)
+optimizer = torch.optim.SGD(head.parameters(), lr=10.0)   # in a hurry, to overfit soon
 best_loss = float("inf")
 
 # %% [markdown]
-# **Predict.** Three losses on unseen data: the best one, the last one, and the one after `load_state_dict(best)`. Which two are equal?
+# **Predict.** Three losses on unseen data: the best one, the last one, and the one after `load_state_dict(best)`. Which of the three is the smallest? (A loss of log-probabilities is counted in *nats*: log 600, about 6.4, is guessing.)
 
 # %%
 for step in range(40):
@@ -126,7 +126,7 @@ for name, t in {"W": W, "W.t()": W.t(), "W[7]": W[7]}.items():
           f"storage: {storage.nbytes():,} bytes at {storage.data_ptr():#x}")
 
 # %% [markdown]
-# None. One address, three records. `W.t()` swaps two pairs of integers, and `W[7]` starts reading at element 448; neither touches a number of the weight, and each takes the same time whether the matrix has forty thousand numbers or forty billion.
+# None: the 153,600 bytes in the second line are the first line's, at the same address. One storage, three records. `W.t()` swaps two pairs of integers, and `W[7]` starts reading at element 448; neither touches a number of the weight, so neither cares how many there are.
 #
 # Storage and view have different sizes, then. The storage's own is printed above. What the view *reaches* is `numel()` elements of `element_size()` bytes each.
 
@@ -368,7 +368,7 @@ attempt(lambda: torch.arange(10.0).as_strided((7, 4), (1, 1)).add_(1)[:, 0])
 # %% [markdown]
 # - The first is `True`: `as_strided` counts its offset from the start of the *storage*, not of the tensor you called it on, so from row 7 we have read row 0. (Leave the offset out and you keep the tensor's own.)
 # - The second raises. The last element asked for is 2 · 4 + 4 · 1 = 12, and the storage has elements 0 to 11. That is the only limit: PyTorch checks against the end of the storage.
-# - The third raises nothing and is the worst of the three. We added 1 to a view in which up to four indices reach the same number, so it was added to up to four times, in an order that nobody promises. PyTorch refuses to write through a stride of 0, which is cheap to see, and doesn't look for other overlaps.
+# - The third raises nothing and is the worst of the three. We added 1 to a view in which up to four indices reach the same number, so it was added to up to four times, in an order that nobody promises. Most in-place operations refuse a stride of 0, which is cheap to see; none looks for other overlaps.
 #
 # Read through overlapping views as much as you like. Before you write, `clone()`.
 
@@ -596,7 +596,7 @@ print(f"reached: {stretched.nbytes:,} bytes, stored: {stretched.untyped_storage(
 attempt(lambda: stretched.add_(1))
 
 # %% [markdown]
-# A stride of 0: a step down goes nowhere, and finds the same row again. Broadcasting is `expand` on both operands, and `expand` is a view. It also explains the refusal: 1,024 indices reach one number, so PyTorch won't write there.
+# A stride of 0: a step down goes nowhere, and finds the same row again. Broadcasting is `expand` on both operands, and `expand` is a view. It also explains the refusal: 1,024 indices reach one number, and `add_` can't say which of the 1,024 sums should stay. (`fill_` writes the same number everywhere, so it doesn't mind.)
 #
 # By hand, then: each stretched dimension and each added one gets stride 0; a dimension that keeps its size keeps its stride. Two small prints, which you will be glad of:
 
@@ -731,6 +731,7 @@ print("float16 tensor + float64 0-dim      ", (f16 + double0).dtype)
 print("int8 tensor    + float64 0-dim      ", (i8 + double0).dtype)
 print("float16 tensor + float32 tensor     ", (f16 + f32).dtype)
 print("float16 tensor + bfloat16 tensor    ", (f16 + f16.bfloat16()).dtype)
+print("float64 tensor + 1j                 ", (f32.double() + 1j).dtype)
 print("uint8 tensor   + int8 tensor        ", (i8.to(torch.uint8) + i8).dtype)
 print("int8 tensor    / int8 tensor        ", (i8 / i8).dtype)
 print("int64 tensor   + float16 tensor     ", (i8.long() + f16).dtype)
@@ -772,7 +773,7 @@ number(
 )
 
 # %% [markdown]
-# Count rather than believe. Where there is no GPU we rehearse on the device called `meta`: its tensors have the whole record and no bytes, so that every operation computes shapes and nothing else. The counter stands between Python and the kernels and writes down each copy from one device to another. (How it can stand there is the subject of phase 04.)
+# Count rather than believe. Where there is no GPU we rehearse on the device called `meta`: its tensors have the whole record and no bytes, so that every operation computes shapes and nothing else. The counter stands between Python and the kernels and writes down each copy from one device to another. (You need not read the class; how it can stand there is the subject of phase 04.)
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
