@@ -17,9 +17,11 @@ from pathlib import Path
 from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import compute_checksum, is_solution
 from traitlets.config import Config, PyFileConfigLoader
 from traitlets.log import get_logger
 
+from grader.build.notebook import read
 from grader.build.problems import Problem, Refused
 
 CONFIG = "nbgrader_config.py"
@@ -52,6 +54,21 @@ def generate(sources: Mapping[str, bytes], root: Path) -> dict[str, bytes]:
     if problems:
         raise Refused(problems)
     return released
+
+
+def holds_work(path: Path) -> bool:
+    """Whether a released lab holds answers: a solution cell is no longer what nbgrader released.
+
+    A file that can't be read counts as work: it may be somebody's, damaged.
+    """
+    try:
+        notebook = read(path)
+    except ValueError:
+        return True
+    return notebook is not None and any(
+        is_solution(cell) and cell.metadata.nbgrader.get("checksum") != compute_checksum(cell)
+        for cell in notebook.cells
+    )
 
 
 def course_config(root: Path, course: Path) -> Config:

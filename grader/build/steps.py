@@ -17,7 +17,7 @@ from grader.build.digest import lesson_digest, outputs_digest
 from grader.build.execute import output_problems, run_page, size_problems
 from grader.build.notebook import STAMP, read, stamp, to_bytes, to_notebook
 from grader.build.problems import Problem, Refused, refuse_if_any
-from grader.build.release import generate
+from grader.build.release import generate, holds_work
 from grader.build.rules import lab_problems, page_problems
 from grader.build.text import Text, parse
 from grader.layout import START, Room, rooms
@@ -99,7 +99,7 @@ def build(
     refuse_if_any(p for texts in every for p in text_problems(texts, load_checks))
     if not force:
         refuse_if_any(p for texts in every for p in edit_problems(texts))
-    build_labs([texts for texts in every if texts.lab], say)
+    build_labs([texts for texts in every if texts.lab], say, force)
     problems: list[Problem] = []
     for texts in every:
         if texts.lesson:
@@ -128,8 +128,12 @@ def edit_problems(texts: Texts) -> Iterator[Problem]:
             )
 
 
-def build_labs(labs: list[Texts], say: Say) -> None:
-    """Instructor's and learner's notebooks of every lab."""
+def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
+    """Instructor's and learner's notebooks of every lab.
+
+    A release in which a learner has begun to answer is kept unless `force`: whoever learns and
+    whoever teaches may share a folder.
+    """
     if not labs:
         return
     root = labs[0].room.root
@@ -138,7 +142,11 @@ def build_labs(labs: list[Texts], say: Say) -> None:
     for texts in labs:
         room = texts.room
         say(write(room, room.source, sources[room.name]))
-        say(write(room, room.release, releases[room.name]))
+        if holds_work(room.release) and not force:
+            shown = room.relative(room.release)
+            say(f"{shown}: kept, somebody has been working in it (`build --force` replaces it)")
+        else:
+            say(write(room, room.release, releases[room.name]))
 
 
 def build_page(room: Room, text: Text, say: Say, force: bool) -> None:

@@ -106,6 +106,24 @@ def test_a_built_course_is_clean_and_stays_as_it_is(course, built, no_kernel):
         assert (course.root / path).read_bytes() == content
 
 
+def test_a_release_that_a_learner_works_in_is_kept(course, no_kernel):
+    def answer(notebook):
+        cell = next(c for c in notebook.cells if "NotImplementedError" in c.source)
+        cell.source = cell.source.split("raise")[0] + "return 24"
+
+    edit(course, RELEASE, answer)
+    mine = (course.root / RELEASE).read_bytes()
+    assert any(line.startswith(f"{RELEASE}: kept") for line in build(course))
+    assert (course.root / RELEASE).read_bytes() == mine
+    build(course, force=True)
+    assert b"return 24" not in (course.root / RELEASE).read_bytes()
+
+
+def test_a_damaged_release_is_kept(course, no_kernel):
+    (course.root / RELEASE).write_text("{ half a noteb")
+    assert any(line.startswith(f"{RELEASE}: kept") for line in build(course))
+
+
 def test_release_is_what_nbgrader_itself_generates(course, tmp_path, monkeypatch):
     from nbgrader.apps import NbGraderAPI
     from nbgrader.coursedir import CourseDirectory
