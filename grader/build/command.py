@@ -23,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from-notebooks", action="store_true", help="bring edits of built notebooks into the text"
     )
     parser.add_argument(
-        "--force", action="store_true", help="execute every lesson; drop edits of built notebooks, and answers in release/"
+        "--force",
+        action="store_true",
+        help="execute every lesson; drop edits of built notebooks, and answers in release/",
     )
 
 
