@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ import triton
 import triton.language as tl
 
 from utils.softmax.interpreter import interpreted
+
+ROOT = Path(__file__).parents[3]
 
 
 @triton.jit
@@ -46,4 +49,4 @@ def test_where_triton_interprets_anyway():
         "torch.testing.assert_close(softmax(x), x.softmax(-1))"
     )
     environment = os.environ | {"TRITON_INTERPRET": "1"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, check=True)

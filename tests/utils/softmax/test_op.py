@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from torch import nn
 
 from utils.softmax import TritonMissing, softmax
 from utils.softmax.op import row_softmax
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
@@ -70,4 +73,4 @@ def test_without_triton_it_imports_and_says_what_is_missing(monkeypatch):
 def test_importing_it_imports_no_triton():
     # importing torch._dynamo, as a custom op's first call does, would; importing ours must not
     code = "import sys, utils.softmax; sys.exit('triton' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
