@@ -1,0 +1,73 @@
+"""The hidden line as a learner's notebook runs it."""
+
+import pytest
+import torch
+
+from grader.verify import SEED_VARIABLE, verify
+
+
+def bytes_of(t: torch.Tensor) -> tuple[int, int]:
+    return t.numel() * t.element_size(), t.untyped_storage().nbytes()
+
+
+def test_points_come_back_as_a_float_and_a_report_is_printed(capsys):
+    earned = verify("bytes_of", bytes_of)
+    assert isinstance(earned, float)
+    assert earned == 2.0
+    assert "bytes_of: 2 of 2 points" in capsys.readouterr().out
+
+
+def test_the_seed_comes_from_the_environment(monkeypatch):
+    drawn = []
+
+    def remember(t):
+        drawn.append(t.shape)
+        return bytes_of(t)
+
+    shapes = []
+    for seed in ("aa", "aa", "bb"):
+        monkeypatch.setenv(SEED_VARIABLE, seed)
+        verify("bytes_of", remember)
+        shapes.append(tuple(drawn))
+        drawn.clear()
+    assert shapes[0] == shapes[1] != shapes[2]
+
+
+def test_without_a_seed_every_run_draws_anew(monkeypatch):
+    monkeypatch.delenv(SEED_VARIABLE, raising=False)
+    drawn = []
+    for _ in range(2):
+        verify("bytes_of", lambda t: drawn.append(t.shape))
+    half = len(drawn) // 2
+    assert drawn[:half] != drawn[half:]
+
+
+def test_several_functions_are_given_by_name(capsys):
+    def linear_cost(batch, d_in, d_out, itemsize):
+        elements = batch * d_in + d_out * d_in + d_out + batch * d_out
+        return {"flops": 2 * batch * d_in * d_out, "bytes": elements * itemsize}
+
+    def minigpt_flops(config, batch, length):
+        raise NotImplementedError
+
+    earned = verify("model_costs", linear_cost=linear_cost, minigpt_flops=minigpt_flops)
+    assert earned == 3.0
+    assert "raised NotImplementedError" in capsys.readouterr().out
+
+
+def test_rules_see_the_code_of_a_function(capsys):
+    def row_major_strides(shape):
+        return torch.empty(shape).stride()
+
+    assert verify("row_major_strides", row_major_strides) == 0.0
+    assert "uses `stride`" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("thing", [None, 3, "text", print, torch.nn.Linear, [bytes_of]])
+def test_whatever_is_handed_in_it_is_judged(thing):
+    assert verify("bytes_of", thing) == 0.0
+
+
+def test_an_unknown_check_is_named():
+    with pytest.raises(LookupError, match="no check is named 'nothing'"):
+        verify("nothing", bytes_of)
