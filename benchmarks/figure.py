@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from benchmarks.records import Record
 from benchmarks.softmax_timing import better, timed
 from utils import figures
-from utils.style import CSS_DPI, KERNEL, MUTED, STORAGE, VIEW, WIDTH, course_style, points
+from utils.style import CSS_DPI, KERNEL, MUTED, STORAGE, VIEW, WIDTH, course_style
+from utils.style import points as font_points
 from utils.views import roofline
 
 # A softmax does little per element: a maximum, a subtraction, an exponential, a sum, a product;
@@ -29,24 +30,30 @@ def show_bandwidth(record: Record, direction: str = "forward", dtype: str = "flo
     figures.show(figure, alt=alt)
 
 
-def show_roofline(record: Record, direction: str = "forward", dtype: str = "float32") -> None:
-    """Show our kernel under the roof of the GPU's memory and arithmetic. Raises NoRecord."""
+def show_roofline(record: Record, direction: str = "forward") -> None:
+    """Show our kernel under the roof of the GPU's memory and arithmetic. Raises NoRecord.
+
+    The narrowest width of the record, with the fewest rows and the most, the latter in two dtypes:
+    the FLOPs for each byte depend on nothing but the dtype.
+    """
     result = record.result("softmax")
     peak = record.provenance["gpu"] and record.provenance["gpu"]["peak float32 FLOP/s"]
-    title = f"{direction.capitalize()} in {dtype} on {record.gpu}: memory is the bound."
+    kind = "dry run on a CPU, not a measurement" if record.dry_run else record.gpu
+    points = {}
+    for dtype in ("float32", "bfloat16"):
+        cases = chosen(result, direction, dtype)
+        width = min(case["columns"] for case in cases)
+        ordered = sorted((c for c in cases if c["columns"] == width), key=lambda c: c["rows"])
+        for case in ordered[:1] * (dtype == "float32") + ordered[-1:]:
+            flops = FLOPS[direction] * case["rows"] * case["columns"]
+            seconds = case["timings"]["triton"]["seconds"]
+            points[f"{shape(case)}, {dtype}"] = (flops, case["bytes"], seconds)
     roofline(
-        {
-            shape(case): (
-                FLOPS[direction] * case["rows"] * case["columns"],
-                case["bytes"],
-                case["timings"]["triton"]["seconds"],
-            )
-            for case in chosen(result, direction, dtype)
-        },
+        points,
         # where the driver gave no clock, and in a dry run: 10 FLOPs a byte, to have a ceiling
         peak_flops=peak or 10 * result["peak copy"]["bytes per second"],
         peak_bandwidth=result["peak copy"]["bytes per second"],
-        title=title,
+        title=f"Softmax {direction}, {kind}: memory is the bound, once there is enough to do",
     )
 
 
@@ -76,7 +83,9 @@ def draw_bandwidth(record: Record, direction: str, dtype: str) -> tuple[Figure, 
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.set_xlabel(f"bytes a second, as a share of a large copy's {peak / 1e12:.3g} TB/s")
         axes.set_title(headline(record, cases, peak, direction, dtype))
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, fontsize=points(12))
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, fontsize=font_points(12)
+        )
     return figure, describe(record, cases, peak, direction, dtype)
 
 

@@ -48,7 +48,13 @@ def test_both_are_shown_with_alternative_text(dry_run, capsys):
     show_roofline(record)
     said = capsys.readouterr().out
     assert "[figure] Softmax forward, float32" in said
-    assert "Roofline. Forward in float32 on NVIDIA H200: memory is the bound." in said
+    assert "Roofline. Softmax forward, NVIDIA H200: memory is the bound" in said
+    assert "4 × 60, bfloat16: 1.25 FLOP per byte" in said
+
+
+def test_a_dry_run_is_named_as_one_in_the_roofline(dry_run, capsys):
+    show_roofline(dry_run)
+    assert "dry run on a CPU, not a measurement" in capsys.readouterr().out
 
 
 def test_a_dtype_that_was_not_timed_is_refused(dry_run):
