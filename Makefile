@@ -1,4 +1,4 @@
-# demo · test · lab · build · clean. Each sets up .venv itself, once: the stamp's name holds the
+# demo · test · lab · build · bench · clean. Each sets up .venv itself, once: the stamp's name holds the
 # hash of pyproject.toml, so a finished set-up is never repeated and a changed one is brought up to date.
 
 PYTHON ?= python3
@@ -10,7 +10,7 @@ STAMP := $(VENV)/.ready-$(shell git hash-object pyproject.toml)
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: demo test lab build clean help
+.PHONY: demo test lab build bench clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test    everything CI runs"
 	@echo "make lab     open JupyterLab on the start page"
 	@echo "make build   turn the text in phases/ into notebooks"
+	@echo "make bench   check and measure the kernels on this machine's NVIDIA GPU"
 	@echo "make clean   remove .venv, dist and caches; never submissions or grades"
 
 demo: build
@@ -34,6 +35,9 @@ lab: $(STAMP)
 
 build: $(STAMP)
 	@$(RUN) python -m grader build
+
+bench: $(STAMP)
+	@$(RUN) python -m benchmarks.gpu
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
