@@ -5,7 +5,7 @@ import json
 import pytest
 
 from grader import UserError
-from grader.catalogue import ROOT
+from grader.layout import ROOT
 from grader.sample_class import PREFIX, load_lab, make_class
 from grader.sample_class.lab import find
 from tests.grader.tiny import FIXTURE, LAB, released, source_notebook, write
