@@ -177,9 +177,9 @@ def difference(check: Check, got: Outcome, want: Outcome) -> str:
             return f"expected a {kind}, but something was returned"
         if kind in got.raised.kinds:
             return ""
-        return f"expected a {kind}, came {got.raised}"
+        return f"expected a {kind}, came {got.raised.in_words()}"
     if got.raised is not None:
-        return f"raised {got.raised}"
+        return f"raised {got.raised.in_words()}"
     if not check.changes_inputs and any(call.changed for call in got.calls):
         return "the function changed one of its inputs; work on a new tensor"
     wrong = compare(got.value, want.value, tolerance=check.tolerance, strides=check.strides)

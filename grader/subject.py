@@ -9,6 +9,7 @@ this process or in another one.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 MAX_DEPTH = 16
 MAX_ITEMS = 100_000
 MAX_BYTES = 1 << 28
+MAX_MESSAGE = 120
 
 
 class NotByValue(TypeError):
@@ -42,7 +44,21 @@ class SubjectRaised(Exception):
     def of(cls, error: BaseException) -> SubjectRaised:
         """Describe an exception by value."""
         kinds = tuple(k.__name__ for k in type(error).__mro__ if k is not object)
-        return cls(kinds, next(iter(str(error).splitlines()), ""))
+        try:
+            message = next(iter(str(error).splitlines()), "")
+        except Exception:
+            message = ""
+        return cls(kinds, message)
+
+    def in_words(self) -> str:
+        """Type and message as a report may show them: a message can quote hidden inputs.
+
+        Numbers become ``#``, and what is long is cut.
+        """
+        message = re.sub(r"\d+(\.\d+)?(e[+-]?\d+)?", "#", self.message)
+        if len(message) > MAX_MESSAGE:
+            message = message[:MAX_MESSAGE] + " …"
+        return f"{self.kinds[0]}: {message}" if message else self.kinds[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,6 +267,11 @@ class _OpRecorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.ops: list[str] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # The default asks torch._dynamo to keep out, and so imports all of it: over a second.
+        return False
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.ops.append(str(func._overloadpacket))

@@ -12,6 +12,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_solution
 
 from grader import UserError
+from grader.build.release import generate
 from grader.catalogue import load_checks
 from utils.checks import Candidate, Check
 
@@ -80,16 +81,19 @@ def position(nb: NotebookNode, grade_id: str) -> int:
 
 
 def load_lab(root: Path, name: str) -> Lab:
-    """Read a lab's built notebooks and its checks.
+    """Read a lab's built source and its checks, and make its release.
+
+    The release is made anew: somebody may be working in the one that lies in ``release/``.
 
     Raises:
         UserError: when the lab was not built.
     """
-    paths = [root / kind / name / f"{name}.ipynb" for kind in ("source", "release")]
-    for path in paths:
-        if not path.exists():
-            raise UserError(f"{path} is not there; `python -m grader build` makes it")
-    source, release = (nbformat.read(path, as_version=4) for path in paths)
+    path = root / "source" / name / f"{name}.ipynb"
+    if not path.exists():
+        raise UserError(f"{path} is not there; `python -m grader build` makes it")
+    released = generate({name: path.read_bytes()}, root)[name]
+    source = nbformat.read(path, as_version=4)
+    release = nbformat.reads(released.decode(), as_version=4)
     checks = load_checks(root / "phases" / name)
     exercises, solution_id = [], None
     for cell in source.cells:

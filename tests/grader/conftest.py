@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ class GradedCourse:
     status: int
     printed: str
 
-    @property
+    @cached_property
     def learners(self) -> list[Learner]:
         """The class, as it was made."""
         return make_class(load_lab(self.root, LAB))

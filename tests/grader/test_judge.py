@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -227,3 +230,22 @@ def test_proof_finds_two_misconceptions_that_look_alike():
     twins.misconception("first", "one.", earns=0)(lambda x: x + 1)
     twins.misconception("second", "two.", earns=0)(lambda x: 1 + x)
     assert "taken for first" in prove(twins, "s").faults[0]
+
+
+def test_an_exception_tells_no_hidden_number():
+    def quotes(x, k):
+        raise ValueError(f"k is {k}, x is {x.flatten().tolist()}")
+
+    problem = judge(scaled, quotes, "s").parts[0].problem
+    assert problem.startswith("raised ValueError: k is #, x is [")
+    assert not any(character.isdigit() for character in problem)
+    assert len(problem) < 160
+
+
+def test_tracing_does_not_import_the_compiler():
+    code = (
+        "import sys, torch; from grader.subject import Subject; "
+        "Subject(lambda x: x + 1, trace=True)(torch.ones(2)); "
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
