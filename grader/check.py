@@ -162,7 +162,9 @@ def _print(console: Console, lab: str, found: list[Row], notes: list[Note], seed
     earned, points = sum(row.earned for row in graded), sum(row.points for row in graded)
     table = Table(title=lab, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
     table.add_column("exercise", "total")
-    table.add_column("points", f"{earned:g} of {points:g}", justify="right", no_wrap=True)
+    by_hand = sum(row.points for row in found if row.earned is None)
+    more = f"\nand {by_hand:g} by a person" if by_hand else ""
+    table.add_column("points", f"{earned:g} of {points:g}{more}", justify="right", no_wrap=True)
     table.add_column("what went wrong", overflow="fold")
     table.add_column("where to read", overflow="fold")
     for row in found:

@@ -15,7 +15,8 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.utils import is_grade
 
-VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
+from grader.verify import VERDICT_MIME
+
 MAX_TEXT = 20_000
 
 # The hidden region is the last thing in the cell.
