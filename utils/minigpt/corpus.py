@@ -1,0 +1,223 @@
+"""The grammar corpus: what MiniGPT learns from, and what is kept from it.
+
+A line is a row of words: cues in angle brackets, then a sentence or a list.
+
+    named    <bos> <es> hablar <past> yo hablé con mi madre ayer . <eos>
+    unnamed  <bos> <es> <past> yo hablé con mi madre ayer . <eos>       the verb is not named
+    free     <bos> <es> yo hablé con mi madre ayer . <eos>              nor is the tense
+    forms    <bos> <es> hablar <forms> hablas hablé hablado … <eos>     in no order, unexplained
+
+`<not>` after the tense asks for a negative sentence. The *cues* are the words before the sentence.
+
+**What is held out.** A combination is a verb, a tense and a person: one cell of a conjugation
+table, whatever the pronoun. About one in ten never stands in a named line of the training
+split, so no line there shows verb, tense and person together. What training does show of it
+depends on whether words can do without it:
+
+- *composed*: the cell's words all serve other cells of its verb (he hablado, from has hablado and
+  he comido; I spoke, from she spoke). No sentence of such a combination is in training at all.
+- *own form*: one word belongs to this cell alone (hablé). A model of whole words can't spell a word
+  it never saw, so training has it in two places: in the verb's list of forms, and in unnamed and
+  free sentences. That hablé is what hablar, past and yo give *together* is for the model to find.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from utils.minigpt.english import ENGLISH
+from utils.minigpt.language import TENSES, Combination, Language, Words
+from utils.minigpt.spanish import SPANISH
+from utils.minigpt.tokenizer import SPECIAL
+
+LANGUAGES = {"en": ENGLISH, "es": SPANISH}
+CUES = ("<en>", "<es>", "<not>", "<forms>", *(f"<{tense}>" for tense in TENSES))
+
+HELD_OUT_SHARE = 0.1  # of the combinations, in each tense of each language
+NEGATIVE_SHARE = 0.25
+TRAIN_LINES = {"named": 20_000, "unnamed": 15_000, "free": 5_000}
+LISTS_PER_VERB = 150
+FORMS_PER_LIST = 27  # 32 tokens with cues and <eos>, so that every position is trained
+TEST_LINES = 1_000  # named sentences in each split but train
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the corpus.
+
+    Attributes:
+        words: all of its tokens, from `<bos>` to `<eos>`.
+        cues: how many of them come before the sentence; nothing is learned from predicting those.
+        cell: the combination that its sentence shows; None for a list of forms.
+    """
+
+    words: Words
+    cues: int
+    cell: Combination | None
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The splits.
+
+    Attributes:
+        train: all four kinds of line.
+        test_seen: named lines of training's combinations, each line new.
+        test_held_out: named lines of combinations held out.
+        tune_seen: more lines like those of `test_seen`, to tune a baseline on.
+        tune_held_out: more lines like those of `test_held_out`, for the same.
+        composed: the combinations held out whose words all serve other cells.
+        own_form: the combinations held out that have a word of their own.
+    """
+
+    train: tuple[Line, ...]
+    test_seen: tuple[Line, ...]
+    test_held_out: tuple[Line, ...]
+    tune_seen: tuple[Line, ...]
+    tune_held_out: tuple[Line, ...]
+    composed: frozenset[Combination]
+    own_form: frozenset[Combination]
+
+    @property
+    def held_out(self) -> frozenset[Combination]:
+        """Every combination that no named line of `train` shows."""
+        return self.composed | self.own_form
+
+    def sha256(self) -> str:
+        """A fingerprint of all splits, in order."""
+        digest = hashlib.sha256()
+        tests = (self.test_seen, self.test_held_out, self.tune_seen, self.tune_held_out)
+        for split in (self.train, *tests):
+            for line in split:
+                digest.update(" ".join(line.words).encode() + b"\n")
+            digest.update(b"\n")
+        return digest.hexdigest()
+
+
+def vocabulary() -> Words:
+    """The 600 words, in the order of their ids: special tokens, frames, then verb by verb."""
+    words = dict.fromkeys((*SPECIAL, *CUES, "."))
+    for language in LANGUAGES.values():
+        for texts in (language.subjects, language.complements, language.times):
+            for text in (text for group in texts.values() for text in group):
+                words.update(dict.fromkeys(text.replace("/", " ").split()))
+        for cell in language.combinations():
+            words.update(dict.fromkeys(language.group(cell, negative=True)[:-1]))
+    for language in LANGUAGES.values():
+        for verb in language.verbs:
+            words.update(dict.fromkeys((verb, *language.forms(verb))))
+    return tuple(words)
+
+
+def cues(
+    language: Language, *, verb: str | None, tense: str | None, negative: bool = False
+) -> Words:
+    """The words before a sentence: ("<bos>", "<es>", "hablar", "<past>")."""
+    named = (verb,) if verb else ()
+    tensed = (f"<{tense}>", *(("<not>",) if negative else ())) if tense else ()
+    return ("<bos>", f"<{language.code}>", *named, *tensed)
+
+
+@cache
+def sentences(cell: Combination, subject: str, negative: bool) -> tuple[Words, ...]:
+    """Every sentence that the grammar allows for a combination, without cues and `<eos>`."""
+    language = LANGUAGES[cell.language]
+    start = (*subject.split(), *language.group(cell, negative))
+    return tuple(
+        (*start, *complement, *time, ".")
+        for complement, time in product(language.complements_of(cell), language.times_of(cell))
+    )
+
+
+def build(seed: int = 0) -> Corpus:
+    """The corpus of a seed: the same lines each time."""
+    rng = random.Random(seed)
+    composed, own_form = _hold_out(rng)
+    held_out = composed | own_form
+    cells = [cell for language in LANGUAGES.values() for cell in language.combinations()]
+    seen = _by_language(cell for cell in cells if cell not in held_out)
+    unnamed = _by_language(cell for cell in cells if cell not in composed)
+    unseen = _by_language(cell for cell in cells if cell in held_out)
+
+    train = [_sentence(rng, seen, "named") for _ in range(TRAIN_LINES["named"])]
+    for kind in ("unnamed", "free"):
+        train += [_sentence(rng, unnamed, kind) for _ in range(TRAIN_LINES[kind])]
+    for language in LANGUAGES.values():
+        for verb in language.verbs:
+            train += [_list_of_forms(rng, language, verb) for _ in range(LISTS_PER_VERB)]
+    rng.shuffle(train)
+
+    used = {line.words for line in train}
+    tests = (_new_lines(rng, pool, used) for pool in (seen, unseen, seen, unseen))
+    return Corpus(tuple(train), *tests, composed, own_form)
+
+
+Pools = dict[str, list[Combination]]  # language code -> combinations to draw from
+
+
+def _by_language(cells: Iterable[Combination]) -> Pools:
+    pools: Pools = {code: [] for code in LANGUAGES}
+    for cell in cells:
+        pools[cell.language].append(cell)
+    return pools
+
+
+def _hold_out(rng: random.Random) -> tuple[frozenset[Combination], frozenset[Combination]]:
+    """Draw the combinations to hold out; return the composed ones and those with an own form."""
+    held_out: list[Combination] = []
+    known: dict[str, set[str]] = {}
+    for language in LANGUAGES.values():
+        cells = list(language.combinations())
+        for tense in language.tenses:
+            of_tense = [cell for cell in cells if cell.tense == tense]
+            held_out += rng.sample(of_tense, round(HELD_OUT_SHARE * len(of_tense)))
+        for cell in cells:
+            if cell not in held_out:
+                known.setdefault(cell.verb, set()).add(language.group(cell)[-1])
+    composed = frozenset(
+        cell
+        for cell in held_out
+        if LANGUAGES[cell.language].group(cell)[-1] in known.get(cell.verb, ())
+    )
+    return composed, frozenset(held_out) - composed
+
+
+def _sentence(rng: random.Random, pools: Pools, kind: str) -> Line:
+    """A sentence: both languages equally often, then any combination, then any subject of it."""
+    language = LANGUAGES[rng.choice(list(LANGUAGES))]
+    cell = rng.choice(pools[language.code])
+    subject = rng.choice(language.subjects[cell.person])
+    negative = rng.random() < NEGATIVE_SHARE
+    start = cues(
+        language,
+        verb=cell.verb if kind == "named" else None,
+        tense=cell.tense if kind != "free" else None,
+        negative=negative,
+    )
+    sentence = rng.choice(sentences(cell, subject, negative))
+    return Line((*start, *sentence, "<eos>"), len(start), cell)
+
+
+def _list_of_forms(rng: random.Random, language: Language, verb: str) -> Line:
+    """A verb's forms drawn one by one, so that the list says what belongs to it and no more."""
+    start = ("<bos>", f"<{language.code}>", verb, "<forms>")
+    forms = rng.choices(language.forms(verb), k=FORMS_PER_LIST)
+    return Line((*start, *forms, "<eos>"), len(start), None)
+
+
+def _new_lines(rng: random.Random, pools: Pools, used: set[Words]) -> tuple[Line, ...]:
+    """TEST_LINES named lines, none of them in `used`; they are added to it."""
+    lines: list[Line] = []
+    for _ in range(100 * TEST_LINES):
+        line = _sentence(rng, pools, "named")
+        if line.words not in used:
+            used.add(line.words)
+            lines.append(line)
+        if len(lines) == TEST_LINES:
+            return tuple(lines)
+    raise RuntimeError(f"expected {TEST_LINES} new sentences, found {len(lines)}: ask for fewer")

@@ -1,0 +1,91 @@
+"""What English and Spanish have in common for the grammar corpus: persons, tenses, sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+PERSONS = ("1s", "2s", "3s", "1p", "3p")
+TENSES = ("present", "past", "imperfect", "future", "progressive", "perfect")
+
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One cell of a conjugation table: `hablar`, `past`, `1s` is the cell of *hablé*.
+
+    The person is the row of the table, not the pronoun: él, ella, usted and Ana are all `3s`.
+    """
+
+    language: str
+    verb: str
+    tense: str
+    person: str
+
+
+@dataclass(frozen=True)
+class Language:
+    """The grammar of one language's sentences: subject, verb group, complement, time words.
+
+    Attributes:
+        code: `en` or `es`.
+        tenses: the tenses of `TENSES` that the language has here.
+        subjects: person -> subjects; a subject may be several words ("Ana y yo").
+        complements: verb -> what may follow it; "feliz/felices" agrees with the subject's number.
+        times: tense -> time words.
+        stative: verbs without a progressive.
+        conjugate: (verb, tense) -> the verb group's words for each of `PERSONS`.
+        negate: (verb, tense, person, the affirmative group) -> the negative group.
+    """
+
+    code: str
+    tenses: Words
+    subjects: Mapping[str, Words]
+    complements: Mapping[str, Words]
+    times: Mapping[str, Words]
+    stative: frozenset[str]
+    conjugate: Callable[[str, str], tuple[Words, ...]]
+    negate: Callable[[Combination, Words], Words]
+
+    @property
+    def verbs(self) -> Words:
+        """The infinitives, in the order of the tables."""
+        return tuple(self.complements)
+
+    def tenses_of(self, verb: str) -> Words:
+        """The tenses that `verb` is used in."""
+        skipped = {"progressive"} if verb in self.stative else set()
+        return tuple(tense for tense in self.tenses if tense not in skipped)
+
+    def combinations(self) -> Iterator[Combination]:
+        """Every cell of every verb's table, verb by verb."""
+        for verb in self.verbs:
+            for tense in self.tenses_of(verb):
+                for person in PERSONS:
+                    yield Combination(self.code, verb, tense, person)
+
+    def group(self, cell: Combination, negative: bool = False) -> Words:
+        """The verb group of a combination: ("hablé",), or ("did", "not", "speak")."""
+        words = self.conjugate(cell.verb, cell.tense)[PERSONS.index(cell.person)]
+        return self.negate(cell, words) if negative else words
+
+    def forms(self, verb: str) -> Words:
+        """The verb's own words in all tenses, each once; the auxiliaries' words are not its own."""
+        cells = (cell for cell in self.combinations() if cell.verb == verb)
+        return tuple(dict.fromkeys(self.group(cell)[-1] for cell in cells))
+
+    def complements_of(self, cell: Combination) -> tuple[Words, ...]:
+        """What may follow the verb, each split into words, in the subject's number."""
+        plural = cell.person.endswith("p")
+        texts = (text.split("/")[-1 if plural else 0] for text in self.complements[cell.verb])
+        return tuple(tuple(text.split()) for text in texts)
+
+    def times_of(self, cell: Combination) -> tuple[Words, ...]:
+        """The time words that fit the tense, each split into words."""
+        return tuple(tuple(text.split()) for text in self.times[cell.tense])
+
+    def person_of(self, subject: str) -> str | None:
+        """The person that a subject takes, or None when it is not one of this language's."""
+        found = (person for person in PERSONS if subject in self.subjects[person])
+        return next(found, None)

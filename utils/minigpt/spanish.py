@@ -1,0 +1,227 @@
+"""Spanish conjugation: the regular rules as code, what is irregular as data.
+
+Six tenses, by the names that both languages share: present (hablo), past, which is the pretérito
+(hablé), imperfect (hablaba), future (hablaré), progressive (estoy hablando), perfect (he hablado).
+Five persons; the second person plural is *ustedes*, which takes the third person's forms.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from utils.minigpt.language import Combination, Language, Words
+
+ENDINGS = {
+    "present": {
+        "ar": "o as a amos an",
+        "er": "o es e emos en",
+        "ir": "o es e imos en",
+    },
+    "past": {
+        "ar": "é aste ó amos aron",
+        "er": "í iste ió imos ieron",
+        "ir": "í iste ió imos ieron",
+    },
+    "imperfect": {
+        "ar": "aba abas aba ábamos aban",
+        "er": "ía ías ía íamos ían",
+        "ir": "ía ías ía íamos ían",
+    },
+    "future": dict.fromkeys(("ar", "er", "ir"), "é ás á emos án"),
+}
+STRONG_PAST = "e iste o imos ieron"  # unstressed endings on a stem of their own: tuve, tuvo
+
+# Letters that change so that the sound stays, before the é of the first person: busqué, llegué.
+SOFTENED = {"c": "qu", "g": "gu", "z": "c"}
+
+# The stressed vowel of the stem, in the present everywhere but nosotros: empiezo, duermo, pido.
+STEM_VOWEL = {
+    "empezar": ("e", "ie"),
+    "querer": ("e", "ie"),
+    "dormir": ("o", "ue"),
+    "jugar": ("u", "ue"),
+    "pedir": ("e", "i"),
+    "tener": ("e", "ie"),
+    "decir": ("e", "i"),
+}
+# Verbs in -ir of that list weaken the vowel too, before ie and ió: durmió, pidieron, durmiendo.
+WEAK_VOWEL = {"e": "i", "o": "u"}
+
+FIRST_PERSON = {"tener": "tengo", "hacer": "hago", "decir": "digo", "ver": "veo", "salir": "salgo"}
+STRONG_STEM = {
+    "estar": "estuv",
+    "tener": "tuv",
+    "hacer": "hic",
+    "decir": "dij",
+    "querer": "quis",
+}
+FUTURE_STEM = {
+    "tener": "tendr",
+    "hacer": "har",
+    "decir": "dir",
+    "querer": "querr",
+    "salir": "saldr",
+}
+PARTICIPLE = {
+    "hacer": "hecho",
+    "decir": "dicho",
+    "ver": "visto",
+    "leer": "leído",
+}
+GERUND = {"leer": "leyendo", "ir": "yendo"}
+
+# Whole tenses that follow no rule.
+IRREGULAR = {
+    ("ser", "present"): "soy eres es somos son",
+    ("ser", "past"): "fui fuiste fue fuimos fueron",
+    ("ser", "imperfect"): "era eras era éramos eran",
+    ("estar", "present"): "estoy estás está estamos están",
+    ("ir", "present"): "voy vas va vamos van",
+    ("ir", "past"): "fui fuiste fue fuimos fueron",
+    ("ir", "imperfect"): "iba ibas iba íbamos iban",
+    ("ver", "past"): "vi viste vio vimos vieron",
+    ("ver", "imperfect"): "veía veías veía veíamos veían",
+    ("leer", "past"): "leí leíste leyó leímos leyeron",
+}
+HABER = "he has ha hemos han"
+
+COMPLEMENTS = {
+    "hablar": ("con mi madre", "español", "inglés"),
+    "comer": ("pan", "arroz", "en casa"),
+    "vivir": ("en Madrid", "aquí", "con mi madre"),
+    "ser": ("feliz/felices", "fuerte/fuertes"),
+    "estar": ("en casa", "aquí", "bien"),
+    "ir": ("a casa", "a Madrid", "al mar"),
+    "tener": ("un perro", "un libro", "hambre"),
+    "hacer": ("café", "pan", "arroz"),
+    "decir": ("la verdad", "esto"),
+    "ver": ("el mar", "la casa", "un perro"),
+    "querer": ("agua", "café", "un perro"),
+    "buscar": ("un libro", "agua", "la verdad"),
+    "llegar": ("a casa", "tarde", "a Madrid"),
+    "empezar": ("el libro", "tarde", "bien"),
+    "leer": ("un libro", "el libro", "en casa"),
+    "dormir": ("bien", "en casa", "aquí"),
+    "pedir": ("pan", "agua", "café"),
+    "jugar": ("con el perro", "en casa", "aquí"),
+}
+
+TIMES = {
+    "present": ("hoy", "siempre", "cada día"),
+    "past": ("ayer", "anoche", "la semana pasada"),
+    "imperfect": ("antes", "entonces", "cada día"),
+    "future": ("mañana", "esta semana"),
+    "progressive": ("ahora", "hoy"),
+    "perfect": ("hoy", "esta semana"),
+}
+
+SUBJECTS = {
+    "1s": ("yo",),
+    "2s": ("tú",),
+    "3s": ("él", "ella", "usted", "Luis"),
+    "1p": ("nosotros", "nosotras", "Ana y yo"),
+    "3p": ("ellos", "ellas", "ustedes", "Ana y Luis"),
+}
+
+
+@cache
+def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
+    """The verb group for each of `PERSONS`: conjugate("hablar", "perfect")[0] is ("he", "hablado").
+
+    Raises KeyError for a verb that is not in the tables or a tense that Spanish lacks here.
+    """
+    if verb not in COMPLEMENTS:
+        raise KeyError(f"{verb!r} is not one of the Spanish verbs: {', '.join(COMPLEMENTS)}")
+    if tense == "progressive":
+        return tuple((form, gerund(verb)) for form in _present("estar"))
+    if tense == "perfect":
+        return tuple((form, participle(verb)) for form in HABER.split())
+    if (verb, tense) in IRREGULAR:
+        forms = IRREGULAR[verb, tense].split()
+    else:
+        forms = {"present": _present, "past": _past, "imperfect": _imperfect, "future": _future}[
+            tense
+        ](verb)
+    return tuple((form,) for form in forms)
+
+
+def participle(verb: str) -> str:
+    """hablado, comido; hecho."""
+    return PARTICIPLE.get(verb) or verb[:-2] + ("ado" if verb.endswith("ar") else "ido")
+
+
+def gerund(verb: str) -> str:
+    """hablando, comiendo; durmiendo, leyendo."""
+    if verb in GERUND:
+        return GERUND[verb]
+    return verb[:-2] + "ando" if verb.endswith("ar") else _weak(verb) + "iendo"
+
+
+def _endings(verb: str, tense: str) -> list[str]:
+    return ENDINGS[tense][verb[-2:]].split()
+
+
+def _present(verb: str) -> list[str]:
+    if (verb, "present") in IRREGULAR:
+        return IRREGULAR[verb, "present"].split()
+    plain, stressed = verb[:-2], _replace_last(verb[:-2], *STEM_VOWEL.get(verb, ("", "")))
+    stems = (stressed, stressed, stressed, plain, stressed)
+    forms = [stem + ending for stem, ending in zip(stems, _endings(verb, "present"), strict=True)]
+    return [FIRST_PERSON.get(verb, forms[0]), *forms[1:]]
+
+
+def _past(verb: str) -> list[str]:
+    if verb in STRONG_STEM:
+        return _strong_past(STRONG_STEM[verb])
+    stem, weak = verb[:-2], _weak(verb)
+    first = stem
+    if verb.endswith("ar") and stem[-1] in SOFTENED:
+        first = stem[:-1] + SOFTENED[stem[-1]]
+    stems = (first, stem, weak, stem, weak)
+    return [stem + ending for stem, ending in zip(stems, _endings(verb, "past"), strict=True)]
+
+
+def _strong_past(stem: str) -> list[str]:
+    forms = [stem + ending for ending in STRONG_PAST.split()]
+    if stem.endswith("c"):  # hizo: c would be read as k before o
+        forms[2] = stem[:-1] + "zo"
+    if stem.endswith("j"):  # dijeron: j swallows the i
+        forms[4] = stem + "eron"
+    return forms
+
+
+def _imperfect(verb: str) -> list[str]:
+    return [verb[:-2] + ending for ending in _endings(verb, "imperfect")]
+
+
+def _future(verb: str) -> list[str]:
+    return [FUTURE_STEM.get(verb, verb) + ending for ending in _endings(verb, "future")]
+
+
+def _weak(verb: str) -> str:
+    """The stem before ie and ió: durm-, pid-; only verbs in -ir weaken it."""
+    stem = verb[:-2]
+    if not verb.endswith("ir") or verb not in STEM_VOWEL:
+        return stem
+    vowel = STEM_VOWEL[verb][0]
+    return _replace_last(stem, vowel, WEAK_VOWEL[vowel])
+
+
+def _replace_last(stem: str, old: str, new: str) -> str:
+    return new.join(stem.rsplit(old, 1)) if old else stem
+
+
+def _negate(cell: Combination, group: Words) -> Words:
+    return ("no", *group)
+
+
+SPANISH = Language(
+    code="es",
+    tenses=("present", "past", "imperfect", "future", "progressive", "perfect"),
+    subjects=SUBJECTS,
+    complements=COMPLEMENTS,
+    times=TIMES,
+    stative=frozenset({"ser", "estar", "ir", "querer", "tener"}),
+    conjugate=conjugate,
+    negate=_negate,
+)

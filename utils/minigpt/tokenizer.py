@@ -1,0 +1,107 @@
+"""The word-level tokenizer: one token for each of the 600 words.
+
+Its file is JSON in the format of Hugging Face's `tokenizers` (a WordLevel model), so that
+`PreTrainedTokenizerFast(tokenizer_file=...)` reads it as it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+DATA = Path(__file__).with_name("data")
+
+SPECIAL = ("<pad>", "<bos>", "<eos>")
+PAD, BOS, EOS = range(3)  # their ids
+
+_PIECES = re.compile(r"<\w+>|\w+|[^\w\s]")  # a cue, a word, or one mark of punctuation
+
+
+class Tokenizer:
+    """Words to ids and back.
+
+    `vocabulary` is in the order of the ids and begins with `<pad>`, `<bos>` and `<eos>`.
+    """
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self.vocabulary = tuple(vocabulary)
+        self._ids = {word: index for index, word in enumerate(self.vocabulary)}
+        if len(self._ids) != len(self.vocabulary):
+            raise ValueError("the vocabulary has a word twice")
+        if self.vocabulary[:3] != SPECIAL:
+            raise ValueError(f"expected a vocabulary that begins with {SPECIAL}")
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def id(self, word: str) -> int:
+        """The id of one word. Raises ValueError with the nearest words when it is unknown."""
+        if word in self._ids:
+            return self._ids[word]
+        lower = {known.lower(): known for known in self.vocabulary}
+        near = [lower[key] for key in difflib.get_close_matches(word.lower(), lower, n=3)]
+        hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise ValueError(f"{word!r} is not one of MiniGPT's {len(self)} words{hint}")
+
+    def encode(self, text: str | Iterable[str]) -> list[int]:
+        """The ids of a text, or of words; nothing is added.
+
+        Raises ValueError at the first word that is unknown; capitals matter, as in "Ana" and "I".
+        """
+        words = _PIECES.findall(text) if isinstance(text, str) else text
+        return [self.id(word) for word in words]
+
+    def words(self, ids: Iterable[int]) -> list[str]:
+        """The words of ids. Raises ValueError for an id outside the vocabulary."""
+        found = [int(index) for index in ids]
+        wrong = [index for index in found if not 0 <= index < len(self)]
+        if wrong:
+            raise ValueError(f"expected ids from 0 to {len(self) - 1}, got {wrong[0]}")
+        return [self.vocabulary[index] for index in found]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids without `<pad>`, `<bos>` and `<eos>`; a full stop joins its word."""
+        words = (word for word in self.words(ids) if word not in SPECIAL)
+        return " ".join(words).replace(" .", ".")
+
+    def save(self, path: Path) -> None:
+        """Write the JSON file."""
+        special = [word for word in self.vocabulary if re.fullmatch(r"<\w+>", word)]
+        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+        isolated = {"type": "Punctuation", "behavior": "Isolated"}
+        content = {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": [
+                {"id": self.id(word), "content": word, **flags, "special": True} for word in special
+            ],
+            "normalizer": None,
+            "pre_tokenizer": {
+                "type": "Sequence",
+                "pretokenizers": [{"type": "WhitespaceSplit"}, isolated],
+            },
+            "post_processor": None,
+            "decoder": None,
+            "model": {"type": "WordLevel", "vocab": self._ids, "unk_token": "<unk>"},
+        }
+        path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def load_tokenizer(path: Path | str = DATA / "tokenizer.json") -> Tokenizer:
+    """The tokenizer of a JSON file, by default the one that MiniGPT was trained with.
+
+    Raises FileNotFoundError for no file, ValueError for one without a word-level vocabulary.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    try:
+        ids = json.loads(text)["model"]["vocab"]
+        words = sorted(ids, key=ids.__getitem__)
+        if [ids[word] for word in words] != list(range(len(words))):
+            raise ValueError("the ids are not 0, 1, 2, …")
+        return Tokenizer(words)
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} is not a word-level tokenizer file: {error}") from error
