@@ -1,0 +1,221 @@
+"""How good MiniGPT is, in figures: `python -m utils.minigpt.evaluate`.
+
+Perplexity stands beside an n-gram baseline on the same sentences, and conjugation is counted on the
+combinations of verb, tense and person that training kept out (see `utils.minigpt.corpus`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from utils.minigpt import corpus
+from utils.minigpt.config import parameter_count
+from utils.minigpt.corpus import LANGUAGES, Corpus, Line
+from utils.minigpt.dataset import encode_lines
+from utils.minigpt.generation import complete, load_minigpt
+from utils.minigpt.language import PERSONS, Combination
+from utils.minigpt.model import MiniGPT
+from utils.minigpt.ngram import NGram
+from utils.minigpt.tokenizer import Tokenizer, load_tokenizer
+from utils.minigpt.weights import MANIFEST, WEIGHTS
+
+ORDERS = (3, 5)  # a 5-gram sees every cue when the subject is one word
+NAMES = {"en": "English", "es": "Spanish"}
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Perplexities per word of one split, over the words after the cues.
+
+    `grammar` is the floor: that of someone who knows the grammar, and only can't know which
+    subject, complement and time words come.
+    """
+
+    split: str
+    lines: int
+    minigpt: float
+    trigram: float
+    fivegram: float
+    grammar: float
+
+
+@dataclass(frozen=True)
+class Conjugation:
+    """How many prompts of the combinations held out MiniGPT continues rightly, word by word.
+
+    verb_right: the verb group is right; sentence_right: so is all that follows, up to `<eos>`.
+    """
+
+    language: str
+    kind: str
+    combinations: int
+    prompts: int
+    verb_right: int
+    sentence_right: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """All figures of one model."""
+
+    perplexity: tuple[Perplexity, ...]
+    conjugation: tuple[Conjugation, ...]
+
+    def accuracy(self, language: str) -> float:
+        """The share of right verb groups over all combinations held out in a language."""
+        rows = [row for row in self.conjugation if row.language == language]
+        return sum(row.verb_right for row in rows) / sum(row.prompts for row in rows)
+
+    def figures(self) -> dict[str, Any]:
+        """What the manifest states; perplexities to 4 decimals."""
+        perplexity = [
+            {key: round(value, 4) if type(value) is float else value for key, value in row.items()}
+            for row in map(asdict, self.perplexity)
+        ]
+        accuracy = {code: round(self.accuracy(code), 4) for code in LANGUAGES}
+        return {
+            "perplexity": perplexity,
+            "conjugation": [asdict(row) for row in self.conjugation],
+            "accuracy": accuracy,
+        }
+
+    def agrees(self, stated: dict[str, Any]) -> bool:
+        """Whether a manifest states these figures; another machine may round perplexities."""
+        found = self.figures()
+        return all(found[key] == stated[key] for key in ("conjugation", "accuracy")) and all(
+            mine == theirs if type(mine) is not float else math.isclose(mine, theirs, rel_tol=1e-3)
+            for row, other in zip(found["perplexity"], stated["perplexity"], strict=True)
+            for mine, theirs in ((row[key], other[key]) for key in row)
+        )
+
+    def __str__(self) -> str:
+        models = "".join(f"{name:>10}" for name in ("MiniGPT", "trigram", "5-gram", "grammar"))
+        lines = [
+            "Perplexity per word, on sentences kept from training (lower is better)",
+            f"  {'':<28}{'sentences':>10}{models}",
+        ]
+        for p in self.perplexity:
+            values = "".join(f"{v:>10.3f}" for v in (p.minigpt, p.trigram, p.fivegram, p.grammar))
+            lines.append(f"  {p.split:<28}{p.lines:>10}{values}")
+        lines += [
+            "",
+            "Conjugation of combinations held out (every subject, affirmative and negative)",
+            f"  {'':<28}{'cells':>10}{'prompts':>10}{'verb right':>18}{'sentence right':>18}",
+        ]
+        for c in self.conjugation:
+            name = f"{NAMES[c.language]}, {c.kind}"
+            row = f"  {name:<28}{c.combinations:>10}{c.prompts:>10}"
+            for right in (c.verb_right, c.sentence_right):
+                row += f"{f'{right} ({right / c.prompts:.1%})':>18}" if c.prompts else f"{'-':>18}"
+            lines.append(row)
+        total = ", ".join(f"{NAMES[code]} {self.accuracy(code):.1%}" for code in LANGUAGES)
+        return "\n".join([*lines, "", f"Verb right in all: {total}"])
+
+
+def evaluate(model: MiniGPT, tokenizer: Tokenizer, data: Corpus) -> Report:
+    """Every figure of a model on a corpus that it was trained on."""
+    sentences = [line for line in data.train if line.cell]  # lists would only blur the counts
+    grams = [NGram(order, len(tokenizer)).fit(sentences) for order in ORDERS]
+    perplexity = tuple(
+        Perplexity(
+            split,
+            len(lines),
+            minigpt_perplexity(model, tokenizer, lines),
+            *(gram.tune(like_them).perplexity(lines) for gram in grams),
+            grammar_perplexity(lines),
+        )
+        for split, lines, like_them in (
+            ("combinations seen", data.test_seen, data.tune_seen),
+            ("combinations held out", data.test_held_out, data.tune_held_out),
+        )
+    )
+    conjugation = tuple(
+        conjugate(model, tokenizer, code, kind, cells)
+        for code in LANGUAGES
+        for kind, cells in (("composed", data.composed), ("own form", data.own_form))
+    )
+    return Report(perplexity, conjugation)
+
+
+@torch.no_grad()
+def minigpt_perplexity(model: MiniGPT, tokenizer: Tokenizer, lines: Sequence[Line]) -> float:
+    """exp of the mean cross-entropy of the words after the cues."""
+    inputs, targets = encode_lines(lines, tokenizer, model.config.context)
+    longest = max(len(line.words) for line in lines)
+    logits = model(inputs[:, :longest])
+    return math.exp(F.cross_entropy(logits.flatten(0, 1), targets[:, :longest].flatten()).item())
+
+
+def grammar_perplexity(lines: Sequence[Line]) -> float:
+    """The perplexity of the grammar's own probabilities: any person, subject, complement, time."""
+    nats, words = 0.0, 0
+    for line in lines:
+        assert line.cell is not None
+        language = LANGUAGES[line.cell.language]
+        subjects = language.subjects[line.cell.person]
+        count = len(PERSONS) * len(subjects) * len(corpus.sentences(line.cell, subjects[0], False))
+        nats += math.log(count)
+        words += len(line.words) - line.cues
+    return math.exp(nats / words)
+
+
+def conjugate(
+    model: MiniGPT, tokenizer: Tokenizer, code: str, kind: str, cells: frozenset[Combination]
+) -> Conjugation:
+    """Ask for each combination with every subject, affirmative and negative, greedily."""
+    language = LANGUAGES[code]
+    chosen = sorted((cell for cell in cells if cell.language == code), key=str)
+    asked = [
+        (cell, subject, negative)
+        for cell in chosen
+        for subject in language.subjects[cell.person]
+        for negative in (False, True)
+    ]
+    prompts = [
+        tokenizer.encode(
+            (
+                *corpus.cues(language, verb=cell.verb, tense=cell.tense, negative=negative),
+                *subject.split(),
+            )
+        )
+        for cell, subject, negative in asked
+    ]
+    verb_right = sentence_right = 0
+    answers = complete(prompts, model=model) if prompts else []
+    for (cell, subject, negative), ids in zip(asked, answers, strict=True):
+        words = tuple(tokenizer.words(ids))
+        group = language.group(cell, negative)
+        verb_right += words[: len(group)] == group
+        allowed = corpus.sentences(cell, subject, negative)
+        sentence_right += (*subject.split(), *words) in {(*one, "<eos>") for one in allowed}
+    return Conjugation(code, kind, len(chosen), len(asked), verb_right, sentence_right)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the report of a weights file, and what its manifest states when that differs."""
+    parser = argparse.ArgumentParser(prog="python -m utils.minigpt.evaluate", description=__doc__)
+    parser.add_argument("--weights", type=Path, default=WEIGHTS, help="a safetensors file")
+    path = parser.parse_args(arguments).weights
+    torch.set_num_threads(1)  # more gain nothing here, and lose much on a busy machine
+    manifest = json.loads(path.with_name(MANIFEST).read_text(encoding="utf-8"))
+    model, tokenizer = load_minigpt(path), load_tokenizer(path.with_name("tokenizer.json"))
+    data = corpus.build(manifest["seed"])
+    report = evaluate(model, tokenizer, data)
+    print(f"MiniGPT, {parameter_count(model.config):,} parameters, {path}\n\n{report}")
+    if data.sha256() != manifest["data"]["sha256"]:
+        print("\nThe corpus is not the one that these weights were trained on: train again.")
+    elif not report.agrees(manifest["figures"]):
+        print(f"\nThe manifest states other figures: {json.dumps(manifest['figures'])}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""Train MiniGPT: `python -m utils.minigpt.train` writes the weights, the tokenizer and a manifest.
+
+A few minutes on one core. The same seed gives the same bits on the same machine and torch version:
+everything random comes from the seed, and one thread adds numbers in one order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from utils.minigpt import corpus
+from utils.minigpt.config import MiniGPTConfig, parameter_count
+from utils.minigpt.corpus import Corpus, Line
+from utils.minigpt.dataset import batches, encode_lines
+from utils.minigpt.evaluate import Report, evaluate
+from utils.minigpt.model import MiniGPT
+from utils.minigpt.tokenizer import DATA, Tokenizer
+from utils.minigpt.weights import MANIFEST, WEIGHTS, save_weights, sha256
+
+THREADS = 1  # tensors this small gain nothing from a second thread, and lose much on a busy machine
+REPORT_EVERY = 250  # steps
+
+Progress = Callable[[int, float], None]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train. The learning rate climbs for `warmup` steps, then falls along a cosine."""
+
+    seed: int = 0
+    steps: int = 6000
+    batch_size: int = 64
+    learning_rate: float = 3e-3
+    final_share: float = 0.05  # of the learning rate, at the last step
+    warmup: int = 200
+    beta_1: float = 0.9
+    beta_2: float = 0.99
+    weight_decay: float = 0.1  # on matrices; not on biases and norms
+    clip: float = 1.0  # the largest norm of all gradients together
+
+    def learning_rate_at(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        if step < self.warmup:
+            return self.learning_rate * (step + 1) / self.warmup
+        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        cosine = 0.5 * (1 + math.cos(math.pi * done))
+        return self.learning_rate * (self.final_share + (1 - self.final_share) * cosine)
+
+
+def train(
+    lines: Sequence[Line],
+    tokenizer: Tokenizer,
+    config: MiniGPTConfig,
+    recipe: Recipe,
+    progress: Progress | None = None,
+) -> MiniGPT:
+    """A model trained on `lines`, in eval mode.
+
+    progress(step, loss) is called every REPORT_EVERY steps with the mean loss since the last call.
+    While it runs, torch is deterministic and has THREADS threads; its global generator is left
+    seeded with the recipe's seed.
+    """
+    with reproducible(recipe.seed):
+        return _train(lines, tokenizer, config, recipe, progress)
+
+
+@contextmanager
+def reproducible(seed: int) -> Iterator[None]:
+    """Torch seeded, deterministic and at THREADS threads inside the `with` block."""
+    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    torch.set_num_threads(THREADS)
+    torch.use_deterministic_algorithms(True)
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(deterministic)
+
+
+def _train(
+    lines: Sequence[Line],
+    tokenizer: Tokenizer,
+    config: MiniGPTConfig,
+    recipe: Recipe,
+    progress: Progress | None,
+) -> MiniGPT:
+    model = MiniGPT(config).train()
+    optimizer = make_optimizer(model, recipe)
+    inputs, targets = encode_lines(lines, tokenizer, config.context)
+    order = torch.Generator().manual_seed(recipe.seed)
+    losses: list[float] = []
+    stream = batches(inputs, targets, recipe.batch_size, order)
+    for step, (x, y) in zip(range(recipe.steps), stream, strict=False):
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.learning_rate_at(step)
+        loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+        optimizer.step()
+        losses.append(loss.item())
+        if progress and ((step + 1) % REPORT_EVERY == 0 or step + 1 == recipe.steps):
+            progress(step + 1, sum(losses) / len(losses))
+            losses.clear()
+    return model.eval()
+
+
+def make_optimizer(model: MiniGPT, recipe: Recipe) -> torch.optim.AdamW:
+    """AdamW with weight decay on matrices only."""
+    matrices = [p for p in model.parameters() if p.dim() >= 2]
+    vectors = [p for p in model.parameters() if p.dim() < 2]
+    groups = [
+        {"params": matrices, "weight_decay": recipe.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    betas = (recipe.beta_1, recipe.beta_2)
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=betas)
+
+
+def write(
+    folder: Path, model: MiniGPT, tokenizer: Tokenizer, data: Corpus, recipe: Recipe, report: Report
+) -> None:
+    """Write weights.safetensors, tokenizer.json and manifest.json into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights, words = folder / WEIGHTS.name, folder / "tokenizer.json"
+    # No reader may meet new weights beside an old manifest: it goes first and comes last.
+    (folder / MANIFEST).unlink(missing_ok=True)
+    arrays = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    save_weights(weights, arrays, model.config)
+    tokenizer.save(words)
+    manifest = {
+        "command": f"python -m utils.minigpt.train --seed {recipe.seed} --steps {recipe.steps}",
+        "seed": recipe.seed,
+        "model": asdict(model.config),
+        "parameters": parameter_count(model.config),
+        "recipe": asdict(recipe),
+        "data": {
+            "sha256": data.sha256(),
+            "train_lines": len(data.train),
+            "combinations_held_out": len(data.held_out),
+            "vocabulary": len(tokenizer),
+        },
+        "figures": report.figures(),
+        "trained_on": {
+            "threads": THREADS,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": numpy.__version__,
+            "machine": platform.machine(),
+            "instructions": torch.backends.cpu.get_cpu_capability(),
+        },
+        "files": {
+            path.name: {"sha256": sha256(path), "bytes": path.stat().st_size}
+            for path in (weights, words)
+        },
+    }
+    text = json.dumps(manifest, indent=2, ensure_ascii=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Build the corpus, train, evaluate, write."""
+    recipe = Recipe()
+    parser = argparse.ArgumentParser(prog="python -m utils.minigpt.train", description=__doc__)
+    parser.add_argument("--seed", type=int, default=recipe.seed, help="default: %(default)s")
+    parser.add_argument("--steps", type=int, default=recipe.steps, help="default: %(default)s")
+    parser.add_argument("--out", type=Path, default=DATA, help="folder; default: %(default)s")
+    options = parser.parse_args(arguments)
+    recipe = Recipe(seed=options.seed, steps=options.steps)
+
+    data = corpus.build(recipe.seed)
+    tokenizer = Tokenizer(corpus.vocabulary())
+    config = MiniGPTConfig(vocab_size=len(tokenizer))
+    print(
+        f"{len(data.train):,} lines, {len(tokenizer)} words, "
+        f"{parameter_count(config):,} parameters, "
+        f"{len(data.held_out)} combinations held out",
+        flush=True,
+    )
+    began = time.monotonic()
+
+    def progress(step: int, loss: float) -> None:
+        spent = time.monotonic() - began
+        left = spent / step * (recipe.steps - step)
+        done = f"step {step:>5} of {recipe.steps}"
+        print(f"{done}   loss {loss:.4f}   {left:4.0f} s left", flush=True)
+
+    model = train(data.train, tokenizer, config, recipe, progress)
+    print(f"trained in {time.monotonic() - began:.0f} s\n")
+    report = evaluate(model, tokenizer, data)
+    print(report)
+    write(options.out, model, tokenizer, data, recipe, report)
+    print(f"\nwrote {WEIGHTS.name}, tokenizer.json and {MANIFEST} to {options.out}")
+
+
+if __name__ == "__main__":
+    main()
