@@ -1,0 +1,188 @@
+"""MiniGPT conjugates, and shows where it looked."""
+
+import pytest
+import torch
+
+from utils.minigpt import (
+    attention_maps,
+    attention_picture,
+    complete,
+    corpus,
+    generate,
+    load_minigpt,
+    load_tokenizer,
+)
+from utils.minigpt.picture import draw_maps, draw_position
+
+
+@pytest.fixture(scope="module")
+def spoken():
+    return generate("Ana y yo", verb="hablar", tense="past", return_attention=True)
+
+
+@pytest.mark.parametrize(
+    ("subject", "verb", "tense", "start"),
+    [
+        ("yo", "hablar", "past", "yo hablé "),
+        ("tú", "ser", "imperfect", "tú eras "),
+        ("ustedes", "buscar", "future", "ustedes buscarán "),
+        ("yo", "llegar", "past", "yo llegué "),
+        ("ellas", "dormir", "past", "ellas durmieron "),
+        ("Ana y yo", "leer", "perfect", "Ana y yo hemos leído "),
+        ("she", "speak", "past", "she spoke "),
+        ("she", "try", "present", "she tries "),
+        ("Ana and I", "be", "past", "Ana and I were "),
+        ("they", "stop", "progressive", "they are stopping "),
+    ],
+)
+def test_it_conjugates(subject, verb, tense, start):
+    text = generate(subject, verb=verb, tense=tense)
+    assert text.startswith(start)
+    assert text.endswith(".")
+
+
+def test_it_denies():
+    assert generate("yo", verb="hablar", tense="past", negative=True).startswith("yo no hablé ")
+    text = generate("he", verb="speak", tense="present", negative=True)
+    assert text.startswith("he does not speak ")
+
+
+def test_a_drawn_sentence_repeats_with_its_seed_and_still_obeys():
+    def drawn(seed):
+        seeded = torch.Generator().manual_seed(seed)
+        return generate("we", verb="eat", tense="past", temperature=1.0, generator=seeded)
+
+    sentences = [drawn(seed) for seed in range(8)]
+    assert sentences == [drawn(seed) for seed in range(8)]
+    assert len(set(sentences)) > 2
+    assert all(sentence.startswith("we ate ") for sentence in sentences)
+
+
+def test_top_k_of_one_is_greedy():
+    greedy = generate("we", verb="eat", tense="past")
+    assert generate("we", verb="eat", tense="past", temperature=5.0, top_k=1) == greedy
+
+
+@pytest.mark.parametrize(
+    ("subject", "verb", "tense", "said"),
+    [
+        ("yo", "hablr", "past", "'hablr' is not a verb .* did you mean 'hablar'"),
+        (
+            "I",
+            "speak",
+            "imperfect",
+            "'imperfect' is not a tense of 'speak' that MiniGPT knows: pre",
+        ),
+        ("yo", "ser", "progressive", "not a tense of 'ser'"),
+        ("yo", "speak", "past", "'yo' is not a subject of 'speak' that MiniGPT knows: I, you"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(subject, verb, tense, said):
+    with pytest.raises(ValueError, match=said):
+        generate(subject, verb=verb, tense=tense)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"temperature": -1.0}, "temperature of 0 or more, got -1"),
+        ({"top_k": 3}, "only a temperature above 0 draws words"),
+        ({"temperature": 1.0, "top_k": 0}, "top_k must be 1 or more"),
+    ],
+)
+def test_settings_without_sense_are_refused(settings, said):
+    with pytest.raises(ValueError, match=said):
+        generate("yo", verb="hablar", tense="past", **settings)
+
+
+@pytest.mark.parametrize("length", [0, 32])
+def test_prompts_that_are_empty_or_fill_the_context_are_refused(length):
+    with pytest.raises(ValueError, match=f"prompts of 1 to 31 tokens, got {length}"):
+        complete([[1] * length])
+
+
+def test_many_prompts_are_completed_as_each_alone():
+    tokenizer = load_tokenizer()
+    prompts = [
+        tokenizer.encode(text)
+        for text in (
+            "<bos> <es> hablar <past> yo",
+            "<bos> <en> <future> <not>",
+            "<bos> <es>",
+            "<bos> <en> run <forms>",
+        )
+    ]
+    together = complete(prompts)
+    assert together == [complete([prompt])[0] for prompt in prompts]
+    sentence, _, _, forms = together
+    assert sentence[-1] == tokenizer.encode("<eos>")[0]
+    assert {tokenizer.words([i])[0] for i in forms} <= {*corpus.ENGLISH.forms("run"), "<eos>"}
+    assert all(len(p) + len(rest) <= 32 for p, rest in zip(prompts, together, strict=True))
+
+
+def test_a_learners_model_and_softmax_are_used():
+    model, calls = load_minigpt(), []
+
+    def softmax(x):
+        calls.append(tuple(x.shape))
+        return torch.softmax(x, dim=-1)
+
+    model.softmax = softmax
+    text = generate("yo", verb="hablar", tense="past", model=model)
+    assert text == generate("yo", verb="hablar", tense="past")
+    assert set(calls) == {(1, 600)}
+    with torch.no_grad():
+        model.lm_head.bias[load_tokenizer().id("tarde")] += 1000
+    assert generate("yo", verb="hablar", tense="past", model=model).startswith("yo tarde tarde ")
+    assert generate("yo", verb="hablar", tense="past") == text
+
+
+def test_loading_spends_no_seed():
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    load_minigpt()
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_attention_comes_with_its_words(spoken):
+    text, attention = spoken
+    assert text.startswith("Ana y yo hablamos ")
+    assert attention.words[:7] == ("<bos>", "<es>", "hablar", "<past>", "Ana", "y", "yo")
+    assert attention.words[-1] == "."
+    length = len(attention.words)
+    assert attention.maps.shape == (2, 4, length, length)
+    ids = torch.tensor([load_tokenizer().encode(attention.words)])
+    torch.testing.assert_close(attention.maps, attention_maps(load_minigpt(), ids)[:, 0])
+
+
+def test_a_picture_of_every_head(spoken):
+    figure, alt = draw_maps(spoken[1])
+    assert len(figure.axes) == 8
+    assert "2 layers with 4 heads" in alt
+    assert alt.count("layer ") == 8
+    for axes in figure.axes:  # the first word is at the top in each
+        assert axes.get_ylim() == (len(spoken[1].words), 0)
+
+
+def test_a_picture_of_one_position_says_what_it_looks_at(spoken):
+    _, attention = spoken
+    at = attention.words.index("yo")
+    figure, alt = draw_position(attention, at)
+    shares = attention.maps[:, :, at, : at + 1].mean((0, 1))
+    most = attention.words[int(shares.argmax())]
+    title = figure.axes[0].get_title(loc="left")
+    assert title == f"Before “hablamos”, MiniGPT looks most at “{most}”"
+    assert "layer 2, head 4" in alt
+    _, end = draw_position(attention, -1)
+    assert end.startswith("At the end, at “.”")
+    with pytest.raises(ValueError, match="expected a position from"):
+        draw_position(attention, 99)
+
+
+def test_the_picture_is_shown_with_its_text(spoken, capsys):
+    attention_picture(spoken[1])
+    attention_picture(spoken[1], position=6)
+    shown = capsys.readouterr().out
+    assert "[figure] Attention of 2 layers" in shown
+    assert "[figure] Before “hablamos”" in shown

@@ -1,0 +1,135 @@
+"""Batches, the loss's mask, the recipe, the baseline; the same seed gives the same bits."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from utils.minigpt import MiniGPTConfig, Tokenizer, corpus, load_minigpt, load_tokenizer
+from utils.minigpt import evaluate as evaluation
+from utils.minigpt import train as training
+from utils.minigpt.corpus import Line
+from utils.minigpt.dataset import IGNORED, batches, encode_lines
+from utils.minigpt.ngram import NGram
+from utils.minigpt.train import Recipe, make_optimizer, train
+from utils.minigpt.weights import DATA
+
+SMALL = MiniGPTConfig(d_model=16, n_heads=2, n_layers=1, d_ff=32)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer(corpus.vocabulary())
+
+
+def test_each_target_is_the_next_word_and_cues_and_padding_have_none(tokenizer):
+    words = ("<bos>", "<es>", "hablar", "<past>", "yo", "hablé", "ayer", ".", "<eos>")
+    inputs, targets = encode_lines([Line(words, 4, None)], tokenizer, 12)
+    assert inputs.shape == targets.shape == (1, 12)
+    assert tokenizer.words(inputs[0].tolist()) == [*words, "<pad>", "<pad>", "<pad>"]
+    assert (targets[0, :3] == IGNORED).all()
+    assert tokenizer.words(targets[0, 3:8].tolist()) == list(words[4:])
+    assert (targets[0, 8:] == IGNORED).all()
+    with pytest.raises(ValueError, match="at most 5 tokens, got 9"):
+        encode_lines([Line(words, 4, None)], tokenizer, 5)
+
+
+def test_a_round_of_batches_has_every_line_once_and_no_column_of_padding(data, tokenizer):
+    inputs, targets = encode_lines(data.train[:640], tokenizer, 32)
+    inputs = torch.cat([inputs, torch.zeros(640, 1, dtype=torch.int64)], 1)
+    stream = batches(inputs, targets, 64, torch.Generator().manual_seed(1))
+    seen = []
+    for _, (x, y) in zip(range(10), stream, strict=False):
+        assert x.shape == y.shape
+        assert (x[:, -1] == 2).any()  # the longest line ends in the last column
+        assert ((x == 2).sum(1) == 1).all()
+        seen += [tuple(row[: row.index(2) + 1]) for row in x.tolist()]
+    lines = [tuple(tokenizer.encode(line.words)) for line in data.train[:640]]
+    assert sorted(seen) == sorted(lines)
+
+
+def test_the_learning_rate_climbs_and_falls():
+    recipe = Recipe(steps=100, warmup=10, learning_rate=1.0, final_share=0.05)
+    rates = [recipe.learning_rate_at(step) for step in range(100)]
+    assert rates[0] == pytest.approx(0.1)
+    assert max(rates) == rates[9] == rates[10] == 1.0
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert 0.05 < rates[-1] < 0.06
+
+
+def test_only_matrices_decay():
+    model = load_minigpt()
+    decaying, free = make_optimizer(model, Recipe()).param_groups
+    assert (decaying["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
+    assert sum(p.numel() for p in (*decaying["params"], *free["params"])) == 179_544
+    assert all(p.dim() == 1 for p in free["params"])
+
+
+def test_training_learns_and_repeats_bit_for_bit(data, tokenizer):
+    lines, recipe = data.train[:2000], Recipe(steps=40, warmup=5, batch_size=32)
+    losses = []
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    first = train(lines, tokenizer, SMALL, recipe, lambda step, loss: losses.append((step, loss)))
+    second = train(lines, tokenizer, SMALL, recipe)
+    other = train(lines, tokenizer, SMALL, Recipe(seed=1, steps=40, warmup=5, batch_size=32))
+    after = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    assert before == after
+    for name, tensor in first.state_dict().items():
+        assert torch.equal(tensor, second.state_dict()[name]), name
+    weights = [model.lm_head.weight for model in (first, other)]
+    assert not torch.equal(*weights)
+    assert losses[0][0] == 40
+    assert losses[0][1] < math.log(600)
+
+
+def test_the_command_writes_what_the_evaluation_reads(tmp_path, capsys, small_corpus):
+    training.main(["--steps", "3", "--seed", "7", "--out", str(tmp_path)])
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["command"] == "python -m utils.minigpt.train --seed 7 --steps 3"
+    assert manifest["seed"] == manifest["recipe"]["seed"] == 7
+    assert manifest["parameters"] == 179_544
+    assert "step     3 of 3   loss" in capsys.readouterr().out
+    evaluation.main(["--weights", str(tmp_path / "weights.safetensors")])
+    said = capsys.readouterr().out
+    assert "179,544 parameters" in said
+    assert "Verb right in all: English 0.0%, Spanish 0.0%" in said
+    assert "manifest states other" not in said
+    manifest["figures"]["accuracy"]["en"] = 0.99
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    evaluation.main(["--weights", str(tmp_path / "weights.safetensors")])
+    assert "manifest states other figures" in capsys.readouterr().out
+
+
+def test_an_ngram_counts_shares_and_never_gives_nothing():
+    lines = [Line(tuple("xabab"), 1, None), Line(tuple("xaab"), 1, None)]
+    gram = NGram(2, vocab_size=4).fit(lines)
+    total = sum(gram.probability(("a",), word) for word in "abxy")
+    assert total == pytest.approx(1)
+    assert gram.probability(("a",), "y") > 0
+    before = gram.perplexity(lines)
+    after = gram.tune(lines).perplexity(lines)
+    assert 1 < after < before < 4
+    # After a: b three times of four; tuned on its own lines, it trusts the longest history.
+    assert gram.probability(("a",), "b") == pytest.approx(0.75, abs=0.02)
+
+
+def test_a_longer_ngram_is_a_stronger_baseline(data):
+    sentences = [line for line in data.train if line.cell][:8000]
+    perplexities = [
+        NGram(order, 600).fit(sentences).tune(data.tune_seen[:300]).perplexity(data.test_seen[:300])
+        for order in (1, 3, 5)
+    ]
+    assert perplexities == sorted(perplexities, reverse=True)
+
+
+def test_the_manifest_states_what_the_shipped_weights_give_again(data):
+    manifest = json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["data"]["sha256"] == data.sha256()
+    report = evaluation.evaluate(load_minigpt(), load_tokenizer(), data)
+    assert report.agrees(manifest["figures"]), str(report)
+    assert {row.prompts > 0 for row in report.conjugation} == {True}
+    for code in ("en", "es"):
+        assert report.accuracy(code) >= 0.95
+    for row in report.perplexity:
+        assert row.grammar < row.minigpt < 0.75 * min(row.trigram, row.fivegram)

@@ -1,0 +1,159 @@
+"""The shipped files are whole, and a file that is not says what is wrong with it."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from utils.minigpt import (
+    MiniGPTConfig,
+    WeightsError,
+    load_config,
+    load_minigpt,
+    load_weights,
+    parameter_shapes,
+    save_weights,
+)
+from utils.minigpt.weights import DATA, WEIGHTS, sha256
+
+TINY = MiniGPTConfig(vocab_size=7, d_model=4, n_heads=2, n_layers=1, d_ff=6, context=3)
+
+
+@pytest.fixture
+def tiny():
+    rng = np.random.default_rng(0)
+    shapes = parameter_shapes(TINY)
+    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "weights.safetensors"
+
+
+def refusal(path):
+    with pytest.raises(WeightsError) as caught:
+        load_weights(path)
+    message = str(caught.value)
+    assert str(path.parent) in message
+    assert "python -m utils.minigpt.train" in message
+    return message
+
+
+def test_what_is_shipped_is_small_and_loads():
+    assert sum(file.stat().st_size for file in DATA.iterdir()) < 1_000_000
+    assert load_config() == MiniGPTConfig()
+    shapes = {name: array.shape for name, array in load_weights().items()}
+    assert shapes == parameter_shapes(MiniGPTConfig())
+
+
+def test_the_manifest_states_the_files_and_the_sizes():
+    manifest = json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["parameters"] == 179_544
+    assert MiniGPTConfig(**manifest["model"]) == MiniGPTConfig()
+    assert set(manifest["files"]) == {"weights.safetensors", "tokenizer.json"}
+    for name, stated in manifest["files"].items():
+        assert stated == {"sha256": sha256(DATA / name), "bytes": (DATA / name).stat().st_size}
+
+
+def test_the_file_is_ordinary_safetensors(path, tiny):
+    save_weights(path, tiny, TINY)
+    theirs = load_file(path)
+    assert set(theirs) == set(tiny)
+    assert all(np.array_equal(theirs[name], tiny[name]) for name in tiny)
+
+
+def test_a_file_written_by_safetensors_is_read(path, tiny):
+    config = json.dumps(TINY.__dict__)
+    save_file(tiny, path, metadata={"config": config, "format": "pt"})
+    assert load_config(path) == TINY
+    assert all(np.array_equal(array, tiny[name]) for name, array in load_weights(path).items())
+
+
+def test_weights_may_be_written_to_and_the_same_arrays_give_the_same_bytes(path, tiny):
+    save_weights(path, tiny, TINY)
+    first = path.read_bytes()
+    loaded = load_weights(path)
+    loaded["lm_head.bias"][0] = 1
+    save_weights(path, dict(reversed(tiny.items())), TINY)
+    assert path.read_bytes() == first
+
+
+def test_a_missing_file_is_named(path):
+    with pytest.raises(FileNotFoundError, match=r"weights\.safetensors.*utils\.minigpt\.train"):
+        load_minigpt(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"abc", b"version https://git-lfs", b"\xff" * 500])
+def test_what_is_not_safetensors_is_called_damaged(path, content):
+    path.write_bytes(content)
+    assert "don't begin with a safetensors header" in refusal(path)
+
+
+def test_a_cut_file_names_the_tensor_it_ends_in(path, tiny):
+    save_weights(path, tiny, TINY)
+    path.write_bytes(path.read_bytes()[:-10])
+    assert "lm_head.bias reaches to byte" in refusal(path)
+
+
+def test_a_header_that_contradicts_itself_names_the_tensor(path, tiny):
+    save_weights(path, tiny, TINY)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'"shape": [7, 4]', b'"shape": [7, 5]', 1))
+    assert "token_embedding.weight of shape (7, 5) needs 140 bytes" in refusal(path)
+
+
+def test_a_changed_number_is_found_by_the_manifests_checksum(tmp_path):
+    for file in DATA.iterdir():
+        shutil.copy(file, tmp_path)
+    path = tmp_path / WEIGHTS.name
+    assert load_config(path) == MiniGPTConfig()
+    data = bytearray(path.read_bytes())
+    data[-300_000] ^= 1
+    path.write_bytes(data)
+    assert "expected SHA-256" in refusal(path)
+    (tmp_path / "manifest.json").write_text("{}")
+    assert "states no checksum" in refusal(path)
+
+
+def change(tiny, name, array):
+    return {**tiny, name: array}
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda t: {k: v for k, v in t.items() if k != "lm_head.bias"}, "lm_head.bias is missing"),
+        (lambda t: change(t, "extra", t["lm_head.bias"]), "extra is not a parameter of MiniGPT"),
+        (
+            lambda t: change(t, "lm_head.weight", t["lm_head.weight"].T.copy()),
+            "lm_head.weight: expected shape (7, 4), got (4, 7)",
+        ),
+        (
+            lambda t: change(t, "final_norm.bias", np.full(4, np.nan, np.float32)),
+            "final_norm.bias: expected finite numbers",
+        ),
+        (
+            lambda t: change(t, "final_norm.bias", np.zeros(4, np.float16)),
+            "final_norm.bias: expected dtype F32, got F16",
+        ),
+    ],
+)
+def test_a_file_that_does_not_fit_names_what_is_wrong(path, tiny, damage, said):
+    save_file(damage(tiny), path, metadata={"config": json.dumps(TINY.__dict__)})
+    assert said in refusal(path)
+
+
+@pytest.mark.parametrize("metadata", [None, {"config": "{}"}, {"config": '{"vocab_size": 7}'}])
+def test_a_file_without_sizes_is_refused(path, tiny, metadata):
+    save_file(tiny, path, metadata=metadata)
+    assert "expected metadata 'config' with an integer for each of vocab_size" in refusal(path)
+
+
+def test_weights_that_do_not_fit_are_not_written(path, tiny):
+    tiny.pop("lm_head.bias")
+    with pytest.raises(WeightsError, match=r"lm_head\.bias is missing"):
+        save_weights(path, tiny, TINY)
+    assert not path.exists()
