@@ -2,7 +2,7 @@
 
     from utils.minigpt import generate, load_minigpt
 
-    generate("yo", verb="hablar", tense="past")     # yo hablé con mi madre ayer.
+    generate("yo", verb="hablar", tense="past")     # yo hablé español anoche.
     model = load_minigpt()                          # the trained torch module
     logits = model.lm_head(model.hidden(tokens))    # the LM head alone: nn.Linear(64, 600)
 

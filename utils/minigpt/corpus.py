@@ -16,9 +16,9 @@ depends on whether words can do without it:
 
 - *composed*: the cell's words all serve other cells of its verb (he hablado, from has hablado and
   he comido; I spoke, from she spoke). No sentence of such a combination is in training at all.
-- *own form*: one word belongs to this cell alone (hablé). A model of whole words can't spell a word
+- *own form*: one word belongs to this cell alone (tuve). A model of whole words can't spell a word
   it never saw, so training has it in two places: in the verb's list of forms, and in unnamed and
-  free sentences. That hablé is what hablar, past and yo give *together* is for the model to find.
+  free sentences. That tuve is what tener, past and yo give *together* is for the model to find.
 """
 
 from __future__ import annotations

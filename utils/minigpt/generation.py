@@ -84,7 +84,7 @@ def generate(
     model: MiniGPT | None = None,
     return_attention: bool = False,
 ) -> str | tuple[str, Attention]:
-    """The sentence of a subject, a verb and a tense: "yo", "hablar", "past" -> "yo hablé … ayer."
+    """The sentence of a subject, a verb and a tense: "yo", "hablar", "past" -> "yo hablé … anoche."
 
     Args:
         subject: as in "yo", "ustedes", "Ana y yo", "she", "Ana and I".
