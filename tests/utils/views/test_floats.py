@@ -56,7 +56,9 @@ def test_bits_read_back_are_the_value(value, dtype):
     signed = word - (1 << kept.format.bits) if dtype.itemsize > 1 and kept.sign == "1" else word
     want = torch.tensor(value, dtype=torch.float64).to(dtype).double().item()
     again = torch.tensor(signed, dtype=INTEGERS[dtype.itemsize]).view(dtype)
-    assert again.double().item() == kept.value == want
+    # what e4m3 cannot hold becomes 448 in torch 2.13 and nan in 2.11
+    assert again.double().item() == pytest.approx(kept.value, rel=0, nan_ok=True)
+    assert kept.value == pytest.approx(want, rel=0, nan_ok=True)
 
 
 @pytest.mark.parametrize(
