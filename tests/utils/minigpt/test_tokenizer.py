@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+import tokenizers
 
 from utils.minigpt import Tokenizer, corpus, load_tokenizer
 
@@ -77,7 +78,6 @@ def test_what_is_no_tokenizer_file_is_refused_by_name(tmp_path, content):
 
 
 def test_hugging_faces_tokenizers_reads_the_same_file(tokenizer):
-    tokenizers = pytest.importorskip("tokenizers")
     theirs = tokenizers.Tokenizer.from_file(str(corpus_file()))
     for text in (
         "<bos> <es> hablar <past> <not> yo no hablé con mi madre ayer. <eos>",
