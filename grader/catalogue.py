@@ -38,10 +38,16 @@ def find_check(name: str, root: Path = ROOT) -> tuple[Room, Check]:
     """The check of that name and the phase it belongs to.
 
     Raises:
-        LookupError: when no phase has it.
+        LookupError: when no phase has it, or more than one.
     """
-    for phase in phases(root):
-        check = load_checks(phase.folder).get(name)
-        if check is not None:
-            return phase, check
-    raise LookupError(f"no check is named {name!r}; `python -m grader checks` lists them all")
+    found = [
+        (phase, check)
+        for phase in phases(root)
+        if (check := load_checks(phase.folder).get(name)) is not None
+    ]
+    if not found:
+        raise LookupError(f"no check is named {name!r}; `python -m grader checks` lists them all")
+    if len(found) > 1:
+        where = " and ".join(phase.name for phase, _ in found)
+        raise LookupError(f"two checks are named {name!r}, in {where}: rename one")
+    return found[0]

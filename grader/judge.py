@@ -149,9 +149,10 @@ def _play_all(check: Check, thing: Any, cases: list[Case]) -> list[Played]:
                 got = play(check, thing, c)
             except KeyboardInterrupt:
                 out_of_time = True
-            except Exception:  # the case looks into what came back, which may be anything
-                got = Outcome(None, None, (), unusable="something of another kind than asked for")
-        outcomes.append((c, got, play(check, check.right, c)))
+        want = play(check, check.right, c)
+        if want.unusable:
+            raise ValueError(f"check {check.name!r}: its reference returned {want.unusable}")
+        outcomes.append((c, got, want))
     return outcomes
 
 
@@ -164,6 +165,9 @@ def play(check: Check, thing: Any, c: Case) -> Outcome:
         return Outcome(None, error, tuple(subject.calls))
     except NotByValue as error:
         return Outcome(None, None, tuple(subject.calls), unusable=str(error))
+    except Exception:  # the case looks into what came back, which may be anything
+        other = "something of another kind than was asked for"
+        return Outcome(None, None, tuple(subject.calls), unusable=other)
     return Outcome(value, None, tuple(subject.calls))
 
 
@@ -194,6 +198,8 @@ def difference(check: Check, got: Outcome, want: Outcome) -> str:
 
 def _in_words(wrong: Difference) -> str:
     place = f"at {wrong.where}: " if wrong.where else ""
+    if wrong.kind == "strides":  # they may be what was asked for
+        return f"{place}right values, wrong strides"
     return place + wrong.summary + (f" (perhaps {wrong.guess})" if wrong.guess else "")
 
 
@@ -214,8 +220,7 @@ def _broken_rule(
         return f"{who} used torch's own {names}; {rule.because}"
     named = rule.refused_names(source if isinstance(source, str) else source.get(c.of or "", ""))
     if named:
-        line, name = named[0]
-        return f"{who} uses `{name}` in its line {line}; {rule.because}"
+        return f"{who} uses `{named[0]}`; {rule.because}"
     return ""
 
 

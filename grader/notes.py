@@ -64,7 +64,8 @@ def missing(grade_id: str, *, written_elsewhere: bool) -> Note:
 def copied(grade_id: str, count: int, *, solution: bool) -> Note:
     """An owned cell was there more than once."""
     used = (
-        "the last changed one above its test was graded, the others were kept as ordinary cells"
+        "the last changed one above its test was graded; other changed ones were kept as ordinary "
+        "cells, untouched ones left out"
         if solution
         else "the original was used once"
     )

@@ -111,7 +111,8 @@ def _answers(
     if not chosen and owned:
         found = [FOREIGN]
     place = {position: grade_id for grade_id, position in chosen.items()}
-    following = _free_cells(submitted, place, master)
+    stubs = {grade_id: released[grade_id] for grade_id in owned if is_solution(owned[grade_id])}
+    following = _free_cells(submitted, place, master, stubs)
     free_code = "\n".join(
         cell.source for i, cell in enumerate(submitted) if i not in place and cell.kind == "code"
     )
@@ -167,7 +168,10 @@ def _choose(
 
 
 def _free_cells(
-    submitted: list[SubmittedCell], place: dict[int, str], master: NotebookNode
+    submitted: list[SubmittedCell],
+    place: dict[int, str],
+    master: NotebookNode,
+    stubs: dict[str, str],
 ) -> dict[str | None, list[NotebookNode]]:
     """The learner's other cells, by the owned cell that they follow (None: they come first)."""
     of_source = _free_source_cells(master)
@@ -178,6 +182,8 @@ def _free_cells(
         if position in place:
             after = place[position]
             continue
+        if cell.grade_id in stubs and _same(cell.source, stubs[cell.grade_id]):
+            continue  # an untouched copy: a stub below the answer would undo it
         original, follows = of_source.get(_normal(cell.source), (None, None))
         if follows is not None and follows not in present:
             after = follows  # the cell between was deleted, and is put back before this one

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 MAX_DEPTH = 16
 MAX_ITEMS = 100_000
@@ -55,7 +56,7 @@ class SubjectRaised(Exception):
 
         Numbers become ``#``, and what is long is cut.
         """
-        message = re.sub(r"\d+(\.\d+)?(e[+-]?\d+)?", "#", self.message)
+        message = re.sub(r"(?<![\w.])\d+(\.\d+)?(e[+-]?\d+)?", "#", self.message)
         if len(message) > MAX_MESSAGE:
             message = message[:MAX_MESSAGE] + " …"
         return f"{self.kinds[0]}: {message}" if message else self.kinds[0]
@@ -69,7 +70,7 @@ class Call:
         changed: positions of the tensor and array arguments whose bytes changed.
         shares: for each tensor returned, the position of the argument whose storage it views, or
             ``None`` for a storage of its own.
-        ops: operators that reached the dispatcher, when a trace was asked for.
+        ops: operators that touched an argument's storage, when a trace was asked for.
     """
 
     changed: tuple[int, ...]
@@ -114,7 +115,7 @@ class Subject:
 
     def _run(self, function: Callable, args: tuple, kwargs: dict, by_value: bool = True) -> Any:
         given_args, given_kwargs = copy_by_value((args, kwargs))
-        watch = _OpRecorder() if self._trace else None
+        watch = _OpRecorder(tensors_in((given_args, given_kwargs))) if self._trace else None
         try:
             if watch is None:
                 result = function(*given_args, **given_kwargs)
@@ -207,7 +208,7 @@ class _Copier:
     def copy(self, value: Any, depth: int) -> Any:
         self.items += 1
         if depth > MAX_DEPTH:
-            raise NotByValue(f"nested more than {MAX_DEPTH} levels deep")
+            raise NotByValue(f"something nested more than {MAX_DEPTH} levels deep")
         if self.items > MAX_ITEMS:
             raise NotByValue(f"more than {MAX_ITEMS} values")
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
@@ -258,15 +259,19 @@ class _Copier:
         copy.set_(self.storages[key], plain.storage_offset(), plain.shape, plain.stride())
         if plain.is_conj():
             copy = copy.conj()
+        if plain.is_neg():
+            copy = torch._neg_view(copy)
         return copy.requires_grad_(value.requires_grad)
 
 
 class _OpRecorder(TorchDispatchMode):
-    """Write down each operator that reaches the dispatcher below autograd."""
+    """Write down each operator that reaches the dispatcher and touches an input's storage."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: list) -> None:
         super().__init__()
         self.ops: list[str] = []
+        addresses = {_address(t) for t in inputs if isinstance(t, torch.Tensor)}
+        self._inputs = addresses - {0}  # that of every empty storage
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -274,18 +279,25 @@ class _OpRecorder(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.ops.append(str(func._overloadpacket))
+        touched = {_address(t) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+        if touched & self._inputs:
+            self.ops.append(str(func._overloadpacket))
         return func(*args, **(kwargs or {}))
+
+
+def _address(tensor: torch.Tensor) -> int:
+    """Where a tensor's storage begins."""
+    return tensor.untyped_storage().data_ptr()
 
 
 def _argument_shared_by(tensor: Any, arguments: list) -> int | None:
     if not isinstance(tensor, torch.Tensor):
         return None
-    address = tensor.untyped_storage().data_ptr()
+    address = _address(tensor)
     if address == 0:  # an empty storage shares nothing
         return None
     for index, argument in enumerate(arguments):
-        if isinstance(argument, torch.Tensor) and argument.untyped_storage().data_ptr() == address:
+        if isinstance(argument, torch.Tensor) and _address(argument) == address:
             return index
     return None
 

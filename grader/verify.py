@@ -6,10 +6,15 @@ which nbgrader reads as partial credit.
 
 from __future__ import annotations
 
+import ast
 import inspect
+import linecache
 import os
 import secrets
+import textwrap
 from typing import Any
+
+from IPython import get_ipython
 
 SEED_VARIABLE = "OPEN_THE_HOOD_SEED"
 VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
@@ -42,10 +47,39 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 
 
 def _source_of(thing: Any) -> str | dict[str, str]:
-    """The learner's code where Python still has it."""
+    """The learner's code where Python still has it: of each function, when there are several."""
     if isinstance(thing, dict):
         return {name: _source_of(function) for name, function in thing.items()}
     try:
-        return inspect.getsource(thing)
-    except Exception:  # it may be an object that pretends to be a function
+        return "\n\n".join(_sources(inspect.unwrap(getattr(thing, "func", thing)), set()))
+    except Exception:  # it may be an object that only pretends to be a function
         return ""
+
+
+def _sources(function: Any, seen: set[int]) -> list[str]:
+    """The code of a function and of the helpers beside it that it calls, each once."""
+    if not inspect.isfunction(function) or id(function) in seen:
+        return []
+    seen.add(id(function))
+    helpers = (function.__globals__.get(name) for name in function.__code__.co_names)
+    near = [h for h in helpers if getattr(h, "__module__", None) == function.__module__]
+    return [_source(function), *(text for helper in near for text in _sources(helper, seen))]
+
+
+def _source(function: Any) -> str:
+    """Its own lines, or the whole cell where these don't stand by themselves (a lambda)."""
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+        ast.parse(text)
+        return text
+    except (OSError, SyntaxError):
+        return "".join(linecache.getlines(function.__code__.co_filename)) or _from_history(function)
+
+
+def _from_history(function: Any) -> str:
+    """The last cell that defined it, where a cell magic hid the code from Python."""
+    shell = get_ipython()
+    cells = shell.user_ns.get("In", []) if shell else []
+    found = [cell for cell in cells if f"def {function.__name__}(" in cell]
+    lines = found[-1].splitlines() if found else []
+    return "\n".join(line for line in lines if not line.startswith(("%", "!")))

@@ -80,11 +80,11 @@ class ByHand:
     Attributes:
         because: the sentence that the learner reads, such as "the point is to find the strides
             yourself".
-        allow_ops: when given, the only operators that may reach the dispatcher, such as
-            ``aten.as_strided``.
-        forbid_ops: operators that may not reach the dispatcher.
+        allow_ops: when given, the only operators that may touch an input's storage, such as
+            ``aten.as_strided``. What is done to tensors of the learner's own is not looked at.
+        forbid_ops: operators that may not touch an input's storage.
         forbid_names: functions, methods and attributes that the code may not call, read or
-            import. A variable of the learner's own may carry such a name.
+            import. A variable or a function of the learner's own may carry such a name.
     """
 
     because: str
@@ -105,24 +105,27 @@ class ByHand:
             if op in self.forbid_ops or (self.allow_ops is not None and op not in self.allow_ops)
         ]
 
-    def refused_names(self, source: str) -> list[tuple[int, str]]:
-        """``(line, name)`` for each forbidden name that the code uses.
+    def refused_names(self, source: str) -> list[str]:
+        """The forbidden names that the code uses, in order, each once.
 
-        Code that does not parse uses nothing: it could not have run either.
+        Calls of functions that the code defines itself are its own affair. Code that does not
+        parse uses nothing.
         """
         try:
             tree = ast.parse(textwrap.dedent(source))
         except SyntaxError:
             return []
+        own = _names_bound_in(tree)
         used = []
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):
                 used.append((node.lineno, node.attr))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                used.append((node.lineno, node.func.id))
+                if node.func.id not in own:
+                    used.append((node.lineno, node.func.id))
             elif isinstance(node, ast.alias):
                 used.append((node.lineno, node.name.rpartition(".")[2]))
-        return sorted((line, name) for line, name in used if name in self.forbid_names)
+        return list(dict.fromkeys(name for _, name in sorted(used) if name in self.forbid_names))
 
 
 @dataclass(frozen=True)
@@ -263,6 +266,19 @@ class Check:
             )
         )
         return thing
+
+
+def _names_bound_in(tree: ast.AST) -> set[str]:
+    """Names that the code itself defines: functions, variables, arguments."""
+    bound = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            bound.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+    return bound
 
 
 def _as_thing(thing: Any) -> Any:

@@ -11,17 +11,17 @@ import io
 import re
 import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from grader import UserError
 from grader.build.problems import Problem, Refused
+from grader.build.release import holds_work
 from grader.build.text import Text
-from grader.layout import find_root
+from grader.layout import Room, find_root, rooms
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
-FOLDERS = ("notebooks", "release", "utils")
 SECRET = re.compile(r"BEGIN SOLUTION|BEGIN HIDDEN TESTS|BEGIN MARK SCHEME|grader\.verify")
 
 README = """# Open the Hood
@@ -68,15 +68,14 @@ def learner_files(root: Path) -> dict[str, bytes]:
 
     Raises UserError when there is no release yet, Refused when a notebook shows hidden parts.
     """
-    files = {
-        path.relative_to(root).as_posix(): path.read_bytes()
-        for folder in FOLDERS
-        for path in sorted((root / folder).rglob("*"))
-        if path.is_file() and is_shared(path.relative_to(root))
-    }
+    shared = [path for path in sorted((root / "utils").rglob("*")) if path.is_file()]
+    for room in rooms(root):
+        shared += [path for path in (room.page, room.release) if path.exists()]
+    names = [path.relative_to(root) for path in shared]
+    files = {name.as_posix(): (root / name).read_bytes() for name in names if is_shared(name)}
     if not any(name.startswith("release/") for name in files):
         raise UserError("there is no release yet: run `python -m grader build`")
-    if shown := secrets_shown(files):
+    if shown := [*secrets_shown(files), *answers_given(rooms(root))]:
         raise Refused(shown)
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject).encode()
@@ -100,6 +99,19 @@ def secrets_shown(files: Mapping[str, bytes]) -> list[Problem]:
         Problem(name, 0, f"holds {match[0]!r}: build it again before it goes to learners")
         for name, content in files.items()
         if name.endswith(".ipynb") and (match := SECRET.search(content.decode()))
+    ]
+
+
+def answers_given(every: Iterable[Room]) -> list[Problem]:
+    """Released labs in which somebody has been working: the answers are theirs, and stay here."""
+    return [
+        Problem(
+            room.relative(room.release),
+            0,
+            "holds somebody's answers: move it away, or make it anew with `build --force`",
+        )
+        for room in every
+        if holds_work(room.release)
     ]
 
 

@@ -17,7 +17,7 @@ from nbgrader.utils import is_grade, is_task
 from grader.preprocessors.execute import ROOT
 from grader.preprocessors.outputs import is_verified, plain
 
-# Longest first: the environment may lie inside the course's folder, and that inside the home.
+# The environment may lie inside the course's folder, and that inside the home: see _shorten.
 PATHS = [
     (sysconfig.get_path("purelib"), "site-packages"),
     (sysconfig.get_path("stdlib"), "python"),
@@ -75,7 +75,7 @@ class CleanFeedback(NbGraderPreprocessor):
         return output
 
     def _shorten(self, text: str) -> str:
-        for path, name in self._paths:
+        for path, name in sorted(self._paths, key=lambda pair: -len(pair[0])):
             if len(path) > 1:
                 text = text.replace(path, name)
         return CELL_FILE.sub("your cell", text)

@@ -59,7 +59,7 @@ def settle(
         problem: why there can be no verdict, when that is known already.
     """
     grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
-    report, earned = _verdict(hidden, grade_id, points)
+    report, earned = (None, 0.0) if problem else _verdict(hidden, grade_id, points)
     if report is None:
         earned = 0.0
         report = _no_verdict(grade_id, points, problem or _why(hidden))
@@ -70,7 +70,10 @@ def settle(
 def _verdict(
     outputs: list[NotebookNode], grade_id: str, points: float
 ) -> tuple[NotebookNode | None, float]:
-    """The report and the points, or None where the two are not there or do not agree."""
+    """The report and the points that it states, or None where there is no sound one.
+
+    The cell's result says the same, but how a result is shown is for the learner to set.
+    """
     reports = [
         output
         for output in outputs
@@ -78,19 +81,16 @@ def _verdict(
         and isinstance(said := output.data.get(VERDICT_MIME), dict)
         and said.get("check") == grade_id
     ]
-    results = [output for output in outputs if output.output_type == "execute_result"]
-    if not reports or not results:
+    if not reports or any(output.output_type == "error" for output in outputs):
         return None, 0.0
-    earned = as_points(results[-1].data.get("text/plain"), points)
-    if earned is None or earned != reports[-1].data[VERDICT_MIME].get("earned"):
-        return None, 0.0
-    return reports[-1], earned
+    earned = as_points(reports[-1].data[VERDICT_MIME].get("earned"), points)
+    return (None, 0.0) if earned is None else (reports[-1], earned)
 
 
-def as_points(text: Any, points: float) -> float | None:
-    """The number that a result shows, when it lies between 0 and ``points``; else None."""
+def as_points(stated: Any, points: float) -> float | None:
+    """The number that a verdict states, when it lies between 0 and ``points``; else None."""
     try:
-        value = float(text)
+        value = float(stated)
     except (TypeError, ValueError):
         return None
     return value if math.isfinite(value) and 0.0 <= value <= points else None

@@ -87,7 +87,7 @@ row_major_strides = Check(
     reads="Strides: how far is one step",
     by_hand=ByHand(
         "the exercise is to find the strides, not to ask a tensor for them",
-        forbid_names=frozenset({"stride", "strides"}),
+        forbid_names=frozenset({"stride", "strides", "empty", "zeros", "ones", "empty_strided"}),
     ),
 )
 
@@ -162,6 +162,14 @@ def _(shape):
     return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
 
 
+@row_major_strides.alternate("a helper that is called stride")
+def _(shape):
+    def stride(dim):
+        return math.prod(max(size, 1) for size in shape[dim + 1 :])
+
+    return tuple(stride(dim) for dim in range(len(shape)))
+
+
 @row_major_strides.alternate("a list instead of a tuple")
 def _(shape):
     strides = [1] * len(shape)
@@ -177,8 +185,8 @@ byte_offset = Check(
     reads="The address of one element",
     by_hand=ByHand(
         "the exercise is to compute the place from the strides, not to let indexing find it",
-        forbid_ops=frozenset({"aten.select", "aten.slice", "aten.index", "aten.as_strided"}),
-        forbid_names=frozenset({"data_ptr", "as_strided"}),
+        allow_ops=frozenset(),
+        forbid_names=frozenset({"data_ptr"}),
     ),
 )
 
@@ -275,6 +283,14 @@ def _(t, index):
             i += t.size(dim)
         place += i * t.stride(dim) * t.element_size()
     return place
+
+
+@byte_offset.alternate("a dot product of tensors of one's own")
+def _(t, index):
+    steps, sizes = torch.tensor(t.stride()), torch.tensor(t.shape)
+    wrapped = torch.tensor(index)
+    wrapped[wrapped < 0] += sizes[wrapped < 0]
+    return int(wrapped @ steps + t.storage_offset()) * t.element_size()
 
 
 # -------------------------------------------------------------------------------- views_by_hand
@@ -457,7 +473,7 @@ view_strides = Check(
     by_hand=ByHand(
         "the exercise is to decide it from the numbers; torch would decide it for you",
         forbid_names=frozenset(
-            {"view", "reshape", "view_as", "unflatten", "flatten", "empty_strided", "as_strided"}
+            {"view", "reshape", "view_as", "unflatten", "empty_strided", "as_strided", "empty"}
         ),
     ),
 )
@@ -634,6 +650,7 @@ broadcast = Check(
         "the exercise is to find shape and strides from the numbers; torch would find them for you",
         forbid_names=frozenset(
             {"broadcast_shapes", "broadcast_tensors", "broadcast_to", "expand", "expand_as"}
+            | {"empty", "zeros", "ones", "empty_strided", "new_empty_strided", "as_strided"}
         ),
     ),
 )
@@ -855,6 +872,9 @@ def _(draw):
     yield case("shapes that cannot match", vector, draw.tensor((1,)))
     yield case("shapes that cannot match", draw.tensor((batch, 2)), draw.tensor((batch, 2)))
     yield case("shapes that cannot match", draw.tensor((1, batch)), vector)
+    yield case("shapes that cannot match", vector, draw.tensor((1, batch)))
+    yield case("shapes that cannot match", draw.tensor(()), draw.tensor(()))
+    yield case("shapes that cannot match", draw.tensor((batch, 1, 1)), draw.tensor((batch, 1, 1)))
 
 
 @mended_loss.misconception(
@@ -881,6 +901,19 @@ def _(prediction, target):
     earns=2,
 )
 def _(prediction, target):
+    if prediction.numel() != target.numel():
+        raise ValueError("different batches")
+    return ((prediction.flatten() - target.flatten()) ** 2).mean()
+
+
+@mended_loss.misconception(
+    "only the prediction looked at",
+    "the shape of the prediction is checked, but a target of another shape is let through.",
+    earns=2,
+)
+def _(prediction, target):
+    if prediction.dim() not in (1, 2) or (prediction.dim() == 2 and prediction.shape[1] != 1):
+        raise ValueError("expected (B,) or (B, 1)")
     if prediction.numel() != target.numel():
         raise ValueError("different batches")
     return ((prediction.flatten() - target.flatten()) ** 2).mean()
@@ -995,6 +1028,17 @@ def _(x, w_q, w_k, n_heads):
 
 
 @attention_scores.misconception(
+    "scaled by the number of heads",
+    "the products were divided by the root of the number of heads, not of the width of one.",
+    earns=0,
+)
+def _(x, w_q, w_k, n_heads):
+    q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
+    k = rearrange(x @ w_k.T, "b s (h d) -> b h s d", h=n_heads)
+    return torch.einsum("bhsd,bhtd->bhst", q, k) / n_heads**0.5
+
+
+@attention_scores.misconception(
     "channels dealt out in turn",
     "neighbouring channels went to different heads; a head owns a run of channels.",
     earns=1,
@@ -1102,7 +1146,7 @@ def _(draw):
     numbers = [
         (torch.uint8, 3), (torch.int32, 300), (torch.float16, 7), (torch.bfloat16, 0.5),
         (torch.int32, 0.5), (torch.int64, 2.0), (torch.bool, 1), (torch.bool, True),
-        (torch.uint8, False), (torch.int64, 2j), (torch.float64, 1j),
+        (torch.uint8, False), (torch.int64, 2j), (torch.float64, 1j), (torch.float16, 1j),
     ]
     for dtype, number in draw.sample(numbers, len(numbers)):
         t = tensor(dtype)
@@ -1110,6 +1154,7 @@ def _(draw):
     mixed = [
         (torch.float16, torch.float64), (torch.int32, torch.int64), (torch.int32, torch.float64),
         (torch.bool, torch.int16), (torch.bfloat16, torch.float32), (torch.uint8, torch.bool),
+        (torch.float32, torch.complex128),
     ]
     for dtype, small in mixed:
         yield pair("0-dim tensors", *draw.sample((tensor(dtype), tensor(small, 0)), 2))
@@ -1176,6 +1221,8 @@ def _(a, b):
     of_number = torch.tensor(number).dtype
     if category(of_number) <= category(t.dtype):
         return t.dtype
+    if category(t.dtype) == 2:
+        return t.dtype.to_complex()
     return torch.promote_types(t.dtype, of_number)
 
 
@@ -1190,6 +1237,33 @@ def _(a, b):
             return (2 if operand.dim() else 1), operand.dtype
         wide = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
         return 0, wide[type(operand)]
+
+    def category(dtype):
+        if dtype.is_complex:
+            return 3
+        if dtype.is_floating_point:
+            return 2
+        return 0 if dtype == torch.bool else 1
+
+    (rank_a, a), (rank_b, b) = described(a), described(b)
+    if rank_a == rank_b:
+        return torch.promote_types(a, b)
+    strong, weak = (a, b) if rank_a > rank_b else (b, a)
+    if category(weak) <= category(strong):
+        return strong
+    return strong.to_complex() if category(strong) == 2 else torch.promote_types(strong, weak)
+
+
+@result_dtype.misconception(
+    "a complex of its own width",
+    "a float tensor took over the width of the complex operand; it only becomes complex.",
+    earns=1,
+)
+def _(a, b):
+    def described(operand):
+        if isinstance(operand, torch.Tensor):
+            return (2 if operand.dim() else 1), operand.dtype
+        return 0, torch.tensor(operand).dtype
 
     def category(dtype):
         if dtype.is_complex:
@@ -1223,7 +1297,11 @@ def _(a, b):
     if rank_a == rank_b:
         return torch.promote_types(a, b)
     strong, weak = (a, b) if rank_a > rank_b else (b, a)
-    return strong if category(weak) <= category(strong) else torch.promote_types(strong, weak)
+    if category(weak) <= category(strong):
+        return strong
+    if category(strong) == 2:
+        return strong.to_complex()
+    return torch.promote_types(strong, weak)
 
 
 # ---------------------------------------------------------------------------------- model_costs
@@ -1422,6 +1500,19 @@ class _:
         block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
         block += 2 * 2 * tokens * d * 4 * d
         return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "a vocabulary of 600, whatever the config",
+    "the number of words was written into the code; the config says how many there are.",
+    earns=5,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * tokens * d * 600
 
 
 @model_costs.misconception(

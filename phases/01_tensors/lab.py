@@ -9,7 +9,7 @@
 #
 # Ten exercises and one question, 40 points, a little over two hours. They follow
 # [lesson 01](../../notebooks/01_tensors.ipynb) section by section, and each takes one thing that
-# PyTorch does for you all day and asks you to do it once yourself, with nothing but integers.
+# PyTorch does for you all day and asks you to do it once yourself.
 #
 # Every exercise has the same four cells: the question, a stub for your code, a check to run as
 # often as you like, and the graded cell. A check prints `ok`, or says what came and what was
@@ -18,7 +18,7 @@
 # so write for the general case, not for the example. Parts of an exercise earn their points
 # separately.
 #
-# Stuck? Each question holds two hints, folded away. The second says more than the first.
+# Stuck? Each exercise holds two hints, folded away. The second says more than the first.
 # Run the next cell, then start.
 
 # %% given="setup"
@@ -576,7 +576,7 @@ verify("attention_scores", attention_scores)
 # Dtypes come in categories: bool, integers, floats, complex. Operands come in ranks: tensors with
 # dimensions first, then 0-dim tensors, then Python numbers. Within one rank dtypes are promoted.
 # A lower rank has a say only when its category is higher than that of the rank above it. (A float
-# tensor that becomes complex keeps its width.)
+# tensor that becomes complex keeps its width: `dtype.to_complex()` names that dtype.)
 # </details>
 # <details><summary>Which dtype has a Python number?</summary>
 #
@@ -603,8 +603,12 @@ def result_dtype(
     (rank_a, dtype_a), (rank_b, dtype_b) = rank_and_dtype(a), rank_and_dtype(b)
     if rank_a < rank_b:
         (rank_a, dtype_a), (rank_b, dtype_b) = (rank_b, dtype_b), (rank_a, dtype_a)
-    if rank_a > rank_b and category(dtype_b) <= category(dtype_a):
+    if rank_a == rank_b:
+        return torch.promote_types(dtype_a, dtype_b)
+    if category(dtype_b) <= category(dtype_a):
         return dtype_a
+    if category(dtype_a) == 2:  # a float that meets a complex of lower rank
+        return dtype_a.to_complex()
     return torch.promote_types(dtype_a, dtype_b)
     ### END SOLUTION
 

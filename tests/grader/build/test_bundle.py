@@ -88,3 +88,16 @@ def test_the_archive_is_the_same_every_time():
 def test_short_lines_prove_nothing():
     text = parse("t.py", '# %% solution="x"\n### BEGIN SOLUTION\nreturn x\n### END SOLUTION\n')
     assert answer_lines(text) == set()
+
+
+def test_somebodys_work_beside_a_lab_stays_here(released):
+    released.write("release/01_rows/my_solution.py", "count = math.prod(shape)")
+    assert "release/01_rows/my_solution.py" not in learner_files(released.root)
+
+
+def test_a_release_with_answers_in_it_is_refused(released):
+    path = released.root / RELEASE
+    stub = 'raise NotImplementedError(\\"write your answer here\\")'
+    path.write_text(path.read_text().replace(stub, "return 24"))
+    with pytest.raises(Refused, match="holds somebody's answers"):
+        learner_files(released.root)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.build.bundle import FOLDERS, answer_lines, is_shared
+from grader.build.bundle import answer_lines, is_shared
 from grader.build.notebook import to_bytes, to_cells, to_notebook
 from grader.build.release import generate
 from grader.build.text import assemble, parse
@@ -37,7 +37,7 @@ def releases():
 @pytest.mark.parametrize("name", LABS)
 def test_no_answer_in_release_lessons_or_utils(name, releases):
     given = {f"release/{name}.ipynb": content for name, content in releases.items()}
-    for folder in FOLDERS:
+    for folder in ("notebooks", "release", "utils"):
         for path in (ROOT / folder).rglob("*"):
             shown = path.relative_to(ROOT)
             if path.is_file() and is_shared(shown):
