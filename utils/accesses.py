@@ -1,4 +1,4 @@
-"""What a Triton kernel touches: each load and store of each program, as the interpreter makes it."""
+"""What a Triton kernel touches: each load and store of each program in the interpreter."""
 
 from __future__ import annotations
 

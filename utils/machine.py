@@ -6,6 +6,7 @@ path, so a report can be published.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -133,8 +134,6 @@ def _memory() -> int | None:
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf
         return None
-    try:
+    with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
         found = min(found, int(CGROUP.read_text()))
-    except (OSError, ValueError):  # no such file, or "max"
-        pass
     return found

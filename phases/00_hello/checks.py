@@ -1,9 +1,5 @@
 """What the hidden cells of lab 00 check: the arithmetic of a launch."""
 
-import math
-
-import torch
-
 from utils.checks import Check, case
 
 # ------------------------------------------------------------------------------------ grid_size
@@ -77,7 +73,7 @@ def _(n, block):
     earns=2,
 )
 def _(n, block):
-    return max(1, math.ceil(n / block))
+    return max(1, -(-n // block))
 
 
 @grid_size.misconception(
@@ -109,9 +105,12 @@ def _(n, block):
     return -(-n // block)
 
 
-@grid_size.alternate("ceil of the quotient")
+@grid_size.alternate("counting the blocks' beginnings")
 def _(n, block):
-    return math.ceil(n / block)
+    programs = 0
+    while programs * block < n:
+        programs += 1
+    return programs
 
 
 # --------------------------------------------------------------------------------- masked_block
@@ -231,8 +230,9 @@ def _(program, n, block):
 
 @masked_block.alternate("as the kernel does it")
 def _(program, n, block):
-    i = program * block + torch.arange(block)
-    return i[i < n].tolist()
+    places = [program * block + k for k in range(block)]
+    mask = [i < n for i in places]
+    return [i for i, on in zip(places, mask) if on]
 
 
 @masked_block.alternate("every element that is this program's")

@@ -22,10 +22,6 @@
 # needed here: the arithmetic of a launch is plain Python, on your computer and on every other.
 
 # %% given="setup"
-import math
-
-import torch
-
 from utils.expect import expect_equal
 from utils.views import block_mask
 

@@ -18,11 +18,12 @@ from utils.accesses import accesses
 from utils.course import PHASES
 from utils.drills import choice, number, true_false
 from utils.softmax import compile_kernel
-from utils.views import block_mask, course_path, machine_report
+from utils.views import block_mask, course_path, kernel_ptx, machine_report
 
 try:
     import triton
     import triton.language as tl
+
     from utils.softmax.interpreter import interpreted
 except ImportError:
     triton = None
@@ -193,7 +194,7 @@ if triton:
     print(room)
 
 # %% [markdown]
-# There is no error. Elements 10 and 11 of `room` were never part of the tensor that the kernel was given, and they have been overwritten. An address has no end: it doesn't know how long your tensor is. On a GPU it is no different, unless the address happens to lie outside of everything that your process owns, and then the whole process is lost.
+# There is no error. Elements 10 and 11 of `room` were never part of the tensor that the kernel was given, and they have been overwritten. An address has no end: it doesn't know how long your tensor is. On a GPU it is no different, until an address lies outside of everything that your process owns: then CUDA reports an *illegal memory access*, often some lines later, and everything you had on that GPU is lost.
 
 # %% tags=["hide-input"]
 true_false(
@@ -273,23 +274,18 @@ if triton:
 # %% [markdown]
 # `sm_90` names a generation of NVIDIA's GPUs: *sm* is the streaming multiprocessor, the unit of which such a chip has a hundred or more, and 90 stands for *compute capability 9.0*, which the H100 and the H200 have. An A100 is `sm_80`. (The `a` at the end admits instructions that only this generation has.) `.reqntid 128` says that each program will run on 128 **threads**, four *warps* of 32. Triton never asked you about threads: you wrote blocks, and dividing a block among threads is its job. We chose `BLOCK = 128`, so each thread gets exactly one element.
 #
-# What we print next is the *PTX*: an assembly language for a GPU that NVIDIA keeps the same from year to year. These are all the instructions of our kernel, as one thread sees them.
+# What comes next is the *PTX*: NVIDIA's assembly language for GPUs in general, which each generation translates into its own. These are all the instructions of our kernel, as one thread sees them, beside the lines that they come from. Move the lit line.
 #
-# **Predict.** How many of them load from memory, how many add floats, and where is the mask?
+# **Predict.** How many of them load elements from memory, how many add floats, and what has become of the mask?
 
 # %%
-import re
-
 if triton:
-    lines = [re.sub(r"\s+", " ", line.strip()) for line in code.ptx.splitlines()
-             if re.match(r"\t@?%?[a-z]", line)]
-    for line in lines:
-        print(line)
+    kernel_ptx(add_kernel, code, line=5)
 
 # %% [markdown]
-# Read it from the middle. `%ctaid.x` is the number of the program, our `tl.program_id(0)`; `shl … 7` shifts it left by seven bits, which is `* 128`. `%tid.x` is the number of the thread, and the `or` puts the two together: that is our `i`, one element of it. `mul.wide … 4` makes bytes of it, because a float32 has four; you will do that sum yourself in phase 01.
+# The `ld.param` fetch the kernel's own arguments, three addresses and `n`, wherever the compiler found room for them. `%ctaid.x` is the number of the program, our `tl.program_id(0)`; `shl … 7` shifts it left by seven bits, which is `* 128`. `%tid.x` is the number of the thread, and the `or` puts the two together: that is our `i`, one element of it. `mul.wide … 4` makes bytes of it, because a float32 has four; you will do that sum yourself in phase 01.
 #
-# `setp.lt.s32 %p1` sets a *predicate*, one bit: is `i < n`? And there is the mask: `@%p1` in front of an instruction means *only if that bit is set*. No jump, no loop; a thread whose bit is off walks past the two `ld.global` and the `st.global` as if they weren't there. Between them stands the one line that does what we came for, `add.f32`.
+# `setp.lt.s32 %p1` sets a *predicate*, one bit: is `i < n`? And there is the mask: `@%p1` in front of an instruction means *only if that bit is set*. No jump, no loop; a thread whose bit is off walks past the two `ld.global` and the `st.global` as if they weren't there. (The zeros that `mov` writes first are what such a thread holds in place of an element.) Between them stands the one line that does what we came for, `add.f32`.
 
 # %% tags=["hide-input"]
 number(
@@ -302,6 +298,9 @@ number(
 # **Predict.** Now `BLOCK = 1024`, still with 128 threads to a program. How many load instructions will the PTX hold?
 
 # %%
+import re
+
+
 def count_loads(block, divisible):
     big = compile_kernel(add_kernel, types, {"BLOCK": block}, target="sm_90", divisible=divisible)
     loads = re.findall(r"ld\.global\S*", big.ptx)
@@ -321,11 +320,11 @@ if triton:
 # %%
 if triton and code.sass:
     for line in code.sass.splitlines():
-        if found := re.search(r"(@!?P\d )?(LDG|FADD|STG)\S*", line):
+        if found := re.search(r"(@!?P\d )?(LDG|FADD|STG|EXIT)[^ ;]*", line):
             print(found[0])
 
 # %% [markdown]
-# Two loads, an addition, a store: what was written in Python a few pages ago, all the way down.
+# Two loads, an addition, a store: what was written in Python a few pages ago, all the way down. The mask has changed its clothes once more. The loads still carry a predicate (`@!P0`, *unless* the bit is set, so the bit now says `i >= n`); before the store, the threads without an element simply go home: `@P0 EXIT`.
 
 # %% tags=["hide-input"]
 true_false(

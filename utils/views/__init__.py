@@ -9,6 +9,7 @@ from utils.views.broadcast_aligner import broadcast_aligner
 from utils.views.course_path import course_path
 from utils.views.dtype_range import dtype_range
 from utils.views.dtype_ruler import dtype_ruler
+from utils.views.kernel_ptx import kernel_ptx
 from utils.views.machine_report import machine_report
 from utils.views.memory_bars import memory_bars
 from utils.views.roofline import roofline
@@ -21,6 +22,7 @@ __all__ = [
     "course_path",
     "dtype_range",
     "dtype_ruler",
+    "kernel_ptx",
     "machine_report",
     "memory_bars",
     "roofline",

@@ -96,7 +96,8 @@ def ways(machine: Machine) -> list[Way]:
     code = "kernel[grid](x, y)", "a Triton kernel of yours"
     if machine.triton is None:
         reason = "there is none for macOS" if machine.system == "macOS" else "not installed"
-        found.append(Way(code, ("no Triton", reason), ("an error", "the lesson goes on without it"), True))
+        error = "an error", "the lesson goes on without it"
+        found.append(Way(code, ("no Triton", reason), error, missing=True))
     else:
         triton = f"Triton {machine.triton}"
         if machine.triton_runs == "gpu":
