@@ -27,7 +27,8 @@ try:
     from utils.softmax.interpreter import interpreted
 except ImportError:
     triton = None
-    print("No Triton on this machine. Read its cells with the outputs they came with; run the rest.")
+    print("No Triton here (it has no build for macOS). Cells that need it do nothing when run:")
+    print("read the output that each of them came with, and run the others.")
 
 # %% [markdown]
 # ## Where we are
@@ -136,7 +137,7 @@ if triton:
 # %% [markdown]
 # No loop, and no `x[i]`. A kernel isn't handed tensors: `x_ptr` is an address, `x_ptr + i` a whole block of addresses, and `tl.load` fetches what lies there, `BLOCK` numbers at a time. `BLOCK` is a `constexpr`, a constant while the kernel is compiled, and must be a power of two.
 #
-# Without a GPU, Triton has an *interpreter*: it takes the programs one after another and does each line with NumPy. `interpreted(add_kernel)` is the same kernel, run that way; `[(3,)]` is the grid, three programs.
+# Triton also has an *interpreter*, which needs no GPU and which we use here even if you have one: it takes the programs one after another and does each line with NumPy. `interpreted(add_kernel)` is the same kernel, run that way; `[(3,)]` is the grid, three programs.
 #
 # **Predict.** Ten elements, blocks of four, three programs. Which elements will program 2 load?
 
@@ -223,7 +224,7 @@ if triton:
     print(f"{total.item():.0f} of 8 programs were counted")
 
 # %% [markdown]
-# The interpreter counts eight, because it finishes one program before it begins the next. On a GPU several would load the same 0, and each would store 1: the result may be anything from 1 to 8, and another one tomorrow. (`tl.atomic_add` is made for this.) So a kernel that is right in the interpreter may still be wrong.
+# The interpreter counts eight, because it finishes one program before it begins the next. On a GPU several would load the same 0, and each would store 1: the result may be anything from 1 to 8, and another one tomorrow. To see that you need a GPU; this page can only tell you. (`tl.atomic_add` is made for this.) So a kernel that is right in the interpreter may still be wrong.
 #
 # **Speed.** Each line of each program is a handful of calls into NumPy.
 
@@ -283,7 +284,7 @@ if triton:
     kernel_ptx(add_kernel, code, line=5)
 
 # %% [markdown]
-# The `ld.param` fetch the kernel's own arguments, three addresses and `n`, wherever the compiler found room for them. `%ctaid.x` is the number of the program, our `tl.program_id(0)`; `shl … 7` shifts it left by seven bits, which is `* 128`. `%tid.x` is the number of the thread, and the `or` puts the two together: that is our `i`, one element of it. `mul.wide … 4` makes bytes of it, because a float32 has four; you will do that sum yourself in phase 01.
+# The `ld.param` fetch the kernel's own arguments, three addresses and `n`, wherever the compiler found room for them. `%ctaid.x` is the number of the program, our `tl.program_id(0)`; `shl … 7` shifts it left by seven bits, which multiplies it by 128. `%tid.x` is the number of the thread, and the `or` puts the two together: that is our `i`, one element of it. `mul.wide … 4` makes bytes of it, because a float32 has four; you will do that sum yourself in phase 01.
 #
 # `setp.lt.s32 %p1` sets a *predicate*, one bit: is `i < n`? And there is the mask: `@%p1` in front of an instruction means *only if that bit is set*. No jump, no loop; a thread whose bit is off walks past the two `ld.global` and the `st.global` as if they weren't there. (The zeros that `mov` writes first are what such a thread holds in place of an element.) Between them stands the one line that does what we came for, `add.f32`.
 
