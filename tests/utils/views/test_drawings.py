@@ -38,7 +38,7 @@ def check(figure, alt: str, *words: str) -> None:
 
 
 def test_every_view_is_exported():
-    assert len(views.__all__) == 8
+    assert len(views.__all__) == 11
     assert all(callable(getattr(views, name)) for name in views.__all__)
 
 
@@ -179,6 +179,8 @@ def test_course_path():
         (lambda: views.memory_bars({}), ValueError, "0 or more"),
         (lambda: views.memory_bars({"a": -1}), ValueError, "0 or more"),
         (lambda: views.course_path([]), ValueError, "at least one"),
+        (lambda: views.block_mask(-1, 4), ValueError, "0 or more"),
+        (lambda: views.block_mask(10, 3), ValueError, "powers of two"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_in_words(call, error, says):
@@ -197,6 +199,8 @@ def test_what_cannot_be_drawn_is_refused_in_words(call, error, says):
         lambda: views.share_map(x=X, t=X.t()),
         lambda: views.memory_bars({"parameters": 10}),
         lambda: views.course_path(PHASES, here=1),
+        lambda: views.machine_report(),
+        lambda: views.block_mask(10, 4),
     ],
 )
 def test_outside_ipython_a_view_prints_its_words(call, capsys):

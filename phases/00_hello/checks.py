@@ -1,0 +1,240 @@
+"""What the hidden cells of lab 00 check: the arithmetic of a launch."""
+
+from utils.checks import Check, case
+
+# ------------------------------------------------------------------------------------ grid_size
+grid_size = Check(
+    "grid_size",
+    parts={"a last block that isn't full": 1, "full blocks only": 1, "no elements": 1},
+    reads="Programs, blocks and masks",
+)
+
+
+@grid_size.reference
+def _(n, block):
+    return len(range(0, n, block))
+
+
+@grid_size.cases
+def _(draw):
+    def sizes():
+        return draw.integer(3, 40), draw.choice([6, 7, 16, 100, 128, 1024])
+
+    for rest in ("one", "few", "many", "all but one"):
+        blocks, block = sizes()
+        left = {
+            "one": 1,
+            "few": max(1, block // 4),
+            "many": block - block // 4,
+            "all but one": block - 1,
+        }[rest]
+        shown = f"{rest} of {block} places in use in the last block"
+        yield case("a last block that isn't full", blocks * block + left, block, shown=shown)
+    yield case("a last block that isn't full", draw.integer(1, 5), 64, shown="less than one block")
+    for _ in range(3):
+        blocks, block = sizes()
+        yield case("full blocks only", blocks * block, block, shown=f"blocks of {block}")
+    yield case("full blocks only", 64, 64, shown="one block")
+    yield case("full blocks only", draw.integer(50, 90), 1, shown="blocks of 1")
+    yield case("no elements", 0, draw.integer(2, 64))
+    yield case("no elements", 0, 1)
+
+
+@grid_size.misconception(
+    "rounded down",
+    "only full blocks got a program, so that the elements after them are never touched.",
+    earns=2,
+)
+def _(n, block):
+    return n // block
+
+
+@grid_size.misconception(
+    "always one more",
+    "one program was added to the full blocks even where nothing was left over for it.",
+    earns=1,
+)
+def _(n, block):
+    return n // block + 1
+
+
+@grid_size.misconception(
+    "rounded to the nearest",
+    "the last block got a program only when it was at least about half full.",
+    earns=2,
+)
+def _(n, block):
+    return round(n / block)
+
+
+@grid_size.misconception(
+    "at least one program",
+    "a program was launched even where there is no element for it.",
+    earns=2,
+)
+def _(n, block):
+    return max(1, -(-n // block))
+
+
+@grid_size.misconception(
+    "a program for each element",
+    "each element got a program of its own; a program handles a whole block of them.",
+    earns=1,
+)
+def _(n, block):
+    return n
+
+
+@grid_size.misconception(
+    "elements left over",
+    "the elements that are left after the last full block were counted, not the programs.",
+    earns=1,
+)
+def _(n, block):
+    return n % block
+
+
+@grid_size.alternate("divmod and a rest")
+def _(n, block):
+    full, rest = divmod(n, block)
+    return full + (rest > 0)
+
+
+@grid_size.alternate("rounding down the negative")
+def _(n, block):
+    return -(-n // block)
+
+
+@grid_size.alternate("counting the blocks' beginnings")
+def _(n, block):
+    programs = 0
+    while programs * block < n:
+        programs += 1
+    return programs
+
+
+# --------------------------------------------------------------------------------- masked_block
+masked_block = Check(
+    "masked_block",
+    parts={"a full block": 1, "the last block": 1, "past the end": 1},
+    reads="Programs, blocks and masks",
+)
+
+
+@masked_block.reference
+def _(program, n, block):
+    return list(range(n))[program * block : (program + 1) * block]
+
+
+@masked_block.cases
+def _(draw):
+    def place(program, grid):
+        return f"program {program} of {grid}"
+
+    for _ in range(3):
+        grid, block = draw.integer(4, 9), draw.choice([3, 5, 8, 16])
+        rest = draw.integer(1, block - 1)
+        n = (grid - 1) * block + rest
+        middle = draw.integer(1, grid - 3)
+        yield case("a full block", middle, n, block, shown=place(middle, grid))
+        yield case("a full block", 0, n, block, shown=place(0, grid))
+        yield case("the last block", grid - 1, n, block, shown=place(grid - 1, grid))
+        full = grid * block
+        shown = "the program after the last, every block full"
+        yield case("past the end", grid, full, block, shown=shown)
+        yield case("past the end", grid, n, block, shown="the program after the last")
+    yield case("the last block", 0, 5, 8, shown="less than one block")
+    yield case("past the end", draw.integer(20, 30), 17, 8, shown="a program far past the end")
+
+
+@masked_block.misconception(
+    "no mask", "every place of the block was loaded, past the last element too.", earns=1
+)
+def _(program, n, block):
+    first = program * block
+    return list(range(first, first + block))
+
+
+@masked_block.misconception(
+    "mask one too wide",
+    "the mask let the index n pass, which is one past the last element.",
+    earns=1,
+)
+def _(program, n, block):
+    first = program * block
+    return [i for i in range(first, first + block) if i <= n]
+
+
+@masked_block.misconception(
+    "programs counted from 1",
+    "each program took the block before its own, as if program 1 were the first.",
+    earns=0,
+)
+def _(program, n, block):
+    first = (program - 1) * block
+    return [i for i in range(first, first + block) if i < n]
+
+
+@masked_block.misconception(
+    "next block",
+    "each program took the block after its own, so that nobody loads element 0.",
+    earns=1,
+)
+def _(program, n, block):
+    first = (program + 1) * block
+    return [i for i in range(first, first + block) if i < n]
+
+
+@masked_block.misconception(
+    "blocks that overlap",
+    "each program began one element after the one before it, not one block after it.",
+    earns=0,
+)
+def _(program, n, block):
+    return [i for i in range(program, program + block) if i < n]
+
+
+@masked_block.misconception(
+    "clamped for masked",
+    "places past the end were sent to the last element, again and again; a mask loads nothing there.",
+    earns=1,
+)
+def _(program, n, block):
+    first = program * block
+    return [min(i, n - 1) for i in range(first, first + block)]
+
+
+@masked_block.misconception(
+    "all that is left",
+    "a program loaded everything from its block to the end, not its block alone.",
+    earns=2,
+)
+def _(program, n, block):
+    return list(range(program * block, n))
+
+
+@masked_block.misconception(
+    "full blocks or none",
+    "a block that isn't full was left out altogether, and its elements with it.",
+    earns=2,
+)
+def _(program, n, block):
+    first = program * block
+    return list(range(first, first + block)) if first + block <= n else []
+
+
+@masked_block.alternate("ends clipped")
+def _(program, n, block):
+    return list(range(min(program * block, n), min((program + 1) * block, n)))
+
+
+@masked_block.alternate("as the kernel does it")
+def _(program, n, block):
+    places = [program * block + k for k in range(block)]
+    mask = [i < n for i in places]
+    return [i for i, on in zip(places, mask) if on]
+
+
+@masked_block.alternate("every element that is this program's")
+def _(program, n, block):
+    return [i for i in range(n) if i // block == program]

@@ -1,0 +1,129 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Lab 00: Hello", points: 6, cell_seconds: 30}
+# ---
+
+# %% [markdown]
+# # Lab 00: Hello
+#
+# Two exercises, 6 points, ten minutes. They follow [lesson 00](../../notebooks/00_hello.ipynb), and
+# what they practise is mostly the lab itself: reading a question, writing a function, checking it,
+# running everything from the top, handing it in. All the labs to come work in the same way.
+#
+# An exercise is four cells. The question. A stub, which raises `NotImplementedError` until you put
+# your code in place of that line. A check, to run as often as you like: it prints `ok`, or says
+# what came and what was expected. And the graded cell, marked as such, which shows one more
+# example. When your work is graded, that last cell also tries your function on numbers that you
+# have not seen, and each of its parts earns its point separately.
+#
+# Stuck? Two hints are folded away under each question. The second says more than the first.
+# Run the next cell (<kbd>Shift</kbd>+<kbd>Enter</kbd>), then start. Neither Triton nor a GPU is
+# needed here: the arithmetic of a launch is plain Python, on your computer and on every other.
+
+# %% given="setup"
+from utils.expect import expect_equal
+from utils.views import block_mask
+
+# %% [markdown]
+# ## 1 · How many programs?
+#
+# *Warm-up, 5 minutes, 3 points.*
+#
+# A kernel that adds two vectors handles `block` elements in each of its programs, and whoever
+# launches it must say how many programs there are. One too few, and the last elements are never
+# written. One too many, and a program is started for nothing.
+#
+# Write `grid_size(n, block)`: the smallest number of programs that covers `n` elements, as an int.
+# `n` is 0 or more and `block` is 1 or more; it need not be a power of two here.
+#
+# <details><summary>What should happen when the last block isn't full?</summary>
+#
+# It needs a program all the same: 9 elements in blocks of 4 take three programs. Try 8 and 9
+# elements on paper, then 0, before you write anything.
+# </details>
+# <details><summary>I'm one off for some of the numbers</summary>
+#
+# Python's `//` rounds down, so it counts the full blocks. You want to count one more exactly when
+# something is left over. `divmod` gives you both numbers at once.
+# </details>
+
+# %% solution="grid_size"
+def grid_size(n: int, block: int) -> int:
+    """The smallest number of programs that covers `n` elements, `block` in each."""
+    ### BEGIN SOLUTION
+    return (n + block - 1) // block
+    ### END SOLUTION
+
+# %%
+expect_equal("two full blocks", grid_size(8, 4), 2)
+expect_equal("and one element more", grid_size(9, 4), 3)
+block_mask(9, 4)
+
+# %% test="grid_size" points=3
+# Graded
+expect_equal("the LM head's 600 scores, 128 to a program", grid_size(600, 128), 5)
+### BEGIN HIDDEN TESTS
+verify("grid_size", grid_size)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2 · What does one program load?
+#
+# *Easy, 5 minutes, 3 points.*
+#
+# A program knows three things: its own number, how many elements there are, and how many places
+# its block has. From these it finds which elements are its own, and its mask turns off the places
+# that lie past the end.
+#
+# Write `masked_block(program, n, block)`: the indices of the elements that program number
+# `program` loads, as a list of ints in rising order. Programs are counted from 0. The grid may be
+# larger than it has to be, so a program may find that it has nothing to do.
+#
+# <details><summary>Where does a block begin?</summary>
+#
+# Programs 0, 1, 2 with blocks of 4 begin at elements 0, 4 and 8. The picture under the check shows
+# all of them.
+# </details>
+# <details><summary>My last program loads too much</summary>
+#
+# The kernel of the lesson makes a mask by comparing each index with `n`. An index equal to `n` is
+# one past the last element already.
+# </details>
+
+# %% solution="masked_block"
+def masked_block(program: int, n: int, block: int) -> list[int]:
+    """Indices that program number `program` loads of `n` elements, `block` to a program."""
+    ### BEGIN SOLUTION
+    first = program * block
+    return [i for i in range(first, first + block) if i < n]
+    ### END SOLUTION
+
+# %%
+expect_equal("a full block", masked_block(1, 10, 4), [4, 5, 6, 7])
+expect_equal("the last block", masked_block(2, 10, 4), [8, 9])
+block_mask(10, 4)
+
+# %% test="masked_block" points=3
+# Graded
+expect_equal("a program too many", masked_block(3, 10, 4), [])
+### BEGIN HIDDEN TESTS
+verify("masked_block", masked_block)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Done
+#
+# Now the part that this lab is really for. Choose *Kernel → Restart Kernel and Run All Cells*: the
+# kernel forgets everything, and the notebook must stand on its own from top to bottom. Then save
+# it. The *Validate* button above the notebook does the same in a kernel of its own, and says which
+# of the visible checks fail. If nothing does, hand the notebook in the way your class does, or
+# grade it yourself: open a terminal in the folder of the repository and run
+#
+# ```
+# python -m grader check release/00_hello/00_hello.ipynb
+# ```
+#
+# The report tells you, part by part, what earned its point. Where something did not, it tells you
+# what your code did and which section of the lesson to read again. Phase 01 takes the first thing
+# that every kernel is handed, a tensor, and asks what it is.

@@ -1,0 +1,67 @@
+"""The facts about this machine, against other sources for the same facts."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from utils import machine
+from utils.machine import this_machine
+
+
+def test_the_facts_are_those_of_this_process():
+    found = this_machine()
+    assert found.python == ".".join(map(str, sys.version_info[:3]))
+    assert torch.__version__.startswith(found.torch)
+    assert found.threads == torch.get_num_threads()
+    assert found.cores >= 1
+    assert bool(found.gpus) == bool(found.gpu_device)
+    assert (found.build == "CPU") == (torch.version.cuda is None and torch.version.hip is None)
+
+
+def test_a_container_gets_its_own_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "CGROUP", tmp_path / "memory.max")
+    whole = this_machine().memory
+    (tmp_path / "memory.max").write_text("1048576\n")
+    assert this_machine().memory == 1048576
+    (tmp_path / "memory.max").write_text("max\n")
+    assert this_machine().memory == whole
+
+
+@pytest.mark.parametrize(
+    ("triton", "device", "runs"),
+    [
+        (None, "cuda", ""),
+        ("3", "cuda", "gpu"),
+        ("3", "", "interpreter"),
+        ("3", "mps", "interpreter"),
+    ],
+)
+def test_where_a_triton_kernel_runs(triton, device, runs):
+    assert replace(this_machine(), triton=triton, gpu_device=device).triton_runs == runs
+
+
+def test_no_triton_is_said(monkeypatch):
+    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: None)
+    assert this_machine().triton is None
+
+
+def test_nothing_names_the_machine_or_its_user():
+    facts = repr(this_machine())
+    assert platform.node() not in facts
+    assert "/" not in facts.replace("N/A", "")
+    assert len(getpass.getuser()) < 3 or getpass.getuser() not in facts
+
+
+def test_a_report_does_not_import_triton():
+    """Its first import decides how kernels run, for the whole process."""
+    code = "import sys; from utils.machine import this_machine; this_machine(); "
+    code += "print('triton.language' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
