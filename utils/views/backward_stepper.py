@@ -126,7 +126,8 @@ def draw(tape: Tape, step: int) -> tuple[Figure, str]:
         path.append(end)
         canvas.line(path, colour=colour, line=2.2 if user == now else 1.3, dashed=not lit)
         canvas.marker(*end, "v", size=7, fill=colour, edge="none")
-        (ax, ay), (bx, by) = path[-2], path[-1]
+        # an edge that passes other nodes carries its label in the lane, where it has room
+        (ax, ay), (bx, by) = path[1:3] if bends else path[-2:]
         text = f"× {short(tape.inputs[user][source])}"
         labels.append(((ax + bx) / 2, (ay + by) / 2, text, INK if lit else MUTED))
     for x, middle, text, colour in labels:

@@ -135,8 +135,8 @@ def sentence(curves: tuple[Curve, ...]) -> str:
     """What the curves show, as the figure's title."""
     central, _, single = curves
     return (
-        f"A step too large truncates, one too small rounds; here {number(STEPS[central.best], 1)} "
-        f"is best, and in float32 {number(STEPS[single.best], 1)}."
+        f"A large h truncates, a small one rounds: best is {number(STEPS[central.best], 1)} here, "
+        f"{number(STEPS[single.best], 1)} in float32."
     )
 
 
