@@ -22,8 +22,6 @@
 # Run the next cell, then start.
 
 # %% given="setup"
-import math
-
 import torch
 
 from utils.expect import expect_close, expect_equal, expect_shape

@@ -16,7 +16,6 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from utils.course import PHASES
 from utils.drills import choice, number, true_false
@@ -98,7 +97,7 @@ print("\nPyTorch's  ", end="  ")
 train(lambda t: F.layer_norm(t, t.shape[-1:]))
 
 # %% [markdown]
-# None of the three. The loss falls, the curve is smooth, and the model is several times worse than it could be. Without the second run there would be nothing to see. A forward that is wrong gives wrong numbers; a backward that is wrong gives a *slightly worse model*, and whoever trains it will change the learning rate.
+# None of the three. The loss falls, the curve is smooth, and it ends at about three times the loss that it could have. Without the second run there would be nothing to see. A forward that is wrong gives wrong numbers; a backward that is wrong gives a *slightly worse model*, and whoever trains it will change the learning rate.
 #
 # So we had better know:
 #
@@ -204,7 +203,7 @@ print("dL/da", a.adjoint, "  dL/db", b.adjoint)
 print("dL/da after a second backward:", a.adjoint)
 
 # %% [markdown]
-# Not 64, and not 128 either. `d` still had its adjoint of 16 from the first time, gained another 16, and passed the sum on. PyTorch avoids half of that: what is on the way is thrown away after each backward, and only the *leaves* keep adding. We come to that.
+# Not 64, and not 128 either. `d` still had its adjoint of 16 from the first time, gained another 16, and passed the sum on; so did `c`. PyTorch avoids half of that: what is on the way is thrown away after each backward, and only the *leaves* keep adding. We come to that.
 
 # %% tags=["hide-input"]
 choice(
@@ -253,7 +252,8 @@ def attempt(action):
     try:
         print(action())
     except RuntimeError as error:
-        print(f"{type(error).__name__}: {str(error).partition('. ')[0]}.")
+        said = str(error).splitlines()[0].partition(". ")[0]
+        print(f"{type(error).__name__}: {said.rstrip('.,')}.")
 
 
 saved = y.grad_fn._saved_result
@@ -538,9 +538,9 @@ true_false(
 finite_difference_error(torch.exp, 1.0)
 
 # %% [markdown]
-# There are two errors. *Truncation*: a curve is no line, and the central difference is off by about h²/6 times the third derivative; on these axes a slope of 2. (One-sided, the error goes with h, and the slope is 1.) *Rounding*: f(x+h) and f(x−h) agree in nearly all their digits, and the subtraction keeps only the rest, with an error of about eps/h; a slope of −1, and noise. Where the two meet lies the best h, near the cube root of eps: 6e-6 in float64. In float32 it is near 5e-3, and even there you keep no more than five digits or so. That is why numeric gradients are done **in float64**, and why a test in float32 can neither convict nor acquit.
+# There are two errors. *Truncation*: a curve is no line, and the central difference is off by about h²/6 times the third derivative; on these axes a slope of 2. (One-sided, the error goes with h, and the slope is 1.) *Rounding*: f(x+h) and f(x−h) agree in nearly all their digits, and the subtraction keeps only the rest, with an error of about eps/h; a slope of −1, and noise. Where the two meet lies the best h, near the cube root of eps: 6e-6 in float64. In float32 it is near 5e-3, and even there no more than five or six digits are left. That is why numeric gradients are done **in float64**, and why a test in float32 can neither convict nor acquit.
 #
-# And it costs two forwards for each *input*. For MiniGPT's 40,000 numbers in the head alone, that is 80,000 forwards to find what one backward finds. Nudging is for checking.
+# And it costs two forwards for each *input*. For the 39,000 parameters of MiniGPT's head alone, that is 78,000 forwards to find what one backward finds. Nudging is for checking.
 
 # %% tags=["hide-input"]
 choice(
@@ -548,7 +548,7 @@ choice(
     {
         "The gradient is right": "The error goes with h², until rounding: 1e-10 is what is left. A wrong gradient has an error that does not shrink with h.",
         "The gradient is wrong, for the error depends on h": "Truncation always depends on h. Suspect the error that *stays* when h shrinks.",
-        "h = 1e-9 would be a stricter test": "Rounding grows as h shrinks: at 1e-9 it costs about seven digits.",
+        "h = 1e-9 would be a stricter test": "Rounding grows as h shrinks: at 1e-9 no more than about seven digits are left.",
     },
     answer="The gradient is right",
 )
@@ -556,7 +556,7 @@ choice(
 # %% [markdown]
 # ## A Function of your own
 #
-# `torch.autograd.Function` is how you teach autograd a node: `forward` computes and saves, `backward` receives the incoming gradient and returns one gradient for each input. You saw one at the top. Here is another, the exponential linear unit's cousin `x · sigmoid(x)`, from its derivative on paper.
+# `torch.autograd.Function` is how you teach autograd a node: `forward` computes and saves, `backward` receives the incoming gradient and returns one gradient for each input. You saw one at the top. Here is another, the activation `x · sigmoid(x)`, with its derivative from paper.
 
 # %%
 class SiLU(torch.autograd.Function):

@@ -75,7 +75,9 @@ def draw(tensor: Tensor, named: dict[str, Tensor]) -> tuple[Figure, str]:
         canvas.boxes([box], [fill], edge=CARD, radius=7)
         middle = box[1] + HIGH / 2
         canvas.text(places.x[key], middle - 9, _cut(node.name, wide - 10, 12), size=12, ha="center")
-        colour = MUTED if node.detail in ("", FREED) else PARAMETER.colour if node.leaf else STORAGE.colour
+        colour = PARAMETER.colour if node.leaf else STORAGE.colour
+        if node.detail in ("", FREED):
+            colour = MUTED
         detail = _cut(node.detail or "saves nothing", wide - 8, SMALL)
         canvas.text(places.x[key], middle + 10, detail, size=SMALL, colour=colour, ha="center")
     return canvas.finish(), describe(nodes, graph, words)
@@ -167,7 +169,8 @@ def _widths(nodes: dict) -> dict:
 
 def _legend(canvas: Canvas, y: float) -> None:
     x = float(MARGIN)
-    for part, words in ((GRADIENT, "a step of backward"), (PARAMETER, "a leaf: its .grad is filled")):
+    kinds = ((GRADIENT, "a step of backward"), (PARAMETER, "a leaf: its .grad is filled"))
+    for part, words in kinds:
         canvas.boxes([(x, y - 5, 10, 10)], [part.tint], radius=3)
         canvas.note(x + 15, y, words)
         x += 15 + text_width(words, size=SMALL) + GAP

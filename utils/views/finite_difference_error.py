@@ -103,7 +103,8 @@ def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> tupl
         canvas.line([(LEFT, y), (RIGHT, y)], line=0.8)
         canvas.note(LEFT - 8, y, "1" if not power else f"1e{power}", ha="right")
     for power in range(-14, 1, 2):
-        canvas.note(px(10.0**power), top + HIGH + 14, "1" if not power else f"1e{power}", ha="center")
+        words_below = "1" if not power else f"1e{power}"
+        canvas.note(px(10.0**power), top + HIGH + 14, words_below, ha="center")
     canvas.note(MARGIN, top - 8, "relative error")
     canvas.text((LEFT + RIGHT) / 2, top + HIGH + 36, "step h", size=12, colour=MUTED, ha="center")
     for curve in reversed(curves):
