@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -23,9 +24,11 @@ def load_checks(folder: Path) -> dict[str, Check]:
     path = folder / "checks.py"
     if not path.exists():
         return {}
-    # the real file name makes inspect.getsource work on the candidates
+    # the real file name makes inspect.getsource work on the candidates; on classes it also looks
+    # the module up by name
     spec = importlib.util.spec_from_file_location(f"checks_{folder.name}", path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     found: dict[str, Check] = {}
     for check in vars(module).values():

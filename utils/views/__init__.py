@@ -4,11 +4,14 @@ In Jupyter a view that can move has controls; everywhere else, and while lessons
 one image.
 """
 
+from utils.views.autograd_graph import autograd_graph
+from utils.views.backward_stepper import backward_stepper
 from utils.views.block_mask import block_mask
 from utils.views.broadcast_aligner import broadcast_aligner
 from utils.views.course_path import course_path
 from utils.views.dtype_range import dtype_range
 from utils.views.dtype_ruler import dtype_ruler
+from utils.views.finite_difference_error import finite_difference_error
 from utils.views.kernel_ptx import kernel_ptx
 from utils.views.machine_report import machine_report
 from utils.views.memory_bars import memory_bars
@@ -17,11 +20,14 @@ from utils.views.share_map import share_map
 from utils.views.stride_explorer import stride_explorer
 
 __all__ = [
+    "autograd_graph",
+    "backward_stepper",
     "block_mask",
     "broadcast_aligner",
     "course_path",
     "dtype_range",
     "dtype_ruler",
+    "finite_difference_error",
     "kernel_ptx",
     "machine_report",
     "memory_bars",

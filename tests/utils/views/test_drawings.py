@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -38,7 +39,8 @@ def check(figure, alt: str, *words: str) -> None:
 
 
 def test_every_view_is_exported():
-    assert len(views.__all__) == 11
+    files = {path.stem for path in Path(views.__file__).parent.glob("[!_]*.py")}
+    assert set(views.__all__) == files
     assert all(callable(getattr(views, name)) for name in views.__all__)
 
 
@@ -147,6 +149,74 @@ def test_dtype_range():
     check(*drawing("dtype_range")(forms), "from 6.1e-5 to 65504", "8 exponent and 7 fraction bits")
 
 
+def graph_of_a_layer():
+    weight, bias = torch.ones(4, 3, requires_grad=True), torch.zeros(4, requires_grad=True)
+    hidden = torch.tanh(torch.ones(5, 3) @ weight.T + bias)
+    return (hidden * hidden + hidden).sum(), {"weight": weight}
+
+
+def test_autograd_graph():
+    loss, named = graph_of_a_layer()
+    words = ["7 steps to reach 2 leaves", "TanhBackward0 4 (result (5, 4))", "weight (4, 3)"]
+    check(*drawing("autograd_graph")(loss, named), *words, "a leaf (4)", "140 B kept")
+
+
+def test_autograd_graph_after_backward_says_what_is_gone():
+    loss, named = graph_of_a_layer()
+    loss.backward()
+    check(*drawing("autograd_graph")(loss, named), "what was saved is freed", "freed by backward")
+
+
+def test_autograd_graph_of_a_long_chain_is_cut():
+    x = torch.ones(2, requires_grad=True)
+    y = x
+    for _ in range(40):
+        y = torch.sin(y)
+    check(*drawing("autograd_graph")(y, {}), "17 nodes more not shown")
+
+
+STEPS = {"c": "a * b", "d": "c + a", "L": "d ** 2"}
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (0, ["Forward is done: L = 64", "Not visited yet: L, d, c, b, a"]),
+        (1, ["begins at L"]),
+        (3, ["c is used by d alone", "Not visited yet: b, a"]),
+        (5, ["2 paths meet at a, and paths add: 64", "a: 16 · 1 + 16 · 3 = 64", "b: 16 · 2 = 32"]),
+    ],
+)
+def test_backward_stepper(step, words):
+    tape = importlib.import_module("utils.views.backward_stepper").record(STEPS, {"a": 2, "b": 3})
+    check(*drawing("backward_stepper")(tape, step), *words)
+
+
+def test_backward_stepper_reads_functions_and_repeated_names():
+    stepper = importlib.import_module("utils.views.backward_stepper")
+    tape = stepper.record({"y": "x * x", "z": "tanh(y) / 2 - -y"}, {"x": 1.5, "unused": 1.0})
+    assert tape.inputs["y"] == {"x": 3.0}
+    x = torch.tensor(1.5, dtype=torch.float64, requires_grad=True)
+    (torch.tanh(x * x) / 2 + x * x).backward()
+    assert tape.adjoints["x"] == pytest.approx(x.grad.item())
+    check(*stepper.draw(tape, 4), "unused: 0")
+
+
+def test_finite_difference_error():
+    module = importlib.import_module("utils.views.finite_difference_error")
+    exact, curves = module.measure(torch.exp, 1.0)
+    central, one_sided, single = (module.STEPS[curve.best] for curve in curves)
+    assert 1e-7 < central < 1e-4
+    assert one_sided < central < single
+    check(*module.draw(exact, curves, 1.0, 0), "A large h truncates", "lit h = 1.", "float32")
+
+
+def test_finite_difference_error_of_a_line_has_no_truncation():
+    module = importlib.import_module("utils.views.finite_difference_error")
+    exact, curves = module.measure(lambda x: 2 * x, 0.0)
+    check(*module.draw(exact, curves, 0.0, 3), "the derivative at x = 0 is 2".replace("the", "The"))
+
+
 def test_course_path():
     check(
         *drawing("course_path")(PHASES, {0}, 1),
@@ -176,6 +246,17 @@ def test_course_path():
             ValueError,
             "above 0",
         ),
+        (lambda: views.autograd_graph([1]), TypeError, "torch.Tensor"),
+        (lambda: views.autograd_graph(X), ValueError, "requires grad"),
+        (lambda: views.autograd_graph(X.clone().requires_grad_()), ValueError, "a leaf"),
+        (lambda: views.backward_stepper({}), ValueError, "needs steps"),
+        (lambda: views.backward_stepper({"y": "x +"}, x=1.0), ValueError, "no expression"),
+        (lambda: views.backward_stepper({"y": "open(x)"}, x=1.0), ValueError, "only"),
+        (lambda: views.backward_stepper({"y": "z * x"}, x=1.0), ValueError, "not known yet"),
+        (lambda: views.backward_stepper({"x": "x * x"}, x=1.0), ValueError, "twice"),
+        (lambda: views.backward_stepper({"y": "3 + 4"}, x=1.0), ValueError, "uses no name"),
+        (lambda: views.backward_stepper({"y": "log(x)"}, x=0.0), ValueError, "-inf"),
+        (lambda: views.finite_difference_error(torch.cos, 0.0), ValueError, "another x"),
         (lambda: views.memory_bars({}), ValueError, "0 or more"),
         (lambda: views.memory_bars({"a": -1}), ValueError, "0 or more"),
         (lambda: views.course_path([]), ValueError, "at least one"),
@@ -196,6 +277,9 @@ def test_what_cannot_be_drawn_is_refused_in_words(call, error, says):
         lambda: views.dtype_range(),
         lambda: views.broadcast_aligner(X, (4,)),
         lambda: views.roofline(lambda b: {"a": (b, b)}, peak_flops=1e9, peak_bandwidth=1e9),
+        lambda: views.autograd_graph(graph_of_a_layer()[0]),
+        lambda: views.backward_stepper(STEPS, a=2.0, b=3.0),
+        lambda: views.finite_difference_error(torch.exp, 1.0),
         lambda: views.share_map(x=X, t=X.t()),
         lambda: views.memory_bars({"parameters": 10}),
         lambda: views.course_path(PHASES, here=1),

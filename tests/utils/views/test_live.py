@@ -104,3 +104,18 @@ def test_the_batch_slider_asks_the_learners_function(shown):
     slider.value = 1024
     assert asked[-1] == 1024
     assert "Batch 1024" in spoken.value
+
+
+def test_the_stepper_walks_backward(shown):
+    slider, _, picture, spoken = shown(views.backward_stepper, {"y": "x * x"}, x=3.0)
+    assert (slider.value, slider.max) == (2, 2)
+    before = picture.value
+    slider.value = 0
+    assert picture.value != before
+    assert "Forward is done: y = 9" in spoken.value
+
+
+def test_h_moves(shown):
+    slider, _, _, spoken = shown(views.finite_difference_error, torch.exp, 1.0)
+    slider.value = 0
+    assert "lit h = 1." in spoken.value

@@ -1,0 +1,735 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Lab 02: Autograd by hand", points: 40, cell_seconds: 60}
+# ---
+
+# %% [markdown]
+# # Lab 02: Autograd by hand
+#
+# Ten exercises and one question, 40 points, about two hours. They follow
+# [lesson 02](../../notebooks/02_autograd.ipynb). You begin with three multiplications on paper and
+# end with the gradients of a trained language model's last layer, and no line of yours will ever
+# say `backward`.
+#
+# That is the rule of this lab. Where a gradient is asked for, you derive it; autograd is only
+# there to tell you, in the visible checks, whether you derived it right. When your work is graded,
+# your functions meet shapes, dtypes, memory layouts and *incoming gradients* that you have not
+# seen. The last matter most. A function that is right when all incoming gradients are 1 is right
+# only at the very top of a graph.
+#
+# Parts of an exercise earn their points separately. Each question holds two hints, folded away.
+# Run the next cell, then start.
+
+# %% given="setup"
+import torch
+
+from utils.expect import expect_close, expect_equal, expect_shape
+from utils.minigpt import load_minigpt, load_tokenizer
+from utils.views import autograd_graph, backward_stepper, finite_difference_error
+
+# %% [markdown]
+# ## 1 · Three lines, five adjoints
+#
+# *Warm-up, 10 minutes, 2 points.*
+#
+# The lesson's graph: `c = a·b`, then `d = c + a`, then `L = d²`. The *adjoint* of a node is the
+# derivative of L with respect to it: by how much L grows, for each unit that this node grows.
+#
+# Write `scalar_adjoints(a, b)`. It takes two floats and returns a dict with the adjoints of
+# `"L"`, `"d"`, `"c"`, `"b"` and `"a"`, as floats. Plain arithmetic is enough.
+#
+# <details><summary>Where do I begin?</summary>
+#
+# At the end: L grows by 1 when L grows by 1. Then go back one node at a time. Each node gets the
+# adjoint of the node that uses it, times the derivative of that node with respect to it.
+# </details>
+# <details><summary>Four of the five are right</summary>
+#
+# Then it is `a`. Who uses it? Look at all three lines once more, and let every user pay its share.
+# </details>
+
+# %% solution="scalar_adjoints"
+def scalar_adjoints(a: float, b: float) -> dict[str, float]:
+    """dL/dnode of every node of c = a·b, d = c + a, L = d²."""
+    ### BEGIN SOLUTION
+    c = a * b
+    d = c + a
+    of_d = 2.0 * d
+    of_c = of_d
+    return {"L": 1.0, "d": of_d, "c": of_c, "b": of_c * a, "a": of_c * b + of_d}
+    ### END SOLUTION
+
+# %%
+adjoints = scalar_adjoints(2.0, 3.0)
+expect_equal("dL/dd", adjoints["d"], 16.0)
+expect_equal("dL/db", adjoints["b"], 32.0)
+backward_stepper({"c": "a * b", "d": "c + a", "L": "d ** 2"}, a=2.0, b=3.0)
+
+# %% test="scalar_adjoints" points=2
+# Graded
+expect_equal("dL/da", scalar_adjoints(2.0, 3.0)["a"], 64.0)
+### BEGIN HIDDEN TESTS
+verify("scalar_adjoints", scalar_adjoints)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2 · An engine
+#
+# *Medium, 20 minutes, 5 points.*
+#
+# The lesson's engine is made of objects that point at each other. Make one that keeps a *tape*
+# instead: it writes down each operation as it happens, and reads the list backwards. On a tape,
+# a number is known by its place: the first one recorded is node 0, the next is node 1.
+#
+# Complete the class `Tape`:
+#
+# - `leaf(value)`, `add(i, j)`, `mul(i, j)` and `power(i, n)` (node `i` to a constant power `n`)
+#   each record a new node and return its number, an int;
+# - `value(i)` is the value of node `i`;
+# - `gradients(i)` is a list of floats, one for **every** node recorded so far: the derivative of
+#   node `i` with respect to it, and 0.0 for a node that node `i` does not depend on.
+#
+# Asking twice must give the same answer twice, and asking about another node a different one.
+#
+# <details><summary>What must be written down for each node?</summary>
+#
+# Its value, the numbers of its inputs, and for each input the local derivative. All three are
+# known at the moment of recording.
+# </details>
+# <details><summary>In which order do I go back, and what do I do at a node?</summary>
+#
+# A node is always recorded after its inputs, so from the asked node down to 0 every user comes
+# before what it uses. At each node, every input's adjoint *grows by* something. What about
+# `mul(i, i)`? If you do this right there is nothing special about it.
+# </details>
+
+# %% solution="Tape"
+class Tape:
+    """Records a calculation with scalars and differentiates any node of it."""
+
+    def __init__(self):
+        ### BEGIN SOLUTION
+        self.nodes = []  # (value, [(input, local derivative), ...])
+        ### END SOLUTION
+
+    def leaf(self, value: float) -> int:
+        """Record a number that is given."""
+        ### BEGIN SOLUTION
+        return self.record(value, [])
+        ### END SOLUTION
+
+    def add(self, i: int, j: int) -> int:
+        """Record node i + node j."""
+        ### BEGIN SOLUTION
+        return self.record(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+        ### END SOLUTION
+
+    def mul(self, i: int, j: int) -> int:
+        """Record node i · node j."""
+        ### BEGIN SOLUTION
+        a, b = self.value(i), self.value(j)
+        return self.record(a * b, [(i, b), (j, a)])
+        ### END SOLUTION
+
+    def power(self, i: int, n: int) -> int:
+        """Record node i to the power n, a constant of 1 or more."""
+        ### BEGIN SOLUTION
+        a = self.value(i)
+        return self.record(a**n, [(i, n * a ** (n - 1))])
+        ### END SOLUTION
+
+    def value(self, i: int) -> float:
+        """The value of node i."""
+        ### BEGIN SOLUTION
+        return self.nodes[i][0]
+        ### END SOLUTION
+
+    def gradients(self, i: int) -> list[float]:
+        """The derivative of node i with respect to every node recorded so far."""
+        ### BEGIN SOLUTION
+        adjoints = [0.0] * len(self.nodes)
+        adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                adjoints[source] += adjoints[node] * local
+        return adjoints
+        ### END SOLUTION
+
+    ### BEGIN SOLUTION
+    def record(self, value, inputs):
+        """Put a node on the tape."""
+        self.nodes.append((float(value), inputs))
+        return len(self.nodes) - 1
+    ### END SOLUTION
+
+# %%
+tape = Tape()
+a, b = tape.leaf(2.0), tape.leaf(3.0)
+d = tape.add(tape.mul(a, b), a)
+expect_equal("the value of d", tape.value(d), 8.0)
+expect_equal("dd/da, dd/db, dd/dc, dd/dd", tape.gradients(d), [4.0, 2.0, 1.0, 1.0])
+
+# %% test="Tape" points=5
+# Graded
+tape = Tape()
+x = tape.leaf(3.0)
+expect_equal("x·x", tape.gradients(tape.mul(x, x)), [6.0, 1.0])
+### BEGIN HIDDEN TESTS
+verify("Tape", Tape)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3 · In which order does backward go?
+#
+# *Medium, 15 minutes, 3 points.*
+#
+# PyTorch keeps no tape. A tensor knows its `grad_fn`, which knows those of its inputs, and the
+# order must be found. A node may only be visited when its adjoint is complete, that is, after
+# **every** node that uses it.
+#
+# Write `backward_order(graph, root)`. The graph is a dict: the name of each node, and the list of
+# names of its inputs (a name stands twice where an input is used twice). Return a list of all
+# nodes that `root` depends on, `root` itself first, each of them once, and none before a node that
+# uses it. Where that leaves a choice, any order is right. Nodes that `root` does not depend on may
+# be in the dict, and have no place in the list.
+#
+# Real graphs are deep: an RNN over a long text makes thousands of nodes in a row.
+#
+# <details><summary>Why is breadth first not enough?</summary>
+#
+# In the lesson's graph `a` is one step from `d`, and so is `c`, which uses `a`. Steps from the
+# root say nothing about who has to wait for whom.
+# </details>
+# <details><summary>How do I know that a node is ready?</summary>
+#
+# Count, for each node that can be reached, how many times others use it (that is the
+# bookkeeping that PyTorch's engine does, too). Each visit takes one off the count of each of
+# its inputs. A node that has come to 0 is ready. A loop with a list of ready nodes needs no
+# recursion, of which Python has little.
+# </details>
+
+# %% solution="backward_order"
+def backward_order(graph: dict[str, list[str]], root: str) -> list[str]:
+    """The nodes that `root` depends on, each after all nodes that use it."""
+    ### BEGIN SOLUTION
+    waiting_for = {root: 0}
+    to_see = [root]
+    while to_see:
+        for source in graph[to_see.pop()]:
+            if source not in waiting_for:
+                waiting_for[source] = 0
+                to_see.append(source)
+            waiting_for[source] += 1
+
+    order, ready = [], [root]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for source in graph[node]:
+            waiting_for[source] -= 1
+            if waiting_for[source] == 0:
+                ready.append(source)
+    return order
+    ### END SOLUTION
+
+# %%
+graph = {"L": ["d"], "d": ["c", "a"], "c": ["a", "b"], "a": [], "b": []}
+order = backward_order(graph, "L")
+expect_equal("each node once", sorted(order), ["L", "a", "b", "c", "d"])
+expect_equal("a comes after c", order.index("a") > order.index("c"), True)
+
+
+def graph_of(tensor):
+    """A tensor's own graph as a dict of names."""
+    names, found, to_see = {}, {}, [tensor.grad_fn]
+    while to_see:
+        node = to_see.pop()
+        inputs = [source for source, _ in node.next_functions if source is not None]
+        for each in (node, *inputs):
+            names.setdefault(each, f"{each.name()} {len(names)}")
+        if names[node] not in found:
+            found[names[node]] = [names[source] for source in inputs]
+            to_see += inputs
+    return found, names[tensor.grad_fn]
+
+
+x = torch.randn(4, requires_grad=True)
+loss = (torch.tanh(x) * x).sum()
+print(*backward_order(*graph_of(loss)), sep="\n")
+autograd_graph(loss, x=x)
+
+# %% test="backward_order" points=3
+# Graded
+expect_equal("y = x + x", backward_order({"x": [], "y": ["x", "x"]}, "y"), ["y", "x"])
+### BEGIN HIDDEN TESTS
+verify("backward_order", backward_order)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 4 · Back to the shape it came from
+#
+# *Easy, 10 minutes, 3 points.*
+#
+# A bias of shape (600,) is added to logits of shape (32, 600). The gradient that comes back has
+# shape (32, 600), and the bias has room for 600 numbers.
+#
+# Write `unbroadcast(grad, shape)`: the gradient for a tensor of `shape` that was broadcast to the
+# shape of `grad`. Broadcasting may have put new dimensions in front, stretched sizes of 1, or
+# both; it may have done nothing. The result has exactly `shape`, and the dtype of `grad`.
+#
+# <details><summary>What is the rule?</summary>
+#
+# One number was read in many places. Each of them sends back its own gradient, and paths add.
+# </details>
+# <details><summary>My result has too few dimensions, or too many</summary>
+#
+# Two things happened on the way there, so two happen on the way back. Dimensions that are new
+# must go; dimensions that were stretched must stay, with size 1. `sum` has an argument for that.
+# </details>
+
+# %% solution="unbroadcast"
+def unbroadcast(grad: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """The gradient of a tensor of `shape` that was broadcast to `grad.shape`."""
+    ### BEGIN SOLUTION
+    while grad.dim() > len(shape):
+        grad = grad.sum(0)
+    for dim, size in enumerate(shape):
+        if size == 1 and grad.size(dim) != 1:
+            grad = grad.sum(dim, keepdim=True)
+    return grad
+    ### END SOLUTION
+
+# %%
+grad = torch.arange(6.0).view(2, 3)
+expect_close("a bias", unbroadcast(grad, (3,)), [3.0, 5.0, 7.0])
+expect_close("a column", unbroadcast(grad, (2, 1)), [[3.0], [12.0]])
+expect_close("nothing was broadcast", unbroadcast(grad, (2, 3)), grad)
+
+# %% test="unbroadcast" points=3
+# Graded
+expect_close("a single number", unbroadcast(grad, ()), 15.0)
+### BEGIN HIDDEN TESTS
+verify("unbroadcast", unbroadcast)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 5 · The linear layer, backwards
+#
+# *Medium, 15 minutes, 4 points.*
+#
+# From here on, each function receives `grad_output`, the gradient of the loss for the layer's
+# *output*, and returns the gradients for its inputs. It is called a vector–Jacobian product, and
+# it is the only thing that a layer must know to take part in backward.
+#
+# The layer is `y = x @ weight.T + bias`, with `x` of shape (…, in), `weight` (out, in) and `bias`
+# (out,); so `y` and `grad_output` have shape (…, out), with any number of dimensions in front.
+# Write `linear_vjp(grad_output, x, weight)`, which returns the gradients for `x`, `weight` and
+# `bias`, in this order, each in the shape of what it belongs to.
+#
+# <details><summary>How do I find a matrix formula?</summary>
+#
+# Take one number of the output: row n, channel k is the sum over i of x[n, i] · weight[k, i], plus
+# bias[k]. Ask of each input which outputs it reaches and with which factor, then add up. Shapes
+# will often leave only one way to write the sum.
+# </details>
+# <details><summary>It works for a matrix but not for a batch of sequences</summary>
+#
+# To the weight and the bias, all rows are alike, whether they stand in one dimension or in three.
+# Make it one: `flatten(0, -2)`.
+# </details>
+
+# %% solution="linear_vjp"
+def linear_vjp(
+    grad_output: torch.Tensor, x: torch.Tensor, weight: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Gradients for x (…, in), weight (out, in) and bias (out,), from grad_output (…, out)."""
+    ### BEGIN SOLUTION
+    rows = grad_output.flatten(0, -2)
+    grad_weight = rows.T @ x.flatten(0, -2)
+    return grad_output @ weight, grad_weight, rows.sum(0)
+    ### END SOLUTION
+
+# %%
+x, weight = torch.randn(5, 3, requires_grad=True), torch.randn(2, 3, requires_grad=True)
+bias, upstream = torch.randn(2, requires_grad=True), torch.randn(5, 2)
+mine = linear_vjp(upstream, x.detach(), weight.detach())
+theirs = torch.autograd.grad(x @ weight.T + bias, (x, weight, bias), upstream)
+for name, got, want in zip(("x", "weight", "bias"), mine, theirs, strict=True):
+    expect_close(name, got, want)
+
+# %% test="linear_vjp" points=4
+# Graded
+expect_shape("the bias of a batch of sequences", linear_vjp(torch.ones(2, 4, 6), torch.ones(2, 4, 3), torch.ones(6, 3))[2], (6,))
+### BEGIN HIDDEN TESTS
+verify("linear_vjp", linear_vjp)
+### END HIDDEN TESTS
+
+# %% [markdown] task="why_scalar" points=3
+# ## 6 · Why is one backward enough?
+#
+# *10 minutes, 3 points, read by a person.*
+#
+# A colleague writes: "My model has a million parameters, so its gradient is a million derivatives.
+# How can one backward, at about twice the cost of a forward, find them all? And why does PyTorch
+# refuse `losses.backward()` when I leave out the `.mean()` and have 32 losses?" Answer in four to
+# six sentences. Say what one backward computes and what of it makes it cheap, and what a vector of
+# losses would need if each of them is to have its own gradient.
+#
+# === BEGIN MARK SCHEME ===
+#
+# One point each:
+#
+# - One backward computes a vector–Jacobian product: it starts with one number (or vector) at the
+#   output and goes once through the graph, at each node multiplying the incoming gradient by the
+#   local Jacobian without ever forming it. The cost is that of a few forwards, however many inputs
+#   there are.
+# - With a scalar loss the Jacobian has one row, so the product with the vector (1) *is* the
+#   gradient: every parameter's derivative comes out of the same pass.
+# - With 32 losses the Jacobian has 32 rows. One backward gives one combination of the rows, which is
+#   why PyTorch asks for the `gradient` argument (the weights of the combination); a gradient for each
+#   loss takes 32 backwards, one for each unit vector (or the same batched, by `vmap` /
+#   `is_grads_batched` / `torch.func.jacrev`). Accept forward mode as cheaper only where inputs are
+#   few.
+#
+# === END MARK SCHEME ===
+
+# %% [markdown]
+# *Your answer goes here.*
+
+# %% [markdown]
+# ## 7 · Two activations
+#
+# *Medium, 20 minutes, 4 points: two for each.*
+#
+# `relu_vjp(grad_output, x)`: the gradient for `x`, where the output was `relu(x)`. At exactly 0
+# relu has no derivative; PyTorch decided for one of the two, and so should you. Find out which.
+#
+# `softmax_vjp(grad_output, y)`: the gradient for the input of `softmax` over the last dimension,
+# where `y` is its **output**. The input is not there, and you won't miss it. Every output depends on
+# every input of its row:
+#
+# $$\frac{\partial y_i}{\partial x_j} = y_i\,(\delta_{ij} - y_j)$$
+#
+# so the Jacobian of a row of 600 has 360,000 entries. Don't make it. Multiply the formula by
+# the incoming gradient, sum over i, and look at what is left.
+#
+# <details><summary>How do I find out what PyTorch does at 0?</summary>
+#
+# In a cell of your own: `x = torch.zeros(1, requires_grad=True)`, then `torch.relu(x).backward()`.
+# Trying things out with autograd is always allowed, as long as your answer doesn't call it.
+# </details>
+# <details><summary>I multiplied it out and got two sums</summary>
+#
+# The δ picks a single term out of the first. In the second, y_j does not depend on i and can leave
+# the sum. What stays in it is one number for each row: mind the dimension, and `keepdim`.
+# </details>
+
+# %% solution="activations"
+def relu_vjp(grad_output: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """The gradient for x of relu(x)."""
+    ### BEGIN SOLUTION
+    return torch.where(x > 0, grad_output, torch.zeros_like(grad_output))
+    ### END SOLUTION
+
+
+def softmax_vjp(grad_output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The gradient for the input of a softmax over the last dimension whose output is y."""
+    ### BEGIN SOLUTION
+    row = (grad_output * y).sum(-1, keepdim=True)
+    return y * (grad_output - row)
+    ### END SOLUTION
+
+# %%
+x, upstream = torch.randn(4, 6, requires_grad=True), torch.randn(4, 6)
+y = torch.softmax(x, -1)
+expect_close("relu", relu_vjp(upstream, x.detach()), torch.autograd.grad(x.relu(), x, upstream)[0])
+expect_close("softmax", softmax_vjp(upstream, y.detach()), torch.autograd.grad(y, x, upstream)[0])
+
+# %% test="activations" points=4
+# Graded
+third = torch.full((3,), 1 / 3)
+expect_close("a nudge that is the same for all", softmax_vjp(torch.ones(3), third), [0.0, 0.0, 0.0])
+### BEGIN HIDDEN TESTS
+verify("activations", relu_vjp=relu_vjp, softmax_vjp=softmax_vjp)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8 · LayerNorm, backwards
+#
+# *Hard, 25 minutes, 4 points.*
+#
+# For each row of the last dimension, with n entries:
+#
+# $$\hat x = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}, \qquad y = w \odot \hat x + b$$
+#
+# where μ is the mean of the row and σ² the mean of (x − μ)² (divided by n, not by n − 1). Write
+# `layer_norm_vjp(grad_output, x, weight, eps)`: the gradients for `x` (…, n), `weight` (n,) and
+# `bias` (n,), in this order.
+#
+# The last two are a warm-up. For `x` there are three ways from an entry to the loss: straight, by
+# way of the mean, and by way of the variance. Leave one out and the network will still train, a
+# little worse, which is why this is a mistake that people live with for months.
+#
+# <details><summary>How do I keep the algebra small?</summary>
+#
+# Let g be what arrives at x̂: the incoming gradient times the weight. Differentiate as if μ and
+# σ² were constants, and then correct: the gradient for `x` must not change the row's mean, so one
+# correction takes the mean of g away.
+# </details>
+# <details><summary>And the way by the variance?</summary>
+#
+# Stretching a row away from its mean does not change x̂ (leave ε aside), so whatever part of g points along x̂
+# must go, too. How much of it does? The mean over the row of the product of g and x̂. The result is
+# still to be divided by the deviation.
+# </details>
+
+# %% solution="layer_norm_vjp"
+def layer_norm_vjp(
+    grad_output: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Gradients for x (…, n), weight (n,) and bias (n,) of a LayerNorm over the last dimension."""
+    ### BEGIN SOLUTION
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    normed = centred * scale
+    g = grad_output * weight
+    along = (g * normed).mean(-1, keepdim=True)
+    grad_x = scale * (g - g.mean(-1, keepdim=True) - normed * along)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+    ### END SOLUTION
+
+# %%
+x, upstream = torch.randn(5, 8, requires_grad=True), torch.randn(5, 8)
+weight, bias = torch.randn(8, requires_grad=True), torch.randn(8, requires_grad=True)
+y = torch.nn.functional.layer_norm(x, (8,), weight, bias, eps=1e-5)
+mine = layer_norm_vjp(upstream, x.detach(), weight.detach(), 1e-5)
+theirs = torch.autograd.grad(y, (x, weight, bias), upstream)
+for name, got, want in zip(("x", "weight", "bias"), mine, theirs, strict=True):
+    expect_close(name, got, want, atol=1e-5, rtol=1e-4)
+
+# %% test="layer_norm_vjp" points=4
+# Graded
+grad_x = layer_norm_vjp(torch.randn(3, 8), torch.randn(3, 8), torch.randn(8), 1e-5)[0]
+expect_close("no gradient along the mean", grad_x.sum(-1), torch.zeros(3), atol=1e-4)
+### BEGIN HIDDEN TESTS
+verify("layer_norm_vjp", layer_norm_vjp)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 9 · Trust, but check
+#
+# *Medium, 15 minutes, 3 points.*
+#
+# How do you know that a gradient is right, when there is no autograd to ask? Nudge each input a
+# little, one at a time, and see what the outputs do:
+#
+# $$\text{grad}_i = \sum_k \text{grad\_output}_k \; \frac{f(x + h\,e_i)_k - f(x - h\,e_i)_k}{2h}$$
+#
+# Write `numeric_vjp(name, x, grad_output, h)`. The function f is torch's own of that name:
+# `getattr(torch, name)`, such as `torch.tanh`, `torch.inverse` or `torch.det`. It takes `x`, of any shape,
+# to an output of any shape, that of `grad_output`. The result has the shape of `x` and is
+# **float64**, and so is all the arithmetic: turn what comes in to float64 before you do anything
+# else. `x` must be left as it was.
+#
+# <details><summary>How do I nudge one entry of a tensor of any shape?</summary>
+#
+# Make a copy, look at it as a vector, and change one element: a `view(-1)` of a contiguous copy
+# writes through. Or build a tensor of zeros with a single h in it and add it.
+# </details>
+# <details><summary>Elementwise functions work, `inverse` doesn't</summary>
+#
+# One input may move many outputs. Whatever you subtract has the shape of the output; multiply it
+# by the incoming gradient and sum, once for each input.
+# </details>
+
+# %% solution="numeric_vjp"
+def numeric_vjp(
+    name: str, x: torch.Tensor, grad_output: torch.Tensor, h: float = 1e-6
+) -> torch.Tensor:
+    """The gradient for x of torch's function `name`, by central differences in float64."""
+    ### BEGIN SOLUTION
+    f = getattr(torch, name)
+    x, grad_output = x.double(), grad_output.double()
+    grad = torch.zeros(x.numel(), dtype=torch.float64)
+    for i in range(x.numel()):
+        nudge = torch.zeros(x.numel(), dtype=torch.float64)
+        nudge[i] = h
+        nudge = nudge.view(x.shape)
+        grad[i] = (grad_output * (f(x + nudge) - f(x - nudge))).sum() / (2 * h)
+    return grad.view(x.shape)
+    ### END SOLUTION
+
+# %%
+x = torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64)
+weights = torch.tensor([1.0, 10.0, 100.0], dtype=torch.float64)
+expect_close("exp", numeric_vjp("exp", x, weights), weights * torch.exp(x), rtol=1e-6)
+matrix = torch.tensor([[2.0, 1.0], [0.0, 4.0]])
+expect_close("det", numeric_vjp("det", matrix, torch.tensor(1.0)), [[4.0, 0.0], [-1.0, 2.0]])
+finite_difference_error(torch.exp, 1.0)
+
+# %% test="numeric_vjp" points=3
+# Graded
+expect_close("a large h is seen", numeric_vjp("square", x, weights, h=0.5), 2 * weights * x)
+### BEGIN HIDDEN TESTS
+verify("numeric_vjp", numeric_vjp)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 10 · A function that autograd can call
+#
+# *Medium, 20 minutes, 3 points.*
+#
+# Now teach autograd your softmax, so that it does for you what you have done for it. Complete
+# `Softmax`: its `forward` computes the softmax over the last dimension (large inputs must not
+# overflow) and keeps what backward will need with `ctx.save_for_backward`; its `backward` returns
+# the gradient for `x`. torch's own softmax is not allowed in either.
+#
+# The backward must itself be differentiable: people take gradients of gradients (physics, some
+# regularizers, second-order optimizers). You get that for free if backward is made of ordinary
+# tensor operations on what you saved.
+#
+# `run_softmax` is given. It uses your class and hands out what the grader wants to see: the output,
+# the gradient for `x`, and, if there is a direction, the gradients of that gradient.
+#
+# <details><summary>What should I save?</summary>
+#
+# Exercise 7 says what the gradient needs. Save that and nothing else; `ctx.saved_tensors` gives it
+# back as a tuple.
+# </details>
+# <details><summary>The first gradient is right, the second isn't</summary>
+#
+# Something in your backward was cut off from the graph: a `detach`, a `.data`, a NumPy array, or a
+# tensor kept in another way than by `save_for_backward`.
+# </details>
+
+# %% solution="run_softmax"
+class Softmax(torch.autograd.Function):
+    """Softmax over the last dimension, differentiable twice."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ### BEGIN SOLUTION
+        e = torch.exp(x - x.amax(-1, keepdim=True))
+        y = e / e.sum(-1, keepdim=True)
+        ctx.save_for_backward(y)
+        return y
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        ### BEGIN SOLUTION
+        (y,) = ctx.saved_tensors
+        weighted = y * grad_output
+        return weighted - y * weighted.sum(-1, keepdim=True)
+        ### END SOLUTION
+
+
+def run_softmax(x: torch.Tensor, grad_output: torch.Tensor, direction: torch.Tensor | None = None):
+    """Output, gradient and, along a direction, the gradients of that gradient. (Given.)"""
+    x = x.detach().clone().requires_grad_()
+    upstream = grad_output.detach().clone().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+# %%
+found = run_softmax(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[1.0, 0.0, 0.0]]))
+expect_close("the output", found["output"], [[0.0900, 0.2447, 0.6652]])
+expect_close("the gradient", found["gradient"], [[0.0819, -0.0220, -0.0599]])
+x = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
+expect_equal("gradcheck", torch.autograd.gradcheck(Softmax.apply, (x,)), True)
+expect_equal("gradgradcheck", torch.autograd.gradgradcheck(Softmax.apply, (x,)), True)
+
+# %% test="run_softmax" points=3
+# Graded
+expect_close("no overflow", run_softmax(torch.full((1, 2), 1e4), torch.ones(1, 2))["output"], [[0.5, 0.5]])
+### BEGIN HIDDEN TESTS
+verify("run_softmax", run_softmax)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 11 · The LM head
+#
+# *Hard, 20 minutes, 6 points: three for the loss, three for the head.*
+#
+# At last the real thing. MiniGPT's last layer is `logits = x @ weight.T + bias`, and it was trained
+# with the mean cross-entropy of the logits and the next words:
+#
+# $$\text{loss} = -\frac1N \sum_n \log\, \text{softmax}(\text{logits}_n)_{\text{target}_n}$$
+#
+# `cross_entropy_vjp(grad_output, logits, targets)`: the gradient for `logits` (N, V), given
+# `targets` (N,) of int64, and the gradient `grad_output` of the mean loss, a 0-dim tensor. Logits
+# may be as large as 1,000. `torch.softmax` is allowed here.
+#
+# `lm_head_gradients(x, weight, bias, targets)`: a dict with the gradients of the mean
+# cross-entropy for `"x"` (N, in), `"weight"` (V, in) and `"bias"` (V,). You may call what you have
+# written above.
+#
+# <details><summary>The derivative of log softmax?</summary>
+#
+# Write the log of a softmax as logit minus the log of the sum of the exponentials. The first has
+# derivative 1 for the target's own logit. And what is the derivative of the second for any logit? It
+# is an old friend.
+# </details>
+# <details><summary>Right direction, wrong size</summary>
+#
+# The loss is a mean, so every row has its share of it; and someone may have multiplied the loss by
+# something before it came to you.
+# </details>
+
+# %% solution="lm_head"
+def cross_entropy_vjp(
+    grad_output: torch.Tensor, logits: torch.Tensor, targets: torch.Tensor
+) -> torch.Tensor:
+    """The gradient for logits (N, V) of the mean cross-entropy with targets (N,)."""
+    ### BEGIN SOLUTION
+    excess = torch.softmax(logits, -1)
+    excess[torch.arange(len(targets)), targets] -= 1
+    return grad_output * excess / len(targets)
+    ### END SOLUTION
+
+
+def lm_head_gradients(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """Gradients of the mean cross-entropy of `x @ weight.T + bias` for x, weight and bias."""
+    ### BEGIN SOLUTION
+    excess = torch.softmax(x @ weight.T + bias, -1)
+    excess[torch.arange(len(targets)), targets] -= 1
+    excess = excess / len(targets)
+    return {"x": excess @ weight, "weight": excess.T @ x, "bias": excess.sum(0)}
+    ### END SOLUTION
+
+# %%
+model, tokenizer = load_minigpt(), load_tokenizer()
+tokens = torch.tensor([tokenizer.encode("yo hablé español anoche .")])
+x = model.hidden(tokens[:, :-1])[0].detach().requires_grad_()
+weight, bias = model.lm_head.weight, model.lm_head.bias
+loss = torch.nn.functional.cross_entropy(x @ weight.T + bias, tokens[0, 1:])
+theirs = dict(zip(("x", "weight", "bias"), torch.autograd.grad(loss, (x, weight, bias)), strict=True))
+mine = lm_head_gradients(x.detach(), weight.detach(), bias.detach(), tokens[0, 1:])
+for name in theirs:
+    expect_close(f"{name}, loss {loss.item():.3f}", mine[name], theirs[name], atol=1e-6, rtol=1e-4)
+
+# %% test="lm_head" points=6
+# Graded
+two = cross_entropy_vjp(torch.tensor(2.0), torch.zeros(1, 4), torch.tensor([3]))
+expect_close("twice the loss of one guess", two, [[0.5, 0.5, 0.5, -1.5]])
+### BEGIN HIDDEN TESTS
+verify("lm_head", cross_entropy_vjp=cross_entropy_vjp, lm_head_gradients=lm_head_gradients)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Done
+#
+# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
+# from top to bottom, then save it.
+#
+# You have now computed, with matrix products and sums that you chose yourself, the very numbers
+# that trained this model. Nothing in autograd is more than that; it only never gets tired. Phase 03
+# asks where the parameters live that all these gradients are for.

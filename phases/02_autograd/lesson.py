@@ -1,0 +1,660 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Autograd by hand"}
+# ---
+
+# %% [markdown]
+# # Autograd by hand
+#
+# `loss.backward()` is the most expensive line of a training loop, and the one that nobody reads. This lesson reads it.
+#
+# It takes an hour. You need what a derivative is and the chain rule for one variable; the rest is bookkeeping, and the bookkeeping is the lesson. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+
+# %%
+import math
+
+import torch
+import torch.nn.functional as F
+
+from utils.course import PHASES
+from utils.drills import choice, number, true_false
+from utils.minigpt import load_minigpt, load_tokenizer
+from utils.views import (
+    autograd_graph,
+    backward_stepper,
+    course_path,
+    finite_difference_error,
+)
+
+# %% [markdown]
+# ## Where we are
+
+# %%
+course_path(PHASES, here=2)
+
+# %% [markdown]
+# Phase 01 said what a tensor is: a storage and a way of reading it. It left one field of the record alone, `requires_grad`. This phase is about that field, and about what hangs on it: while you compute forward, PyTorch writes down how to come back.
+
+# %% [markdown]
+# ## Resumen en español
+#
+# Mientras calculas hacia delante, PyTorch anota cada operación en un grafo; `backward` lo recorre al revés, y en cada nodo hace una sola cosa: multiplica el gradiente que llega por la derivada local y reparte el resultado.
+# Cuando un valor se usa dos veces, los caminos se suman. De ahí salen la suma del sesgo sobre el lote, los gradientes que se acumulan y la razón de `zero_grad`.
+# Nadie construye jamás un jacobiano: cada capa sólo sabe multiplicarlo por un vector. Con una pérdida escalar, una pasada basta para un millón de parámetros.
+# Aprenderás a derivar a mano softmax, LayerNorm y la entropía cruzada, a comprobarlo con diferencias finitas y a enseñar a autograd una función tuya.
+
+# %% [markdown]
+# ## The question
+#
+# A colleague has written a LayerNorm of their own, forward and backward, because the real one was "too slow". (The class is the end of this lesson; for now, believe that `backward` turns the gradient of the output into the gradient of the input.) The forward agrees with PyTorch's to the last digits.
+
+# %%
+class FastNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        scale = (x.var(-1, keepdim=True, correction=0) + 1e-5).rsqrt()
+        ctx.save_for_backward(scale)
+        return (x - x.mean(-1, keepdim=True)) * scale
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (scale,) = ctx.saved_tensors
+        return grad_output * scale
+
+
+x = torch.randn(4, 8)
+print("largest difference of the forward:",
+      (FastNorm.apply(x) - F.layer_norm(x, (8,))).abs().max().item())
+
+# %% [markdown]
+# It looks right, too: the output is the centred input times a scale, so its derivative is the scale. Train a small network with it, and the same network with PyTorch's.
+#
+# **Predict.** Will there be an error, a NaN, a loss that stays where it is?
+
+# %%
+def train(norm):
+    torch.manual_seed(0)
+    x = torch.randn(512, 16)
+    y = torch.sin(x[:, :4].sum(1))
+    a, b, c = (torch.randn(n, m) / math.sqrt(n) for n, m in ((16, 32), (32, 32), (32, 1)))
+    weights = [w.requires_grad_() for w in (a, b, c)]
+    optimizer = torch.optim.Adam(weights, lr=0.003)
+    for step in range(301):
+        hidden = torch.tanh(norm(torch.tanh(norm(x @ a)) @ b))
+        loss = F.mse_loss((hidden @ c)[:, 0], y)
+        if step % 100 == 0:
+            print(f"{loss.item():.4f}", end="   ")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# %%
+print("steps          0        100      200      300")
+print("theirs     ", end="  ")
+train(FastNorm.apply)
+print("\nPyTorch's  ", end="  ")
+train(lambda t: F.layer_norm(t, t.shape[-1:]))
+
+# %% [markdown]
+# None of the three. The loss falls, the curve is smooth, and it ends at about three times the loss that it could have. Without the second run there would be nothing to see. A forward that is wrong gives wrong numbers; a backward that is wrong gives a *slightly worse model*, and whoever trains it will change the learning rate.
+#
+# So we had better know:
+#
+# > **What is written down while I compute, and what exactly does `backward` do with it?**
+
+# %% [markdown]
+# ## Three lines, by hand
+#
+# Here is a whole forward pass: `c = a·b`, `d = c + a`, `L = d²`, at a = 2 and b = 3. So c = 6, d = 8, L = 64. For each of the five names we want its **adjoint**: the derivative of L with respect to it, all else that does not depend on it staying as it is.
+#
+# Go backwards. L grows by 1 for each unit that L grows, so its adjoint is 1. L is d², whose *local derivative* is 2d = 16: d's adjoint is 1 · 16 = 16. From d to c the local derivative is 1, so c's adjoint is 16, too; from c to b it is a = 2, and b's adjoint is 16 · 2 = 32.
+#
+# **Predict.** And a's? Remember who uses it.
+
+# %%
+backward_stepper({"c": "a * b", "d": "c + a", "L": "d ** 2"}, a=2.0, b=3.0)
+
+# %% [markdown]
+# Two paths lead from a to L. By way of c come 16 · 3 = 48; straight into d comes 16 · 1 = 16. **Paths add**: dL/da = 64, dL/db = 32. (Live, the slider goes through it one node at a time.)
+#
+# That is everything. *At each node: the adjoint that has arrived, times the local derivative, is added to each input's adjoint.* A transformer has more nodes, and no other rule. Is it true? Nudge a, and let PyTorch have its say.
+
+# %%
+def L(a, b):
+    c = a * b
+    return (c + a) ** 2
+
+
+a, b = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+L(a, b).backward()
+print("autograd:", a.grad.item(), b.grad.item())
+print("nudging a by 0.001:", (L(2.001, 3.0) - L(2.0, 3.0)) / 0.001)
+
+# %% tags=["hide-input"]
+number(
+    "`y = x · x` at x = 5, written as one multiplication of x with x. What is the adjoint of x, when y's is 1?", 10,
+    why="x is used twice. Each use has the local derivative 5, and paths add.",
+    wrong={5: "That is one of two paths. Both factors are x.", 25: "That is the value of y. Local derivatives multiply along a path; across paths they add."},
+)
+
+# %% [markdown]
+# ## An engine in twenty lines
+#
+# Let numbers do the bookkeeping themselves. Each remembers its value, where it came from, and the local derivative for each of its inputs; all this is known at the moment it is computed.
+
+# %%
+class Value:
+    """A number that remembers where it came from."""
+
+    def __init__(self, data, sources=()):
+        self.data, self.sources, self.adjoint = data, sources, 0.0
+
+    def __add__(self, other):
+        return Value(self.data + other.data, [(self, 1.0), (other, 1.0)])
+
+    def __mul__(self, other):
+        return Value(self.data * other.data, [(self, other.data), (other, self.data)])
+
+    def backward(self):
+        self.adjoint = 1.0
+        for value in users_first(self):
+            for source, local in value.sources:
+                source.adjoint += value.adjoint * local
+
+# %% [markdown]
+# The last three lines are the rule of the section above, word for word. What is missing is the order, `users_first`.
+
+# %% [markdown]
+# ## Who may go first
+#
+# A node may pass its adjoint on only when it is complete, after *all* its users have paid in. In our three lines, a is one step from d, and so is c; but c uses a. Whoever walks breadth first visits a with 16 of its 64, and if a had inputs of its own they would get a quarter of what is theirs.
+#
+# The right order has a name, *topological*. One way to find it: go down into all inputs of a node first, write the node down when you leave it, and turn the list round at the end.
+
+# %%
+def users_first(root):
+    """All values that `root` depends on, each after everything that uses it."""
+    done, left = set(), []
+
+    def visit(value):
+        if value not in done:
+            done.add(value)
+            for source, _ in value.sources:
+                visit(source)
+            left.append(value)
+
+    visit(root)
+    return left[::-1]
+
+
+a, b = Value(2.0), Value(3.0)
+d = a * b + a
+(d * d).backward()
+print("dL/da", a.adjoint, "  dL/db", b.adjoint)
+
+# %% [markdown]
+# Twenty lines, and they differentiate anything that is made of sums and products. (This version recurses, and Python gives up after a thousand levels or so. The lab asks for an order that does not.)
+#
+# **Predict.** Call `(d * d).backward()` a second time, on the same `a`. What is `a.adjoint` now?
+
+# %%
+(d * d).backward()
+print("dL/da after a second backward:", a.adjoint)
+
+# %% [markdown]
+# Not 64, and not 128 either. `d` still had its adjoint of 16 from the first time, gained another 16, and passed the sum on; so did `c`. PyTorch avoids half of that: what is on the way is thrown away after each backward, and only the *leaves* keep adding. We come to that.
+
+# %% tags=["hide-input"]
+choice(
+    "Which of these orders is right for `c = a·b`, `d = c + a`, `L = d²`?",
+    {
+        "L, d, a, c, b": "a comes before c, which uses it: it would go on with a part of its adjoint.",
+        "L, d, c, a, b": "Every node stands after all that use it. (L, d, c, b, a would do as well.)",
+        "a, b, c, d, L": "That is the order of the forward pass: users last.",
+    },
+    answer="L, d, c, a, b",
+)
+
+# %% [markdown]
+# ## PyTorch's own graph
+#
+# PyTorch's engine is this one, in C++, with tensors for numbers. A tensor that came out of an operation has a `grad_fn`: the node that knows the way back. `next_functions` lead to the nodes of its inputs.
+
+# %%
+torch.manual_seed(0)
+x = torch.randn(5, 3)
+W, b = torch.randn(4, 3, requires_grad=True), torch.randn(4, requires_grad=True)
+y = torch.tanh(x @ W.T + b)
+print(y.grad_fn)
+print(y.grad_fn.next_functions)
+print(y.grad_fn.next_functions[0][0].next_functions)
+
+# %% [markdown]
+# `TanhBackward0` is the way back through tanh. Its input came from a sum, so it leads to `AddBackward0`; that leads to a product and to an `AccumulateGrad`. This last kind is where a path ends: it holds a leaf, here the bias, and adds what arrives to its `.grad`.
+#
+# Local derivatives are not stored as numbers but as whatever is needed to compute them: the **saved tensors**, the blue words in the picture.
+#
+# **Predict.** Which of the nodes below have to keep something? And tanh, does it keep its input or its output?
+
+# %%
+loss = (y * y).sum()
+autograd_graph(loss, W=W, b=b)
+
+# %% [markdown]
+# A sum needs to remember nothing: its local derivative is 1. A product keeps both factors. The derivative of tanh is 1 − tanh², so the *output* is enough, and the input may be freed. The product with `W` keeps `x`, which it needs for the weight's gradient; it does not keep `W`, because `x` doesn't require a gradient and nobody will ask. These are the *activations* of phase 01's memory bars: what a training step holds between forward and backward.
+#
+# They go away when they have been used.
+
+# %%
+def attempt(action):
+    """Print what `action()` returns, or the first sentence of PyTorch's refusal."""
+    try:
+        print(action())
+    except RuntimeError as error:
+        said = str(error).splitlines()[0].partition(". ")[0]
+        print(f"{type(error).__name__}: {said.rstrip('.,')}.")
+
+
+saved = y.grad_fn._saved_result
+print("tanh saved its own output:", saved.data_ptr() == y.data_ptr())
+loss.backward()
+attempt(lambda: y.grad_fn._saved_result)
+attempt(lambda: loss.backward())
+
+# %% [markdown]
+# Backward frees as it goes, so a second backward through the same graph fails, unless the first was called with `retain_graph=True`. And what if a saved tensor changes between forward and backward? Each tensor carries a *version*, a counter that in-place operations increase; a node notes the version of what it saves.
+
+# %%
+x = torch.ones(3, requires_grad=True)
+y = torch.exp(x)                 # exp saves its output: it is its own derivative
+y.add_(1)                        # and now that output is another number
+print("version of y:", y._version)
+attempt(lambda: y.sum().backward())
+
+# %% [markdown]
+# This is among the best error messages that PyTorch has: the alternative would have been a wrong gradient, and silence. (Write `y = y + 1` and all is well.)
+
+# %% tags=["hide-input"]
+true_false(
+    "`y = torch.tanh(x); y += 1` and then `y.sum().backward()` works, since tanh only saved its input.", False,
+    "tanh saves its *output*, and `+=` is in-place. The version no longer fits and backward refuses. With `torch.sin`, which saves its input, it would work.",
+)
+
+# %% [markdown]
+# ## A graph made anew each time
+#
+# Nobody declared that graph. It was made by the calls as they happened, so it contains what *happened*: loops are unrolled, and of an `if` there is one branch.
+
+# %%
+def f(x):
+    return x * x if x.sum() > 0 else torch.sin(x).cos()
+
+
+def names(node):
+    """The node's name, and those of everything before it along the first input."""
+    first = node.next_functions[0][0] if node.next_functions else None
+    return [node.name()] + (names(first) if first is not None else [])
+
+
+print(names(f(torch.tensor([1.0], requires_grad=True)).grad_fn))
+print(names(f(torch.tensor([-1.0], requires_grad=True)).grad_fn))
+
+# %% [markdown]
+# The comparison itself left no trace: a Python `if` is not differentiable, and autograd never hears of it. That is convenient, and it has a price. Every forward pays for its graph again, and nothing can look ahead. Phase 06 (`torch.compile`) is about getting that back.
+
+# %% [markdown]
+# ## Leaves, and gradients that add up
+#
+# A **leaf** that requires a gradient is where a graph begins: a tensor that you made, not one that was computed. Parameters are leaves. Only they get a `.grad`.
+#
+# **Predict.** Which of `w`, `scaled` and `z` have a gradient after backward?
+
+# %%
+import warnings
+
+w = torch.ones(3, requires_grad=True)
+scaled = w * 2
+z = torch.ones(3, requires_grad=True) * 3      # looks like a parameter
+scaled.retain_grad()
+(scaled * z).sum().backward()
+with warnings.catch_warnings(action="ignore"):  # asking a non-leaf for .grad warns, rightly
+    for name, t in {"w": w, "scaled": scaled, "z": z}.items():
+        print(f"{name:7} leaf: {t.is_leaf!s:6} grad: {t.grad}")
+
+# %% [markdown]
+# `scaled` is no leaf and has a gradient only because `retain_grad` asked for it. And `z` is the trap: the tensor that required a gradient was the nameless `torch.ones(3)`, whose gradient nobody can reach any more. `z` is a product. An optimizer given `z` would refuse it; a hand-written update would find `None`. (`nn.Parameter(3 * torch.ones(3))` does the arithmetic first.)
+#
+# `AccumulateGrad` *adds*. **Predict** the two lines.
+
+# %%
+w = torch.ones(3, requires_grad=True)
+for _ in range(2):
+    (2 * w).sum().backward()
+    print(w.grad)
+
+# %% [markdown]
+# That is the same "paths add" once more, stretched over time: two backwards are two users of `w`. It is useful (four small batches make a large one, when memory is short), and it is the reason for `zero_grad`. Forget it, and each step follows the sum of all gradients so far, an accident that looks like a momentum of 1. `zero_grad` sets `.grad` to `None`, which saves the memory and makes the next backward write in place of adding.
+
+# %% tags=["hide-input"]
+number(
+    "A loop without `zero_grad`: each backward gives a gradient of 0.5 for `w`, which an optimizer with learning rate 0 leaves alone. What is `w.grad` after 8 steps?", 4,
+    why="8 · 0.5: `.grad` is a sum over all backwards since it was last cleared.",
+    wrong={0.5: "That would need a `zero_grad` in each step.", 8: "That is the number of steps."},
+)
+
+# %% [markdown]
+# ## When nothing is recorded
+#
+# Three ways to say that no way back is needed, and they differ.
+
+# %%
+w = torch.ones(3, requires_grad=True)
+with torch.no_grad():
+    quiet = w * 2
+with torch.inference_mode():
+    silent = w * 2
+cut = (w * 2).detach()
+for name, t in {"no_grad": quiet, "inference_mode": silent, "detach": cut}.items():
+    print(f"{name:15} requires_grad {t.requires_grad}, inference {t.is_inference()}")
+attempt(lambda: (quiet * w).sum().backward())
+attempt(lambda: (silent * w).sum().backward())
+
+# %% [markdown]
+# `no_grad` computes without writing down; what comes out is an ordinary tensor that can be used in a later graph as a constant (the first attempt returned `None`: it worked). `inference_mode` goes further and gives tensors without version counters, a little faster, which must never enter a graph: `w` would have to save `silent`, and nobody could vouch for it. `detach` cuts at one place: the same bytes, no `grad_fn`.
+#
+# Evaluate in `inference_mode`; update weights by hand in `no_grad`; `detach` what should be taken as given, such as a target that was computed by a model.
+
+# %% [markdown]
+# ## A layer only has to know one product
+#
+# With tensors, a local derivative is a table: the **Jacobian**, one row for each output, one column for each input. For the LM head over 32 positions it would have 19,200 rows and 2,048 columns, 157 MB, for one small layer, and nearly all of it zeros.
+#
+# So nobody makes it. What backward needs at a node is *the incoming gradient times the Jacobian*: a **vector–Jacobian product**. For `y = x @ W.T` it comes down to one matrix product, with the incoming gradient in the place of the output. A backward pass is a chain of such products, from right to left.
+#
+# Check it on a small one: the whole Jacobian, made by brute force, and the product that autograd makes without it.
+
+# %%
+torch.manual_seed(0)
+x, W = torch.randn(3, requires_grad=True), torch.randn(4, 3)
+jacobian = torch.autograd.functional.jacobian(lambda x: torch.tanh(W @ x), x)
+v = torch.randn(4)
+(product,) = torch.autograd.grad(torch.tanh(W @ x), x, grad_outputs=v)
+print("Jacobian", tuple(jacobian.shape), "  v @ Jacobian:", v @ jacobian)
+print("                     autograd:", product)
+
+# %% [markdown]
+# Now the reason why training is possible at all. A loss is *one number*, so the Jacobian of the loss has one row. Times the vector (1), that row is the gradient: one backward, all parameters, a million or a billion of them.
+#
+# With 32 losses the table has 32 rows, and one product gives one *combination* of them. PyTorch won't guess which.
+#
+# **Predict.** What is `w.grad` when the incoming gradient is (1, 10, 100)?
+
+# %%
+w = torch.tensor(2.0, requires_grad=True)
+losses = w * torch.tensor([1.0, 2.0, 3.0])
+attempt(lambda: losses.backward())
+losses.backward(gradient=torch.tensor([1.0, 10.0, 100.0]))
+print("w.grad:", w.grad)
+rows = [torch.autograd.grad((w * k), w)[0].item() for k in (1.0, 2.0, 3.0)]
+print("each loss on its own, one backward each:", rows)
+
+# %% [markdown]
+# 1·1 + 10·2 + 100·3 = 321. `loss.mean()` is such a choice, too: it sends 1/32 to every row. To have all rows apart takes one backward for each (or the same, batched: `torch.func.jacrev`). From the other side, *forward mode* computes Jacobian times vector, one column for each run: the better way where there are few inputs and many outputs, which is never the case for a loss.
+
+# %% tags=["hide-input"]
+choice(
+    "A network has 10 inputs to differentiate by, and 1,000 outputs. How many backwards does its full Jacobian take?",
+    {
+        "10": "That is forward mode: one run for each input, here the better way.",
+        "1,000": "One backward gives one row, and there is a row for each output.",
+        "10,000": "That is the number of entries. A backward gives a whole row of them.",
+        "1": "One backward gives one combination of the rows.",
+    },
+    answer="1,000",
+)
+
+# %% [markdown]
+# ## Broadcasting's adjoint is a sum
+#
+# A bias of 4 numbers is added to 5 rows. In phase 01 you saw how: stride 0, one number read in five places. Read in five places means *used* five times, and paths add.
+
+# %%
+rows, bias = torch.randn(5, 4), torch.zeros(4, requires_grad=True)
+upstream = torch.randn(5, 4)
+(rows + bias).backward(upstream)
+print("bias.grad        ", bias.grad)
+print("upstream.sum(0)  ", upstream.sum(0))
+column = torch.zeros(5, 1, requires_grad=True)
+(rows + column).backward(upstream)
+print("column.grad      ", tuple(column.grad.shape), "is upstream summed over its rows:",
+      torch.allclose(column.grad[:, 0], upstream.sum(1)))
+
+# %% [markdown]
+# The rule has two halves. A dimension that broadcasting *added* is summed away. A dimension that it *stretched* from 1 is summed and stays, with size 1. And it works in the other direction as well: the adjoint of a sum is a broadcast, since each summand gets the whole incoming gradient.
+
+# %% tags=["hide-input"]
+choice(
+    "`scores` is (8, 4, 32, 32), `mask_weight` is (4, 1, 1), and they are multiplied. Over which dimensions is the gradient summed on its way back to `mask_weight`?",
+    {
+        "0, 2 and 3": "0 was added, 2 and 3 were stretched. The first goes, the others stay with size 1.",
+        "2 and 3": "Dimension 0 was added by broadcasting: all 8 examples read the same numbers.",
+        "0 only": "Dimensions 2 and 3 were stretched from 1 to 32, so each number was read 1,024 times.",
+        "1": "That is the one dimension in which every weight has its own entry.",
+    },
+    answer="0, 2 and 3",
+)
+
+# %% [markdown]
+# ## Softmax: a Jacobian that nobody makes
+#
+# Softmax is the first layer in which every output depends on every input: raise one logit, and all other probabilities sink. Its Jacobian for a row is full, $\partial y_i / \partial x_j = y_i(\delta_{ij} - y_j)$. Look at a small one.
+
+# %%
+logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
+y = torch.softmax(logits, -1)
+jacobian = torch.autograd.functional.jacobian(lambda t: torch.softmax(t, -1), logits)
+print(jacobian)
+print("sum of each row:   ", jacobian.sum(1))
+print("rank:              ", torch.linalg.matrix_rank(jacobian, atol=1e-6).item(), "of 4")
+
+# %% [markdown]
+# A positive diagonal, all else negative, and rows that sum to 0: add the same number to all logits, and nothing happens. It is a diagonal minus an *outer product* of y with itself, and that is what makes it cheap: a vector times such a table is an elementwise product, less y times a single number. You will find that number in the lab; it is one for each row.
+#
+# **Predict.** What is the gradient for the logits, when the incoming gradient is the same for all probabilities?
+
+# %%
+logits = torch.tensor([[2.0, 1.0, 0.0, -1.0]], requires_grad=True)
+(grad,) = torch.autograd.grad(torch.softmax(logits, -1), logits, torch.full((1, 4), 7.0))
+print(grad)
+
+# %% [markdown]
+# Nothing, but for rounding: the probabilities sum to 1 whatever you do, so pushing them all the same way pushes nowhere. This is why a test with `softmax(x).sum().backward()` proves nothing. *Always test a backward with random incoming gradients.*
+
+# %% [markdown]
+# ## Cross-entropy: what came minus what should have come
+#
+# Behind the LM head stands the mean cross-entropy: minus the log of the probability that the model gave to the right word. In a single number for each row, log softmax is the logit less the log of the sum of all exponentials. The gradient is the friendliest in the whole field.
+
+# %%
+logits = torch.tensor([[2.0, 1.0, 0.0, -1.0], [0.0, 3.0, 0.0, 0.0]], requires_grad=True)
+targets = torch.tensor([0, 2])
+F.cross_entropy(logits, targets).backward()
+print("probabilities\n", torch.softmax(logits, -1).detach())
+print("gradient, times the number of rows\n", 2 * logits.grad)
+
+# %% [markdown]
+# Everywhere the probability itself, and at the right word 1 less: *what came minus what should have come*, and the share of each row in the mean. The first row, nearly right, is hardly touched; the second, sure of the wrong word, gets almost −1 and +1. Softmax alone goes numb when it is sure of itself, its Jacobian near 0; together with the log, it does not.
+#
+# Here it is on the model that this course is about: what do the 600 logits of MiniGPT's head hear, when the sentence goes on as it does?
+
+# %%
+model, tokenizer = load_minigpt(), load_tokenizer()
+tokens = torch.tensor([tokenizer.encode("yo hablé español anoche .")])
+logits = model.lm_head(model.hidden(tokens[:, :-1]))[0]
+logits.retain_grad()
+F.cross_entropy(logits, tokens[0, 1:]).backward()
+for n, word in enumerate(tokenizer.words(tokens[0, 1:].tolist())):
+    loudest = logits.grad[n].abs().topk(3)
+    heard = [f"{tokenizer.words([i])[0]} {logits.grad[n, i]:+.3f}" for i in loudest.indices.tolist()]
+    print(f"{word:8} {heard}")
+
+# %% [markdown]
+# At each position the right word is pulled up (a negative gradient: the optimizer subtracts), and whatever the model thought likely in its place is pushed down. From here on it is one linear layer back to `x`, `W` and `b`: the lab's last exercise.
+
+# %% [markdown]
+# ## LayerNorm: three ways to the loss
+#
+# Back to our colleague. LayerNorm subtracts the mean of a row and divides by its deviation. An entry of the row reaches the output straight, *and* by way of the mean, *and* by way of the variance, which all other entries of the row share. Their backward followed the first.
+#
+# What does the full one look like? Two things can be said without any algebra. Add the same number to the whole row: the output stays. Stretch the row away from its mean: the output stays (but for eps). A gradient says in which direction the loss changes, and in these two directions it does not; so the gradient must have no part along either.
+
+# %%
+torch.manual_seed(0)
+x, upstream = torch.randn(1, 64, requires_grad=True), torch.randn(1, 64)
+normed = F.layer_norm(x, (64,))
+for name, norm in {"PyTorch's": lambda t: F.layer_norm(t, (64,)), "theirs": FastNorm.apply}.items():
+    (grad,) = torch.autograd.grad(norm(x), x, upstream)
+    along_mean, along_row = grad.mean().item(), (grad * normed).mean().item()
+    print(f"{name:10} along the mean {along_mean:+.6f}, along the row {along_row:+.6f}")
+
+# %% [markdown]
+# PyTorch's has none (to rounding). Our colleague's pushes the weights in directions that don't matter, at each step, for ever: the loss still falls, since the rest of the gradient is right, and the optimizer's budget goes to waste. The correction is to take these two parts out, each with one mean over the row; the lab asks you to write it.
+
+# %% tags=["hide-input"]
+true_false(
+    "LayerNorm's gradient for its input sums to 0 over each row, whatever the incoming gradient is.", True,
+    "Adding a constant to the row changes nothing, so the derivative in that direction, which is the sum of the gradient's entries, is 0.",
+)
+
+# %% [markdown]
+# ## Nudging: how far is far enough
+#
+# How could they have known? By nudging. A derivative is what a small change does, so make a small change: $\big(f(x+h) - f(x-h)\big) / 2h$. No algebra, and no trust needed.
+#
+# **Predict.** Smaller is better, so take h = 1e-12? Where does the error become smallest?
+
+# %%
+finite_difference_error(torch.exp, 1.0)
+
+# %% [markdown]
+# There are two errors. *Truncation*: a curve is no line, and the central difference is off by about h²/6 times the third derivative; on these axes a slope of 2. (One-sided, the error goes with h, and the slope is 1.) *Rounding*: f(x+h) and f(x−h) agree in nearly all their digits, and the subtraction keeps only the rest, with an error of about eps/h; a slope of −1, and noise. Where the two meet lies the best h, near the cube root of eps: 6e-6 in float64. In float32 it is near 5e-3, and even there no more than five or six digits are left. That is why numeric gradients are done **in float64**, and why a test in float32 can neither convict nor acquit.
+#
+# And it costs two forwards for each *input*. For the 39,000 parameters of MiniGPT's head alone, that is 78,000 forwards to find what one backward finds. Nudging is for checking.
+
+# %% tags=["hide-input"]
+choice(
+    "You check a gradient in float64 by central differences with h = 1e-6, and see a relative error of 1e-10. With h = 1e-3 it is 1e-4. What do you conclude?",
+    {
+        "The gradient is right": "The error goes with h², until rounding: 1e-10 is what is left. A wrong gradient has an error that does not shrink with h.",
+        "The gradient is wrong, for the error depends on h": "Truncation always depends on h. Suspect the error that *stays* when h shrinks.",
+        "h = 1e-9 would be a stricter test": "Rounding grows as h shrinks: at 1e-9 no more than about seven digits are left.",
+    },
+    answer="The gradient is right",
+)
+
+# %% [markdown]
+# ## A Function of your own
+#
+# `torch.autograd.Function` is how you teach autograd a node: `forward` computes and saves, `backward` receives the incoming gradient and returns one gradient for each input. You saw one at the top. Here is another, the activation `x · sigmoid(x)`, with its derivative from paper.
+
+# %%
+class SiLU(torch.autograd.Function):
+    """x · sigmoid(x), whose derivative is s + x · s · (1 - s) where s = sigmoid(x)."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)           # not `ctx.x = x`: this one keeps track of versions
+        return x * torch.sigmoid(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        s = torch.sigmoid(x)
+        return grad_output * (s + x * s * (1 - s))
+
+
+x = torch.randn(3, requires_grad=True)
+autograd_graph(SiLU.apply(x).sum(), x=x)
+
+# %% [markdown]
+# In the graph it is one node, with the name of the class. `gradcheck` holds it against nudging, in float64, with random incoming gradients and a good h; `gradgradcheck` does the same for the derivative of the backward, which works here because backward is made of ordinary operations.
+#
+# **Predict.** What do they say of our colleague's norm?
+
+# %%
+x = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
+print("SiLU, gradcheck:    ", torch.autograd.gradcheck(SiLU.apply, (x,)))
+print("SiLU, gradgradcheck:", torch.autograd.gradgradcheck(SiLU.apply, (x,)))
+attempt(lambda: torch.autograd.gradcheck(FastNorm.apply, (x,)))
+
+# %% [markdown]
+# There it is: one line, a fraction of a second, and the silent bug has a voice. "Jacobian mismatch for output 0 with respect to input 0." Whoever writes a backward writes this line below it.
+#
+# (What if you have the forward in tensor operations, and no wish for a backward? Then don't write one. A `Function` is for what autograd can't see, such as a kernel of your own in phase 05, and for saving memory.)
+
+# %% [markdown]
+# ## When the numbers go wrong: detect_anomaly
+#
+# The last tool is for the day when the loss is fine and a gradient is NaN. This forward is harmless: where x is 0, the branch with the root is not taken.
+
+# %%
+x = torch.tensor([0.0, 4.0], requires_grad=True)
+y = torch.where(x > 0, torch.sqrt(x), torch.zeros_like(x))
+y.sum().backward()
+print("y", y.detach(), "  gradient", x.grad)
+
+# %% [markdown]
+# **Predict.** Why? The root was not even chosen.
+#
+# `where` sends 0 to the branch that was not taken, and the root multiplies it by its own derivative at 0, which is infinite: 0 · ∞ is NaN. In a big model you would not know where to look. `detect_anomaly` stops at the first node that returns a NaN and names it. (It also prints where in the *forward* that node was made; it is slow, so switch it on for one step.)
+
+# %%
+with warnings.catch_warnings(action="ignore"), torch.autograd.detect_anomaly():
+    x = torch.tensor([0.0, 4.0], requires_grad=True)
+    y = torch.where(x > 0, torch.sqrt(x), torch.zeros_like(x))
+    attempt(lambda: y.sum().backward())
+safe = torch.where(x > 0, x, torch.ones_like(x))            # mend the input, not the output
+torch.where(x > 0, torch.sqrt(safe), torch.zeros_like(x)).sum().backward()
+print("mended:", x.grad)
+
+# %% [markdown]
+# ## What you can now do
+#
+# [The lab](../release/02_autograd/02_autograd.ipynb) of this phase asks you to do it:
+#
+# - find every adjoint of a small graph on paper, where paths meet too;
+# - write an engine that differentiates any calculation with scalars, and visit any graph in the order that backward needs;
+# - sum a gradient back to the shape that was broadcast;
+# - derive the vector–Jacobian products of linear, relu, softmax, LayerNorm and cross-entropy, none of them with a Jacobian;
+# - say why one backward is enough for a loss, and what many losses would need;
+# - check a gradient by nudging, with an h that you can defend;
+# - teach autograd a softmax of your own that passes `gradcheck` and `gradgradcheck`;
+# - compute the gradients of MiniGPT's LM head, and agree with autograd.
+#
+# And you can answer the question. While you compute, each operation leaves a node that knows its inputs' nodes and saved just enough for one product; `backward` visits them, users first, and at each multiplies what has arrived and adds the result to what lies below.
+
+# %% [markdown]
+# ## What this phase leaves out
+#
+# - **Where parameters live**, and how a module finds them all. Phase 03.
+# - **Where in the dispatcher autograd sits**: why `no_grad` changes no key, and its kernel decides inside. Phase 04.
+# - **A backward for a kernel of your own**, registered with `torch.library`. Phase 05.
+# - **The joint graph of forward and backward**, made ahead of time, and what a partitioner saves. Phase 06.
+# - **Gradient accumulation, clipping and scaling** in a training loop. Phase 07.
+# - **Hooks on gradients**, which is how DDP overlaps communication with backward. Phase 10.
+# - Checkpointing (recompute in place of saving), forward mode (`torch.func.jvp`), complex derivatives and `vmap` are left to the documentation.
+
+# %% [markdown]
+# ## Sources
+#
+# Papers:
+# - S. Linnainmaa, "Taylor expansion of the accumulated rounding error", *BIT* 16, 1976: reverse mode, before it had the name.
+# - D. E. Rumelhart, G. E. Hinton, R. J. Williams, "Learning representations by back-propagating errors", *Nature* 323, 1986.
+# - A. Griewank, A. Walther, *Evaluating Derivatives*, SIAM, 2nd edition 2008: adjoints, and what a gradient costs at most.
+# - A. G. Baydin, B. A. Pearlmutter, A. A. Radul, J. M. Siskind, "Automatic differentiation in machine learning: a survey", *JMLR* 18, 2018.
+# - A. Paszke et al., "Automatic differentiation in PyTorch", NIPS 2017 workshop.
+# - J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", 2016 (arXiv:1607.06450).
+# - A. Karpathy's micrograd is the best-known scalar engine of this kind; ours follows its spirit.
+#
+# PyTorch's documentation: "Autograd mechanics", "Extending PyTorch" (extending `torch.autograd`), "Gradcheck mechanics", `torch.autograd.graph`, `torch.autograd.detect_anomaly`, and the tutorial "A Gentle Introduction to torch.autograd". The derivative of each operator, and what it saves, stands in `tools/autograd/derivatives.yaml`.

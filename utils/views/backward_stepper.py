@@ -1,0 +1,216 @@
+"""Backward through a small calculation with numbers, one node at a time."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from matplotlib.figure import Figure
+
+from utils.style import CARD, GRADIENT, IDLE, INK, MUTED
+from utils.views import _live
+from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
+from utils.views._layers import layout
+from utils.views._numbers import short
+from utils.views._type import text_width
+
+MOST = 12  # nodes in one picture
+ROW, HIGH, WIDE, GRAPH_W = 92, 46, 96, 380
+LINE = 30
+OPS = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.Pow: operator.pow,
+}  # fmt: skip
+FUNCTIONS = {"exp": torch.exp, "log": torch.log, "tanh": torch.tanh, "relu": torch.relu}
+
+
+@dataclass(frozen=True)
+class Tape:
+    """A calculation and its way back.
+
+    Attributes:
+        values: of each name; given ones first.
+        inputs: name -> {input: local derivative}; given ones have none.
+        order: names in the order of backward.
+        adjoints: derivative of the last name with respect to each.
+        lines: name -> how its adjoint came about, in words.
+    """
+
+    values: dict[str, float]
+    inputs: dict[str, dict[str, float]]
+    order: tuple[str, ...]
+    adjoints: dict[str, float]
+    lines: dict[str, str]
+
+
+def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
+    """Show backward through `steps`, one node for each place of the slider; still, all of it.
+
+    steps: name -> expression of names before it, such as {"c": "a * b", "L": "c ** 2"}; with
+    + - * / **, exp, log, tanh, relu. The last is what is differentiated.
+    values: the numbers that are given, such as a=2.0.
+    Raises ValueError for what can't be read.
+    """
+    tape = record(steps, values)
+    last = len(tape.order)
+    _live.present(
+        lambda step: draw(tape, step),
+        (last,),
+        lambda widgets: [widgets.IntSlider(value=last, min=0, max=last, description="step")],
+    )
+
+
+def record(steps: Mapping[str, str], values: Mapping[str, float]) -> Tape:
+    """Compute forward, then backward."""
+    if not steps or not values:
+        raise ValueError('backward_stepper needs steps and values: ({"y": "x * x"}, x=3.0)')
+    if len(steps) + len(values) > MOST:
+        raise ValueError(f"at most {MOST} names fit the picture, got {len(steps) + len(values)}")
+    known = {name: float(value) for name, value in values.items()}
+    inputs: dict[str, dict[str, float]] = {name: {} for name in known}
+    for name, expression in steps.items():
+        if name in known:
+            raise ValueError(f"{name!r} is there twice: each line needs a name of its own")
+        tensors = {k: torch.tensor(v, dtype=torch.float64, requires_grad=True)
+                   for k, v in known.items()}
+        used: list[str] = []
+        result = _evaluate(_parsed(expression), tensors, used, expression)
+        used = list(dict.fromkeys(used))
+        if not used:
+            raise ValueError(f"{name} = {expression} uses no name: give it as a value")
+        found = torch.autograd.grad(result, [tensors[k] for k in used])
+        known[name] = result.item()
+        inputs[name] = {k: g.item() for k, g in zip(used, found, strict=True)}
+    order = (*reversed(list(steps)), *reversed(list(values)))
+    adjoints = dict.fromkeys(known, 0.0)
+    adjoints[order[0]] = 1.0
+    came: dict[str, list[str]] = {name: [] for name in known}
+    for name in order:
+        for source, local in inputs[name].items():
+            adjoints[source] += adjoints[name] * local
+            came[source].append(f"{short(adjoints[name])} · {short(local)}")
+    lines = {order[0]: "1"} | {
+        name: (f"{' + '.join(came[name])} = " if came[name] else "") + short(adjoints[name])
+        for name in order[1:]
+    }
+    return Tape(known, inputs, order, adjoints, lines)
+
+
+def draw(tape: Tape, step: int) -> tuple[Figure, str]:
+    """The figure after `step` nodes were visited, and its alternative text."""
+    visited = tape.order[:step]
+    now = visited[-1] if visited else None
+    words = sentence(tape, step)
+    graph = {name: list(tape.inputs[name]) for name in tape.order}
+    top = title_height(words) + 16
+    places = layout(graph, dict.fromkeys(graph, WIDE), MARGIN, MARGIN + GRAPH_W)
+    high = max(ROW * (places.rows - 1) + HIGH, LINE * len(tape.order) + 8)
+    canvas = Canvas(top + high + 30)
+    canvas.title(words)
+
+    def y(name: str) -> float:
+        return top + ROW * places.row[name]
+
+    labels = []
+    for (user, source), bends in places.bends.items():
+        path = [(places.x[user], y(user) + HIGH)]
+        for row, x in bends:
+            path += [(x, top + ROW * row - 4), (x, top + ROW * row + HIGH + 4)]
+        end = (places.x[source], y(source) - 7)
+        lit = user in visited
+        colour = GRADIENT.colour if lit else MUTED
+        path.append(end)
+        canvas.line(path, colour=colour, line=2.2 if user == now else 1.3, dashed=not lit)
+        canvas.marker(*end, "v", size=7, fill=colour, edge="none")
+        # an edge that passes other nodes carries its label in the lane, where it has room
+        (ax, ay), (bx, by) = path[1:3] if bends else path[-2:]
+        text = f"× {short(tape.inputs[user][source])}"
+        labels.append(((ax + bx) / 2, (ay + by) / 2, text, INK if lit else MUTED))
+    for x, middle, text, colour in labels:
+        wide = text_width(text, size=SMALL) + 8
+        canvas.boxes([(x - wide / 2, middle - 8, wide, 16)], [CARD], edge="none")
+        canvas.text(x, middle, text, size=SMALL, colour=colour, ha="center")
+    for name in tape.order:
+        fill = GRADIENT.colour if name == now else GRADIENT.tint if name in visited else IDLE
+        ink = GRADIENT.on if name == now else INK
+        box = (places.x[name] - WIDE / 2, y(name), WIDE, HIGH)
+        canvas.boxes([box], [fill], radius=7)
+        middle = box[1] + HIGH / 2
+        canvas.text(places.x[name], middle - 9, f"{name} = {short(tape.values[name])}",
+                    size=13, colour=ink, ha="center")
+        adjoint = short(tape.adjoints[name]) if name in visited else "not yet"
+        canvas.text(places.x[name], middle + 10, f"adjoint {adjoint}", size=SMALL,
+                    colour=ink if name in visited else MUTED, ha="center")
+    left = MARGIN + GRAPH_W + 40
+    canvas.note(left, top + 6, f"d{tape.order[0]} / d…, in the order of backward")
+    for k, name in enumerate(tape.order):
+        line = top + 36 + k * LINE
+        if name == now:
+            canvas.marker(left - 12, line, GRADIENT.marker, size=10, fill=GRADIENT.colour,
+                          edge="none")
+        ink = INK if name in visited else MUTED
+        canvas.text(left, line, name, mono=True, colour=ink)
+        told = tape.lines[name] if name in visited else "…"
+        size = 13 if text_width(told, size=13, mono=True) < INNER - GRAPH_W - 90 else 10
+        canvas.text(left + 46, line, told, mono=True, colour=ink, size=size)
+    canvas.note(left, canvas.height - 20, "× on an arrow: the local derivative")
+    return canvas.finish(), describe(tape, step, words)
+
+
+def sentence(tape: Tape, step: int) -> str:
+    """What this step shows, as the figure's title."""
+    if not step:
+        return f"Forward is done: {tape.order[0]} = {short(tape.values[tape.order[0]])}."
+    name = tape.order[step - 1]
+    if step == 1:
+        return f"Backward begins at {name} with an adjoint of 1."
+    users = [user for user in tape.order if name in tape.inputs[user]]
+    if len(users) > 1:
+        return f"{len(users)} paths meet at {name}, and paths add: {short(tape.adjoints[name])}."
+    if not users:
+        return f"Nothing uses {name}: its adjoint is 0."
+    return f"{name} is used by {users[0]} alone: what arrived there, times the local derivative."
+
+
+def describe(tape: Tape, step: int, words: str) -> str:
+    """The alternative text: each visited node and how its adjoint came about."""
+    values = ", ".join(f"{name} = {short(value)}" for name, value in tape.values.items())
+    told = "; ".join(f"{name}: {tape.lines[name]}" for name in tape.order[:step])
+    left = f" Not visited yet: {', '.join(tape.order[step:])}." if step < len(tape.order) else ""
+    return f"Backward, step {step} of {len(tape.order)}. {words} {values}. Adjoints: {told}.{left}"
+
+
+def _parsed(expression: str) -> ast.expr:
+    try:
+        return ast.parse(expression, mode="eval").body
+    except SyntaxError as error:
+        raise ValueError(f"{expression!r} is no expression: {error.msg}") from None
+
+
+def _evaluate(node: ast.expr, tensors: dict, used: list[str], text: str) -> torch.Tensor:
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return torch.tensor(float(node.value), dtype=torch.float64)
+    if isinstance(node, ast.Name):
+        if node.id not in tensors:
+            raise ValueError(f"{text!r}: {node.id} is not known yet, only {', '.join(tensors)}")
+        used.append(node.id)
+        return tensors[node.id]
+    if isinstance(node, ast.BinOp) and type(node.op) in OPS:
+        left, right = (_evaluate(side, tensors, used, text) for side in (node.left, node.right))
+        result = OPS[type(node.op)](left, right)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        result = -_evaluate(node.operand, tensors, used, text)
+    elif (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        and node.func.id in FUNCTIONS and len(node.args) == 1
+    ):  # fmt: skip
+        result = FUNCTIONS[node.func.id](_evaluate(node.args[0], tensors, used, text))
+    else:
+        raise ValueError(f"{text!r}: only + - * / **, {', '.join(FUNCTIONS)}, names and numbers")
+    if not math.isfinite(result.item()):
+        raise ValueError(f"{text!r} is {result.item()} here")
+    return result
