@@ -168,7 +168,7 @@ class Value:
 # %% [markdown]
 # ## Who may go first
 #
-# A node may pass its adjoint on only when it is complete, after *all* its users have paid in. In our three lines, a is one step from d, and so is c; but c uses a. Whoever walks breadth first visits a with 16 of its 64, and if a had inputs of its own they would get a quarter of what is theirs.
+# A node may pass its adjoint on only when it is complete, after *all* its users have paid in. In our three lines, a is one step from d, and so is c; but c uses a. Whoever goes by the distance from L may well come to a before c, with 16 of its 64, and if a had inputs of its own they would get a quarter of what is theirs.
 #
 # The right order has a name, *topological*. One way to find it: go down into all inputs of a node first, write the node down when you leave it, and turn the list round at the end.
 
@@ -578,7 +578,7 @@ x = torch.randn(3, requires_grad=True)
 autograd_graph(SiLU.apply(x).sum(), x=x)
 
 # %% [markdown]
-# In the graph it is one node, with the name of the class. `gradcheck` holds it against nudging, in float64, with random incoming gradients and a good h; `gradgradcheck` does the same for the derivative of the backward, which works here because backward is made of ordinary operations.
+# In the graph it is one node, with the name of the class. `gradcheck` takes small inputs in float64 and makes the whole Jacobian twice, once by backwards and once by nudging; `gradgradcheck` does the same for the derivative of the backward, which works here because backward is made of ordinary operations.
 #
 # **Predict.** What do they say of our colleague's norm?
 
@@ -605,9 +605,9 @@ y.sum().backward()
 print("y", y.detach(), "  gradient", x.grad)
 
 # %% [markdown]
-# **Predict.** Why? The root was not even chosen.
+# A NaN for an input whose branch was not even chosen. **Predict** what multiplied what.
 #
-# `where` sends 0 to the branch that was not taken, and the root multiplies it by its own derivative at 0, which is infinite: 0 · ∞ is NaN. In a big model you would not know where to look. `detect_anomaly` stops at the first node that returns a NaN and names it. (It also prints where in the *forward* that node was made; it is slow, so switch it on for one step.)
+# In backward, `where` sends 0 to the branch that was not taken, and the root multiplies it by its own derivative at 0, which is infinite: 0 · ∞ is NaN. In a big model you would not know where to look. `detect_anomaly` stops at the first node that returns a NaN and names it. (It also prints where in the *forward* that node was made; it is slow, so switch it on for one step.)
 
 # %%
 with warnings.catch_warnings(action="ignore"), torch.autograd.detect_anomaly():
