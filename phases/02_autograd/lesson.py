@@ -597,6 +597,8 @@ attempt(lambda: torch.autograd.gradcheck(FastNorm.apply, (x,)))
 # ## When the numbers go wrong: detect_anomaly
 #
 # The last tool is for the day when the loss is fine and a gradient is NaN. This forward is harmless: where x is 0, the branch with the root is not taken.
+#
+# **Predict.** The gradient at 0, and at 4?
 
 # %%
 x = torch.tensor([0.0, 4.0], requires_grad=True)
@@ -605,7 +607,7 @@ y.sum().backward()
 print("y", y.detach(), "  gradient", x.grad)
 
 # %% [markdown]
-# A NaN for an input whose branch was not even chosen. **Predict** what multiplied what.
+# A NaN for an input whose branch was not even chosen.
 #
 # In backward, `where` sends 0 to the branch that was not taken, and the root multiplies it by its own derivative at 0, which is infinite: 0 · ∞ is NaN. In a big model you would not know where to look. `detect_anomaly` stops at the first node that returns a NaN and names it. (It also prints where in the *forward* that node was made; it is slow, so switch it on for one step.)
 
