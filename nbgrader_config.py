@@ -30,13 +30,13 @@ c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your a
 c.ClearSolutions.text_stub = "*Write your answer here.*"
 
 # A submission is rebuilt as it is read: a copied, deleted or damaged cell costs its learner
-# a clear message and the class nothing.
+# a clear message and the class nothing. Its cells' metadata is the source's then, so nbgrader's own
+# step that checks it, twice for each submission, is not among these.
 c.Autograde.exporter_class = "grader.preprocessors.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",
-    "nbgrader.preprocessors.CheckCellMetadata",
     "grader.preprocessors.ClearMarks",  # no mark outlives the submission that earned it
 ]
 c.Autograde.autograde_preprocessors = [
@@ -46,7 +46,6 @@ c.Autograde.autograde_preprocessors = [
     "grader.preprocessors.Sanitize",  # formgrader and feedback show what learners' code displays
     "nbgrader.preprocessors.SaveAutoGrades",
     "nbgrader.preprocessors.AssignLatePenalties",
-    "nbgrader.preprocessors.CheckCellMetadata",
 ]
 
 # Seconds for a cell, in `validate` and where a lab says nothing: a first torch.compile takes ten.

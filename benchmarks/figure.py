@@ -7,9 +7,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.records import Record
 from benchmarks.softmax_timing import better, timed
 from utils import figures
+from utils.records import Record
 from utils.style import CSS_DPI, KERNEL, MUTED, STORAGE, VIEW, WIDTH, course_style
 from utils.style import points as font_points
 from utils.views import roofline

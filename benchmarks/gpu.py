@@ -23,9 +23,9 @@ import torch
 from benchmarks import sections
 from benchmarks.context import Context, NotRun
 from benchmarks.provenance import provenance, slug
-from benchmarks.records import RECORDS
 from benchmarks.softmax_timing import softmax_section
 from benchmarks.tune import tune_section
+from utils.records import RECORDS
 
 Section = Callable[[Context], dict[str, Any]]
 SECTIONS: dict[str, Section] = {

@@ -1,36 +1,34 @@
-"""``python -m grader demo``: a sample class, from release to feedback, through nbgrader itself.
+"""``python -m grader demo``: a sample class, from release to feedback and report.
 
-Made-up learners hand in their notebooks, ``nbgrader autograde``, ``generate_feedback`` and
-``export`` run as they would for a real class, and every score is compared with the one that was
-predicted. Only students whose id starts with ``sample-`` are made, replaced or removed: a real
-class in the same course folder is left alone.
+Made-up learners hand in their notebooks; ``grader grade``, nbgrader's ``generate_feedback`` and
+``export`` and ``grader report`` run as they would for a real class, and every score is compared
+with the one that was predicted. Only students whose id starts with ``sample-`` are made, replaced
+or removed: a real class in the same course folder is left alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import shutil
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from grader import UserError
+from grader.class_report import command as class_report
+from grader.course import enter_lab, nbgrader, run_module
 from grader.layout import ROOT, phases
+from grader.results import Graded, read_class
 from grader.sample_class import PREFIX, Learner, load_lab, make_class
-from grader.summary import Graded, print_summary, read_class
+from grader.summary import print_summary
 
 FOLDERS = ("submitted", "autograded", "feedback")
-# Two nbgrader processes, each with half of the class, use two processor cores.
+# nbgrader gives feedback one by one; two processes, each with half of the class, use two cores.
 HALVES = (f"--student={PREFIX}[a-i]*", f"--student={PREFIX}[!a-i]*")
 # Endless loops are in the class on purpose; nobody should wait a lab's whole minute for them.
 CELL_SECONDS = 6
@@ -68,33 +66,25 @@ def grade_class(root: Path, lab: str, console: Console) -> list[str]:
     with console.status(f"{lab}: telling the gradebook about the lab"):
         enter_lab(root, lab)
     hand_in(root, lab, learners)
-    with _progress(console) as progress:
-        task = progress.add_task(f"{lab}: grading", total=len(learners))
-
-        def advance(line: str) -> None:
-            if "Autograding" in line:
-                progress.advance(task)
-
-        limit = f"--Execute.max_cell_seconds={CELL_SECONDS}"
-        in_halves(root, "autograde", lab, limit, at_line=advance)
-    with console.status(f"{lab}: writing feedback"):
-        in_halves(root, "generate_feedback", lab, "--force")
+    grade = ("grade", lab, "--students", f"{PREFIX}*", "--cell-seconds", str(CELL_SECONDS))
+    run_module(root, "grader", *grade, shown=console.is_terminal)
+    took = time.monotonic() - started
+    with console.status(f"{lab}: writing feedback and report"):
+        with ThreadPoolExecutor(len(HALVES)) as pool:
+            words = ("generate_feedback", lab, "--force")
+            for half in [pool.submit(nbgrader, root, *words, half) for half in HALVES]:
+                half.result()
+        # not read, only written: others in the course may lack their marks, which is its status
+        words = argparse.Namespace(lab=lab, out=None, hide_names=False)
+        class_report.run(words, root, Console(quiet=True))
     graded = read_class(root, lab, PREFIX)
-    seconds = time.monotonic() - started
-    title = f"{lab}: {len(graded)} learners, graded in {seconds:.0f} s"
+    title = f"{lab}: {len(graded)} learners, graded in {took:.0f} s"
     print_summary(console, title, graded, {learner.id: learner.story for learner in learners})
     surprises = compare(learners, graded)
     count = sum(len(learner.predicted) for learner in learners)
     if not surprises:
         console.print(f"[green]All {count} scores are the predicted ones.[/green]")
     return surprises
-
-
-def enter_lab(root: Path, lab: str) -> None:
-    """Let nbgrader record the lab. The release it writes is thrown away: the built one stays."""
-    with tempfile.TemporaryDirectory() as folder:
-        release = f"--CourseDirectory.release_directory={folder}"
-        nbgrader(root, "generate_assignment", lab, "--force", release)
 
 
 def hand_in(root: Path, lab: str, learners: Sequence[Learner]) -> None:
@@ -136,54 +126,17 @@ def compare(learners: Sequence[Learner], graded: Sequence[Graded]) -> list[str]:
     ]
 
 
-def in_halves(root: Path, *words: str, at_line: Callable[[str], object] | None = None) -> None:
-    """Run an nbgrader command for both halves of the class at the same time."""
-    with ThreadPoolExecutor(len(HALVES)) as pool:
-        runs = [pool.submit(nbgrader, root, *words, half, at_line=at_line) for half in HALVES]
-        for run_of_half in runs:
-            run_of_half.result()
-
-
-def nbgrader(root: Path, *words: str, at_line: Callable[[str], object] | None = None) -> None:
-    """Run an nbgrader command in the course's folder.
-
-    Raises:
-        UserError: with the end of its log, when it fails.
-    """
-    path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nbgrader", *words],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    said = []
-    for line in process.stdout:
-        said.append(line)
-        if at_line is not None:
-            at_line(line)
-    if process.wait():
-        raise UserError(f"nbgrader {words[0]} failed:\n{''.join(said[-20:])}")
-
-
 def _closing(console: Console, labs: list[str], surprises: list[str]) -> None:
     if surprises:
         console.print(f"\n[bold red]{len(surprises)} scores are not the predicted ones:[/bold red]")
         for line in surprises:
             console.print(f"  {line}", markup=False)
     console.print("\n[bold]Where to look next[/bold]")
+    console.print(f"  reports/{labs[-1]}/index.html   what the class made of the lab")
     console.print(f"  feedback/{PREFIX}*/{labs[-1]}/   a page for each learner", markup=False)
     console.print("  grades.csv   the marks, as nbgrader exports them")
     console.print("  make lab   then Nbgrader > Formgrader: every submission, and marks by hand")
     console.print("  python -m grader demo --remove   takes the sample class away")
-
-
-def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
 
 
 def _database(root: Path) -> str:

@@ -7,15 +7,22 @@ equal the learner's is what the learner did.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
-from grader.subject import NotByValue, Subject, SubjectRaised
-from utils.checks import Candidate, Case, Check
+import torch
+
+from grader.remote.link import InProcess, Link, LinkLost, OutOfTime
+from grader.remote.wire import NotByValue
+from grader.subject import Subject, SubjectRaised
+from utils.checks import ByHand, Candidate, Case, Check
 from utils.compare import Difference, compare
 
 OUT_OF_TIME = "nothing before the cell's time was up (a loop that never ends?)"
+OTHER_KIND = "something of another kind than was asked for"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,17 +33,23 @@ class PartResult:
         name: as the check has it.
         points: what it can earn.
         earned: all of them, or 0.
-        problem: what went wrong in the first failed case, without inputs or values; or empty.
+        status: ``right``, ``wrong``, ``not attempted``, or ``not run`` where this machine has
+            nothing to judge it by.
+        problem: what went wrong in the first failed case, without inputs or values; or why it was
+            not run; or empty.
         misconception: name of the misconception that explains every failed case, or empty.
         broken_rule: whether the problem is that something was used which had to be done by hand.
+        against: what the answer was held against, where that depends on the machine.
     """
 
     name: str
     points: float
     earned: float
+    status: str
     problem: str = ""
     misconception: str = ""
     broken_rule: bool = False
+    against: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,10 +57,11 @@ class Verdict:
     """What a check says of one learner's code.
 
     Attributes:
-        status: ``right``, ``partly``, ``wrong`` or ``not attempted``.
+        status: ``right``, ``right as far as run``, ``partly``, ``wrong`` or ``not attempted``.
         explanations: misconception name to the sentence that the learner reads.
         reads: heading of the lesson section to read again.
         seed: what the cases were drawn from.
+        claims: what of it rests on the word of the learner's own process, a few words each.
     """
 
     check: str
@@ -57,6 +71,7 @@ class Verdict:
     reads: str
     seed: str
     explanations: dict[str, str] = dataclasses.field(default_factory=dict)
+    claims: tuple[str, ...] = ()
 
     @property
     def earned(self) -> float:
@@ -77,15 +92,17 @@ class Outcome:
     raised: SubjectRaised | None
     calls: tuple
     unusable: str = ""
+    came: Any = None  # what the last call returned, for a case that can't look into it
 
 
+Asked = tuple[Case, Outcome]  # the case, the learner's outcome
 Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the reference's
 
 
 def judge(
     check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str] = ""
 ) -> Verdict:
-    """Judge a learner's function, class, value or dict of functions.
+    """Judge a function, class, value or dict of functions in this process.
 
     Args:
         check: what must hold.
@@ -94,25 +111,99 @@ def judge(
         source: the learner's code, for the look at what may not be used; for an exercise of
             several functions the code of each, by name. Empty when unknown.
     """
-    played = _play_all(check, thing, check.draw_cases(seed))
-    if all(_not_attempted(got) for _, got, _ in played):
-        parts = [PartResult(n, p, 0.0, "not attempted yet") for n, p in check.parts.items()]
-        return Verdict(check.name, check.points, tuple(parts), "not attempted", check.reads, seed)
+    with _one_thread():
+        cases = check.draw_cases(seed)
+        return assess(check, seed, ask(check, InProcess(thing), cases), source=source)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Cases are too small to gain from more, and lose much on a machine that is busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def ask(check: Check, link: Link, cases: list[Case]) -> list[Asked]:
+    """Let the learner's code play each case; nothing else is computed meanwhile.
+
+    Once its time is up, or it is gone, the rest stays unplayed, which decides against it.
+    """
+    asked: list[Asked] = []
+    why = ""
+    for c in cases:
+        got = Outcome(None, None, (), unusable=why)
+        if not why:
+            try:
+                got = play(check, link, c)
+            except (KeyboardInterrupt, OutOfTime):
+                why = OUT_OF_TIME
+            except LinkLost as lost:
+                why = f"nothing more: {lost}"
+            if why:
+                got = Outcome(None, None, (), unusable=why)
+        asked.append((c, got))
+    return asked
+
+
+def assess(
+    check: Check,
+    seed: str,
+    asked: list[Asked],
+    *,
+    source: str | Mapping[str, str] = "",
+    claims: tuple[str, ...] = (),
+) -> Verdict:
+    """Compare what the learner's code did with what the reference does, and say why they differ.
+
+    Args:
+        asked: what :func:`ask` gave for the cases that ``seed`` draws.
+        source: as for :func:`judge`.
+        claims: as :class:`Verdict` has it.
+    """
+    not_run = {c.part: c.not_run for c, _ in asked if c.not_run}
+    played = [(c, got, _right_outcome(check, c)) for c, got in asked if c.part not in not_run]
+    attempted = not played or not all(_not_attempted(got) for _, got, _ in played)
     parts = tuple(
-        _judge_part(check, name, [p for p in played if p[0].part == name], played, source)
-        for name in check.parts
+        PartResult(name, points, 0.0, "not run", not_run[name])
+        if name in not_run
+        else _judge_part(check, name, [p for p in played if p[0].part == name], played, source)
+        if attempted
+        else PartResult(name, points, 0.0, "not attempted", "not attempted yet")
+        for name, points in check.parts.items()
     )
-    earned = sum(part.earned for part in parts)
     named = {part.misconception for part in parts}
     return Verdict(
         check=check.name,
         points=check.points,
         parts=parts,
-        status="right" if earned == check.points else "partly" if earned else "wrong",
+        status=_status(parts) if attempted else "not attempted",
         reads=check.reads,
         seed=seed,
         explanations={m.name: m.explanation for m in check.misconceptions if m.name in named},
+        claims=claims,
     )
+
+
+def claims_of(check: Check) -> tuple[str, ...]:
+    """What a check can only learn from the learner's own process."""
+    traced = check.by_hand is not None and check.by_hand.needs_trace
+    said = {
+        "which operators ran": traced,
+        "that the inputs were left as they were": not check.changes_inputs,
+        "that results share storage with the inputs": check.sharing,
+    }
+    return tuple(claim for claim, is_made in said.items() if is_made)
+
+
+def _status(parts: tuple[PartResult, ...]) -> str:
+    found = {part.status for part in parts}
+    if "wrong" in found:
+        return "partly" if "right" in found else "wrong"
+    return "right as far as run" if "not run" in found else "right"
 
 
 def _judge_part(
@@ -126,54 +217,57 @@ def _judge_part(
     for c, got, _ in mine:
         rule = _broken_rule(check, c, got, source)
         if rule:
-            return PartResult(name, points, 0.0, rule, broken_rule=True)
-    wrong = [(c, got, said) for c, got, want in mine if (said := difference(check, got, want))]
+            return PartResult(name, points, 0.0, "wrong", rule, broken_rule=True)
+    wrong = [
+        (c, got, said)
+        for c, got, want in mine
+        if (said := difference(check, got, want, c.places))
+    ]
+    against = mine[0][0].against
     if not wrong:
-        return PartResult(name, points, points)
+        return PartResult(name, points, points, "right", against=against)
     known = _recognise(check, [(c, got) for c, got, _ in wrong], every)
     c, _, said = wrong[0]
     problem = f"{c.shown}: {said}" if c.shown else said
-    return PartResult(name, points, 0.0, problem, known.name if known else "")
+    known_as = known.name if known else ""
+    return PartResult(name, points, 0.0, "wrong", problem, known_as, against=against)
 
 
-def _play_all(check: Check, thing: Any, cases: list[Case]) -> list[Played]:
-    """Each case with the learner's outcome and the reference's.
-
-    An interrupt (the cell's time limit) leaves the rest unplayed, which decides against them.
-    """
-    outcomes, out_of_time = [], False
-    for c in cases:
-        got = Outcome(None, None, (), unusable=OUT_OF_TIME)
-        if not out_of_time:
-            try:
-                got = play(check, thing, c)
-            except KeyboardInterrupt:
-                out_of_time = True
-        want = play(check, check.right, c)
-        if want.unusable:
-            raise ValueError(f"check {check.name!r}: its reference returned {want.unusable}")
-        outcomes.append((c, got, want))
-    return outcomes
+def _right_outcome(check: Check, c: Case) -> Outcome:
+    want = play(check, InProcess(check.right), c)
+    if want.unusable:
+        raise ValueError(f"check {check.name!r}: its reference returned {want.unusable}")
+    return want
 
 
-def play(check: Check, thing: Any, c: Case) -> Outcome:
-    """Let ``thing`` play one case."""
-    subject = Subject(thing, trace=check.by_hand is not None and check.by_hand.needs_trace)
+def play(check: Check, link: Link, c: Case) -> Outcome:
+    """Let the code at the other end of ``link`` play one case."""
+    subject = Subject(link, trace=check.by_hand is not None and check.by_hand.needs_trace)
     try:
         value = c.play(subject)
     except SubjectRaised as error:
         return Outcome(None, error, tuple(subject.calls))
     except NotByValue as error:
         return Outcome(None, None, tuple(subject.calls), unusable=str(error))
+    except (OutOfTime, LinkLost):
+        raise
     except Exception:  # the case looks into what came back, which may be anything
-        other = "something of another kind than was asked for"
-        return Outcome(None, None, tuple(subject.calls), unusable=other)
-    return Outcome(value, None, tuple(subject.calls))
+        return Outcome(None, None, tuple(subject.calls), unusable=OTHER_KIND, came=subject.came)
+    return Outcome(value, None, tuple(subject.calls), came=subject.came)
 
 
-def difference(check: Check, got: Outcome, want: Outcome) -> str:
-    """Why ``got`` is not what the reference did, in words without values; empty when it is."""
+def difference(
+    check: Check, got: Outcome, want: Outcome, places: Mapping[str, str] | None = None
+) -> str:
+    """Why ``got`` is not what the reference did, in words without values; empty when it is.
+
+    Args:
+        places: as :class:`Case` has it.
+    """
     if got.unusable:
+        other = compare(got.came, want.came) if got.unusable == OTHER_KIND else None
+        if other is not None and other.kind in ("type", "length", "keys"):
+            return _in_words(other, {})
         return f"returned {got.unusable}"
     if want.raised is not None:
         kind = want.raised.kinds[0]
@@ -188,7 +282,7 @@ def difference(check: Check, got: Outcome, want: Outcome) -> str:
         return "the function changed one of its inputs; work on a new tensor"
     wrong = compare(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
     if wrong is not None:
-        return _in_words(wrong)
+        return _in_words(wrong, places or {})
     if check.sharing and [c.shares for c in got.calls] != [c.shares for c in want.calls]:
         if any(s is None for c in got.calls for s in c.shares):
             return "right values, but in a storage of its own: a copy, where a view is asked for"
@@ -196,8 +290,13 @@ def difference(check: Check, got: Outcome, want: Outcome) -> str:
     return ""
 
 
-def _in_words(wrong: Difference) -> str:
+def _in_words(wrong: Difference, places: Mapping[str, str]) -> str:
     place = f"at {wrong.where}: " if wrong.where else ""
+    for path, words in places.items():
+        if wrong.where == path or wrong.where.startswith(f"{path}["):
+            if words.endswith("."):
+                return words
+            place = f"{words}: "
     if wrong.kind == "strides":  # they may be what was asked for
         return f"{place}right values, wrong strides"
     return place + wrong.summary + (f" (perhaps {wrong.guess})" if wrong.guess else "")
@@ -218,10 +317,17 @@ def _broken_rule(
     if refused:
         names = ", ".join(f"`{op.removeprefix('aten.')}`" for op in refused)
         return f"{who} used torch's own {names}; {rule.because}"
-    named = rule.refused_names(source if isinstance(source, str) else source.get(c.of or "", ""))
+    code = source if isinstance(source, str) else source.get(c.of or "", "")
+    named = _refused_names(rule, code)
     if named:
         return f"{who} uses `{named[0]}`; {rule.because}"
     return ""
+
+
+@lru_cache(maxsize=64)
+def _refused_names(rule: ByHand, code: str) -> list[str]:
+    """The same for all the cases of an exercise."""
+    return rule.refused_names(code)
 
 
 def _recognise(
@@ -236,14 +342,14 @@ def _recognise(
     fitting = [
         candidate
         for candidate in check.misconceptions
-        if all(_alike(check, got, play(check, candidate.thing, c)) for c, got in failed)
+        if all(_alike(check, got, play(check, InProcess(candidate.thing), c)) for c, got in failed)
     ]
     if len(fitting) < 2:
         return fitting[0] if fitting else None
     return max(
         fitting,
         key=lambda candidate: sum(
-            _alike(check, got, play(check, candidate.thing, c)) for c, got, _ in every
+            _alike(check, got, play(check, InProcess(candidate.thing), c)) for c, got, _ in every
         ),
     )
 
@@ -257,7 +363,7 @@ def _alike(check: Check, got: Outcome, candidate: Outcome) -> bool:
             and got.raised.message == candidate.raised.message
         )
     if got.unusable or candidate.unusable:
-        return got.unusable == candidate.unusable
+        return got.unusable == candidate.unusable and type(got.came) is type(candidate.came)
     same_effects = [(c.changed, c.shares) for c in got.calls] == [
         (c.changed, c.shares) for c in candidate.calls
     ]

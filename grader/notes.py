@@ -18,7 +18,8 @@ class Note:
 
     Attributes:
         kind: ``unreadable``, ``foreign``, ``renamed``, ``missing``, ``copied``, ``changed``,
-            ``retyped``, ``settings``, ``tags`` or ``unknown``.
+            ``retyped``, ``settings``, ``tags``, ``files``, ``unknown``, ``left out``,
+            ``timestamp`` or ``ungraded``.
         message: a sentence for the learner.
         cell: the ``grade_id`` that it is about.
     """
@@ -43,6 +44,21 @@ def unreadable(reason: str) -> Note:
 def renamed(expected: str) -> Note:
     """The notebook was found under another name."""
     return Note("renamed", f"The notebook should be named `{expected}`.")
+
+
+def left_out(name: str, reason: str) -> Note:
+    """A file that was handed in beside the notebook is not there when it runs."""
+    return Note("left out", f"{name} was left out: {reason}.")
+
+
+def no_timestamp(problem: str) -> Note:
+    """When the submission was handed in is not known."""
+    return Note("timestamp", f"`timestamp.txt` can't be used: {problem}. A person will look at it.")
+
+
+def ungraded(problem: str) -> Note:
+    """The grader failed; the learner did nothing wrong."""
+    return Note("ungraded", f"This could not be graded: {problem}. A person will look at it.")
 
 
 def unknown(grade_id: str) -> Note:

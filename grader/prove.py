@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import inspect
 from pathlib import Path
 
 from rich import box
@@ -29,12 +28,14 @@ class Proof:
         rejected: misconceptions that earned exactly what was predicted and were named.
         accepted: alternates that earned all points.
         faults: a sentence for each candidate that came out otherwise.
+        not_run: the parts that nothing was proven about, and why.
     """
 
     check: Check
     rejected: int
     accepted: int
     faults: tuple[str, ...]
+    not_run: dict[str, str]
 
 
 def prove(check: Check, seed: str) -> Proof:
@@ -50,7 +51,8 @@ def prove(check: Check, seed: str) -> Proof:
         faults.append(f"{check.name}: an untouched stub earns {stub:g}, expected 0")
     wrong = [f for m in check.misconceptions if (f := _fault_in(check, m, seed, named=True))]
     accepted = len(check.alternates) - sum("alternate" in f for f in faults)
-    return Proof(check, len(check.misconceptions) - len(wrong), accepted, (*faults, *wrong))
+    rejected = len(check.misconceptions) - len(wrong)
+    return Proof(check, rejected, accepted, (*faults, *wrong), check.not_run())
 
 
 def _fault_in(check: Check, candidate: Candidate, seed: str, *, named: bool) -> str:
@@ -60,8 +62,9 @@ def _fault_in(check: Check, candidate: Candidate, seed: str, *, named: bool) -> 
     verdict = judge(bound, candidate.thing, seed, source=source)
     kind = "misconception" if named else "alternate" if candidate.own else "reference"
     said = f"{check.name}: {kind} “{candidate.name}”"
-    if verdict.earned != candidate.earns:
-        return f"{said} earns {verdict.earned:g}, expected {candidate.earns:g}"
+    expected = check.expects(candidate)
+    if verdict.earned != expected:
+        return f"{said} earns {verdict.earned:g}, expected {expected:g}"
     told = candidate.name in verdict.misconceptions or any(p.broken_rule for p in verdict.parts)
     if named and not told:
         took = ", ".join(verdict.misconceptions) or "nothing"
@@ -72,7 +75,7 @@ def _fault_in(check: Check, candidate: Candidate, seed: str, *, named: bool) -> 
 def _sources(candidate: Candidate) -> str | dict[str, str]:
     """The candidate's code as the judge wants it: of each function, when there are several."""
     if isinstance(candidate.thing, dict):
-        return {f.__name__: inspect.getsource(f) for f in candidate.own}
+        return candidate.sources()
     return candidate.source() if candidate.own else ""
 
 
@@ -100,6 +103,9 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
             continue
         proofs = [prove(check, args.seed) for check in checks.values()]
         console.print(_table(phase.name, proofs))
+        for proof in proofs:
+            for part, why in proof.not_run.items():
+                console.print(f"[yellow]not run[/yellow] {proof.check.name}, {part}: {why}")
         faults += [fault for proof in proofs for fault in proof.faults]
     for fault in faults:
         console.print(f"[red]fault[/red] {fault}")

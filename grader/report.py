@@ -15,6 +15,8 @@ from IPython.display import display
 from grader.judge import Verdict
 from grader.verify import VERDICT_MIME
 
+MARKS = {"right": "ok     ", "wrong": "not yet", "not run": "not run"}
+
 
 class Report:
     """A verdict in words and, for programs, as JSON.
@@ -33,8 +35,12 @@ class Report:
         lines = [f"{verdict.check}: {points(verdict.earned)} of {points(verdict.points)} points"]
         said = set()
         for part in verdict.parts if verdict.status != "not attempted" else ():
-            mark = "ok     " if part.earned else "not yet"
-            lines.append(f"  {mark}  {part.name}  ({points(part.earned)} of {points(part.points)})")
+            share = f"({points(part.earned)} of {points(part.points)})"
+            if part.status == "not run":
+                share = f"({points(part.points)} withheld)"
+            lines.append(f"  {MARKS[part.status]}  {part.name}  {share}")
+            if part.against:
+                lines += _indented(f"held against {part.against}")
             known = part.misconception
             why = (
                 f"this looks like “{known}”: {verdict.explanations[known]}"
@@ -46,7 +52,7 @@ class Report:
             said.add(why)
         if verdict.status == "not attempted":
             lines += _indented("not attempted yet")
-        if verdict.status != "right":
+        if verdict.status not in ("right", "right as far as run"):
             lines.append(f"  read: lesson {self.lesson}, “{verdict.reads}”")
         return "\n".join(lines)
 

@@ -12,6 +12,10 @@ from typing import Any
 import nbformat
 
 MAX_BYTES = 50_000_000
+# What a file of that size may grow to: values of its JSON, cells, characters in all of them.
+MAX_VALUES = 2_000_000
+MAX_CELLS = 2_000
+MAX_TEXT = 150_000
 CELL_TYPES = ("code", "markdown", "raw")
 
 
@@ -61,10 +65,7 @@ def read_submission(data: bytes) -> list[SubmittedCell]:
         Unreadable: for anything that is not a notebook of format 1 to 4.
     """
     if len(data) > MAX_BYTES:
-        raise Unreadable(
-            f"The file is {len(data) / 1e6:.0f} MB; at most {MAX_BYTES / 1e6:.0f} MB are read. "
-            "Clear large outputs and hand it in again."
-        )
+        raise Unreadable(too_large(len(data)))
     if not data.strip():
         raise Unreadable("The file is empty. Save the notebook and hand it in again.")
     try:
@@ -73,6 +74,11 @@ def read_submission(data: bytes) -> list[SubmittedCell]:
         raise Unreadable(
             "The file is not text in UTF-8, so it is no notebook. Hand in the .ipynb file itself."
         ) from None
+    if sum(map(text.count, ",[{")) > MAX_VALUES:
+        raise Unreadable(
+            f"The file has more than {MAX_VALUES:,} values. Clear large outputs and hand it in "
+            "again."
+        )
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError):
@@ -82,7 +88,28 @@ def read_submission(data: bytes) -> list[SubmittedCell]:
         ) from None
     if not isinstance(tree, dict) or not isinstance(tree.get("nbformat"), int):
         raise Unreadable("The file is JSON, but not a notebook. Hand in the .ipynb file.")
-    return [cell for raw in _raw_cells(tree) if (cell := _cell(raw)) is not None]
+    raw_cells = _raw_cells(tree)
+    if len(raw_cells) > MAX_CELLS:
+        raise Unreadable(
+            f"The notebook has {len(raw_cells):,} cells; at most {MAX_CELLS:,} are read. Delete "
+            "those that you do not need."
+        )
+    cells = [cell for raw in raw_cells if (cell := _cell(raw)) is not None]
+    characters = sum(len(cell.source) for cell in cells)
+    if characters > MAX_TEXT:
+        raise Unreadable(
+            f"The notebook has {characters:,} characters of code and text; at most "
+            f"{MAX_TEXT:,} are read. Shorten it and hand it in again."
+        )
+    return cells
+
+
+def too_large(size: int, most: int = MAX_BYTES) -> str:
+    """What is said of a file of so many bytes."""
+    return (
+        f"The file is {size / 1e6:.0f} MB; at most {most / 1e6:.0f} MB are read. "
+        "Clear large outputs and hand it in again."
+    )
 
 
 def _raw_cells(tree: dict[str, Any]) -> list[Any]:

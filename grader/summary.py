@@ -3,89 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-import nbformat
-from nbgrader.api import Gradebook
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from grader.preprocessors.outputs import read_verdicts
+from grader.results import Graded
 
 BAR = 20
-# Notes after which a person should have a look, and why.
-TELLING = {
-    "unreadable": "not readable",
-    "foreign": "another notebook",
-    "changed": "a graded cell was edited",
-    "settings": "grading settings were changed",
-    "tags": "cell tags were set",
-}
-
-
-@dataclass(frozen=True)
-class Graded:
-    """One graded submission.
-
-    Attributes:
-        scores: points by graded cell; None where nobody has marked it yet.
-        most: the points that each of these cells can earn.
-        verdicts: by graded cell, as ``verify`` gave them.
-        notes: what was put right before grading, as :class:`grader.notes.Note` has it.
-    """
-
-    student: str
-    name: str
-    scores: dict[str, float | None]
-    most: dict[str, float]
-    verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    notes: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def points(self) -> float:
-        """Points earned so far."""
-        return sum(score or 0.0 for score in self.scores.values())
-
-    def reasons(self) -> list[str]:
-        """Why a person should look at this submission; mostly empty."""
-        said = [TELLING[note["kind"]] for note in self.notes if note["kind"] in TELLING]
-        stopped = (v.get("problem", "") for v in self.verdicts.values())
-        said += [
-            text.removeprefix("not run, because ")
-            for text in stopped
-            if "kernel" in text or "did not end" in text
-        ]
-        return list(dict.fromkeys(said))
-
-
-def read_class(course: Path, lab: str, prefix: str = "") -> list[Graded]:
-    """Every graded submission of a lab whose student id starts with ``prefix``.
-
-    Args:
-        course: the folder with ``gradebook.db`` and ``autograded/``.
-    """
-    found = []
-    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
-        for submission in gradebook.assignment_submissions(lab):
-            student = submission.student
-            if not student.id.startswith(prefix):
-                continue
-            grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-            by_hand = {g.name: g.manual_score for g in grades if g.manual_score is not None}
-            scores = {g.name: by_hand.get(g.name, g.auto_score) for g in grades}
-            most = {grade.name: grade.max_score for grade in grades}
-            name = " ".join(filter(None, [student.first_name, student.last_name])) or student.id
-            path = course / "autograded" / student.id / lab / f"{lab}.ipynb"
-            verdicts, notes = {}, []
-            if path.exists():
-                nb = nbformat.read(path, as_version=4)
-                verdicts, notes = read_verdicts(nb), nb.metadata.open_the_hood.get("notes", [])
-            found.append(Graded(student.id, name, scores, most, verdicts, notes))
-    return found
 
 
 def print_summary(
@@ -165,8 +91,9 @@ def _misconceptions(graded: list[Graded], most: int = 12) -> Table:
 def _attention(console: Console, graded: list[Graded]) -> None:
     by_reason: dict[str, list[str]] = defaultdict(list)
     for one in graded:
-        for reason in one.reasons():
-            by_reason[reason].append(one.name)
+        texts = [reason.text for reason in one.reasons() if reason.kind != "undefined"]
+        for text in dict.fromkeys(texts):
+            by_reason[text].append(one.name)
     table = _table("Submissions that need a person")
     table.add_column("why")
     table.add_column("who")

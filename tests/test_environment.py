@@ -17,13 +17,14 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 
 # Used by their command or as a plug-in, never imported by name.
-TOOLS = {"ipykernel", "jupyterlab", "pytest-xdist", "ruff"}
+TOOLS = {"ipykernel", "jupyterlab", "psycopg", "pytest-xdist", "ruff"}
 
 
 def declared(pyproject: dict) -> dict[str, str]:
     """Name to version and marker of each direct dependency; "python" is the range."""
     project = pyproject["project"]
-    lines = project["dependencies"] + project["optional-dependencies"]["dev"]
+    extras = project["optional-dependencies"].values()
+    lines = [*project["dependencies"], *(line for extra in extras for line in extra)]
     return {"python": project["requires-python"]} | dict(map(entry, lines))
 
 

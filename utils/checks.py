@@ -33,9 +33,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from utils.compare import Tolerance
@@ -56,21 +58,47 @@ class Case:
         of: the function that it is about, when the exercise asks for several.
         shown: what the report may say of the inputs, such as ``bool tensor + int``; the inputs
             themselves stay hidden.
+        places: words for the places inside what ``play`` returns, such as ``{"[1]": "the weight's
+            gradient"}``; a learner knows nothing of how a play arranges what it saw. Words that
+            end with a full stop stand for all that would be said of a difference there.
+        against: what the answer is held against, where that depends on the machine, such as
+            ``the run recorded on an NVIDIA H200``; the report says so.
+        not_run: why this machine can't run it; see :func:`not_run`.
     """
 
     part: str
     play: Callable[[Any], Any]
     of: str | None = None
     shown: str = ""
+    places: Mapping[str, str] = field(default_factory=dict)
+    against: str = ""
+    not_run: str = ""
 
 
 def case(
-    part: str, *args: Any, of: str | None = None, shown: str = "", **kwargs: Any
+    part: str,
+    *args: Any,
+    of: str | None = None,
+    shown: str = "",
+    places: Mapping[str, str] | None = None,
+    **kwargs: Any,
 ) -> Case:
     """The usual case: call the function (or the one named ``of``) on these arguments."""
     if of is None:
-        return Case(part, lambda subject: subject(*args, **kwargs), of, shown)
-    return Case(part, lambda subject: subject[of](*args, **kwargs), of, shown)
+        return Case(part, lambda subject: subject(*args, **kwargs), of, shown, places or {})
+    return Case(part, lambda subject: subject[of](*args, **kwargs), of, shown, places or {})
+
+
+def not_run(part: str, why: str) -> Case:
+    """Say that this machine has nothing to judge a part by; which one can't depend on the seed.
+
+    The part is then neither right nor wrong. Its points are withheld, and everyone is told why.
+
+    Args:
+        part: the part of the exercise.
+        why: what is missing, such as "needs a GPU or a recorded GPU run".
+    """
+    return Case(part, lambda subject: None, not_run=why)
 
 
 @dataclass(frozen=True)
@@ -137,7 +165,7 @@ class Candidate:
         thing: what is judged: a function, a class, a value, or a dict of functions.
         own: what this candidate wrote itself. For an exercise of several functions a candidate
             may bring some of them; the rest of ``thing`` is the reference's.
-        earns: points that it must earn, exactly.
+        earns: points that it must earn, exactly, where everything can be run.
         explanation: for a misconception, what the learner reads: what the code does, never the
             answer.
     """
@@ -149,6 +177,12 @@ class Candidate:
     explanation: str = ""
     partial: bool = False
     function_name: str = ""
+    by_part: Mapping[str, float] | None = None
+
+    def sources(self) -> dict[str, str]:
+        """The code of each of the candidate's own functions, by the name it has in a lab."""
+        named = [(function, self.function_name or function.__name__) for function in self.own]
+        return {name: _source_as(function, name) for function, name in named}
 
     def source(self) -> str:
         """The candidate's code as a learner would have written it in the solution cell.
@@ -160,8 +194,7 @@ class Candidate:
         """
         if not self.own:
             raise TypeError(f"candidate {self.name!r} is a value and has no source")
-        named = [(function, self.function_name or function.__name__) for function in self.own]
-        return "\n\n\n".join(_source_as(function, name) for function, name in named)
+        return "\n\n\n".join(self.sources().values())
 
 
 @dataclass
@@ -213,13 +246,46 @@ class Check:
         self._cases = generate
         return generate
 
-    def misconception(self, name: str, explanation: str, *, earns: float) -> Callable:
-        """Decorator: register a wrong solution that a real learner would hand in."""
+    def misconception(
+        self, name: str, explanation: str, *, earns: float | Mapping[str, float]
+    ) -> Callable:
+        """Decorator: register a wrong solution that a real learner would hand in.
+
+        Args:
+            earns: points; by part where some part can't be run everywhere (others earn 0).
+        """
         return lambda thing: self._add(self.misconceptions, name, thing, earns, explanation)
 
     def alternate(self, name: str) -> Callable:
         """Decorator: register another right solution."""
         return lambda thing: self._add(self.alternates, name, thing, self.points, "")
+
+    def not_run(self) -> dict[str, str]:
+        """The parts that can't be run on this machine, and why."""
+        return {c.part: c.not_run for c in self.draw_cases("") if c.not_run}
+
+    def earnable(self) -> float:
+        """The points of the parts that can be run on this machine."""
+        missing = self.not_run()
+        return sum(points for part, points in self.parts.items() if part not in missing)
+
+    def expects(self, candidate: Candidate) -> float:
+        """What a candidate must earn on this machine.
+
+        Raises:
+            LookupError: when that depends on parts that can't be run, and it doesn't say on which.
+        """
+        missing = self.not_run()
+        if not missing or candidate.earns == 0:
+            return candidate.earns
+        if candidate.earns == self.points:
+            return self.earnable()
+        if candidate.by_part is None:
+            raise LookupError(
+                f"check {self.name!r}: {', '.join(missing)} can't be run here, so say what "
+                f"{candidate.name!r} earns by part: earns={{part: points}}"
+            )
+        return sum(p for part, p in candidate.by_part.items() if part not in missing)
 
     @property
     def right(self) -> Any:
@@ -250,22 +316,54 @@ class Check:
         return cases
 
     def _add(
-        self, to: list[Candidate], name: str, thing: Any, earns: float, explanation: str
+        self,
+        to: list[Candidate],
+        name: str,
+        thing: Any,
+        earns: float | Mapping[str, float],
+        explanation: str,
     ) -> Any:
         own = _as_thing(thing)
+        by_part = earns if isinstance(earns, Mapping) else None
+        if by_part is not None and not set(by_part) <= set(self.parts):
+            raise LookupError(f"check {self.name!r}: {name!r} earns for parts it doesn't have")
         several = isinstance(self.right, dict) and isinstance(own, dict)
         to.append(
             Candidate(
                 name=name,
                 thing={**self.right, **own} if several else own,
                 own=tuple(own.values()) if several else (thing,) if callable(thing) else (),
-                earns=earns,
+                earns=sum(by_part.values()) if by_part is not None else earns,
+                by_part=by_part,
                 explanation=explanation,
                 partial=several and set(own) != set(self.right),
                 function_name="" if several else self.name,
             )
         )
         return thing
+
+
+def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
+    """A long solution gone wrong in one place: a function or class with some text exchanged.
+
+    Args:
+        solution: a candidate of the same ``checks.py``, undecorated or not.
+        edits: (text, what stands there instead); each text must be there exactly once.
+
+    Raises:
+        ValueError: when a text is not there, or more than once.
+    """
+    source = _source_as(solution, solution.__name__)
+    for old, new in edits:
+        if source.count(old) != 1:
+            raise ValueError(f"{old!r} is in the solution {source.count(old)} times, expected once")
+        source = source.replace(old, new)
+    module = sys.modules[solution.__module__]
+    names: dict[str, Any] = {}
+    exec(compile(source, f"<edited {solution.__name__}>", "exec"), vars(module), names)
+    (wrong,) = names.values()
+    wrong._source = source  # Python finds none in a file
+    return wrong
 
 
 def _names_bound_in(tree: ast.AST) -> set[str]:
@@ -292,9 +390,11 @@ def _as_thing(thing: Any) -> Any:
     return thing
 
 
+@cache  # Python 3.11 parses the whole file for the source of one class
 def _source_as(function: Callable, name: str) -> str:
     """The function's source without decorators, under another name."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    written = getattr(function, "_source", None) or inspect.getsource(function)
+    tree = ast.parse(textwrap.dedent(written))
     node = tree.body[0]
     node.decorator_list = []
     node.name = name

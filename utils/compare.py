@@ -12,7 +12,7 @@ for values which the reader can see anyway.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,7 +77,8 @@ def compare(
 ) -> Difference | None:
     """Compare two values; ``None`` means that they agree.
 
-    Tuples and lists count as the same kind of sequence, NumPy's scalars as Python numbers; a
+    Tuples and lists count as the same kind of sequence, and no other type does (a ``range`` is
+    none: it does not cross between processes either). NumPy's scalars count as Python numbers; a
     ``bool`` is not an ``int``, an ``int`` is not a ``float``, a 0-dim tensor is not a number.
     NaN equals NaN.
 
@@ -129,6 +130,8 @@ def _wrong_type(got: Any, expected: str) -> Difference:
         guess = "`.item()` turns a 0-dim tensor into a Python number"
     if got is None:
         guess = "a missing `return`, if None was not meant"
+    if isinstance(got, (range, Iterator)) and expected in ("a list", "a tuple"):
+        guess = "`list(...)` makes a list of it"
     return Difference("type", f"expected {expected}, came {kind_of(got)}", guess=guess)
 
 
@@ -178,16 +181,16 @@ def _compare_values(
     equal = torch.isclose(g, w, rtol=tolerance.rtol, atol=tolerance.atol, equal_nan=True)
     if bool(equal.all()):
         return None
-    wrong = (~equal).nonzero().tolist()
+    count, wrong = int((~equal).sum()), (~equal).nonzero()[:5].tolist()
     error = (g - w).abs().to(torch.float64)
     finite = torch.where(torch.isfinite(error) & ~equal, error, torch.zeros_like(error))
-    summary = f"right shape and dtype, wrong values: {len(wrong)} of {want.numel()} differ"
+    summary = f"right shape and dtype, wrong values: {count} of {want.numel()} differ"
     lines = [f"  {index}: came {got[tuple(index)]:g}, expected {want[tuple(index)]:g}"
              if not want.is_complex()
              else f"  {index}: came {got[tuple(index)]}, expected {want[tuple(index)]}"
-             for index in wrong[:5]]
-    if len(wrong) > 5:
-        lines.append(f"  … and {len(wrong) - 5} more")
+             for index in wrong]
+    if count > 5:
+        lines.append(f"  … and {count - 5} more")
     if wide is not torch.int64:
         lines.append(
             f"  largest error {finite.max():.3g}; allowed "
@@ -217,10 +220,11 @@ def _compare_mappings(
 def _compare_sequences(
     got: Any, want: Sequence, tolerance: Tolerance | None, strides: bool
 ) -> Difference | None:
-    if not isinstance(got, Sequence) or isinstance(got, (str, bytes)):
+    if not isinstance(got, (tuple, list)):
         return _wrong_type(got, kind_of(want))
     if len(got) != len(want):
-        detail = f"  came {got!r}, expected {want!r}" if len(repr((got, want))) < 200 else ""
+        detail = _side_by_side(got, want)
+        detail = detail if len(detail) < 220 else ""
         return Difference("length", f"expected {len(want)} entries, came {len(got)}", detail)
     for index, (g, w) in enumerate(zip(got, want, strict=True)):
         difference = compare(g, w, tolerance=tolerance, strides=strides)
@@ -245,9 +249,15 @@ def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
     return Difference(
         "values",
         f"right length, wrong values: {wrong} of {len(want)} entries differ",
-        f"  came {tuple(got)}, expected {tuple(want)}",
+        _side_by_side(got, want),
         guess,
     )
+
+
+def _side_by_side(got: Sequence, want: Sequence) -> str:
+    """Both in the type that was asked for: another one would look like the mistake."""
+    alike = list if isinstance(want, list) else tuple
+    return f"  came {alike(got)}, expected {alike(want)}"
 
 
 def _compare_scalars(got: Any, want: Any, tolerance: Tolerance | None) -> Difference | None:

@@ -4,7 +4,8 @@ With a notebook open the reader answers in place and is told why, right or wrong
 like. On paper (a built lesson, a web page, a saved notebook without its kernel) the same question
 stands there with every answer folded away. Nothing waits for an answer, so a drill holds up no run.
 
-In every text, words between backticks are set as code.
+In every text, words between backticks are set as code, *words between stars* are emphasized and
+**those between double stars** are bold.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ BUTTON_CSS = (
     "<style>.hood-drill button.jupyter-button {white-space: normal; text-align: left; "
     "height: auto; min-height: 30px; line-height: 1.4; padding: 5px 12px}</style>"
 )
+
+# A star with a space on its inner side, or a letter or digit on its outer one, multiplies.
+EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+)(?<=[^\s*])\*(?![\w*])")
 
 
 def number(
@@ -122,7 +126,7 @@ def choice(question: str, options: Mapping[str, str], answer: str) -> None:
 
         def button(option: str) -> Widget:
             made = widgets.Button(
-                description=option.replace("`", ""),
+                description=_bare(option),
                 layout=widgets.Layout(width="min(100%, 620px)" if wide else "auto"),
             )
 
@@ -209,11 +213,18 @@ def _details(summary: str, words: str) -> str:
 
 
 def _set(words: str) -> str:
-    """Escaped HTML of `words`, with `code` between backticks and **bold** between stars."""
+    """Escaped HTML of `words`: `code` between backticks, **bold** and *emphasis* between stars."""
     parts = re.split(r"`([^`]+)`", html.escape(words, quote=False))
-    bold = [re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", part) for part in parts[::2]]
+    plain = [re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", part) for part in parts[::2]]
+    plain = [EMPHASIS.sub(r"<em>\1</em>", part) for part in plain]
     code = [f"<code>{part}</code>" for part in parts[1::2]]
-    return "".join(text + span for text, span in zip(bold, [*code, ""], strict=True))
+    return "".join(text + span for text, span in zip(plain, [*code, ""], strict=True))
+
+
+def _bare(words: str) -> str:
+    """`words` for where nothing can be set: without backticks, and without stars outside code."""
+    parts = words.split("`")
+    return "".join(p if k % 2 else EMPHASIS.sub(r"\1", p) for k, p in enumerate(parts))
 
 
 def _written(value: float) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from PIL.Image import Image
 
+# Set where nobody looks, as while a class is graded: a figure's words then take the place of the
+# picture, which costs a tenth of a second and decides nothing.
+TEXT_ONLY = "OPEN_THE_HOOD_TEXT_ONLY"
 RADIUS = 10  # CSS pixels; the card's rounded corners are transparent in the bitmap itself
 CORNER_LEVELS = 16  # steps of transparency along a corner
 
@@ -43,13 +47,19 @@ def show(figure: Figure, *, alt: str, width: int | None = None) -> None:
 
 
 def mime_bundle(figure: Figure, *, alt: str, width: int | None = None) -> dict[str, str]:
-    """What `show` displays: {"text/html": the image, "text/plain": its alternative text}."""
+    """What `show` displays: {"text/html": the image, "text/plain": its alternative text}.
+
+    Without the image where `TEXT_ONLY` is set.
+    """
     alt = require_alt(alt)
+    spoken = {"text/plain": f"[figure] {alt}"}
+    if os.environ.get(TEXT_ONLY):
+        return spoken
     if width is None:
         width = round(figure.get_figwidth() * CSS_DPI)
     source = base64.b64encode(png(figure)).decode("ascii")
     image = f'<img alt="{html.escape(alt)}" width="{width}" src="data:image/png;base64,{source}">'
-    return {"text/html": image, "text/plain": f"[figure] {alt}"}
+    return {"text/html": image} | spoken
 
 
 def require_alt(alt: str) -> str:

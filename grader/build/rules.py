@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from grader.build import leaks
@@ -29,6 +30,8 @@ from grader.build.text import Cell, Text
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 LAB_SETTINGS = {"title": str, "points": (int, float), "cell_seconds": (int, float)}
+# `compile`: its exercises call torch.compile, and grading it needs a prepared cache.
+OPTIONAL_SETTINGS = {"compile": bool}
 PAGE_SETTINGS = {"title": str}
 LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re.IGNORECASE)
 REGIONS = {
@@ -41,7 +44,7 @@ REGIONS = {
 def lab_problems(text: Text) -> Iterator[Problem]:
     """Everything that is wrong with a lab's text on its own."""
     yield from text.problems
-    yield from settings_problems(text, LAB_SETTINGS)
+    yield from settings_problems(text, LAB_SETTINGS, OPTIONAL_SETTINGS)
     for cell in text.cells:
         yield from plain_cell_problems(text, cell)
         yield from kind_problems(text, cell)
@@ -76,14 +79,19 @@ def at(text: Text, cell: Cell, message: str, index: int | None = None) -> Proble
     return Problem(text.path, line, message)
 
 
-def settings_problems(text: Text, known: Mapping[str, Any]) -> Iterator[Problem]:
-    """The header's `open_the_hood` holds exactly the known settings, of the right type."""
+def settings_problems(
+    text: Text, needed: Mapping[str, Any], optional: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[Problem]:
+    """The header's `open_the_hood` holds the known settings and no others, of the right type."""
     if not text.course:
         return
-    for key in text.course:
-        if key not in known:
+    for key, value in text.course.items():
+        if key not in needed and key not in optional:
             yield Problem(text.path, 1, f"open_the_hood: unknown setting {key!r}")
-    for key, kind in known.items():
+        elif key in optional and not isinstance(value, optional[key]):
+            kind = optional[key].__name__
+            yield Problem(text.path, 1, f"open_the_hood: {key} must be a {kind}, got {value!r}")
+    for key, kind in needed.items():
         value = text.course.get(key)
         if not isinstance(value, kind) or isinstance(value, bool) or value in ("", 0):
             yield Problem(text.path, 1, f"open_the_hood: needs {key}, got {value!r}")

@@ -2,43 +2,70 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from jupyter_core.utils import run_sync
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat.notebooknode import NotebookNode
-from nbformat.v4 import new_code_cell, new_output
 from nbgrader.preprocessors import Execute as NbGraderExecute
 from nbgrader.utils import is_grade, is_locked
-from traitlets import Integer, default
+from traitlets import Bool, Integer, default
 
-from grader.preprocessors.outputs import settle, shorten, split_hidden, without_stderr
+from grader.notes import Note
+from grader.preprocessors.examiner import Examiner
+from grader.preprocessors.outputs import (
+    made_output,
+    settle,
+    shorten,
+    split_hidden,
+    weight,
+    without_stderr,
+)
+from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
+from grader.written import Written
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMED_OUT = "TimeLimit"
+# So many times the limit may still arrive before a kernel that heeds no interrupt is killed.
+FLOOD = 4
+MAX_COUNT = 1_000_000
 
 
 class Execute(NbGraderExecute):
     """nbgrader's Execute with these rules besides:
 
-    - the kernel gets a seed, kept in the notebook as ``metadata.open_the_hood.seed``; a notebook
-      that comes with one keeps it;
-    - the visible part of a cell that calls ``verify`` may raise: the hidden part runs all the
-      same, and its verdict alone decides;
+    - the kernel runs in a room of its own (:mod:`grader.sandbox`); where that can't be, nothing
+      runs, unless ``unsafe_no_sandbox`` says so, which the notebook then tells in
+      ``metadata.open_the_hood.sandbox``;
+    - a cell that calls ``verify`` is judged here, outside of the room: the kernel only answers
+      calls, and no verdict of its own counts;
+    - the cases are drawn from ``metadata.open_the_hood.seed``, a fresh one unless the notebook
+      comes with one; no kernel in a room is told it;
+    - the visible part of such a cell may raise: the hidden part is judged all the same;
     - stderr costs no points;
-    - a cell has ``metadata.open_the_hood.cell_seconds``, or else ``timeout``; then it is
-      interrupted, after a grace the kernel is killed, and the cells after it say so.
+    - limits are those of the lab (:class:`grader.sandbox.Limits`). A cell that takes too long, or
+      a notebook that prints too much, is interrupted; what does not heed that is killed, and the
+      cells after it say so.
     """
+
+    unsafe_no_sandbox = Bool(
+        False, help="Run submissions with the grader's own rights. Never for strangers' work."
+    ).tag(config=True)
 
     max_cell_seconds = Integer(
         0, help="Seconds that no cell with a learner's code may exceed; 0 for no such limit."
     ).tag(config=True)
 
-    # after an interrupt, the time that a check needs to say what it has seen so far
-    iopub_timeout = Integer(5, help="Seconds from interrupt to kill.").tag(config=True)
+    @default("record_timing")
+    def _record_timing_default(self) -> bool:
+        return False  # what it would write into the cells, `open_the_hood.seconds` says in short
 
     @default("shutdown_kernel")
     def _shutdown_kernel_default(self) -> str:
@@ -47,21 +74,62 @@ class Execute(NbGraderExecute):
     def preprocess(
         self, nb: NotebookNode, resources: Any = None, km: Any = None
     ) -> tuple[NotebookNode, Any]:
-        """Run every code cell of ``nb``, in place."""
+        """Run every code cell of ``nb``, in place.
+
+        Args:
+            resources: nbgrader's. ``resources["open_the_hood"]["cache"]``, where there is one, is
+                called for the folder of :func:`grader.preprocessors.compiled.prepared_cache`.
+
+        Raises:
+            CannotSandbox: when this machine can't, and nobody said that it need not.
+            ZygoteDied: when the grader lost the kernel, through no fault of the submission's.
+        """
+        begun = time.monotonic()
+        torch.set_num_threads(1)  # other submissions are graded beside this one
         ours = nb.metadata.setdefault("open_the_hood", NotebookNode())
         ours.setdefault("seed", secrets.token_hex(16))
+        ours.sandbox = not self.unsafe_no_sandbox
         self._seed = ours.seed
-        self._stopped = ""
+        self._limits = Limits.of(nb.metadata)
+        self.iopub_timeout = self._limits.grace
         self._seconds = ours.get("cell_seconds", self.timeout)
-        return super().preprocess(nb, resources, km)
+        self._stopped = ""
+        self._printed = 0
+        self._code = Written()
+        if self.unsafe_no_sandbox:
+            self.log.warning("NO SANDBOX: this submission runs with your rights on your machine.")
+        try:
+            return super().preprocess(nb, resources, km)
+        finally:
+            ours.seconds = round(time.monotonic() - begun, 3)
+
+    def create_kernel_manager(self) -> Any:
+        """A manager of kernels in rooms, or nbgrader's own."""
+        if self.unsafe_no_sandbox:
+            return super().create_kernel_manager()
+        folder = (self.resources.get("metadata") or {}).get("path")
+        prepare = (self.resources.get("open_the_hood") or {}).get("cache")
+        self.km = SandboxedKernelManager(
+            limits=self._limits,
+            files=Path(folder) if folder else None,
+            cache=prepare() if prepare else None,
+        )
+        return self.km
 
     def start_new_kernel(self, **kwargs: Any) -> None:
-        """Start the kernel with the seed, and able to import what the checks need."""
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        """Start the kernel; without a room it gets the seed, and can import what checks need."""
         # ipykernel warns about its ports at every start, which no grading log needs
         self.extra_arguments = [*self.extra_arguments, "--IPKernelApp.log_level=40"]
-        environment = {**os.environ, "OPEN_THE_HOOD_SEED": self._seed, "PYTHONPATH": path}
-        super().start_new_kernel(env=environment, **kwargs)
+        if self.unsafe_no_sandbox:
+            path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+            kwargs["env"] = {**os.environ, "OPEN_THE_HOOD_SEED": self._seed, "PYTHONPATH": path}
+        try:
+            super().start_new_kernel(**kwargs)
+        except FilesRefused as refused:
+            note = Note("files", f"The files beside the notebook were left out: {refused}")
+            self.nb.metadata.open_the_hood.setdefault("notes", []).append(asdict(note))
+            self.km.files = None
+            super().start_new_kernel(**kwargs)
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, index: int
@@ -70,8 +138,10 @@ class Execute(NbGraderExecute):
         self._check_assign_resources(resources)
         if cell.cell_type != "code":
             return cell, self.resources
+        begun = time.monotonic()
         self._limit(cell)
         parts = split_hidden(cell.source) if is_grade(cell) else None
+        self._code.add(parts[0] if parts else cell.source)
         if parts is None:
             outputs, problem = self._run(cell.source, cell, index)
             if is_grade(cell):
@@ -81,12 +151,29 @@ class Execute(NbGraderExecute):
             cell.outputs = outputs
         else:
             visible, _ = self._run(parts[0], cell, index)
-            hidden, problem = self._run(parts[1], cell, index)
+            hidden, problem = self._verify(parts[1], cell, index)
             cell.outputs = settle(cell, visible, hidden, problem)
         # a later cell that updates an earlier display finds nothing to write to
         self.clear_display_id_mapping(index)
+        cell.metadata.setdefault("open_the_hood", NotebookNode()).seconds = round(
+            time.monotonic() - begun, 3
+        )
         self.nb.cells[index] = cell
         return cell, self.resources
+
+    def process_message(self, msg: Any, cell: NotebookNode, cell_index: int) -> Any:
+        """Take an output; once there is too much, interrupt, drop the rest, and kill at last."""
+        before, size = self._printed, weight(msg["content"]) + sum(map(len, msg["buffers"]))
+        self._printed += size
+        most = self._limits.output
+        if self._printed > most and msg["msg_type"] != "status":
+            if before <= most:
+                cell.outputs.append(_error(f"this notebook printed more than {most >> 10} KiB"))
+                asyncio.ensure_future(self.km.interrupt_kernel())
+            elif before <= FLOOD * most < self._printed:
+                asyncio.ensure_future(self.km.shutdown_kernel(now=True))
+            return None
+        return super().process_message(msg, cell, cell_index)
 
     def _limit(self, cell: NotebookNode) -> None:
         """Set the cell's time. What comes with the lab, such as imports, has all the lab's time."""
@@ -99,11 +186,23 @@ class Execute(NbGraderExecute):
             "traceback": [f"{TIMED_OUT}: this cell was stopped after {self.timeout} s"],
         }
 
+    def _verify(
+        self, hidden: str, cell: NotebookNode, index: int
+    ) -> tuple[list[NotebookNode], str]:
+        """The report on a graded cell, or what its hidden part left, and why there is none."""
+        if self.unsafe_no_sandbox or self._stopped:
+            return self._run(hidden, cell, index)
+        with Examiner(hidden, self._seed, self._code, self.km.link) as examiner:
+            outputs, problem = self._run(examiner.question, cell, index)
+            failed = [o for o in outputs if o.output_type == "error" and o.ename != TIMED_OUT]
+            return failed or [examiner.report()], problem
+
     def _run(self, source: str, cell: NotebookNode, index: int) -> tuple[list[NotebookNode], str]:
         """Outputs of some code, and why it could not be run to its end, or empty."""
         if self._stopped:
             return [], f"not run, because {self._stopped}"
-        part = new_code_cell(source, metadata=cell.metadata)
+        part = NotebookNode(cell_type="code", source=source, outputs=[], execution_count=None)
+        part.metadata = cell.metadata
         self.nb.cells[index] = part
         self.clear_display_id_mapping(index)
         problem = ""
@@ -115,15 +214,17 @@ class Execute(NbGraderExecute):
             problem = f"this cell did not end within {self.timeout} s and could not be interrupted"
             self._stopped = "an earlier cell did not end and could not be interrupted"
         except DeadKernelError:
-            problem = "the kernel died in this cell"
+            why = "" if self.unsafe_no_sandbox else self.km.why_stopped()
+            problem = f"the kernel died in this cell{': ' + why if why else ''}"
             self._stopped = "the kernel died in an earlier cell"
         except Exception:
             # A learner's code can send any message; what can't be read is their loss alone.
             self.log.exception("An output of cell %s could not be read", index)
             problem = "the output of this cell could not be read"
-        cell.execution_count = part.get("execution_count")
+        count = part.get("execution_count")  # any message may bring any value
+        cell.execution_count = count if type(count) is int and 0 <= count < MAX_COUNT else None
         return shorten(part.outputs), problem
 
 
 def _error(problem: str) -> NotebookNode:
-    return new_output("error", ename="NotRun", evalue=problem, traceback=[f"NotRun: {problem}"])
+    return made_output("error", ename="NotRun", evalue=problem, traceback=[f"NotRun: {problem}"])

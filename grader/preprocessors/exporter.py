@@ -11,9 +11,9 @@ import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
 
-from grader.notes import Note, renamed
+from grader.folder import read_notebook
+from grader.preprocessors.compiled import cache_of
 from grader.rebuild import rebuild
-from grader.submission import MAX_BYTES, Unreadable
 
 
 class SubmissionExporter(NotebookExporter):
@@ -35,12 +35,16 @@ class SubmissionExporter(NotebookExporter):
         self, filename: str, resources: dict[str, Any] | None = None, **kwargs: Any
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """The preprocessed notebook of a file, rebuilt first when it is a submission."""
-        if self.parent is None or not self.parent._sanitizing:
+        if self.parent is None:
             return super().from_filename(filename, resources=resources, **kwargs)
         source = self._source_folder(resources["nbgrader"]["assignment"]) / Path(filename).name
         source_nb = nbformat.read(source, as_version=4)
-        submitted, notes = _read(Path(filename), self._names(source.parent))
-        nb = rebuild(submitted, source_nb, self.config, notes).nb
+        if not self.parent._sanitizing:
+            resources["open_the_hood"] = {"cache": cache_of(source_nb)}
+            return super().from_filename(filename, resources=resources, **kwargs)
+        names = self._names(source.parent)
+        submitted, note = read_notebook(Path(filename).parent, source.name, names)
+        nb = rebuild(submitted, source_nb, self.config, [note] if note else []).nb
         ours = nb.metadata.open_the_hood
         before = self._graded.get(self._destination(filename), {})
         again = before.get("submission") == ours.submission
@@ -87,21 +91,3 @@ class SubmissionExporter(NotebookExporter):
         student = self.parent.init_single_notebook_resources(filename)["nbgrader"]["student"]
         folder = course.format_path(course.autograded_directory, student, path.parent.name)
         return str(Path(folder) / path.name)
-
-
-def _read(path: Path, expected: list[str]) -> tuple[bytes | Unreadable, list[Note]]:
-    """The bytes of a submitted notebook, or of the only one beside it, or why there are none."""
-    notes = []
-    if not path.exists():
-        others = [p for p in sorted(path.parent.glob("*.ipynb")) if p.name not in expected]
-        if len(others) != 1:
-            return Unreadable(f"No notebook named `{path.name}` was handed in."), notes
-        path = others[0]
-        notes.append(renamed(expected[0]))
-    if path.is_dir():
-        return Unreadable(f"`{path.name}` is a folder, not a notebook."), notes
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1), notes
-    except OSError as error:
-        return Unreadable(f"The file could not be opened: {error.strerror}."), notes

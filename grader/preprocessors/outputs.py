@@ -11,13 +11,13 @@ import math
 import re
 from typing import Any
 
-from nbformat.notebooknode import NotebookNode
-from nbformat.v4 import new_output
+from nbformat.notebooknode import NotebookNode, from_dict
 from nbgrader.utils import is_grade
 
 from grader.verify import VERDICT_MIME
 
 MAX_TEXT = 20_000
+MAX_MARKUP = 200_000
 
 # The hidden region is the last thing in the cell.
 HIDDEN = re.compile(
@@ -26,6 +26,17 @@ HIDDEN = re.compile(
 )
 CALLS_VERIFY = re.compile(r"^verify\(", re.MULTILINE)
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+
+def made_output(kind: str, **fields: Any) -> NotebookNode:
+    """An output of our own making.
+
+    nbformat's function checks each against a schema, which takes as long as a small cell; the
+    notebook is checked as a whole when it is written.
+    """
+    if kind in ("display_data", "execute_result"):
+        fields = {"metadata": {}} | fields
+    return from_dict({"output_type": kind, **fields})
 
 
 def split_hidden(source: str) -> tuple[str, str] | None:
@@ -63,7 +74,7 @@ def settle(
     if report is None:
         earned = 0.0
         report = _no_verdict(grade_id, points, problem or _why(hidden))
-    result = new_output("execute_result", data={"text/plain": repr(earned)}, execution_count=None)
+    result = made_output("execute_result", data={"text/plain": repr(earned)}, execution_count=None)
     return [*map(as_display, visible), report, result]
 
 
@@ -108,7 +119,7 @@ def _no_verdict(grade_id: str, points: float, problem: str) -> NotebookNode:
         "reads": "",
     }
     text = f"{grade_id}: 0 of {points:g} points\n  {problem}"
-    return new_output("display_data", data={"text/plain": text, VERDICT_MIME: verdict})
+    return made_output("display_data", data={"text/plain": text, VERDICT_MIME: verdict})
 
 
 def _why(hidden: list[NotebookNode]) -> str:
@@ -135,7 +146,7 @@ def read_verdicts(nb: NotebookNode) -> dict[str, dict[str, Any]]:
 def without_stderr(output: NotebookNode) -> NotebookNode:
     """The same text where nbgrader does not look for a failure."""
     if output.output_type == "stream" and output.name == "stderr":
-        return new_output("stream", name="stdout", text=output.text)
+        return made_output("stream", name="stdout", text=output.text)
     return output
 
 
@@ -143,25 +154,57 @@ def as_display(output: NotebookNode) -> NotebookNode:
     """An output that no longer decides anything: errors become text, results become display."""
     if output.output_type == "error":
         text = plain("\n".join(output.traceback)) or f"{output.ename}: {plain(output.evalue)}"
-        return new_output("display_data", data={"text/plain": text})
+        return made_output("display_data", data={"text/plain": text})
     if output.output_type == "execute_result":
-        return new_output("display_data", data=output.data, metadata=output.metadata)
+        return made_output("display_data", data=output.data, metadata=output.metadata)
     return without_stderr(output)
 
 
 def shorten(outputs: list[NotebookNode], most: int = MAX_TEXT) -> list[NotebookNode]:
-    """At most ``most`` characters of printed text in all, and a line that says so."""
+    """At most ``most`` characters of printed text in all, and of text in each other output."""
     kept, left = [], most
     for output in outputs:
         if output.output_type == "stream":
             if left <= 0:
                 continue
-            if len(output.text) > left:
-                text = f"{output.text[:left]}\n... more output was cut ...\n"
-                output = new_output("stream", name=output.name, text=text)
+            text = _cut(output.text, left)
+            kept.append(made_output("stream", name=output.name, text=text))
             left -= len(output.text)
-        kept.append(output)
+        elif output.output_type == "error":
+            lines = output.traceback
+            if sum(map(len, lines)) > most:
+                lines = [_cut("\n".join(lines), most)]
+            named = {"ename": _cut(output.ename, 200), "evalue": _cut(output.evalue, most)}
+            kept.append(made_output("error", **named, traceback=lines))
+        else:
+            for kind in output.data:
+                if kind.startswith("text/"):
+                    output.data[kind] = _fitting(kind, output.data[kind], most)
+            kept.append(output)
     return kept
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n... more output was cut ...\n"
+
+
+def _fitting(kind: str, text: str | list[str], most: int) -> str:
+    """Text of a display. Half of a table or a formula shows nothing: markup goes as a whole."""
+    text = text if isinstance(text, str) else "".join(text)
+    if kind == "text/plain":
+        return _cut(text, most)
+    return text if len(text) <= MAX_MARKUP else "... this output was too long ..."
+
+
+def weight(value: Any) -> int:
+    """About how many bytes a message's content takes; numbers count as eight."""
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(len(str(key)) + weight(item) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return sum(map(weight, value))
+    return 8
 
 
 def plain(text: str) -> str:

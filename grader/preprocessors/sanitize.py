@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import bleach
 from bleach.css_sanitizer import CSSSanitizer
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution
@@ -51,21 +54,85 @@ class Sanitize(SanitizeHTML):
         theirs = is_solution(cell) or cell.metadata.get("open_the_hood", {}).get("by") == "learner"
         if cell.cell_type == "code" or theirs:
             super().preprocess_cell(cell, resources, index)
+        if cell.cell_type == "markdown" and theirs:
+            cell.source = harmless(cell.source, cell.get("attachments", {}))
         return cell, resources
 
-    def sanitize_html_tags(self, html: Any) -> str:
+    def sanitize_code_outputs(self, outputs: list[NotebookNode]) -> list[NotebookNode]:
+        """Harmless data and, of what is said about it, the sizes of pictures."""
+        outputs = super().sanitize_code_outputs(outputs)
+        for output in outputs:
+            if output.output_type in ("display_data", "execute_result"):
+                output.metadata = _sizes(output.metadata)
+                if "text/markdown" in output.data:
+                    output.data["text/markdown"] = harmless(output.data["text/markdown"])
+        return outputs
+
+    def sanitize_html_tags(self, text: Any) -> str:
         """Harmless markup only; text without any is returned as it is."""
-        html = html if isinstance(html, str) else "".join(map(str, html))
-        if not MARKUP.search(html):
-            return html
+        text = text if isinstance(text, str) else "".join(map(str, text))
+        if not MARKUP.search(text):
+            return text
         return bleach.clean(
-            html,
+            text,
             tags=TEXT | BLOCKS | TABLES,
             attributes=_allowed,
             protocols={"http", "https", "mailto", "data"},
             css_sanitizer=CSSSanitizer(),
             strip=True,
         )
+
+
+def harmless(markdown: str, attachments: Mapping[str, Any] | None = None) -> str:
+    """Text whose HTML is clean already; as it was written where markdown makes more of it.
+
+    Links and pictures come out of markdown, too, in more spellings than can be listed: so the
+    page's own renderer is asked.
+
+    Args:
+        markdown: clean of HTML.
+        attachments: the cell's pictures.
+    """
+    if _renders_clean(markdown, attachments):
+        return markdown
+    verbatim = f"<pre>{html.escape(markdown)}</pre>"
+    return verbatim if _renders_clean(verbatim) else "(This text could not be shown.)"
+
+
+def _renders_clean(markdown: str, attachments: Mapping[str, Any] | None = None) -> bool:
+    try:
+        page = MarkdownWithMath(IPythonRenderer(escape=False, attachments=attachments or {}))
+        rendered = page.render(markdown)
+    except Exception:  # a missing attachment, too deep a nesting, whatever a renderer trips over
+        return False
+    refused = []
+
+    def note(tag: str, name: str, value: str) -> bool:
+        fine = name in ("id", "class") or _allowed(tag, name, value)
+        if name == "href":
+            fine = _scheme(value) in ("", "http", "https", "mailto")
+        if not fine:
+            refused.append((tag, name))
+        return fine
+
+    bleach.clean(rendered, tags=TEXT | BLOCKS | TABLES, attributes=note, strip=True)
+    return not refused
+
+
+def _scheme(url: str) -> str:
+    """What a browser takes for the scheme; it leaves out spaces and control characters."""
+    return re.match(r"(?:([^/?#]*):)?", re.sub(r"[\x00-\x20\x7f-\x9f]", "", url).lower())[1] or ""
+
+
+def _sizes(metadata: Any) -> NotebookNode:
+    """Width and height of pictures, where they are numbers: pages write them into tags."""
+    kept = NotebookNode()
+    for kind in ("image/png", "image/jpeg"):
+        about = metadata.get(kind)
+        if isinstance(about, dict):
+            sizes = {k: about.get(k) for k in ("width", "height")}
+            kept[kind] = {k: v for k, v in sizes.items() if type(v) is int and 0 < v < 10_000}
+    return kept
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:

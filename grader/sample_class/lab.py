@@ -56,8 +56,8 @@ class Lab:
     exercises: tuple[Exercise, ...]
 
     def full(self) -> dict[str, float]:
-        """All points of every exercise."""
-        return {exercise.name: float(exercise.check.points) for exercise in self.exercises}
+        """All points of every exercise that can be earned on this machine."""
+        return {exercise.name: float(exercise.check.earnable()) for exercise in self.exercises}
 
     def solved(self, answers: dict[str, str] | None = None) -> NotebookNode:
         """A submission: the reference everywhere, except where ``answers`` says otherwise."""

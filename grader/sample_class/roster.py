@@ -147,7 +147,10 @@ def _with_misconceptions(
     lab: Lab, story: str, own: dict[str, tuple[Exercise, Candidate]]
 ) -> accidents.Work:
     answers = {name: exercise.written(candidate) for name, (exercise, candidate) in own.items()}
-    earns = lab.full() | {name: float(candidate.earns) for name, (_, candidate) in own.items()}
+    earns = lab.full() | {
+        name: float(exercise.check.expects(candidate))
+        for name, (exercise, candidate) in own.items()
+    }
     return accidents.Work(story, lab.solved(answers), earns)
 
 

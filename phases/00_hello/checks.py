@@ -35,6 +35,7 @@ def _(draw):
         blocks, block = sizes()
         yield case("full blocks only", blocks * block, block, shown=f"blocks of {block}")
     yield case("full blocks only", 64, 64, shown="one block")
+    yield case("full blocks only", 128, 64, shown="two blocks")
     yield case("full blocks only", draw.integer(50, 90), 1, shown="blocks of 1")
     yield case("no elements", 0, draw.integer(2, 64))
     yield case("no elements", 0, 1)
@@ -65,6 +66,25 @@ def _(n, block):
 )
 def _(n, block):
     return round(n / block)
+
+
+@grid_size.misconception(
+    "a half added, then rounded",
+    "half a block was added before rounding; full blocks land midway then, and `round` takes the "
+    "even number of the two.",
+    earns=2,
+)
+def _(n, block):
+    return round(n / block + 0.5)
+
+
+@grid_size.misconception(
+    "a program for each element left over",
+    "each element after the last full block got a program of its own; one takes all of them.",
+    earns=2,
+)
+def _(n, block):
+    return n // block + n % block
 
 
 @grid_size.misconception(
@@ -192,6 +212,43 @@ def _(program, n, block):
 )
 def _(program, n, block):
     return [i for i in range(program, program + block) if i < n]
+
+
+@masked_block.misconception(
+    "places, not elements",
+    "places in the block were returned, counted from 0 in each program, not the elements there.",
+    earns=1,
+)
+def _(program, n, block):
+    return [place for place in range(block) if program * block + place < n]
+
+
+@masked_block.misconception(
+    "program not used",
+    "each program returned the first block, as if it were program 0.",
+    earns=0,
+)
+def _(program, n, block):
+    return [place for place in range(block) if place < n]
+
+
+@masked_block.misconception(
+    "None for masked places",
+    "a masked place came back as None; the list holds what is loaded, and nothing else.",
+    earns=1,
+)
+def _(program, n, block):
+    first = program * block
+    return [i if i < n else None for i in range(first, first + block)]
+
+
+@masked_block.misconception(
+    "a range, not a list",
+    "a `range` was returned, which promises numbers; a list was asked for.",
+    earns=0,
+)
+def _(program, n, block):
+    return range(min(program * block, n), min((program + 1) * block, n))
 
 
 @masked_block.misconception(

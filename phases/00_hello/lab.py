@@ -58,11 +58,13 @@ def grid_size(n: int, block: int) -> int:
 # %%
 expect_equal("two full blocks", grid_size(8, 4), 2)
 expect_equal("and one element more", grid_size(9, 4), 3)
+expect_equal("three full blocks", grid_size(12, 4), 3)
+expect_equal("no elements", grid_size(0, 4), 0)
 block_mask(9, 4)
 
 # %% test="grid_size" points=3
 # Graded
-expect_equal("the LM head's 600 scores, 128 to a program", grid_size(600, 128), 5)
+expect_equal("600 elements, 128 to a program", grid_size(600, 128), 5)
 ### BEGIN HIDDEN TESTS
 verify("grid_size", grid_size)
 ### END HIDDEN TESTS

@@ -90,7 +90,7 @@ print("a GPU that this build can use:     ", torch.cuda.is_available())
 print("where a new tensor lies:           ", torch.ones(3).device)
 
 # %% [markdown]
-# `sys.prefix` is the folder of the environment that answers. If you ever doubt it, print it, and do the same with `python -c "import sys; print(sys.prefix)"` in the terminal: when the two differ, you have found the story above. The cure is to install from *inside* the kernel, with `%pip install …` in a cell. (`!pip` would ask the terminal's Python again.)
+# `sys.prefix` is the folder of the environment that answers. If you ever doubt it, print it, and do the same with `python -c "import sys; print(sys.prefix)"` in the terminal: when the two differ, you have found the story above. The cure is to install from *inside* the kernel, with `%pip install …` in a cell. (`!pip` would ask the terminal's Python again.) (Under conda, *in an environment of its own* says False: its environments are whole Pythons, which lean on no other.)
 #
 # The two lines about GPUs are two questions, and they are often mixed up. `torch.version.cuda` says what PyTorch was *built* for; `None` means that this build holds no code for NVIDIA's GPUs, and no driver in the world will change that. `torch.cuda.is_available()` asks whether there is also a GPU that it can *reach*.
 
@@ -170,7 +170,7 @@ block_mask(10, 4)
 
 # %% tags=["hide-input"]
 number(
-    "The LM head gives 600 scores, and you choose `BLOCK = 256`. How many places does the mask turn off in all?", 168,
+    "The course's model ends in a layer that gives 600 scores (its *LM head*), and a kernel goes over them with `BLOCK = 256`. How many places does the mask turn off in all?", 168,
     unit="places", why="Three programs have 768 places, for 600 elements.",
     wrong={88: "Those are the elements that the last program does load: 600 − 512.",
            424: "That is what one block of 1,024 would waste. Here there are three blocks of 256.",
@@ -284,7 +284,7 @@ if triton:
     kernel_ptx(add_kernel, code, line=5)
 
 # %% [markdown]
-# The `ld.param` fetch the kernel's own arguments, three addresses and `n`, wherever the compiler found room for them. `%ctaid.x` is the number of the program, our `tl.program_id(0)`; `shl … 7` shifts it left by seven bits, which multiplies it by 128. `%tid.x` is the number of the thread, and the `or` puts the two together: that is our `i`, one element of it. `mul.wide … 4` makes bytes of it, because a float32 has four; you will do that sum yourself in phase 01.
+# The `ld.param` fetch the kernel's own arguments, three addresses and `n`, wherever the compiler found room for them. `%ctaid.x` is the number of the program, our `tl.program_id(0)`; `shl … 7` shifts it left by seven bits, which multiplies it by 128. `%tid.x` is the number of the thread; `and … 127` keeps it below 128, where it is anyway, and the `or` puts the two together: that is our `i`, one element of it. `mul.wide … 4` makes bytes of it, because a float32 has four; you will do that sum yourself in phase 01.
 #
 # `setp.lt.s32 %p1` sets a *predicate*, one bit: is `i < n`? And there is the mask: `@%p1` in front of an instruction means *only if that bit is set*. No jump, no loop; a thread whose bit is off walks past the two `ld.global` and the `st.global` as if they weren't there. (The zeros that `mov` writes first are what such a thread holds in place of an element.) Between them stands the one line that does what we came for, `add.f32`.
 

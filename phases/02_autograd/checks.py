@@ -55,7 +55,8 @@ def _(draw):
             found = subject(a, b)
             return [float(found[name]) for name in names]
 
-        return Case(part, play)
+        places = {f"[{k}]": f"the adjoint of `{name}`" for k, name in enumerate(names)}
+        return Case(part, play, places=places)
 
     for _ in range(3):
         a, b = draw.integer(3, 30) / 4, -draw.integer(3, 30) / 8
@@ -97,6 +98,26 @@ def _(a, b):
 def _(a, b):
     d = a * b + a
     return {"L": 1.0, "d": 2 * d, "c": 1.0, "b": a, "a": b + 1}
+
+
+@scalar_adjoints.misconception(
+    "a factor times itself",
+    "in the product, `a` and `b` each got itself as the local derivative, not the other factor.",
+    earns=0,
+)
+def _(a, b):
+    d = a * b + a
+    return {"L": 1.0, "d": 2 * d, "c": 2 * d, "b": 2 * d * b, "a": 2 * d * a + 2 * d}
+
+
+@scalar_adjoints.misconception(
+    "b and c exchanged",
+    "the factor `a` lies on the way from c to b; here it went into the adjoint of c.",
+    earns=1,
+)
+def _(a, b):
+    d = a * b + a
+    return {"L": 1.0, "d": 2 * d, "c": 2 * d * a, "b": 2 * d, "a": 2 * d * b + 2 * d}
 
 
 @scalar_adjoints.misconception(
@@ -173,14 +194,25 @@ def _(draw):
             made, _ = recorded(subject, program)
             return [[float(g) for g in made.call("gradients", i)] for i in asked]
 
-        return Case(part, play)
+        places = {}
+        for k, i in enumerate(asked):
+            again = ", asked as the second question" if k else ""
+            places[f"[{k}]"] = f"the gradients of node {i}{again}"
+            for j, (method, *_) in enumerate(program):
+                of = f"its entry {j} (a `{method}`)"
+                places[f"[{k}][{j}]"] = f"the gradients of node {i}{again}, {of}"
+        return Case(part, play, places=places)
 
     def values(program):
         def play(subject):
             made, numbers = recorded(subject, program)
             return numbers, [float(made.call("value", i)) for i in numbers]
 
-        return Case("values", play)
+        places = {"[0]": "the numbers of the nodes, as recording returned them"}
+        for j, (method, *_) in enumerate(program):
+            places[f"[0][{j}]"] = f"what `{method}` returned for node {j}"
+            places[f"[1][{j}]"] = f"the value of node {j}, a `{method}`"
+        return Case("values", play, places=places)
 
     for _ in range(2):
         leaves = [("leaf", number()) for _ in range(3)]
@@ -347,6 +379,117 @@ class _LocalTape:
         return adjoints
 
 
+@tape.misconception(
+    "power without its exponent",
+    "the local derivative of a power lacks the exponent as a factor.",
+    earns=1,
+)
+class _BarePowerTape:
+    def __init__(self):
+        self.nodes = []
+
+    def note(self, value, inputs):
+        self.nodes.append((value, inputs))
+        return len(self.nodes) - 1
+
+    def leaf(self, value):
+        return self.note(value, [])
+
+    def add(self, i, j):
+        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+
+    def mul(self, i, j):
+        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
+
+    def power(self, i, n):
+        return self.note(self.value(i) ** n, [(i, self.value(i) ** (n - 1))])
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        adjoints = [0.0] * len(self.nodes)
+        adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                adjoints[source] += adjoints[node] * local
+        return adjoints
+
+
+@tape.misconception(
+    "each power a square",
+    "the local derivative of a power is n times the value, which holds for squares alone.",
+    earns=3,
+)
+class _SquareTape:
+    def __init__(self):
+        self.nodes = []
+
+    def note(self, value, inputs):
+        self.nodes.append((value, inputs))
+        return len(self.nodes) - 1
+
+    def leaf(self, value):
+        return self.note(value, [])
+
+    def add(self, i, j):
+        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+
+    def mul(self, i, j):
+        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
+
+    def power(self, i, n):
+        return self.note(self.value(i) ** n, [(i, n * self.value(i))])
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        adjoints = [0.0] * len(self.nodes)
+        adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                adjoints[source] += adjoints[node] * local
+        return adjoints
+
+
+@tape.misconception(
+    "no entry for later nodes",
+    "the list stops at the node that was asked for; those recorded after it have an entry, too.",
+    earns=3,
+)
+class _ShortTape:
+    def __init__(self):
+        self.nodes = []
+
+    def note(self, value, inputs):
+        self.nodes.append((value, inputs))
+        return len(self.nodes) - 1
+
+    def leaf(self, value):
+        return self.note(value, [])
+
+    def add(self, i, j):
+        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+
+    def mul(self, i, j):
+        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
+
+    def power(self, i, n):
+        return self.note(self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))])
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        adjoints = [0.0] * (i + 1)
+        adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                adjoints[source] += adjoints[node] * local
+        return adjoints
+
+
 @tape.alternate("a closure for each node")
 class _ClosureTape:
     def __init__(self):
@@ -419,6 +562,11 @@ def _(graph, root):
 
 @backward_order.cases
 def _(draw):
+    places = {
+        "['nodes']": "the list does not hold each node that the root depends on exactly once.",
+        "['too soon']": "a node stands in the list before one that uses it.",
+    }
+
     def order(part, graph, root):
         """Any right order is as good as another: compare what is in it, and what came too soon."""
         names = draw.sample(sorted(graph), len(graph))  # the dict's order must not help
@@ -435,7 +583,7 @@ def _(draw):
             )
             return {"nodes": sorted(found), "too soon": soon}
 
-        return Case(part, play)
+        return Case(part, play, places=places)
 
     def letters(count):
         return draw.sample("abcdefghijklmnopqrstuvw", count)
@@ -454,6 +602,10 @@ def _(draw):
         yield order("forks", mirrored, a)
         other_way = {a: [g, c, b], b: [d], c: [e], d: [f], e: [f], f: [g], g: []}
         yield order("forks", other_way, a)
+        a, b, c, d = letters(4)
+        for inputs in ([b, b, c], [c, b, b]):
+            yield order("forks", {a: inputs, b: [], c: [d], d: [b]}, a)
+        yield order("forks", {a: [b, c], b: [], c: [d, b], d: [b]}, a)
     deep = {f"n{k}": [f"n{k - 1}"] * draw.integer(1, 2) for k in range(1, 6000)} | {"n0": []}
     yield order("thousands of nodes", deep, "n5999")
 
@@ -487,6 +639,112 @@ def _(graph, root):
             seen.add(node)
             order.append(node)
             to_see += reversed(graph[node])
+    return order
+
+
+@backward_order.misconception(
+    "depth first, last input first",
+    "each node was visited as soon as it was met, the last inputs first, though another user of it "
+    "was still to come.",
+    earns=2,
+)
+def _(graph, root):
+    order, seen, to_see = [], set(), [root]
+    while to_see:
+        node = to_see.pop()
+        if node not in seen:
+            seen.add(node)
+            order.append(node)
+            to_see += graph[node]
+    return order
+
+
+@backward_order.misconception(
+    "ready at its first user",
+    "a node was taken for ready when the first of its users had been visited, not the last.",
+    earns=2,
+)
+def _(graph, root):
+    order, known, ready = [], {root}, [root]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for source in graph[node]:
+            if source not in known:
+                known.add(source)
+                ready.append(source)
+    return order
+
+
+@backward_order.misconception(
+    "a double use counted once",
+    "a node that stands twice among another's inputs was counted once and taken off twice.",
+    earns=2,
+)
+def _(graph, root):
+    users, to_see = {root: set()}, [root]
+    while to_see:
+        node = to_see.pop()
+        for source in graph[node]:
+            if source not in users:
+                users[source] = set()
+                to_see.append(source)
+            users[source].add(node)
+    left = {node: len(those) for node, those in users.items()}
+    order, ready = [], [root]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for source in graph[node]:
+            left[source] -= 1
+            if left[source] == 0:
+                ready.append(source)
+    return order
+
+
+@backward_order.misconception(
+    "a double use taken off once",
+    "a node that stands twice among another's inputs was counted twice and taken off once, so that "
+    "it never became ready.",
+    earns=1,
+)
+def _(graph, root):
+    uses, to_see = {root: 0}, [root]
+    while to_see:
+        for source in graph[to_see.pop()]:
+            if source not in uses:
+                uses[source] = 0
+                to_see.append(source)
+            uses[source] += 1
+    order, ready = [], [root]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for source in dict.fromkeys(graph[node]):
+            uses[source] -= 1
+            if uses[source] == 0:
+                ready.append(source)
+    return order
+
+
+@backward_order.misconception(
+    "users elsewhere counted, too",
+    "uses were counted over the whole dict, so that a node waits for users that never come.",
+    earns=2,
+)
+def _(graph, root):
+    uses = dict.fromkeys(graph, 0)
+    for sources in graph.values():
+        for source in sources:
+            uses[source] += 1
+    order, ready = [], [root]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for source in graph[node]:
+            uses[source] -= 1
+            if uses[source] == 0:
+                ready.append(source)
     return order
 
 
@@ -562,7 +820,7 @@ def _(graph, root):
 # ----------------------------------------------------------------------------------- unbroadcast
 unbroadcast = Check(
     "unbroadcast",
-    parts={"new dimensions": 1, "stretched ones": 1, "both": 1},
+    parts={"new dimensions": 1, "stretched ones": 1, "both, or neither": 1},
     reads="Broadcasting's adjoint is a sum",
     by_hand=BY_HAND,
     tolerance=SUMS,
@@ -584,10 +842,13 @@ def _(draw):
             yield case("new dimensions", grad, (b, c))
             yield case("stretched ones", grad, (a, 1, c))
             yield case("stretched ones", grad, (1, b, 1))
-            yield case("both", grad, (b, 1))
-            yield case("both", grad, (1, c))
-            yield case("both", grad, (1, 1))
-    yield case("both", draw.tensor((1, 4, 1)), (4, 1))
+            yield case("both, or neither", grad, (b, 1), shown="both")
+            yield case("both, or neither", grad, (1, c), shown="both")
+            yield case("both, or neither", grad, (1, 1), shown="both")
+            yield case("both, or neither", grad, (a, b, c), shown="nothing was broadcast")
+    yield case("both, or neither", draw.tensor((1, 4, 1)), (4, 1), shown="sizes of 1 in both")
+    square = draw.tensor((3, 3))
+    yield case("both, or neither", square, (3, 3), shown="nothing was broadcast")
 
 
 @unbroadcast.misconception(
@@ -639,6 +900,76 @@ def _(grad, shape):
     return grad
 
 
+@unbroadcast.misconception(
+    "a sum over no dimensions",
+    "`sum` was given an empty list of dimensions, where none were new; it then sums over all.",
+    earns=1,
+)
+def _(grad, shape):
+    grad = grad.sum(tuple(range(grad.dim() - len(shape))))
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.sum(dim, keepdim=True)
+    return grad
+
+
+@unbroadcast.misconception(
+    "a sum over no dimensions at all",
+    "`sum` was given an empty list of dimensions, where nothing was broadcast; it then sums over "
+    "all.",
+    earns=2,
+)
+def _(grad, shape):
+    padded = (1,) * (grad.dim() - len(shape)) + tuple(shape)
+    dims = [d for d, size in enumerate(padded) if size != grad.size(d)]
+    return grad.sum(dims, keepdim=True).reshape(shape)
+
+
+@unbroadcast.misconception(
+    "everything summed where nothing was broadcast",
+    "where nothing was broadcast, the whole gradient was summed into one number.",
+    earns=2,
+)
+def _(grad, shape):
+    if grad.shape == shape:
+        return grad.sum()
+    while grad.dim() > len(shape):
+        grad = grad.sum(0)
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.sum(dim, keepdim=True)
+    return grad
+
+
+@unbroadcast.misconception(
+    "dimensions that move while they are summed",
+    "dimensions 0, 1, … were summed one after another; once the first is gone, the others have "
+    "moved up.",
+    earns=2,
+)
+def _(grad, shape):
+    for dim in range(grad.dim() - len(shape)):
+        grad = grad.sum(dim)
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.sum(dim, keepdim=True)
+    return grad
+
+
+@unbroadcast.misconception(
+    "one new dimension at most",
+    "only one dimension was summed away in front; broadcasting may have added several.",
+    earns=2,
+)
+def _(grad, shape):
+    if grad.dim() > len(shape):
+        grad = grad.sum(0)
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.sum(dim, keepdim=True)
+    return grad
+
+
 @unbroadcast.alternate("all dimensions at once")
 def _(grad, shape):
     padded = (1,) * (grad.dim() - len(shape)) + tuple(shape)
@@ -678,7 +1009,11 @@ def _(draw):
             deep = tuple(draw.tensor((n, t, k), dtype, layout) for k in (o, i))
             for place, part in enumerate(("input", "weight", "bias")):
                 yield one(part, place, *flat)
-            yield case("batches of sequences", *deep, weight)
+            places = {
+                f"[{k}]": f"the gradient for `{name}`"
+                for k, name in enumerate(("x", "weight", "bias"))
+            }
+            yield case("batches of sequences", *deep, weight, places=places)
 
 
 @linear_vjp.misconception(
@@ -861,6 +1196,37 @@ class _:
 
 
 @activations.misconception(
+    "gradients summed unweighted",
+    "the row's number is a plain sum of the incoming gradients; each counts as much as its "
+    "probability.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * (grad_output - grad_output.sum(-1, keepdim=True) * y)
+
+
+@activations.misconception(
+    "gradients summed unweighted, and not times y",
+    "a plain sum of the incoming gradients was taken away; each counts as much as its probability.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * (grad_output - grad_output.sum(-1, keepdim=True))
+
+
+@activations.misconception(
+    "a mean for the row's sum",
+    "the products of gradients and probabilities were averaged over the row, not summed.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * (grad_output - (grad_output * y).mean(-1, keepdim=True))
+
+
+@activations.misconception(
     "one sum for all rows",
     "the sum runs over the whole tensor; each row is a softmax of its own.",
     earns=2,
@@ -1039,6 +1405,67 @@ def _(grad_output, x, weight, eps):
 
 
 @layer_norm_vjp.misconception(
+    "eps outside of the root",
+    "eps was added to the deviation, after the root; it belongs to the variance, below it.",
+    earns=1,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = 1 / (centred.square().mean(-1, keepdim=True).sqrt() + eps)
+    normed = centred * scale
+    g = grad_output * weight
+    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "not divided by the deviation",
+    "both corrections are there, and the division by the deviation is not.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    normed = centred * (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    g = grad_output * weight
+    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "mean of the incoming gradient",
+    "the mean that was taken away is that of the incoming gradient, before the weight.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    normed = centred * scale
+    g = grad_output * weight
+    mean = grad_output.mean(-1, keepdim=True)
+    grad_x = g - mean - normed * (g * normed).mean(-1, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "both means of the incoming gradient",
+    "both corrections were made with the incoming gradient, before the weight.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    normed = centred * scale
+    mean = grad_output.mean(-1, keepdim=True)
+    along = (grad_output * normed).mean(-1, keepdim=True)
+    grad_x = scale * (grad_output * weight - mean - normed * along)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
     "eps left out", "the variance was used without eps, which need not be small.", earns=1
 )
 def _(grad_output, x, weight, eps):
@@ -1091,7 +1518,7 @@ def _(draw):
         return draw.tensor((3, 3), dtype, layout) / 3 + 2 * torch.eye(3, dtype=dtype)
 
     double = torch.float64
-    for name, h in (("det", 1e-2), ("trace", 1e-3), ("logdet", 1e-3)):
+    for name, h in (("det", 1e-2), ("trace", 1e-3), ("logdet", 0.1)):
         upstream = draw.tensor((), double) + 3
         yield case("one number out", name, matrix(double), upstream, h, shown=f"torch.{name}")
     for name, h, layout in (
@@ -1210,6 +1637,22 @@ def _(name, x, grad_output, h=1e-6):
     return torch.stack(found).view(x.shape)
 
 
+@numeric_vjp.misconception(
+    "a small h of its own",
+    "h was not used: the function took a small step of its own.",
+    earns=1,
+)
+def _(name, x, grad_output, h=1e-6):
+    f, x = getattr(torch, name), x.double()
+    found = []
+    for i in range(x.numel()):
+        nudge = torch.zeros(x.numel(), dtype=torch.float64)
+        nudge[i] = 1e-6
+        nudge = nudge.view(x.shape)
+        found.append((grad_output * (f(x + nudge) - f(x - nudge))).sum() / 2e-6)
+    return torch.stack(found).view(x.shape)
+
+
 @numeric_vjp.alternate("a copy, nudged through a flat view")
 def _(name, x, grad_output, h=1e-6):
     f = getattr(torch, name)
@@ -1235,14 +1678,21 @@ run_softmax = Check(
     by_hand=ByHand(
         "the exercise is to teach autograd your softmax, not to hand it torch's",
         forbid_ops=frozenset({"aten._softmax", "aten._softmax_backward_data", "aten._log_softmax"}),
+        # ops are watched on the input alone: a difference or a copy of it is a new tensor
+        forbid_names=frozenset(
+            {
+                "softmax", "_softmax", "log_softmax", "_log_softmax", "softmin", "gumbel_softmax",
+                "Softmax", "Softmax2d", "LogSoftmax", "Softmin", "_softmax_backward_data",
+            }
+        ),
     ),
 )
 
 
 @run_softmax.reference
 def _(x, grad_output, direction=None):
-    x = x.detach().clone().requires_grad_()
-    upstream = grad_output.detach().clone().requires_grad_()
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
     y = torch.softmax(x, -1)
     (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
     found = {"node": "SoftmaxBackward", "output": y.detach(), "gradient": first.detach()}
@@ -1256,10 +1706,19 @@ def _(draw):
     def look(part, names, *args):
         def play(subject):
             found = subject(*args)
-            return [found[name] for name in names]
+            # autograd calls a Function by its class, and its own nodes by a name that ends in 0
+            is_a_function = {"node": found["node"].endswith("Backward")}
+            return [(found | is_a_function)[name] for name in names]
 
-        return Case(part, play)
+        return Case(part, play, places={f"[{k}]": told[name] for k, name in enumerate(names)})
 
+    told = {
+        "node": "the output does not come from a Function of your own.",
+        "output": "the output",
+        "gradient": "the gradient for `x`",
+        "of x": "the gradient of the gradient, with respect to `x`",
+        "of upstream": "the gradient of the gradient, with respect to the incoming gradient",
+    }
     for dtype in FLOATS:
         for layout in LAYOUTS:
             shape = draw.shape(draw.integer(2, 3))
@@ -1272,39 +1731,66 @@ def _(draw):
 
 
 @run_softmax.misconception(
-    "saved output detached",
-    "backward works on a tensor that is cut off from the graph, so its own derivative lacks a way.",
-    earns=2,
+    "torch's own softmax",
+    "forward asks torch for the softmax, which is what it was to compute.",
+    earns=0,
 )
 def _(x, grad_output, direction=None):
     class Softmax(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
-            e = torch.exp(x - x.amax(-1, keepdim=True))
-            ctx.save_for_backward(e / e.sum(-1, keepdim=True))
-            return ctx.to_save[0].clone()
+            y = torch.softmax(x, -1)
+            ctx.save_for_backward(y)
+            return y
 
         @staticmethod
         def backward(ctx, grad_output):
-            y = ctx.saved_tensors[0].detach()
+            (y,) = ctx.saved_tensors
             return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
 
-    x = x.detach().clone().requires_grad_()
-    upstream = grad_output.detach().clone().requires_grad_()
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
     y = Softmax.apply(x)
     (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
     found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
     if direction is not None:
-        of_x, of_upstream = torch.autograd.grad(
-            first, (x, upstream), direction, allow_unused=True, materialize_grads=True
-        )
-        found["of x"], found["of upstream"] = of_x, of_upstream
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
     return found
 
 
 @run_softmax.misconception(
-    "differentiable once",
-    "backward is marked as one that may not be differentiated again.",
+    "torch's own log softmax",
+    "forward asks torch for the log of the softmax, and takes it back.",
+    earns=0,
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = torch.nn.functional.log_softmax(x, -1).exp()
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.misconception(
+    "cut off from x",
+    "backward cannot be differentiated with respect to x: something in it is cut off from the graph "
+    "(a detach, a .data, a saved tensor that forward neither got nor returned), or it is marked "
+    "once_differentiable.",
     earns=2,
 )
 def _(x, grad_output, direction=None):
@@ -1317,13 +1803,73 @@ def _(x, grad_output, direction=None):
             return y
 
         @staticmethod
-        @torch.autograd.function.once_differentiable
         def backward(ctx, grad_output):
-            (y,) = ctx.saved_tensors
+            y = ctx.saved_tensors[0].detach()
             return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
 
-    x = x.detach().clone().requires_grad_()
-    upstream = grad_output.detach().clone().requires_grad_()
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.misconception(
+    "cut off from the incoming gradient",
+    "backward cannot be differentiated with respect to the incoming gradient, which it detached "
+    "before using it.",
+    earns=2,
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            e = torch.exp(x - x.amax(-1, keepdim=True))
+            y = e / e.sum(-1, keepdim=True)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            g = grad_output.detach()
+            return y * (g - (y * g).sum(-1, keepdim=True))
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.misconception(
+    "result of backward detached",
+    "what backward returns was cut off from the graph as a whole, so nothing of it can be "
+    "differentiated again.",
+    earns=2,
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            e = torch.exp(x - x.amax(-1, keepdim=True))
+            y = e / e.sum(-1, keepdim=True)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            return (y * (grad_output - (y * grad_output).sum(-1, keepdim=True))).detach()
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
     y = Softmax.apply(x)
     (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
     found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
@@ -1348,8 +1894,8 @@ def _(x, grad_output, direction=None):
             (y,) = ctx.saved_tensors
             return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
 
-    x = x.detach().clone().requires_grad_()
-    upstream = grad_output.detach().clone().requires_grad_()
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
     y = Softmax.apply(x)
     (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
     found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
@@ -1377,8 +1923,8 @@ def _(x, grad_output, direction=None):
             (y,) = ctx.saved_tensors
             return grad_output * y * (1 - y)
 
-    x = x.detach().clone().requires_grad_()
-    upstream = grad_output.detach().clone().requires_grad_()
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
     y = Softmax.apply(x)
     (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
     found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
@@ -1405,8 +1951,8 @@ def _(x, grad_output, direction=None):
             (y,) = ctx.saved_tensors
             return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
 
-    x = x.detach().clone().requires_grad_()
-    upstream = grad_output.detach().clone().requires_grad_()
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
     y = Softmax.apply(x)
     (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
     found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
@@ -1429,9 +1975,33 @@ def _(x, grad_output, direction=None):
             y = torch.exp(x - torch.logsumexp(x, -1, keepdim=True))
             return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
 
-    x = x.detach().clone().requires_grad_()
-    upstream = grad_output.detach().clone().requires_grad_()
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
     y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.alternate("a class of another name, and the output kept as an attribute")
+def _(x, grad_output, direction=None):
+    class Row(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            e = torch.exp(x - x.max(-1, keepdim=True).values)
+            ctx.y = e / e.sum(-1, keepdim=True)
+            return ctx.y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            weighted = ctx.y * grad_output
+            return weighted - ctx.y * weighted.sum(-1, keepdim=True)
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Row.apply(x)
     (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
     found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
     if direction is not None:
@@ -1488,6 +2058,7 @@ def _(draw):
     def targets(rows, words):
         return torch.tensor([draw.integer(0, words - 1) for _ in range(rows)])
 
+    places = {f"['{name}']": f"the gradient for `{name}`" for name in ("x", "weight", "bias")}
     for dtype in FLOATS:
         for layout in LAYOUTS:
             n, v, i = draw.shape(3, low=3, high=9)
@@ -1495,19 +2066,21 @@ def _(draw):
             upstream = draw.tensor((), dtype).abs() + 1.5
             args = (upstream, logits, targets(n, v))
             yield case("loss of any upstream", *args, of="cross_entropy_vjp")
-            args = (upstream, 300 * logits, targets(n, v))
+            # in float32 right ways of rounding would differ by more than the tolerance
+            args = (upstream.double(), 1000 * logits.double() + 2000, targets(n, v))
             yield case("large logits", *args, of="cross_entropy_vjp")
             x, weight = draw.tensor((n, i), dtype, layout), draw.tensor((v, i), dtype, layout)
             args = (x, weight, draw.tensor((v,), dtype), targets(n, v))
-            yield case("a head of any size", *args, of="lm_head_gradients")
+            yield case("a head of any size", *args, of="lm_head_gradients", places=places)
     head = load_minigpt().lm_head
     weight, bias = head.weight.detach().clone(), head.bias.detach().clone()
     for sentence in SENTENCES:
         x, following = _hidden(sentence)
-        yield case("MiniGPT's own head", x, weight, bias, following, of="lm_head_gradients")
+        args = (x, weight, bias, following)
+        yield case("MiniGPT's own head", *args, of="lm_head_gradients", places=places)
         wrong = targets(len(x), len(bias))
         args = (x.double(), weight.double(), bias.double(), wrong)
-        yield case("MiniGPT's own head", *args, of="lm_head_gradients")
+        yield case("MiniGPT's own head", *args, of="lm_head_gradients", places=places)
 
 
 @lm_head.misconception(
@@ -1574,6 +2147,24 @@ class _:
         result = torch.zeros_like(logits)
         result[rows, targets] = torch.softmax(logits, -1)[rows, targets] - 1
         return grad_output * result / len(targets)
+
+
+@lm_head.misconception(
+    "every target in every row",
+    "1 was taken off in each target's column for all rows: `p[:, targets]` means every row.",
+    earns=0,
+)
+class _:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        p = torch.softmax(logits, -1)
+        p[:, targets] -= 1
+        return grad_output * p / len(targets)
+
+    def lm_head_gradients(x, weight, bias, targets):
+        p = torch.softmax(x @ weight.T + bias, -1)
+        p[:, targets] -= 1
+        p = p / len(targets)
+        return {"x": p @ weight, "weight": p.T @ x, "bias": p.sum(0)}
 
 
 @lm_head.misconception(

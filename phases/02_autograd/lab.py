@@ -7,10 +7,10 @@
 # %% [markdown]
 # # Lab 02: Autograd by hand
 #
-# Ten exercises and one question, 40 points, about two hours. They follow
-# [lesson 02](../../notebooks/02_autograd.ipynb). You begin with three multiplications on paper and
-# end with the gradients of a trained language model's last layer, and no line of yours will ever
-# say `backward`.
+# Ten exercises and one question, 40 points, about three hours. They follow
+# [lesson 02](../../notebooks/02_autograd.ipynb). You begin with three lines on paper and end with
+# the gradients of a trained language model's last layer, and no line of yours will ever call
+# `backward`.
 #
 # That is the rule of this lab. Where a gradient is asked for, you derive it; autograd is only
 # there to tell you, in the visible checks, whether you derived it right. When your work is graded,
@@ -18,8 +18,9 @@
 # seen. The last matter most. A function that is right when all incoming gradients are 1 is right
 # only at the very top of a graph.
 #
-# Parts of an exercise earn their points separately. Each question holds two hints, folded away.
-# Run the next cell, then start.
+# Parts of an exercise earn their points separately. You may call a function of an earlier exercise
+# in a later one; its mistakes come along, so mend it first. Each exercise has two hints, folded
+# away. Run the next cell, then start.
 
 # %% given="setup"
 import torch
@@ -116,27 +117,31 @@ class Tape:
     def leaf(self, value: float) -> int:
         """Record a number that is given."""
         ### BEGIN SOLUTION
-        return self.record(value, [])
+        self.nodes.append((float(value), []))
+        return len(self.nodes) - 1
         ### END SOLUTION
 
     def add(self, i: int, j: int) -> int:
         """Record node i + node j."""
         ### BEGIN SOLUTION
-        return self.record(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+        self.nodes.append((self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)]))
+        return len(self.nodes) - 1
         ### END SOLUTION
 
     def mul(self, i: int, j: int) -> int:
         """Record node i · node j."""
         ### BEGIN SOLUTION
         a, b = self.value(i), self.value(j)
-        return self.record(a * b, [(i, b), (j, a)])
+        self.nodes.append((a * b, [(i, b), (j, a)]))
+        return len(self.nodes) - 1
         ### END SOLUTION
 
     def power(self, i: int, n: int) -> int:
         """Record node i to the power n, a constant of 1 or more."""
         ### BEGIN SOLUTION
         a = self.value(i)
-        return self.record(a**n, [(i, n * a ** (n - 1))])
+        self.nodes.append((a**n, [(i, n * a ** (n - 1))]))
+        return len(self.nodes) - 1
         ### END SOLUTION
 
     def value(self, i: int) -> float:
@@ -156,19 +161,17 @@ class Tape:
         return adjoints
         ### END SOLUTION
 
-    ### BEGIN SOLUTION
-    def record(self, value, inputs):
-        """Put a node on the tape."""
-        self.nodes.append((float(value), inputs))
-        return len(self.nodes) - 1
-    ### END SOLUTION
-
 # %%
 tape = Tape()
 a, b = tape.leaf(2.0), tape.leaf(3.0)
-d = tape.add(tape.mul(a, b), a)
+c = tape.mul(a, b)
+d = tape.add(c, a)
 expect_equal("the value of d", tape.value(d), 8.0)
 expect_equal("dd/da, dd/db, dd/dc, dd/dd", tape.gradients(d), [4.0, 2.0, 1.0, 1.0])
+expect_equal("of c, which knows nothing of d", tape.gradients(c), [3.0, 2.0, 1.0, 0.0])
+tape = Tape()
+a = tape.leaf(2.0)
+expect_equal("a cubed", tape.gradients(tape.power(a, 3)), [12.0, 1.0])
 
 # %% test="Tape" points=5
 # Graded
@@ -203,8 +206,8 @@ verify("Tape", Tape)
 # </details>
 # <details><summary>How do I know that a node is ready?</summary>
 #
-# Count, for each node that can be reached, how many times others use it (that is the
-# bookkeeping that PyTorch's engine does, too). Each visit takes one off the count of each of
+# Count, for each node that can be reached from the root, how many times others that can be reached
+# use it (that is the bookkeeping that PyTorch's engine does, too). Each visit takes one off the count of each of
 # its inputs. A node that has come to 0 is ready. A loop with a list of ready nodes needs no
 # recursion, of which Python has little.
 # </details>
@@ -234,10 +237,10 @@ def backward_order(graph: dict[str, list[str]], root: str) -> list[str]:
     ### END SOLUTION
 
 # %%
-graph = {"L": ["d"], "d": ["c", "a"], "c": ["a", "b"], "a": [], "b": []}
+graph = {"L": ["d"], "d": ["a", "c"], "c": ["a", "b"], "a": [], "b": [], "other": ["c"]}
 order = backward_order(graph, "L")
 expect_equal("each node once", sorted(order), ["L", "a", "b", "c", "d"])
-expect_equal("a comes after c", order.index("a") > order.index("c"), True)
+expect_equal("c, then a, which it uses", [n for n in order if n in ("a", "c")], ["c", "a"])
 
 
 def graph_of(tensor):
@@ -323,7 +326,7 @@ verify("unbroadcast", unbroadcast)
 # it is the only thing that a layer must know to take part in backward.
 #
 # The layer is `y = x @ weight.T + bias`, with `x` of shape (…, in), `weight` (out, in) and `bias`
-# (out,); so `y` and `grad_output` have shape (…, out), with any number of dimensions in front.
+# (out,); so `y` and `grad_output` have shape (…, out), with one or more dimensions in front.
 # Write `linear_vjp(grad_output, x, weight)`, which returns the gradients for `x`, `weight` and
 # `bias`, in this order, each in the shape of what it belongs to.
 #
@@ -373,8 +376,8 @@ verify("linear_vjp", linear_vjp)
 # A colleague writes: "My model has a million parameters, so its gradient is a million derivatives.
 # How can one backward, at about twice the cost of a forward, find them all? And why does PyTorch
 # refuse `losses.backward()` when I leave out the `.mean()` and have 32 losses?" Answer in four to
-# six sentences. Say what one backward computes and what of it makes it cheap, and what a vector of
-# losses would need if each of them is to have its own gradient.
+# six sentences. Say what one backward computes and why that is cheap, and what a vector of losses
+# would need if each of them is to have its own gradient.
 #
 # === BEGIN MARK SCHEME ===
 #
@@ -464,8 +467,8 @@ verify("activations", relu_vjp=relu_vjp, softmax_vjp=softmax_vjp)
 # $$\hat x = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}, \qquad y = w \odot \hat x + b$$
 #
 # where μ is the mean of the row and σ² the mean of (x − μ)² (divided by n, not by n − 1). Write
-# `layer_norm_vjp(grad_output, x, weight, eps)`: the gradients for `x` (…, n), `weight` (n,) and
-# `bias` (n,), in this order.
+# `layer_norm_vjp(grad_output, x, weight, eps)`: the gradients for `x` (…, n), with one or more
+# dimensions in front, `weight` (n,) and `bias` (n,), in this order.
 #
 # The last two are a warm-up. For `x` there are three ways from an entry to the loss: straight, by
 # way of the mean, and by way of the variance. Leave one out and the network will still train, a
@@ -503,8 +506,8 @@ def layer_norm_vjp(
 # %%
 x, upstream = torch.randn(5, 8, requires_grad=True), torch.randn(5, 8)
 weight, bias = torch.randn(8, requires_grad=True), torch.randn(8, requires_grad=True)
-y = torch.nn.functional.layer_norm(x, (8,), weight, bias, eps=1e-5)
-mine = layer_norm_vjp(upstream, x.detach(), weight.detach(), 1e-5)
+y = torch.nn.functional.layer_norm(x, (8,), weight, bias, eps=0.1)
+mine = layer_norm_vjp(upstream, x.detach(), weight.detach(), 0.1)
 theirs = torch.autograd.grad(y, (x, weight, bias), upstream)
 for name, got, want in zip(("x", "weight", "bias"), mine, theirs, strict=True):
     expect_close(name, got, want, atol=1e-5, rtol=1e-4)
@@ -571,7 +574,8 @@ finite_difference_error(torch.exp, 1.0)
 
 # %% test="numeric_vjp" points=3
 # Graded
-expect_close("a large h is seen", numeric_vjp("square", x, weights, h=0.5), 2 * weights * x)
+slope = torch.sinh(torch.tensor(0.5).double()) / 0.5  # of exp at 0, between -0.5 and 0.5
+expect_close("a large h is seen", numeric_vjp("exp", x, weights, h=0.5), weights * torch.exp(x) * slope)
 ### BEGIN HIDDEN TESTS
 verify("numeric_vjp", numeric_vjp)
 ### END HIDDEN TESTS
@@ -584,7 +588,7 @@ verify("numeric_vjp", numeric_vjp)
 # Now teach autograd your softmax, so that it does for you what you have done for it. Complete
 # `Softmax`: its `forward` computes the softmax over the last dimension (large inputs must not
 # overflow) and keeps what backward will need with `ctx.save_for_backward`; its `backward` returns
-# the gradient for `x`. torch's own softmax is not allowed in either.
+# the gradient for `x`. torch's own softmax is not allowed in either, nor its logarithm.
 #
 # The backward must itself be differentiable: people take gradients of gradients (physics, some
 # regularizers, second-order optimizers). You get that for free if backward is made of ordinary
@@ -601,7 +605,8 @@ verify("numeric_vjp", numeric_vjp)
 # <details><summary>The first gradient is right, the second isn't</summary>
 #
 # Something in your backward was cut off from the graph: a `detach`, a `.data`, a NumPy array, or a
-# tensor kept in another way than by `save_for_backward`.
+# saved tensor that is neither the input of `forward` nor what it returned. (`forward` itself is not
+# recorded, so autograd knows no way from such a tensor back to `x`.)
 # </details>
 
 # %% solution="run_softmax"
@@ -628,8 +633,8 @@ class Softmax(torch.autograd.Function):
 
 def run_softmax(x: torch.Tensor, grad_output: torch.Tensor, direction: torch.Tensor | None = None):
     """Output, gradient and, along a direction, the gradients of that gradient. (Given.)"""
-    x = x.detach().clone().requires_grad_()
-    upstream = grad_output.detach().clone().requires_grad_()
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
     y = Softmax.apply(x)
     (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
     found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
@@ -668,7 +673,7 @@ verify("run_softmax", run_softmax)
 #
 # `lm_head_gradients(x, weight, bias, targets)`: a dict with the gradients of the mean
 # cross-entropy for `"x"` (N, in), `"weight"` (V, in) and `"bias"` (V,). You may call what you have
-# written above.
+# written above; if it is wrong, so is this.
 #
 # <details><summary>The derivative of log softmax?</summary>
 #

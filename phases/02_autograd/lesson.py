@@ -242,7 +242,7 @@ loss = (y * y).sum()
 autograd_graph(loss, W=W, b=b)
 
 # %% [markdown]
-# A sum needs to remember nothing: its local derivative is 1. A product keeps both factors. The derivative of tanh is 1 − tanh², so the *output* is enough, and the input may be freed. The product with `W` keeps `x`, which it needs for the weight's gradient; it does not keep `W`, because `x` doesn't require a gradient and nobody will ask. These are the *activations* of phase 01's memory bars: what a training step holds between forward and backward.
+# A sum needs to remember nothing: its local derivative is 1. A product keeps both factors. The derivative of tanh is 1 − tanh², so the *output* is enough, and the input may be freed. The product with `W` keeps `x`, which it needs for the weight's gradient; it does not keep `W`, because `x` doesn't require a gradient and nobody will ask. These are the *activations* of phase 01's memory bars: what a training step holds between forward and backward. (They come to 140 bytes. Both factors of the product and the result of tanh are one tensor, `y`, whose 80 bytes are kept once; the other 60 are `x`.)
 #
 # They go away when they have been used.
 
@@ -334,7 +334,7 @@ for _ in range(2):
     print(w.grad)
 
 # %% [markdown]
-# That is the same "paths add" once more, stretched over time: two backwards are two users of `w`. It is useful (four small batches make a large one, when memory is short), and it is the reason for `zero_grad`. Forget it, and each step follows the sum of all gradients so far, an accident that looks like a momentum of 1. `zero_grad` sets `.grad` to `None`, which saves the memory and makes the next backward write in place of adding.
+# That is the same "paths add" once more, stretched over time: two backwards are two users of `w`. It is useful (four small batches make a large one, when memory is short), and it is the reason for `zero_grad`. Forget it, and each step follows the sum of all gradients so far, an accident that looks like a momentum of 1. `zero_grad` sets `.grad` to `None`, which saves the memory and makes the next backward write instead of adding.
 
 # %% tags=["hide-input"]
 number(
@@ -361,7 +361,7 @@ attempt(lambda: (quiet * w).sum().backward())
 attempt(lambda: (silent * w).sum().backward())
 
 # %% [markdown]
-# `no_grad` computes without writing down; what comes out is an ordinary tensor that can be used in a later graph as a constant (the first attempt returned `None`: it worked). `inference_mode` goes further and gives tensors without version counters, a little faster, which must never enter a graph: `w` would have to save `silent`, and nobody could vouch for it. `detach` cuts at one place: the same bytes, no `grad_fn`.
+# `no_grad` computes without writing down; what comes out is an ordinary tensor that can be used in a later graph as a constant (the first attempt returned `None`: it worked). `inference_mode` goes further and gives tensors without version counters, a little faster, which no node may save: for the product with `w` one would have to, and nobody could vouch for it. `detach` cuts at one place: the same bytes, no `grad_fn`.
 #
 # Evaluate in `inference_mode`; update weights by hand in `no_grad`; `detach` what should be taken as given, such as a target that was computed by a model.
 
@@ -370,9 +370,25 @@ attempt(lambda: (silent * w).sum().backward())
 #
 # With tensors, a local derivative is a table: the **Jacobian**, one row for each output, one column for each input. For the LM head over 32 positions it would have 19,200 rows and 2,048 columns, 157 MB, for one small layer, and nearly all of it zeros.
 #
-# So nobody makes it. What backward needs at a node is *the incoming gradient times the Jacobian*: a **vector–Jacobian product**. For `y = x @ W.T` it comes down to one matrix product, with the incoming gradient in the place of the output. A backward pass is a chain of such products, from right to left.
+# So nobody makes it. What backward needs at a node is *the incoming gradient times the Jacobian*: a **vector–Jacobian product**. A backward pass is a chain of such products, from right to left.
 #
-# Check it on a small one: the whole Jacobian, made by brute force, and the product that autograd makes without it.
+# Take `y = x @ W.T`, with rows of `x` of size 3 and rows of `y` of size 4, and call the incoming gradient g; it has the shape of `y`. Entry i of a row of `x` reaches every entry k of the same row of `y`, each with the factor W[k, i], and paths add: the gradient for that entry is the sum over k of g[k] · W[k, i]. For all rows at once, that is `g @ W`.
+#
+# And the weight? In a single row, W[k, i] reaches y[k] alone, with the factor x[i]. So the row asks for g[k] · x[i] at every k and i: an *outer product* of its piece of g with its piece of `x`. All rows use the same `W`, and paths add.
+
+# %%
+torch.manual_seed(0)
+x, W = torch.randn(5, 3, requires_grad=True), torch.randn(4, 3, requires_grad=True)
+g = torch.randn(5, 4)                                     # what comes back from above
+for_x, for_W = torch.autograd.grad(x @ W.T, (x, W), grad_outputs=g)
+print("g @ W is the gradient for x:              ", torch.allclose(for_x, g @ W))
+outer = [torch.outer(g[n], x[n]) for n in range(5)]
+print("the sum of outer products is that for W:  ", torch.allclose(for_W, sum(outer)))
+
+# %% [markdown]
+# A sum of outer products over the rows is itself a matrix product, `g.T @ x`. So the way back through a linear layer is two products, each as large as the one of the way forward. That is why a backward costs about twice its forward, however many weights there are. (A bias is added to every row, and gets the sum of their gradients; the next section says why.)
+#
+# Now check the general rule on a small one: the whole Jacobian, made by brute force, and the product that autograd makes without it.
 
 # %%
 torch.manual_seed(0)
@@ -448,6 +464,8 @@ choice(
 # %% [markdown]
 # ## Softmax: a Jacobian that nobody makes
 #
+# Relu is soon done: each output depends on its own input alone, so its Jacobian is a diagonal, 1 where the input is positive and 0 where it is negative, and the product with it is elementwise. (At exactly 0 relu has a corner and no derivative, and every library has had to choose one. The lab lets you find out which.)
+#
 # Softmax is the first layer in which every output depends on every input: raise one logit, and all other probabilities sink. Its Jacobian for a row is full, $\partial y_i / \partial x_j = y_i(\delta_{ij} - y_j)$. Look at a small one.
 
 # %%
@@ -474,7 +492,7 @@ print(grad)
 # %% [markdown]
 # ## Cross-entropy: what came minus what should have come
 #
-# Behind the LM head stands the mean cross-entropy: minus the log of the probability that the model gave to the right word. In a single number for each row, log softmax is the logit less the log of the sum of all exponentials. The gradient is the friendliest in the whole field.
+# Behind the LM head stands the mean cross-entropy: minus the log of the probability that the model gave to the right word. The log of a softmax is the logit less one number for the whole row, the log of the sum of all exponentials. The gradient is the friendliest in the whole field.
 
 # %%
 logits = torch.tensor([[2.0, 1.0, 0.0, -1.0], [0.0, 3.0, 0.0, 0.0]], requires_grad=True)
@@ -538,7 +556,7 @@ true_false(
 finite_difference_error(torch.exp, 1.0)
 
 # %% [markdown]
-# There are two errors. *Truncation*: a curve is no line, and the central difference is off by about h²/6 times the third derivative; on these axes a slope of 2. (One-sided, the error goes with h, and the slope is 1.) *Rounding*: f(x+h) and f(x−h) agree in nearly all their digits, and the subtraction keeps only the rest, with an error of about eps/h; a slope of −1, and noise. Where the two meet lies the best h, near the cube root of eps: 6e-6 in float64. In float32 it is near 5e-3, and even there no more than five or six digits are left. That is why numeric gradients are done **in float64**, and why a test in float32 can neither convict nor acquit.
+# There are two errors. *Truncation*: a curve is no line, and the central difference is off by about h²/6 times the third derivative; on these axes a slope of 2. (One-sided, the error goes with h, and the slope is 1.) *Rounding*: f(x+h) and f(x−h) agree in nearly all their digits, and the subtraction keeps only the rest, with an error of about eps/h; a slope of −1, and noise. Where the two meet lies the best h, near the cube root of eps: 6e-6 in float64. In float32 it is near 5e-3, and even there no more than five or six digits are left; on the far left its line is flat at an error of 1, because x+h rounds to x itself and the difference is 0. That is why numeric gradients are done **in float64**, and why a test in float32 can neither convict nor acquit.
 #
 # And it costs two forwards for each *input*. For the 39,000 parameters of MiniGPT's head alone, that is 78,000 forwards to find what one backward finds. Nudging is for checking.
 

@@ -1,7 +1,7 @@
 import pytest
 
 from benchmarks.gpu import main
-from benchmarks.records import Record, load
+from utils.records import Record, load
 
 QUICK = ["minigpt", "softmax", "inductor", "trace", "dispatch"]
 

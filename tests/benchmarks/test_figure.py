@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from benchmarks.figure import draw_bandwidth, show_bandwidth, show_roofline
-from benchmarks.records import Record
+from utils.records import Record
 
 
 def test_a_dry_run_is_named_as_one_in_title_and_alternative_text(dry_run):

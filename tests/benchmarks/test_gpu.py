@@ -9,7 +9,7 @@ import torch
 from benchmarks import gpu, sections
 from benchmarks.context import NotRun
 from benchmarks.provenance import provenance, slug, source_hash
-from benchmarks.records import RECORDS, load
+from utils.records import RECORDS, load
 
 
 def test_a_dry_run_says_so_and_where_it_comes_from(dry_run):

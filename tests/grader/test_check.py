@@ -27,7 +27,7 @@ def graded(monkeypatch):
     verdicts = {}
 
     class Graded:
-        def __init__(self, config):
+        def __init__(self, **_):
             pass
 
         def preprocess(self, nb, resources):
@@ -116,6 +116,17 @@ def test_a_seed_that_is_none_is_refused(seed):
         ({"status": "right"}, ()),
         ({"status": "not attempted"}, ("not attempted yet",)),
         ({"status": "not run", "problem": "the kernel died"}, ("the kernel died",)),
+        (
+            {
+                "status": "right as far as run",
+                "explanations": {},
+                "parts": [
+                    {"name": "p", "problem": "", "misconception": "", "status": "right"},
+                    {"name": "q", "problem": "no GPU", "misconception": "", "status": "not run"},
+                ],
+            },
+            ("q (not run): no GPU",),
+        ),
         (
             {
                 "explanations": {"squared": "You multiplied."},

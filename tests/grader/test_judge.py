@@ -8,7 +8,7 @@ from grader.judge import judge
 from grader.prove import prove
 from grader.report import Report
 from grader.verify import VERDICT_MIME
-from utils.checks import ByHand, Case, Check, case
+from utils.checks import ByHand, Case, Check, case, not_run
 
 scaled = Check(
     "scaled",
@@ -122,7 +122,28 @@ def test_a_play_that_cannot_use_what_came_back_is_a_wrong_answer():
     check = Check("indexed", parts={"p": 1}, reads="r")
     check.reference(lambda: {"a": 1})
     check.cases(lambda draw: [Case("p", lambda subject: subject()["a"])])
-    assert "of another kind" in judge(check, lambda: None, "s").parts[0].problem
+    said = {
+        "expected a dict, came a tuple": lambda: (1,),
+        "wrong keys: missing ['a'], not expected ['b']": lambda: {"b": 1},
+        "expected a dict, came None (perhaps a missing `return`": lambda: None,
+    }
+    for words, thing in said.items():
+        assert judge(check, thing, "s").parts[0].problem.startswith(words)
+
+
+def test_a_case_puts_its_places_into_words():
+    places = {"[0]": "the first number", "['late']": "something came late."}
+    check = Check("placed", parts={"a": 1, "b": 1}, reads="r")
+    check.reference(lambda: ([1.0, 2.0], {"late": []}))
+    check.cases(lambda draw: [
+        Case("a", lambda subject: subject()[0], places=places),
+        Case("b", lambda subject: subject()[1], places=places),
+    ])  # fmt: skip
+    parts = judge(check, lambda: ([3.5, 2.0], {"late": ["x"]}), "s").parts
+    assert parts[0].problem == "the first number: the wrong float"
+    assert parts[1].problem == "something came late."
+    elsewhere = judge(check, lambda: ([1.0, 3.5], {"late": []}), "s").parts[0].problem
+    assert elsewhere == "at [1]: the wrong float"
 
 
 def test_a_variable_may_carry_a_forbidden_name():
@@ -234,18 +255,24 @@ def test_proof_finds_two_misconceptions_that_look_alike():
 
 def test_an_exception_tells_no_hidden_number():
     def quotes(x, k):
-        raise ValueError(f"k is {k}, x is {x.flatten().tolist()}")
+        raise ValueError(f"k is {k + 40}, x is {x.flatten().tolist()}")
 
     problem = judge(scaled, quotes, "s").parts[0].problem
     assert problem.startswith("raised ValueError: k is #, x is [")
     assert not any(character.isdigit() for character in problem)
-    assert len(problem) < 160
+    assert len(problem) < 280
+
+
+def test_an_exception_keeps_the_small_numbers_that_explain_it():
+    problem = judge(scaled, lambda x, k: x.sum(7), "s").parts[0].problem
+    assert "expected to be in range of [-2, 1], but got 7" in problem
 
 
 def test_tracing_does_not_import_the_compiler():
     code = (
-        "import sys, torch; from grader.subject import Subject; "
-        "Subject(lambda x: x + 1, trace=True)(torch.ones(2)); "
+        "import sys, torch; from grader.remote.link import InProcess; "
+        "from grader.subject import Subject; "
+        "Subject(InProcess(lambda x: x + 1), trace=True)(torch.ones(2)); "
         "sys.exit('torch._dynamo' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -278,3 +305,55 @@ def test_a_reference_that_fails_is_said_aloud():
     check.cases(lambda draw: [case("p")])
     with pytest.raises(ValueError, match="its reference returned"):
         judge(check, lambda: 1, "s")
+
+
+@pytest.fixture
+def partly_run():
+    check = Check("partly", parts={"here": 2, "on a GPU": 3}, reads="Somewhere")
+    check.reference(lambda x: x + 1)
+    check.cases(lambda draw: [case("here", 1), not_run("on a GPU", "needs a GPU")])
+    check.misconception("doubled", "it was doubled.", earns={"on a GPU": 3})(lambda x: x * 3)
+    return check
+
+
+def test_a_part_that_cannot_run_is_neither_right_nor_wrong(partly_run):
+    verdict = judge(partly_run, lambda x: x + 1, "s")
+    assert (verdict.status, verdict.earned) == ("right as far as run", 2)
+    assert [part.status for part in verdict.parts] == ["right", "not run"]
+    report = Report(verdict, "07")
+    assert "not run  on a GPU  (3 withheld)" in str(report)
+    assert "needs a GPU" in str(report)
+    assert "read: lesson" not in str(report)
+    assert report.to_json()["parts"][1]["status"] == "not run"
+
+
+def test_what_did_run_is_judged_as_ever(partly_run):
+    wrong = judge(partly_run, lambda x: x * 3, "s")
+    assert (wrong.status, wrong.earned, wrong.misconceptions) == ("wrong", 0, ["doubled"])
+    assert "read: lesson" in str(Report(wrong, "07"))
+
+    def stub(x):
+        raise NotImplementedError
+
+    assert judge(partly_run, stub, "s").status == "not attempted"
+
+
+def test_a_check_of_which_nothing_runs_says_so(partly_run):
+    partly_run.cases(lambda draw: [not_run(part, "needs a GPU") for part in partly_run.parts])
+    verdict = judge(partly_run, lambda x: x + 1, "s")
+    assert (verdict.status, verdict.earned) == ("right as far as run", 0)
+    assert "not attempted" not in str(Report(verdict, "07"))
+
+
+def test_the_proof_says_what_nothing_was_proven_about(partly_run):
+    proof = prove(partly_run, "s")
+    assert (proof.faults, proof.rejected) == ((), 1)
+    assert proof.not_run == {"on a GPU": "needs a GPU"}
+
+
+def test_the_report_says_what_an_answer_was_held_against():
+    check = Check("held", parts={"p": 1}, reads="r")
+    check.reference(lambda: 1)
+    check.cases(lambda draw: [Case("p", lambda subject: subject(), against="a recorded run")])
+    for thing in (lambda: 1, lambda: 2):
+        assert "held against a recorded run" in str(Report(judge(check, thing, "s"), "07"))

@@ -5,9 +5,9 @@ import pytest
 from grader import demo
 from grader.layout import ROOT
 from grader.preprocessors.outputs import VERDICT_MIME
+from grader.results import read_class
 from grader.sample_class import Lab, load_lab, make_class
 from grader.sample_class.accidents import untouched
-from grader.summary import read_class
 from tests.grader.conftest import graded_once, run_demo
 from tests.grader.test_release_proof import SECRET
 from tests.grader.tiny import make_course

@@ -8,8 +8,8 @@ from nbgrader.api import Gradebook
 from grader import demo
 from grader.catalogue import load_checks
 from grader.preprocessors.outputs import read_verdicts
+from grader.results import read_class
 from grader.submission import read_submission
-from grader.summary import read_class
 from tests.grader.conftest import REAL, run_demo
 from tests.grader.tiny import ANSWERS, LAB, ROOT
 

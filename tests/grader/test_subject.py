@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from grader.subject import NotByValue, Subject, SubjectRaised, copy_by_value
+from grader.remote.link import InProcess
+from grader.remote.wire import NotByValue, copy_by_value
+from grader.subject import Subject, SubjectRaised
 from utils.minigpt import MiniGPTConfig
 
 
@@ -65,7 +67,7 @@ def test_a_call_reports_damage_and_sharing():
         b += 1
         return a.t(), b.clone(), b
 
-    subject = Subject(damage)
+    subject = Subject(InProcess(damage))
     a, b = torch.ones(2, 3), torch.zeros(2)
     subject(a, b)
     assert subject.calls[0].changed == (1,)
@@ -74,7 +76,7 @@ def test_a_call_reports_damage_and_sharing():
 
 
 def test_nan_inputs_are_not_damage():
-    subject = Subject(lambda x: x.sum())
+    subject = Subject(InProcess(lambda x: x.sum()))
     subject(torch.tensor([float("nan"), 1.0]))
     assert subject.calls[0].changed == ()
 
@@ -84,13 +86,13 @@ def test_numpy_inputs_are_watched_too():
         a[0] = 7
         return a
 
-    subject = Subject(damage)
+    subject = Subject(InProcess(damage))
     subject(np.zeros((2, 2)))
     assert subject.calls[0].changed == (0,)
 
 
 def test_operators_are_traced_on_request():
-    subject = Subject(lambda x: x.t() @ x, trace=True)
+    subject = Subject(InProcess(lambda x: x.t() @ x), trace=True)
     subject(torch.ones(2, 2))
     assert subject.calls[0].ops == ("aten.t", "aten.mm")
 
@@ -101,7 +103,7 @@ def test_exceptions_are_described_by_value(error):
         raise error
 
     with pytest.raises(SubjectRaised) as raised:
-        Subject(raises)()
+        Subject(InProcess(raises))()
     assert raised.value.kinds[0] == type(error).__name__
 
 
@@ -114,7 +116,7 @@ def test_a_class_is_called_through_a_handle():
             self.count = self.count + x
             return self.count
 
-    counter = Subject(Counter)(torch.zeros(2))
+    counter = Subject(InProcess(Counter))(torch.zeros(2))
     assert torch.equal(counter.call("add", torch.ones(2)), torch.ones(2))
     assert torch.equal(counter.get("count"), torch.ones(2))
     with pytest.raises(SubjectRaised) as raised:
@@ -123,6 +125,6 @@ def test_a_class_is_called_through_a_handle():
 
 
 def test_several_functions_and_plain_values():
-    subject = Subject({"f": lambda x: x + 1})
+    subject = Subject(InProcess({"f": lambda x: x + 1}))
     assert subject["f"](1) == 2
-    assert Subject({"answer": 42}).value() == {"answer": 42}
+    assert Subject(InProcess({"answer": 42})).value() == {"answer": 42}

@@ -90,3 +90,16 @@ def test_pictures_pasted_into_text_are_kept_and_nothing_else():
     attachments = {"a.png": {"image/png": "AAAA", "text/html": "<script>"}, "b": {"x/y": "z"}}
     cell = {"cell_type": "markdown", "source": "", "attachments": attachments}
     assert read_submission(notebook(cell))[0].attachments == {"a.png": {"image/png": "AAAA"}}
+
+
+def test_what_would_take_too_long_to_grade_is_refused():
+    cell = {"cell_type": "code", "source": "x" * 60_000}
+    with pytest.raises(Unreadable, match="180,000 characters of code and text"):
+        read_submission(notebook(*[cell] * 3))
+    with pytest.raises(Unreadable, match="3,000 cells"):
+        read_submission(notebook(*[{}] * 3000))
+
+
+def test_what_would_grow_in_memory_is_refused_before_it_is_parsed():
+    with pytest.raises(Unreadable, match="values"):
+        read_submission(b'{"nbformat": 4, "cells": [' + b"{}," * 1_000_001 + b"{}]}")

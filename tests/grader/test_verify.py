@@ -1,7 +1,5 @@
 """The hidden line as a learner's notebook runs it."""
 
-import functools
-
 import pytest
 import torch
 
@@ -57,25 +55,11 @@ def test_several_functions_are_given_by_name(capsys):
     assert "raised NotImplementedError" in capsys.readouterr().out
 
 
-def test_rules_see_the_code_of_a_function(capsys):
-    def row_major_strides(shape):
-        return torch.rand(shape).stride()
-
-    assert verify("row_major_strides", row_major_strides) == 0.0
+def test_rules_see_the_code_of_a_function(capsys, monkeypatch):
+    cell = "def row_major_strides(shape):\n    return torch.rand(shape).stride()\n"
+    monkeypatch.setattr("grader.verify._cells", lambda: [cell])
+    assert verify("row_major_strides", lambda shape: torch.rand(shape).stride()) == 0.0
     assert "uses `stride`" in capsys.readouterr().out
-
-
-def strides_of_a_new_tensor(shape):
-    return torch.rand(shape).stride()
-
-
-def test_rules_see_helpers_and_what_is_wrapped(capsys):
-    def row_major_strides(shape):
-        return strides_of_a_new_tensor(shape)
-
-    for thing in (row_major_strides, functools.partial(row_major_strides)):
-        assert verify("row_major_strides", thing) == 0.0
-        assert "uses `stride`" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("thing", [None, 3, "text", print, torch.nn.Linear, [bytes_of]])

@@ -45,7 +45,7 @@ def test_lab_solutions_earn_everything(phase):
         several = isinstance(check.right, dict)
         thing = {f: names[f] for f in check.right} if several else names[name]
         verdict = judge(check, thing, "lab", source=sources[name])
-        assert verdict.earned == check.points, verdict
+        assert verdict.earned == check.earnable(), verdict
 
 
 @pytest.mark.parametrize("phase", LABS)
@@ -64,4 +64,4 @@ def test_candidates_need_only_the_names_of_the_lab(phase):
                 else names[check.name]
             )
             verdict = judge(check, thing, "lab", source=candidate.source())
-            assert verdict.earned == candidate.earns, (check.name, candidate.name)
+            assert verdict.earned == check.expects(candidate), (check.name, candidate.name)

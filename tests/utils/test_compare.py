@@ -50,6 +50,7 @@ def test_equal(got, want):
         ([[1.0]], torch.ones(1, 1), "type"),
         ((1, 2), (1, 2, 3), "length"),
         ("ab", ("a", "b"), "type"),
+        (range(2), [0, 1], "type"),
         ({"a": 1}, {"b": 1}, "keys"),
         (torch.ones(1, 3), torch.ones(3), "shape"),
         (torch.tensor(1.0), torch.ones(3), "shape"),
@@ -66,6 +67,17 @@ def test_equal(got, want):
 )
 def test_different(got, want, kind):
     assert compare(got, want).kind == kind
+
+
+def test_a_range_is_no_list():
+    said = str(compare(range(4, 8), [4, 5, 6, 7]))
+    assert said == "expected a list, came a range\nperhaps: `list(...)` makes a list of it"
+
+
+@pytest.mark.parametrize("got", [[4, 5, 7], [4, 5]])
+def test_sequences_are_shown_in_the_type_that_was_asked_for(got):
+    assert f"came {got}, expected [4, 5, 6]" in compare(tuple(got), [4, 5, 6]).detail
+    assert f"came {tuple(got)}, expected (4, 5, 6)" in compare(got, (4, 5, 6)).detail
 
 
 def test_strides_are_compared_on_request():

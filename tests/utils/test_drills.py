@@ -149,6 +149,21 @@ def test_text_is_escaped_and_code_is_set(monkeypatch, published):
     assert "<strong>&lt;b&gt;</strong>" in published[0]["text/html"]
 
 
+def test_emphasis_is_set_and_a_product_is_not(monkeypatch, published):
+    monkeypatch.setenv("OPEN_THE_HOOD_BUILD", "1")
+    why = "To *run* it (*all of it*), **once**; 2 * 3 * 4, a*b*c and `*p`, `q*`."
+    drills.true_false("?", True, why)
+    set_words = "To <em>run</em> it (<em>all of it</em>), <strong>once</strong>; 2 * 3 * 4, a*b*c "
+    page = published[0]["text/html"]
+    assert set_words + "and <code>*p</code>, <code>q*</code>." in page
+
+
+def test_a_button_shows_no_stars(widget):
+    box = widget(drills.choice, "?", {"the *first* `a*b`": "yes", "2 * 3 * 4": "no"}, "2 * 3 * 4")
+    shown = [button.description for button in box.children[1].children]
+    assert shown == ["the first a*b", "2 * 3 * 4"]
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

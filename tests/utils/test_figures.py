@@ -115,3 +115,9 @@ def test_in_ipython_the_bundle_is_published(monkeypatch):
     monkeypatch.setattr("IPython.display.publish_display_data", published.append)
     show(drawn(), alt="a rising line")
     assert [set(bundle) for bundle in published] == [{"text/html", "text/plain"}]
+
+
+def test_where_nobody_looks_the_words_stand_alone(monkeypatch):
+    monkeypatch.setenv(figures.TEXT_ONLY, "1")
+    monkeypatch.setattr(figures, "png", lambda _: pytest.fail("a picture was drawn"))
+    assert figures.mime_bundle(Figure(), alt="a  line") == {"text/plain": "[figure] a line"}

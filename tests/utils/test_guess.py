@@ -30,6 +30,8 @@ WIDE = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.5, 32.0]])
         (7, 6, "off by one"),
         (24, 6, "4 times too large"),
         (torch.tensor([3.0, 1.0, 4.0, 2.0]), torch.tensor([1.0, 2.0, 3.0, 4.0]), "another order"),
+        (X.double() * (1 + 4e-6), X.double(), "nearly right: rounding, or a precision"),
+        (torch.arange(1e6) + 1, torch.arange(1e6), "off by the same amount"),
     ],
 )
 def test_names_what_happened(got, want, words):
@@ -45,7 +47,11 @@ def test_a_wrong_boundary():
 
 @pytest.mark.parametrize(
     ("got", "want"),
-    [(torch.randn(4, 5, generator=torch.Generator().manual_seed(0)), torch.ones(4, 5)), (17, 5)],
+    [
+        (torch.randn(4, 5, generator=torch.Generator().manual_seed(0)), torch.ones(4, 5)),
+        (17, 5),
+        (X.double() * 3e-8, X.double() * 1e-8),
+    ],
 )
 def test_says_nothing_when_nothing_fits(got, want):
     assert compare(got, want).guess == ""

@@ -9,12 +9,15 @@ from utils.views.backward_stepper import backward_stepper
 from utils.views.block_mask import block_mask
 from utils.views.broadcast_aligner import broadcast_aligner
 from utils.views.course_path import course_path
+from utils.views.dropout_modes import dropout_modes
 from utils.views.dtype_range import dtype_range
 from utils.views.dtype_ruler import dtype_ruler
 from utils.views.finite_difference_error import finite_difference_error
 from utils.views.kernel_ptx import kernel_ptx
 from utils.views.machine_report import machine_report
 from utils.views.memory_bars import memory_bars
+from utils.views.module_tree import module_tree
+from utils.views.port_difference import port_difference
 from utils.views.roofline import roofline
 from utils.views.share_map import share_map
 from utils.views.stride_explorer import stride_explorer
@@ -25,12 +28,15 @@ __all__ = [
     "block_mask",
     "broadcast_aligner",
     "course_path",
+    "dropout_modes",
     "dtype_range",
     "dtype_ruler",
     "finite_difference_error",
     "kernel_ptx",
     "machine_report",
     "memory_bars",
+    "module_tree",
+    "port_difference",
     "roofline",
     "share_map",
     "stride_explorer",

@@ -6,6 +6,7 @@ line up exactly.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 from matplotlib.path import Path
 
+from utils.figures import TEXT_ONLY
 from utils.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
 from utils.views._type import MIDDLE, text_path, wrap
 
@@ -28,17 +30,23 @@ Point = tuple[float, float]
 
 
 class Canvas:
-    """A figure of WIDTH x `height` CSS pixels; what is drawn later lies over what was before."""
+    """A figure of WIDTH x `height` CSS pixels; what is drawn later lies over what was before.
+
+    Where `utils.figures.TEXT_ONLY` is set it stays empty.
+    """
 
     def __init__(self, height: float) -> None:
         self.height = height
         size = (WIDTH / CSS_DPI, height / CSS_DPI)
         self.figure = Figure(figsize=size, dpi=CSS_DPI, facecolor=CARD)
+        self._letters: list[Path] = []
+        self._inks: list[str] = []
+        self._unseen = bool(os.environ.get(TEXT_ONLY))
+        if self._unseen:
+            return
         self._axes = self.figure.add_axes((0, 0, 1, 1))
         self._axes.set_axis_off()
         self._axes.set(xlim=(0, WIDTH), ylim=(height, 0))
-        self._letters: list[Path] = []
-        self._inks: list[str] = []
 
     def text(
         self,
@@ -52,6 +60,8 @@ class Canvas:
         ha: str = "left",
     ) -> None:
         """One line of text with the middle of its digits at y; text lies over everything else."""
+        if self._unseen:
+            return
         baseline = y + MIDDLE * size
         self._letters.append(text_path(x, baseline, words, size=size, mono=mono, ha=ha))
         self._inks.append(colour)
@@ -119,7 +129,7 @@ class Canvas:
     def _add(
         self, paths: Sequence[Path], fills: Sequence[str], edge: str, line: float, dashed: bool
     ) -> None:
-        if paths:
+        if paths and not self._unseen:
             self._axes.add_collection(
                 PathCollection(
                     paths,

@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from utils.figures import mime_bundle, png, show
+from utils.figures import TEXT_ONLY, mime_bundle, png, show
 from utils.style import CSS_DPI
 
 BUILD = "OPEN_THE_HOOD_BUILD"  # set while lessons are executed for committing: images only
@@ -20,8 +20,8 @@ Drawing = tuple[Figure, str]
 
 
 def can_move() -> bool:
-    """Whether a widget would be answered: a Jupyter kernel with ipywidgets, outside the build."""
-    if os.environ.get(BUILD):
+    """Whether a widget would be answered: a kernel with ipywidgets, not building or grading."""
+    if os.environ.get(BUILD) or os.environ.get(TEXT_ONLY):
         return False
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

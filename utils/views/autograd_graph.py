@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,14 @@ class Node:
     leaf: bool
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Storages by their address: how many bytes each has, and in how many places it is kept."""
+
+    sizes: dict[int, int]
+    holders: Counter[int]
+
+
 def autograd_graph(tensor: Tensor, **named: Tensor) -> None:
     """Show the graph behind `tensor`: its grad_fn on top, the leaves it will reach at the bottom.
 
@@ -48,14 +57,17 @@ def draw(tensor: Tensor, named: dict[str, Tensor]) -> tuple[Figure, str]:
     if tensor.grad_fn is None:
         why = "it is a leaf" if tensor.requires_grad else "nothing it was made from requires grad"
         raise ValueError(f"this tensor has no graph: {why}")
-    nodes, graph, left_out, saved = read(tensor, named)
+    nodes, graph, left_out, saved, shared = read(tensor, named)
     words = sentence(nodes, saved, left_out)
     widths = _widths(nodes)
     places = layout(graph, widths, MARGIN, MARGIN + INNER)
     top = title_height(words) + 34
-    canvas = Canvas(top + ROW * (places.rows - 1) + HIGH + 26)
+    remark = _counted_once(shared)
+    canvas = Canvas(top + ROW * (places.rows - 1) + HIGH + (52 if remark else 26))
     canvas.title(words)
-    _legend(canvas, top - 22)
+    canvas.note(MARGIN, canvas.height - 24, remark)
+    twice = any(len(sources) > len(set(sources)) for sources in graph.values())
+    _legend(canvas, top - 22, twice=twice)
 
     def y(row: int) -> float:
         return top + ROW * row
@@ -80,11 +92,15 @@ def draw(tensor: Tensor, named: dict[str, Tensor]) -> tuple[Figure, str]:
             colour = MUTED
         detail = _cut(node.detail or "saves nothing", wide - 8, SMALL)
         canvas.text(places.x[key], middle + 10, detail, size=SMALL, colour=colour, ha="center")
-    return canvas.finish(), describe(nodes, graph, words)
+    return canvas.finish(), describe(nodes, graph, f"{words} {remark}".strip())
 
 
-def read(tensor: Tensor, named: dict[str, Tensor]) -> tuple[dict, dict, int, int]:
-    """Nodes and edges from a tensor down, how many nodes are left out, and bytes saved."""
+def read(tensor: Tensor, named: dict[str, Tensor]) -> tuple[dict, dict, int, int, int]:
+    """Nodes and edges from a tensor down, and three counts.
+
+    They are: nodes left out, bytes saved, and places where a storage is kept that is kept elsewhere
+    as well.
+    """
     known = {id(leaf): name for name, leaf in named.items()}
     order, seen = [tensor.grad_fn], {tensor.grad_fn}
     for node in order:
@@ -94,6 +110,7 @@ def read(tensor: Tensor, named: dict[str, Tensor]) -> tuple[dict, dict, int, int
                 order.append(source)
     shown = order[:MOST]
     nodes, storages = {}, {}
+    holders: Counter[int] = Counter()
     for k, node in enumerate(order):
         leaf = getattr(node, "variable", None)
         if leaf is not None:
@@ -101,18 +118,20 @@ def read(tensor: Tensor, named: dict[str, Tensor]) -> tuple[dict, dict, int, int
             found = Node("AccumulateGrad", f"{name} {_shape(leaf)}", True)
         else:
             words, kept = saved_by(node)
-            storages |= kept
+            storages |= kept.sizes
+            holders += kept.holders
             found = Node(node.name().removesuffix("Backward") or node.name(), words, False)
         if k < MOST:
             nodes[node] = found
     graph = {
         node: [source for source, _ in node.next_functions if source in nodes] for node in shown
     }
-    return nodes, graph, len(order) - len(shown), sum(storages.values())
+    shared = sum(count for count in holders.values() if count > 1)
+    return nodes, graph, len(order) - len(shown), sum(storages.values()), shared
 
 
-def saved_by(node: Any) -> tuple[str, dict[int, int]]:
-    """What a node keeps for backward, in words, and the bytes of each storage by address."""
+def saved_by(node: Any) -> tuple[str, Kept]:
+    """What a node keeps for backward, in words and in storages."""
     pairs: list[tuple[str, Any]] = []
     try:
         for name in dir(node):
@@ -121,15 +140,16 @@ def saved_by(node: Any) -> tuple[str, dict[int, int]]:
         if not pairs and hasattr(node, "saved_tensors"):
             pairs = [("saved", value) for value in node.saved_tensors]
     except RuntimeError:
-        return FREED, {}
-    words, kept = [], {}
+        return FREED, Kept({}, Counter())
+    words, kept = [], Kept({}, Counter())
     for name, value in pairs:
         tensors = value if isinstance(value, (tuple, list)) else (value,)
         for each in tensors:
             if isinstance(each, torch.Tensor):
                 words.append(f"{name} {_shape(each)}")
                 storage = each.untyped_storage()
-                kept[storage.data_ptr()] = storage.nbytes()
+                kept.sizes[storage.data_ptr()] = storage.nbytes()
+                kept.holders[storage.data_ptr()] += 1
     return ", ".join(words), kept
 
 
@@ -167,14 +187,31 @@ def _widths(nodes: dict) -> dict:
     return wide
 
 
-def _legend(canvas: Canvas, y: float) -> None:
+def _counted_once(shared: int) -> str:
+    """A remark on the bytes, where the shapes in the picture come to more than the title says."""
+    if not shared:
+        return ""
+    return f"{shared} of the blue entries share their bytes with others: each byte is counted once."
+
+
+def _legend(canvas: Canvas, y: float, *, twice: bool) -> None:
     x = float(MARGIN)
-    kinds = ((GRADIENT, "a step of backward"), (PARAMETER, "a leaf: its .grad is filled"))
-    for part, words in kinds:
-        canvas.boxes([(x, y - 5, 10, 10)], [part.tint], radius=3)
+    kinds = (
+        (GRADIENT.tint, "a step of backward that keeps"),
+        (IDLE, "a step that keeps nothing"),
+        (PARAMETER.tint, "a leaf: its .grad is filled"),
+    )
+    for tint, words in kinds:
+        canvas.boxes([(x, y - 5, 10, 10)], [tint], radius=3)
         canvas.note(x + 15, y, words)
-        x += 15 + text_width(words, size=SMALL) + GAP
-    canvas.text(x, y, "saved for backward", size=SMALL, colour=STORAGE.colour)
+        x += 15 + text_width(words, size=SMALL)
+        if tint is GRADIENT.tint:
+            canvas.text(x + 4, y, "this", size=SMALL, colour=STORAGE.colour)
+            x += 4 + text_width("this", size=SMALL)
+        x += GAP
+    if twice:
+        canvas.line([(x, y), (x + 16, y)], colour=GRADIENT.colour, line=2.8)
+        canvas.note(x + 22, y, "used twice or more")
 
 
 def _shape(tensor: Tensor) -> str:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from utils.style import CARD, GRADIENT, IDLE, INK, MUTED
 from utils.views import _live
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
-from utils.views._layers import layout
+from utils.views._layers import LANE, layout
 from utils.views._numbers import short
 from utils.views._type import text_width
 
@@ -34,14 +34,14 @@ class Tape:
 
     Attributes:
         values: of each name; given ones first.
-        inputs: name -> {input: local derivative}; given ones have none.
+        inputs: name -> {input: local derivatives, one for each use}; given ones have none.
         order: names in the order of backward.
         adjoints: derivative of the last name with respect to each.
         lines: name -> how its adjoint came about, in words.
     """
 
     values: dict[str, float]
-    inputs: dict[str, dict[str, float]]
+    inputs: dict[str, dict[str, tuple[float, ...]]]
     order: tuple[str, ...]
     adjoints: dict[str, float]
     lines: dict[str, str]
@@ -71,28 +71,28 @@ def record(steps: Mapping[str, str], values: Mapping[str, float]) -> Tape:
     if len(steps) + len(values) > MOST:
         raise ValueError(f"at most {MOST} names fit the picture, got {len(steps) + len(values)}")
     known = {name: float(value) for name, value in values.items()}
-    inputs: dict[str, dict[str, float]] = {name: {} for name in known}
+    inputs: dict[str, dict[str, tuple[float, ...]]] = {name: {} for name in known}
     for name, expression in steps.items():
         if name in known:
             raise ValueError(f"{name!r} is there twice: each line needs a name of its own")
-        tensors = {k: torch.tensor(v, dtype=torch.float64, requires_grad=True)
-                   for k, v in known.items()}
-        used: list[str] = []
-        result = _evaluate(_parsed(expression), tensors, used, expression)
-        used = list(dict.fromkeys(used))
-        if not used:
+        uses: list[tuple[str, torch.Tensor]] = []
+        result = _evaluate(_parsed(expression), known, uses, expression)
+        if not uses:
             raise ValueError(f"{name} = {expression} uses no name: give it as a value")
-        found = torch.autograd.grad(result, [tensors[k] for k in used])
+        found = torch.autograd.grad(result, [leaf for _, leaf in uses])
         known[name] = result.item()
-        inputs[name] = {k: g.item() for k, g in zip(used, found, strict=True)}
+        inputs[name] = {
+            source: tuple(g.item() for (k, _), g in zip(uses, found, strict=True) if k == source)
+            for source, _ in uses
+        }
     order = (*reversed(list(steps)), *reversed(list(values)))
     adjoints = dict.fromkeys(known, 0.0)
     adjoints[order[0]] = 1.0
     came: dict[str, list[str]] = {name: [] for name in known}
     for name in order:
-        for source, local in inputs[name].items():
-            adjoints[source] += adjoints[name] * local
-            came[source].append(f"{short(adjoints[name])} · {short(local)}")
+        for source, locals_ in inputs[name].items():
+            adjoints[source] += adjoints[name] * sum(locals_)
+            came[source] += [f"{short(adjoints[name])} · {short(local)}" for local in locals_]
     lines = {order[0]: "1"} | {
         name: (f"{' + '.join(came[name])} = " if came[name] else "") + short(adjoints[name])
         for name in order[1:]
@@ -107,7 +107,14 @@ def draw(tape: Tape, step: int) -> tuple[Figure, str]:
     words = sentence(tape, step)
     graph = {name: list(tape.inputs[name]) for name in tape.order}
     top = title_height(words) + 16
-    places = layout(graph, dict.fromkeys(graph, WIDE), MARGIN, MARGIN + GRAPH_W)
+    apart = {edge: _apart(tape.inputs[edge[0]][edge[1]]) for edge in _edges(tape)}
+    lanes = {
+        ("lane", *edge, k): LANE + way[-1] - way[0]
+        for edge, way in apart.items()
+        for k in range(MOST)
+    }
+    widths = dict.fromkeys(graph, WIDE) | lanes
+    places = layout(graph, widths, MARGIN, MARGIN + GRAPH_W)
     high = max(ROW * (places.rows - 1) + HIGH, LINE * len(tape.order) + 8)
     canvas = Canvas(top + high + 30)
     canvas.title(words)
@@ -117,19 +124,20 @@ def draw(tape: Tape, step: int) -> tuple[Figure, str]:
 
     labels = []
     for (user, source), bends in places.bends.items():
-        path = [(places.x[user], y(user) + HIGH)]
+        middle_path = [(places.x[user], y(user) + HIGH)]
         for row, x in bends:
-            path += [(x, top + ROW * row - 4), (x, top + ROW * row + HIGH + 4)]
-        end = (places.x[source], y(source) - 7)
+            middle_path += [(x, top + ROW * row - 4), (x, top + ROW * row + HIGH + 4)]
+        middle_path.append((places.x[source], y(source) - 7))
         lit = user in visited
         colour = GRADIENT.colour if lit else MUTED
-        path.append(end)
-        canvas.line(path, colour=colour, line=2.2 if user == now else 1.3, dashed=not lit)
-        canvas.marker(*end, "v", size=7, fill=colour, edge="none")
-        # an edge that passes other nodes carries its label in the lane, where it has room
-        (ax, ay), (bx, by) = path[1:3] if bends else path[-2:]
-        text = f"× {short(tape.inputs[user][source])}"
-        labels.append(((ax + bx) / 2, (ay + by) / 2, text, INK if lit else MUTED))
+        for shift, local in zip(apart[user, source], tape.inputs[user][source], strict=True):
+            path = [(x + shift, down) for x, down in middle_path]
+            canvas.line(path, colour=colour, line=2.2 if user == now else 1.3, dashed=not lit)
+            canvas.marker(*path[-1], "v", size=7, fill=colour, edge="none")
+            # an edge that passes other nodes carries its label in the lane, where it has room
+            (ax, ay), (bx, by) = path[1:3] if bends else path[-2:]
+            label = (ax + bx) / 2, (ay + by) / 2, _times(local), INK if lit else MUTED
+            labels.append(label)
     for x, middle, text, colour in labels:
         wide = text_width(text, size=SMALL) + 8
         canvas.boxes([(x - wide / 2, middle - 8, wide, 16)], [CARD], edge="none")
@@ -155,7 +163,10 @@ def draw(tape: Tape, step: int) -> tuple[Figure, str]:
         ink = INK if name in visited else MUTED
         canvas.text(left, line, name, mono=True, colour=ink)
         told = tape.lines[name] if name in visited else "…"
-        size = 13 if text_width(told, size=13, mono=True) < INNER - GRAPH_W - 90 else 10
+        room = INNER - GRAPH_W - 90
+        size = 13 if text_width(told, size=13, mono=True) < room else 10
+        if text_width(told, size=size, mono=True) > room:
+            told, size = f"… = {told.rpartition(' = ')[2]}", 13
         canvas.text(left + 46, line, told, mono=True, colour=ink, size=size)
     canvas.note(left, canvas.height - 20, "× on an arrow: the local derivative")
     return canvas.finish(), describe(tape, step, words)
@@ -169,8 +180,9 @@ def sentence(tape: Tape, step: int) -> str:
     if step == 1:
         return f"Backward begins at {name} with an adjoint of 1."
     users = [user for user in tape.order if name in tape.inputs[user]]
-    if len(users) > 1:
-        return f"{len(users)} paths meet at {name}, and paths add: {short(tape.adjoints[name])}."
+    paths = sum(len(tape.inputs[user][name]) for user in users)
+    if paths > 1:
+        return f"{paths} paths meet at {name}, and paths add: {short(tape.adjoints[name])}."
     if not users:
         return f"Nothing uses {name}: its adjoint is 0."
     return f"{name} is used by {users[0]} alone: what arrived there, times the local derivative."
@@ -179,9 +191,27 @@ def sentence(tape: Tape, step: int) -> str:
 def describe(tape: Tape, step: int, words: str) -> str:
     """The alternative text: each visited node and how its adjoint came about."""
     values = ", ".join(f"{name} = {short(value)}" for name, value in tape.values.items())
-    told = "; ".join(f"{name}: {tape.lines[name]}" for name in tape.order[:step])
+    told = "; ".join(f"{name}: {tape.lines[name]}" for name in tape.order[:step]) or "none yet"
     left = f" Not visited yet: {', '.join(tape.order[step:])}." if step < len(tape.order) else ""
     return f"Backward, step {step} of {len(tape.order)}. {words} {values}. Adjoints: {told}.{left}"
+
+
+def _edges(tape: Tape) -> list[tuple[str, str]]:
+    return [(user, source) for user in tape.order for source in tape.inputs[user]]
+
+
+def _apart(locals_: tuple[float, ...]) -> list[float]:
+    """How far each of the arrows between two nodes lies from their middle, in CSS pixels."""
+    more = len(locals_) - 1
+    if not more:
+        return [0.0]
+    label = max(text_width(_times(local), size=SMALL) for local in locals_)
+    step = min(label + 12, (WIDE - 10) / more)
+    return [(k - more / 2) * step for k in range(more + 1)]
+
+
+def _times(local: float) -> str:
+    return f"× {short(local)}"
 
 
 def _parsed(expression: str) -> ast.expr:
@@ -191,24 +221,28 @@ def _parsed(expression: str) -> ast.expr:
         raise ValueError(f"{expression!r} is no expression: {error.msg}") from None
 
 
-def _evaluate(node: ast.expr, tensors: dict, used: list[str], text: str) -> torch.Tensor:
+def _evaluate(
+    node: ast.expr, known: Mapping[str, float], uses: list[tuple[str, torch.Tensor]], text: str
+) -> torch.Tensor:
+    """The expression's value; each use of a name becomes a leaf of its own, noted in `uses`."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return torch.tensor(float(node.value), dtype=torch.float64)
     if isinstance(node, ast.Name):
-        if node.id not in tensors:
-            raise ValueError(f"{text!r}: {node.id} is not known yet, only {', '.join(tensors)}")
-        used.append(node.id)
-        return tensors[node.id]
+        if node.id not in known:
+            raise ValueError(f"{text!r}: {node.id} is not known yet, only {', '.join(known)}")
+        leaf = torch.tensor(known[node.id], dtype=torch.float64, requires_grad=True)
+        uses.append((node.id, leaf))
+        return leaf
     if isinstance(node, ast.BinOp) and type(node.op) in OPS:
-        left, right = (_evaluate(side, tensors, used, text) for side in (node.left, node.right))
+        left, right = (_evaluate(side, known, uses, text) for side in (node.left, node.right))
         result = OPS[type(node.op)](left, right)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        result = -_evaluate(node.operand, tensors, used, text)
+        result = -_evaluate(node.operand, known, uses, text)
     elif (
         isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         and node.func.id in FUNCTIONS and len(node.args) == 1
     ):  # fmt: skip
-        result = FUNCTIONS[node.func.id](_evaluate(node.args[0], tensors, used, text))
+        result = FUNCTIONS[node.func.id](_evaluate(node.args[0], known, uses, text))
     else:
         raise ValueError(f"{text!r}: only + - * / **, {', '.join(FUNCTIONS)}, names and numbers")
     if not math.isfinite(result.item()):

@@ -56,10 +56,12 @@ def draw(n: int, block: int) -> tuple[Figure, str]:
     if not rows:
         canvas.note(MARGIN, top + 16, "the grid is empty: nothing is launched")
     y = top + max(len(rows), 1) * ROW + 14
-    canvas.boxes([(MARGIN, y - 7, 14, 14)], [STORAGE.tint], edge=STORAGE.colour)
-    canvas.note(MARGIN + 22, y, "loaded and stored: i < n")
-    canvas.boxes([(MARGIN + 190, y - 7, 14, 14)], [IDLE], edge=MUTED, dashed=True)
-    canvas.note(MARGIN + 212, y, "masked off: the program has the place, and leaves memory alone")
+    canvas.marker(MARGIN + 8, y, KERNEL.marker, size=15, fill=KERNEL.colour, edge="none")
+    canvas.note(MARGIN + 24, y, "one run of the kernel")
+    canvas.boxes([(MARGIN + 178, y - 7, 14, 14)], [STORAGE.tint], edge=STORAGE.colour)
+    canvas.note(MARGIN + 200, y, "loaded and stored: i < n")
+    canvas.boxes([(MARGIN + 366, y - 7, 14, 14)], [IDLE], edge=MUTED, dashed=True)
+    canvas.note(MARGIN + 388, y, "masked off: the program has the place, and leaves memory alone")
     return canvas.finish(), describe(n, block)
 
 

@@ -17,6 +17,7 @@ from utils.views._type import text_width, wrap
 
 BOX_H, ROW, GAP = 58, 76, 34
 WIDE = (INNER - 2 * GAP) / 3
+RUNS = "it runs"
 HEADS = ("what you write", "who chooses the code", "what the code runs on")
 
 
@@ -51,6 +52,10 @@ def draw(machine: Machine, *, building: bool = False) -> tuple[Figure, str]:
     canvas.title(words)
     for column, head in enumerate(HEADS):
         canvas.note(_left(column), top - 12, head)
+    hexagon = _left(2) + WIDE - 20
+    canvas.note(_left(2) + WIDE, top - 12, RUNS, ha="right")
+    left_of_it = _left(2) + WIDE - text_width(RUNS, size=SMALL) - 12
+    canvas.marker(left_of_it, top - 12, KERNEL.marker, size=12, fill=KERNEL.colour, edge="none")
     for row, way in enumerate(found):
         y = top + row * ROW
         for column in (0, 1):
@@ -68,8 +73,7 @@ def draw(machine: Machine, *, building: bool = False) -> tuple[Figure, str]:
         _draw_box(canvas, 1, y, way.library, IDLE)
         _draw_box(canvas, 2, y, way.device, CARD if way.missing else KERNEL.tint, way.missing)
         if not way.missing:
-            x = _left(2) + WIDE - 20
-            canvas.marker(x, y + 19, KERNEL.marker, size=14, fill=KERNEL.colour, edge="none")
+            canvas.marker(hexagon, y + 19, KERNEL.marker, size=14, fill=KERNEL.colour, edge="none")
     y = top + ROW * len(found) + 4
     canvas.line([(MARGIN, y), (MARGIN + INNER, y)])
     for column, (head, note) in enumerate(facts(machine)):

@@ -73,6 +73,12 @@ REFUSALS = {
         "unknown setting 'colour'",
         "# ---",
     ),
+    "compile": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, compile: 1",
+        "compile must be a bool, got 1",
+        "# ---",
+    ),
     "no hidden region": (HIDDEN, "", "has no hidden region", '# %% test="tensor_bytes"'),
     "more hidden lines": (
         "### BEGIN HIDDEN TESTS\n",

@@ -1,37 +1,40 @@
-"""Running a notebook: what a cell costs is its own points."""
+"""Running a notebook in a room: what a cell costs is its own points."""
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import determine_grade
 
+from grader.layout import ROOT, Room
 from grader.preprocessors import Execute
+from grader.preprocessors.examiner import read_call
+from grader.preprocessors.outputs import VERDICT_MIME, read_verdicts
+from grader.sandbox import CannotSandbox
 from tests.grader.preprocessors.test_outputs import graded_cell
+from utils.checks import Check, case
 
-# A verify of its own, so that no kernel here needs torch.
-VERIFY = """
-MIME = "application/vnd.open-the-hood.verdict+json"
-
-class Report:
-    def _repr_mimebundle_(self, **_):
-        verdict = {"check": "twice", "points": 2.0, "earned": 2.0, "status": "right"}
-        return {"text/plain": "twice: 2 of 2", MIME: verdict}
-
-def verify(name, thing):
-    thing()
-    display(Report())
-    return 2.0
-"""
 HIDDEN = '### BEGIN HIDDEN TESTS\nverify("twice", twice)\n### END HIDDEN TESTS'
+RIGHT = "def twice(x): return x + x"
+
+TWICE = Check("twice", parts={"numbers": 2}, reads="A section")
+TWICE.reference(lambda x: 2 * x)
+TWICE.cases(lambda draw: [case("numbers", draw.integer(1, 10**9)) for _ in range(3)])
+TWICE.misconception("squared", "it was squared.", earns=0)(lambda x: x * x)
 
 
-def run(*sources, seconds=20, folder=".", **metadata):
-    """Outputs of cells run after VERIFY; a source with a hidden region becomes a graded cell."""
-    cells = [new_code_cell(VERIFY)]
-    for source in sources:
-        cells.append(graded_cell(source) if "HIDDEN" in source else new_code_cell(source))
+@pytest.fixture(autouse=True)
+def catalogue(monkeypatch):
+    """The check that these notebooks call."""
+    found = {"twice": (Room(ROOT, "99_tiny"), TWICE)}
+    monkeypatch.setattr("grader.preprocessors.examiner.find_check", found.__getitem__)
+
+
+def run(*sources, seconds=20, folder=None, settings=None, **metadata):
+    """Outputs of cells; a source with a hidden region becomes a graded cell."""
+    cells = [graded_cell(s) if "HIDDEN" in s else new_code_cell(s) for s in sources]
     nb = new_notebook(cells=cells)
     nb.metadata["open_the_hood"] = {"cell_seconds": seconds, **metadata}
-    nb, _ = Execute().preprocess(nb, {"metadata": {"path": str(folder)}})
+    resources = {"metadata": {"path": str(folder) if folder else None}}
+    nb, _ = Execute(**(settings or {})).preprocess(nb, resources)
     return nb
 
 
@@ -39,17 +42,20 @@ def grades(nb):
     return [determine_grade(c)[0] for c in nb.cells if "nbgrader" in c.metadata]
 
 
-def test_errors_warnings_and_the_kernel_itself(tmp_path):
+def test_errors_warnings_and_the_room_itself(tmp_path):
     """One kernel for everything that leaves it alive."""
+    (tmp_path / "data.txt").write_text("beside the notebook")
     nb = run(
         "import os, sys, warnings",
-        "def twice(): warnings.warn('x'); print('INPUT', file=sys.stderr)",
+        "def twice(x): warnings.warn('x'); print('INPUT', x, file=sys.stderr); return 2 * x",
         f"warnings.warn('visible')\n{HIDDEN}",
         f"1 / 0\n{HIDDEN}",
         f"sys.exit(3)\n{HIDDEN}",
         f"5.5\n{HIDDEN}",
         "this does not parse",
-        "os.environ['OPEN_THE_HOOD_SEED']",
+        "print(open('data.txt').read(), [k for k in os.environ if 'SEED' in k], os.getuid() == 0)",
+        "def twice(x): return x * x",
+        HIDDEN,
         "del twice",
         HIDDEN,
         "import warnings\n### BEGIN HIDDEN TESTS\nwarnings.warn('x')\n### END HIDDEN TESTS",
@@ -57,22 +63,33 @@ def test_errors_warnings_and_the_kernel_itself(tmp_path):
         folder=tmp_path,
         seed="ab12",
     )
-    assert grades(nb) == [2.0, 2.0, 2.0, 2.0, 0.0, 2.0, 0.0]
-    assert "ZeroDivisionError" in str(nb.cells[4].outputs)
-    assert "INPUT" not in str(nb.cells[3:])
-    assert nb.cells[8].outputs[0].data["text/plain"] == "'ab12'"
+    assert grades(nb) == [2.0, 2.0, 2.0, 2.0, 0.0, 0.0, 2.0, 0.0]
+    assert "ZeroDivisionError" in str(nb.cells[3].outputs)
+    assert "INPUT" not in str(nb.cells[2:])
+    assert nb.cells[7].outputs[0].text == "beside the notebook [] False\n"
     assert nb.metadata.open_the_hood.seed == "ab12"
+    assert nb.metadata.open_the_hood.sandbox is True
+    squared = nb.cells[9].outputs[0].data[VERDICT_MIME]
+    assert squared["explanations"] == {"squared": "it was squared."}
+    assert squared["claims"] == ["that the inputs were left as they were"]
+    assert "NameError" in str(nb.cells[11].outputs) or "not defined" in str(nb.cells[11].outputs)
 
 
 def test_an_endless_loop_costs_its_own_cell():
-    nb = run("while True: pass", "def twice(): pass", HIDDEN, seconds=2)
+    nb = run("while True: pass", RIGHT, HIDDEN, seconds=2)
     assert grades(nb) == [2.0]
-    assert "stopped after 2 s" in str(nb.cells[1].outputs)
+    assert "stopped after 2 s" in str(nb.cells[0].outputs)
+
+
+def test_a_function_that_never_returns_costs_its_own_exercise():
+    nb = run("def twice(x):\n    while True: pass", HIDDEN, RIGHT, HIDDEN, seconds=2)
+    assert grades(nb) == [0.0, 2.0]
+    assert "time was up" in str(nb.cells[1].outputs)
 
 
 def test_a_loop_that_heeds_nothing_costs_what_follows_and_says_so():
     nb = run(
-        "def twice(): pass",
+        RIGHT,
         HIDDEN,
         "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
         HIDDEN,
@@ -80,19 +97,88 @@ def test_a_loop_that_heeds_nothing_costs_what_follows_and_says_so():
         seconds=2,
     )
     assert grades(nb) == [2.0, 0.0, 0.0]
-    assert "could not be interrupted" in str(nb.cells[4].outputs)
+    assert "could not be interrupted" in str(nb.cells[3].outputs)
 
 
 def test_a_dead_kernel_costs_what_follows_and_says_so():
-    nb = run("def twice(): pass", HIDDEN, "import os; os._exit(1)", HIDDEN, "1")
+    nb = run(RIGHT, HIDDEN, "import os; os._exit(1)", HIDDEN, "1")
     assert grades(nb) == [2.0, 0.0]
-    assert "the kernel died in this cell" in str(nb.cells[3].outputs)
-    assert "the kernel died in an earlier cell" in str(nb.cells[4].outputs)
+    assert "the kernel died in this cell" in str(nb.cells[2].outputs)
+    assert "the kernel died in an earlier cell" in str(nb.cells[3].outputs)
+
+
+def test_a_kernel_that_dies_while_it_is_asked():
+    nb = run("import os\ndef twice(x): os._exit(1)", HIDDEN, "1")
+    assert grades(nb) == [0.0]
+    assert "the kernel died" in str(nb.cells[1].outputs)
+
+
+def test_a_flood_is_stopped_and_what_follows_counts():
+    flood = "while True: print('x' * 1000)"
+    nb = run(flood, RIGHT, HIDDEN, seconds=20, limits={"output_kb": 200})
+    assert grades(nb) == [2.0]
+    assert len(str(nb.cells[0].outputs)) < 100_000
+    assert nb.cells[0].metadata.open_the_hood.seconds < 15
+
+
+def test_one_huge_output_is_cut_and_costs_nothing():
+    nb = run("print('x' * 10**8)", "'y' * 10**8", RIGHT, HIDDEN, limits={"output_kb": 4096})
+    assert grades(nb) == [2.0]
+    assert len(str(nb.cells[0].outputs)) < 100_000
+    assert nb.cells[0].metadata.open_the_hood.seconds < 15
+
+
+def test_what_the_kernel_says_of_itself_is_no_verdict():
+    forged = (
+        "class Report:\n"
+        "    def _repr_mimebundle_(self, **_):\n"
+        f"        return {{'{VERDICT_MIME}': {{'check': 'twice', 'points': 2, 'earned': 2}}}}\n"
+        "def twice(x):\n    display(Report())\n    return 0\n"
+        "import grader.remote.answer as answer\n"
+        "answer.serve = lambda thing: (display(Report()), 2.0)[1]"
+    )
+    nb = run(forged, HIDDEN)
+    assert grades(nb) == [0.0]
+    assert read_verdicts(nb)["twice"]["earned"] == 0
+
+
+def test_files_that_do_not_fit_are_left_out_and_said_so(tmp_path):
+    (tmp_path / "large.bin").write_bytes(bytes(3 << 20))
+    (tmp_path / "hidden.ipynb").write_text("{}")
+    look = "import os; print(os.listdir())"
+    nb = run(look, RIGHT, HIDDEN, folder=tmp_path)
+    assert nb.cells[0].outputs[0].text == "['large.bin']\n", "no notebook: it holds hidden tests"
+    nb = run(look, RIGHT, HIDDEN, folder=tmp_path, limits={"tmp_mb": 1})
+    assert nb.cells[0].outputs[0].text == "[]\n"
+    assert grades(nb) == [2.0]
+    assert [note["kind"] for note in nb.metadata.open_the_hood.notes] == ["files"]
 
 
 def test_a_run_without_a_seed_gets_a_fresh_one():
     seeds = {run().metadata.open_the_hood.seed for _ in range(2)}
     assert len(seeds) == 2
+
+
+def test_the_seed_decides_the_verdict():
+    """A seed's cases are the same each time: a function that is right for odd numbers only."""
+    odd = "def twice(x): return x + x if x % 2 else 0"
+    verdicts = [read_verdicts(run(odd, HIDDEN, seed=s))["twice"] for s in ("aa", "aa")]
+    assert verdicts[0] == verdicts[1]
+
+
+def test_without_a_room_nothing_runs_unless_it_is_asked_for(monkeypatch, tmp_path):
+    def refuse(*_, **__):
+        raise CannotSandbox("no rooms here")
+
+    monkeypatch.setattr("grader.sandbox.manager.warm", refuse)
+    ran = tmp_path / "ran"
+    touch = f"open({str(ran)!r}, 'w').close()"
+    with pytest.raises(CannotSandbox):
+        run(touch)
+    assert not ran.exists()
+    nb = run(touch, settings={"unsafe_no_sandbox": True})
+    assert ran.exists()
+    assert nb.metadata.open_the_hood.sandbox is False
 
 
 @pytest.mark.parametrize(("given", "seconds"), [(True, 60), (False, 5)])
@@ -102,3 +188,11 @@ def test_the_cap_is_for_learners_code_alone(given, seconds):
     settings = {"locked": given, "solution": not given, "grade": False, "grade_id": "x"}
     step._limit(new_code_cell("", metadata={"nbgrader": settings}))
     assert step.timeout == seconds
+
+
+def test_what_is_judged_is_read_from_the_call():
+    imported = "from grader.verify import verify\n"
+    assert read_call(f'{imported}verify("a", f)') == ("a", "f", {})
+    assert read_call(f'{imported}verify("a", g=f, h=k.m)') == ("a", "None", {"g": "f", "h": "k.m"})
+    with pytest.raises(ValueError, match="expected `verify"):
+        read_call("print(1)")

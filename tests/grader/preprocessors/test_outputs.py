@@ -151,3 +151,19 @@ def test_printed_text_is_cut_in_all():
     assert sum(o.text.count("x") for o in kept[:-1]) == 100
     assert "cut" in kept[-2].text
     assert kept[-1].output_type == "execute_result"
+
+
+def test_text_of_displays_and_tracebacks_is_cut():
+    shown = new_output("display_data", data={"text/plain": "x" * 200, "image/png": "y" * 200})
+    shown, failed = shorten([shown, error("n" * 300, "v" * 200, ["t" * 60] * 3)], most=100)
+    assert shown.data["text/plain"].count("x") == 100
+    assert shown.data["image/png"] == "y" * 200
+    assert (failed.ename.count("n"), failed.evalue.count("v")) == (200, 100)
+    assert "".join(failed.traceback).count("t") < 110
+
+
+def test_markup_is_whole_or_left_out():
+    shown = new_output("display_data", data={"text/html": "<b>" * 100_000, "text/latex": "$x$"})
+    [shown] = shorten([shown], most=100)
+    assert "<b>" not in shown.data["text/html"]
+    assert shown.data["text/latex"] == "$x$"

@@ -94,3 +94,40 @@ def test_text_without_markup_is_left_alone(text):
 def test_the_labs_own_text_is_left_alone():
     text = "<details><summary>Hint</summary>One & only.</details><script>ours()</script>"
     assert sanitized(new_markdown_cell(text)).cells[0].source == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[x](javascript:alert(1))",
+        "[x](&#106;avascript:alert(1))",
+        "[x]\n\n[x]: vbscript:x",
+        "[x](data:text/html,x)",
+        "![x](https://example.org/seen.png)",
+        "![x](attachment:missing.png)",
+        "![x][1]\n\n[1]: //example.org/seen.png",
+    ],
+)
+def test_text_that_becomes_more_in_markdown_is_shown_as_it_was_written(text):
+    ours = {"open_the_hood": {"by": "learner"}}
+    nb = sanitized(new_markdown_cell(text, metadata=ours), shows({"text/markdown": text}))
+    for shown in (nb.cells[0].source, nb.cells[1].outputs[0].data["text/markdown"]):
+        assert shown.startswith("<pre>")
+        assert shown.endswith("</pre>")
+
+
+@pytest.mark.parametrize(
+    "text", ["[a link](https://example.org) and <b>bold</b>", "# Title\n\n| a | b |\n|---|---|\n"]
+)
+def test_harmless_markdown_stays_markdown(text):
+    ours = {"open_the_hood": {"by": "learner"}}
+    assert sanitized(new_markdown_cell(text, metadata=ours)).cells[0].source == text
+
+
+def test_of_what_is_said_about_a_picture_only_its_size_stays():
+    output = shows({"image/png": "AAAA"})
+    output.outputs[0].metadata = {
+        "image/png": {"width": "1 onload=alert(1)", "height": 20, "unconfined": "x"},
+        "filenames": {"image/png": "//example.org/x.png"},
+    }
+    assert sanitized(output).cells[0].outputs[0].metadata == {"image/png": {"height": 20}}

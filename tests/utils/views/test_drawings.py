@@ -159,6 +159,9 @@ def test_autograd_graph():
     loss, named = graph_of_a_layer()
     words = ["7 steps to reach 2 leaves", "TanhBackward0 4 (result (5, 4))", "weight (4, 3)"]
     check(*drawing("autograd_graph")(loss, named), *words, "a leaf (4)", "140 B kept")
+    check(*drawing("autograd_graph")(loss, named), "3 of the blue entries share their bytes")
+    alone = drawing("autograd_graph")(torch.sin(named["weight"]), {})[1]
+    assert "share" not in alone
 
 
 def test_autograd_graph_after_backward_says_what_is_gone():
@@ -195,11 +198,23 @@ def test_backward_stepper(step, words):
 def test_backward_stepper_reads_functions_and_repeated_names():
     stepper = importlib.import_module("utils.views.backward_stepper")
     tape = stepper.record({"y": "x * x", "z": "tanh(y) / 2 - -y"}, {"x": 1.5, "unused": 1.0})
-    assert tape.inputs["y"] == {"x": 3.0}
+    assert tape.inputs["y"] == {"x": (1.5, 1.5)}
     x = torch.tensor(1.5, dtype=torch.float64, requires_grad=True)
     (torch.tanh(x * x) / 2 + x * x).backward()
     assert tape.adjoints["x"] == pytest.approx(x.grad.item())
     check(*stepper.draw(tape, 4), "unused: 0")
+
+
+def test_each_use_is_a_path_of_its_own():
+    stepper = importlib.import_module("utils.views.backward_stepper")
+    tape = stepper.record({"y": "x * x"}, {"x": 5.0})
+    check(*stepper.draw(tape, 2), "2 paths meet at x, and paths add: 10", "x: 1 · 5 + 1 · 5 = 10")
+    far = {"y": "a * a * a + b", "z": "y * a / b / b"}
+    tape = stepper.record(far, {"a": 2.0, "b": 4.0})
+    a = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    ((a**3 + 4) * a / 16).backward()
+    assert tape.adjoints["a"] == pytest.approx(a.grad.item())
+    check(*stepper.draw(tape, 4), "4 paths meet at a")
 
 
 def test_finite_difference_error():

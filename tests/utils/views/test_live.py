@@ -9,7 +9,7 @@ import ipywidgets
 import pytest
 import torch
 
-from utils import views
+from utils import figures, views
 from utils.views import _live
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -56,6 +56,12 @@ def test_in_a_build_there_is_only_the_image(published, monkeypatch):
     views.stride_explorer(X)
     views.dtype_ruler()
     assert [set(bundle) for bundle in published] == [{"text/html", "text/plain"}] * 2
+
+
+def test_where_nobody_looks_there_are_only_the_words(published, monkeypatch):
+    monkeypatch.setenv(figures.TEXT_ONLY, "1")
+    views.stride_explorer(X)
+    assert [set(bundle) for bundle in published] == [{"text/plain"}]
 
 
 @pytest.mark.parametrize("tensor", [torch.tensor(3.0), torch.zeros(0, 2)])
@@ -119,3 +125,13 @@ def test_h_moves(shown):
     slider, _, _, spoken = shown(views.finite_difference_error, torch.exp, 1.0)
     slider.value = 0
     assert "lit h = 1." in spoken.value
+
+
+def test_the_mode_and_the_calls_can_be_switched(shown):
+    mode, calls, _, picture, spoken = shown(views.dropout_modes, torch.nn.Dropout(0.5), X[0] + 1)
+    before = picture.value
+    calls.value = 3
+    assert "mean of 3 calls" in spoken.value
+    mode.value = False
+    assert "In eval the layer is not there" in spoken.value
+    assert picture.value != before

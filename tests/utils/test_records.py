@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.records import NoRecord, load
+from utils.records import NoRecord, load
 
 
 def write(root, gpu, date, **document):
@@ -47,6 +47,10 @@ def test_a_section_that_is_not_whole_is_no_record(tmp_path, document, says):
         load(root=tmp_path).result("trace")
 
 
-def test_a_text_that_is_not_there_is_named_with_those_that_are(dry_run):
-    with pytest.raises(NoRecord, match=r"no x\.ptx in the record of dry run .* inductor_torch_fo"):
-        dry_run.text("x.ptx")
+def test_a_text_that_is_not_there_is_named_with_those_that_are(tmp_path):
+    write(tmp_path, "nvidia-l4", "2026-01-01")
+    (tmp_path / "nvidia-l4" / "softmax.ptx").write_text("text")
+    record = load(root=tmp_path)
+    assert record.text("softmax.ptx") == "text"
+    with pytest.raises(NoRecord, match=r"no x\.ptx in the record of NVIDIA-L4, .* softmax\.ptx"):
+        record.text("x.ptx")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-RECORDS = Path(__file__).resolve().parent / "records"
+RECORDS = Path(__file__).resolve().parents[1] / "benchmarks" / "records"
 HOW = "run `python -m benchmarks.gpu` on a machine with a GPU"
 
 

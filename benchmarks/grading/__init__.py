@@ -1,0 +1,1 @@
+"""How fast a class is graded, beside plain nbgrader: `python -m benchmarks.grading`."""

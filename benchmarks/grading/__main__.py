@@ -1,0 +1,98 @@
+"""How fast a class is graded, beside plain nbgrader, on this machine and in one run.
+
+    python -m benchmarks.grading                      a torch lab and a lab that compiles; minutes
+    python -m benchmarks.grading --quick              the same path in less than a minute, roughly
+    python -m benchmarks.grading --lab 02_autograd    another torch lab
+    python -m benchmarks.grading --json FILE          the figures as JSON, too
+
+Nothing of a real course is touched: classes are made up and live in temporary folders.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from benchmarks.grading.measure import Plan, lab_figures, large_classes
+from benchmarks.grading.show import show
+from grader import UserError
+from grader.layout import ROOT, choose
+
+COMPILED = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"
+TORCH_LAB = Plan(plain=(2, 6), nbgrader=(4, 12), batch=(8, 40), two=(40, 400))
+COMPILE_LAB = Plan(plain=(2, 6), nbgrader=(2, 6), batch=(4, 24), two=(24,))
+QUICK = Plan(plain=(1, 2), nbgrader=(), batch=(1, 3), two=(), alone=1, kernels=2)
+SIZES, QUICK_SIZES = (40, 400, 10_000, 100_000), (400,)
+NEW, QUICK_NEW = 100, 20  # submissions that are recorded in a class of each size
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; 0, or 2 when this machine can't sandbox."""
+    options = parser().parse_args(arguments)
+    console = Console()
+    start = time.monotonic()
+    try:
+        [room] = choose(ROOT, [options.lab])
+        figures = measure(room.folder, options, console)
+    except UserError as error:
+        print(f"benchmarks.grading: {error}", file=sys.stderr)
+        return 2
+    figures["seconds"] = round(time.monotonic() - start)
+    show(console, figures)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+def measure(phase: Path, options: argparse.Namespace, console: Console) -> dict:
+    """All figures, as they go into the JSON file."""
+    torch_plan = QUICK if options.quick else TORCH_LAB
+    if options.count:
+        torch_plan = torch_plan.with_count(options.count)
+    with tempfile.TemporaryDirectory(prefix="grading-", ignore_cleanup_errors=True) as folder:
+        where = Path(folder)
+        figures = {
+            "machine": {
+                "processors": len(os.sched_getaffinity(0)),
+                "load before": round(os.getloadavg()[0], 1),
+                "python": platform.python_version(),
+                "torch": torch.__version__,
+                "quick": options.quick,
+            },
+            "labs": [lab_figures(where / "torch", phase, torch_plan, console)],
+        }
+        if not options.quick:
+            figures["labs"].append(lab_figures(where / "compile", COMPILED, COMPILE_LAB, console))
+        sizes, new = (QUICK_SIZES, QUICK_NEW) if options.quick else (SIZES, NEW)
+        found = large_classes(where / "torch", phase, sizes, new, console)
+        figures["classes"] = [asdict(one) for one in found]
+    return figures
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="python -m benchmarks.grading",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--lab", default="01_tensors", help="a torch lab, by its folder's name")
+    made.add_argument("--count", type=int, metavar="N", help="submissions in the larger runs")
+    made.add_argument("--quick", action="store_true", help="small runs; says little")
+    made.add_argument("--json", type=Path, metavar="FILE")
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Throw-away courses with one lab and a made-up class, for plain nbgrader and for the grader."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from grader.build.notebook import to_notebook
+from grader.build.text import parse
+from grader.course import enter_lab
+from grader.layout import ROOT
+from grader.sample_class import load_lab, make_class
+
+PACKAGES = ("grader", "utils", "benchmarks")
+# Nothing of ours but `verify`, which the hidden cells call in the learner's own kernel. The time
+# limit is not stock: torch.compile may take longer than nbgrader's 30 s.
+STOCK = """\
+c = get_config()
+c.CourseDirectory.root = {root!r}
+c.Execute.timeout = 600
+"""
+
+
+@dataclass(frozen=True)
+class Course:
+    """A folder that is graded in. lab: the assignment."""
+
+    root: Path
+    lab: str
+
+    def environment(self) -> Mapping[str, str]:
+        """In which the course's own copy of the project is what is imported."""
+        return {
+            **os.environ,
+            "PYTHONPATH": str(self.root),
+            "OPEN_THE_HOOD_EXCHANGE": str(self.root / "exchange"),
+            "HOME": str(self.root / "home"),
+            "XDG_CACHE_HOME": str(self.root / "home" / "cache"),
+            # where ordinary kernels share what they compile, one learner's with the next one's
+            "TORCHINDUCTOR_CACHE_DIR": str(self.root / "inductor"),
+        }
+
+
+def make_course(root: Path, phase: Path) -> Course:
+    """A course with one lab, known to its gradebook, and nobody in it.
+
+    phase: the folder with the lab's text and checks
+    """
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, root / package, ignore=_ignored)
+    shutil.copytree(phase, root / "phases" / phase.name, ignore=_ignored)
+    shutil.copy(ROOT / "nbgrader_config.py", root)
+    notebook = to_notebook(parse("lab.py", (phase / "lab.py").read_text()))
+    source = root / "source" / phase.name / f"{phase.name}.ipynb"
+    source.parent.mkdir(parents=True)
+    nbformat.write(notebook, source)
+    (root / "home").mkdir()
+    (root / "submitted").mkdir()
+    enter_lab(root, phase.name)
+    return Course(root, phase.name)
+
+
+def stock_copy(course: Course, root: Path) -> Course:
+    """The same course, as nbgrader grades it as it is installed."""
+    shutil.copytree(course.root, root)
+    (root / "nbgrader_config.py").write_text(STOCK.format(root=str(root)))
+    return Course(root, course.lab)
+
+
+def honest_work(course: Course) -> list[bytes]:
+    """What the honest part of the sample class hands in: right and mistaken answers."""
+    learners = make_class(load_lab(course.root, course.lab), happenings=())
+    return [learner.data for learner in learners]
+
+
+def hand_in(course: Course, work: Sequence[bytes], count: int, letter: str = "s") -> None:
+    """`count` more submissions: the class's work, again and again.
+
+    letter: what the new students' ids begin with
+    """
+    first = len(list((course.root / "submitted").glob(f"{letter}*")))
+    for number in range(first, first + count):
+        folder = course.root / "submitted" / f"{letter}{number:06d}" / course.lab
+        folder.mkdir(parents=True)
+        (folder / f"{course.lab}.ipynb").write_bytes(work[number % len(work)])
+
+
+def _ignored(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if name in ("__pycache__", "records")]

@@ -1,0 +1,169 @@
+"""The same jobs on a Dask cluster. Learners' code runs in a child of a worker, never in it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import queue
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+
+from grader import UserError
+from grader.batch.job import Job, Result, failed
+from grader.batch.pool import AHEAD, TICK, Task, Worker
+
+try:
+    from distributed import Client, Future
+    from distributed import wait as wait_for
+except ModuleNotFoundError:
+    raise UserError(
+        "--scheduler needs Dask: `pip install 'open-the-hood[cluster]'`, here and on the workers"
+    ) from None
+
+# In a Dask worker: processes that wait for a job. A Dask task runs in a thread, and what starts a
+# sandbox must be a main thread: so each thread borrows a process of which it is the only user.
+_idle: queue.LifoQueue[Worker] = queue.LifoQueue()
+
+
+def grade_in_child(job: Job) -> Result:
+    """What a Dask worker runs: the job, in a child of its own that stays for the next one."""
+    started = time.monotonic()
+    try:
+        worker = _idle.get_nowait()
+    except queue.Empty:
+        worker = Worker()
+    worker.give(Task(job))
+    try:
+        while (result := worker.receive()) is None:
+            pass  # it has said that it is there
+    except EOFError:
+        problem = worker.why_dead()
+        worker.close()
+        return failed(job, problem, time.monotonic() - started)
+    worker.tasks.clear()
+    if result.retryable:
+        worker.close()
+    else:
+        _idle.put(worker)
+    return result
+
+
+class Cluster:
+    """Grades jobs on a Dask cluster. Use it as a context manager.
+
+    Args:
+        address: of the scheduler.
+        stopped: asked twice a second; True ends the run with what is done.
+        timeout: seconds to wait for the scheduler.
+
+    Raises:
+        UserError: when the scheduler can't be reached, or is lost.
+    """
+
+    def __init__(
+        self, address: str, stopped: Callable[[], bool] = lambda: False, timeout: float = 10.0
+    ):
+        self._address = address
+        self._stopped = stopped
+        # it prints a traceback when the scheduler is gone, and we say so
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        try:
+            self._client = Client(address, timeout=timeout)
+            self._client.wait_for_workers(1, timeout=timeout)
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"no Dask scheduler with workers answers at {address}: {error}"
+            ) from None
+        self._run = secrets.token_hex(4)
+        self._number = itertools.count()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(Exception):  # a scheduler that is gone can't be told
+            self._client.close(timeout=2)
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
+        """Results as they come. Jobs are sent only as the cluster has room for them."""
+        new = (Task(job) for job in jobs)
+        waiting: deque[Task] = deque()
+        at_work: dict[Future, Task] = {}
+        try:
+            while not self._stopped():
+                self._fill(at_work, waiting, new)
+                if not at_work:
+                    return
+                for future in self._done(at_work):
+                    task = at_work.pop(future)
+                    result = self._result(future, task)
+                    if result.retryable and (last := task.again(result.problem)) is None:
+                        waiting.append(task)
+                    else:
+                        yield task.job, last if result.retryable else result
+        finally:
+            with contextlib.suppress(Exception):
+                self._client.cancel(list(at_work))
+
+    def _fill(self, at_work: dict[Future, Task], waiting: deque[Task], new: Iterator[Task]) -> None:
+        with self._reached():
+            room = max(AHEAD * sum(self._client.nthreads().values()), 1)
+        while len(at_work) < room:
+            task = waiting.popleft() if waiting else next(new, None)
+            if task is None:
+                return
+            if task.job.lab.gpu:
+                self._expect_gpu()
+            with self._reached():
+                future = self._client.submit(
+                    grade_in_child,
+                    task.job,
+                    # the same job may be wanted again, by --regrade or another try: no old answer
+                    key=f"grade-{task.job.key}-{self._run}-{next(self._number)}",
+                    resources={"GPU": 1} if task.job.lab.gpu else None,
+                    pure=False,
+                )
+            at_work[future] = task
+
+    def _expect_gpu(self) -> None:
+        with self._reached():
+            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        if not any(worker["resources"].get("GPU") for worker in workers):
+            raise UserError(
+                "the lab needs a GPU, and no worker of the cluster offers the resource GPU: start "
+                "one with `dask worker ADDRESS --resources GPU=1`"
+            )
+
+    def _done(self, at_work: dict[Future, Task]) -> list[Future]:
+        with self._reached(), contextlib.suppress(TimeoutError):
+            wait_for(list(at_work), timeout=TICK, return_when="FIRST_COMPLETED")
+        return [future for future in at_work if future.done()]
+
+    def _result(self, future: Future, task: Task) -> Result:
+        try:
+            return future.result(timeout=TICK * 20)
+        except Exception as error:  # KilledWorker, a worker that lacks a package, ...
+            with self._reached():
+                return failed(task.job, f"the cluster lost it: {type(error).__name__}: {error}")
+
+    @contextlib.contextmanager
+    def _reached(self) -> Iterator[None]:
+        """What is done inside needs the scheduler.
+
+        Raises:
+            UserError: when it is not there any more, before or afterwards.
+        """
+        try:
+            yield
+            lost = self._client.status != "running"
+        except (OSError, CancelledError):  # it is gone, and the client has not noticed yet
+            lost = True
+        if lost:
+            raise UserError(
+                f"the Dask scheduler at {self._address} is lost. What was recorded stays; start "
+                "it and run the same command again to go on from there"
+            )

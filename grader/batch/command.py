@@ -1,0 +1,242 @@
+"""``python -m grader grade``: grade every submission of a lab, and record it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+from rich.console import Console
+
+from grader import UserError
+from grader.batch.intake import find_students, read_lab, read_submission_of
+from grader.batch.job import Job, Lab, Result
+from grader.batch.lock import only_one
+from grader.batch.outcome import Outcome
+from grader.batch.pool import Pool
+from grader.batch.progress import Shown
+from grader.batch.writer import Writer
+from grader.course import Course, enter_lab, open_course
+from grader.layout import ROOT
+
+# So many in a row that only the grader is to blame for: something is wrong with the machine.
+HOPELESS = 10
+
+
+class Executor(AbstractContextManager, Protocol):
+    """Grades jobs somewhere: :class:`Pool` or :class:`grader.batch.cluster.Cluster`."""
+
+    def run(self, jobs: Iterator[Job]) -> Iterator[tuple[Job, Result]]:
+        """Results as they come; jobs are taken one by one, as there is room."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``python -m grader grade``."""
+    parser.add_argument("lab", nargs="+", help="assignments, by folder name in source/")
+    parser.add_argument(
+        "--students", nargs="+", default=[], metavar="PATTERN", help="only these student ids"
+    )
+    parser.add_argument(
+        "--workers",
+        type=_positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes on this machine (default: one for each processor core)",
+    )
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="grade on a Dask cluster: tcp://host:8786"
+    )
+    parser.add_argument(
+        "--regrade", action="store_true", help="grade again what is recorded, with the same cases"
+    )
+    parser.add_argument(
+        "--cell-seconds",
+        type=_positive,
+        default=0,
+        metavar="N",
+        help="no cell with a learner's code runs longer, whatever the lab allows",
+    )
+    parser.add_argument(
+        "--unsafe-no-sandbox",
+        action="store_true",
+        help="run learners' code as this user, with all that this user can read and write",
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
+    return int(text)
+
+
+def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
+    """Grade; 0 when every submission has a verdict, 1 when not, 130 when interrupted."""
+    console = console or Console()
+    course = open_course(root)
+    if args.cell_seconds:
+        course.config.Execute.max_cell_seconds = args.cell_seconds
+    labs = {name: read_lab(course, name) for name in dict.fromkeys(args.lab)}
+    students = {name: find_students(course, name, args.students) for name in labs}
+    for name, found in students.items():
+        if not found:
+            where = course.folder("submitted", "*", name)
+            which = f" that matches {' or '.join(args.students)}" if args.students else ""
+            raise UserError(f"no submission{which} in {where}")
+    if args.unsafe_no_sandbox:
+        console.print(
+            "[bold red]No sandbox:[/bold red] learners' code runs as you, and can read and change "
+            "whatever you can: files, grades, the network. It is noted with each grade."
+        )
+    outcomes = {name: Outcome(name) for name in labs}
+    with only_one(course), _interruptible() as stopped, Writer(course) as writer:
+        for name, lab in labs.items():
+            _enter(course, writer, lab, console)
+            if not stopped():
+                run_of_lab = _Run(course, writer, lab, students[name], args, outcomes[name])
+                run_of_lab.grade(console, stopped)
+    for outcome in outcomes.values():
+        outcome.show(console)
+    if stopped():
+        console.print(
+            "Interrupted. What is graded is recorded; the same command goes on from there."
+        )
+        return 130
+    return 0 if all(outcome.complete for outcome in outcomes.values()) else 1
+
+
+def _enter(course: Course, writer: Writer, lab: Lab, console: Console) -> None:
+    """Make the gradebook know the lab as it is."""
+    if writer.knows(lab):
+        return
+    with console.status(f"{lab.name}: telling the gradebook about the lab"):
+        enter_lab(course.root, lab.name)
+    if not writer.knows(lab):
+        raise UserError(
+            f"the gradebook does not hold {lab.name} as it is in source/, not even after "
+            "`nbgrader generate_assignment`: does it have steps of its own, such as AUTOTEST? "
+            "Then grade it with `nbgrader autograde`"
+        )
+
+
+class _Run:
+    """The grading of one lab."""
+
+    def __init__(
+        self,
+        course: Course,
+        writer: Writer,
+        lab: Lab,
+        students: list[str],
+        args: argparse.Namespace,
+        outcome: Outcome,
+    ):
+        self.course, self.writer, self.lab = course, writer, lab
+        self.students, self.args, self.outcome = students, args, outcome
+
+    def grade(self, console: Console, stopped: Callable[[], bool]) -> None:
+        """Grade what is not recorded yet, and record it as it comes."""
+        with (
+            Shown(console, self.lab.name, len(self.students)) as self.shown,
+            self._executor(stopped) as executor,
+        ):
+            for job, result in executor.run(self._jobs()):
+                self._record(job, result)
+
+    def _executor(self, stopped: Callable[[], bool]) -> Executor:
+        if self.args.scheduler:
+            from grader.batch.cluster import Cluster  # Dask is an optional extra
+
+            return Cluster(self.args.scheduler, stopped)
+        return Pool(min(self.args.workers, len(self.students)), stopped)
+
+    def _jobs(self) -> Iterator[Job]:
+        """A job for each submission that is not recorded as it is now, read when it is wanted."""
+        for student in self.students:
+            try:
+                student.encode()
+            except UnicodeEncodeError:
+                name = student.encode("utf-8", "replace").decode()
+                self.outcome.fail(name, "the name of the student's folder is not UTF-8: rename it")
+                self.shown.advance(graded=False, failed=True)
+                continue
+            job = self._job(student)
+            if job is None:
+                self.outcome.skipped += 1
+                self.shown.advance(graded=False)
+            else:
+                yield job
+
+    def _job(self, student: str) -> Job | None:
+        lab, files, sandbox = self.lab, self.writer.files, not self.args.unsafe_no_sandbox
+        submission = read_submission_of(self.course, lab, student)
+        key = submission.key(lab, sandbox)
+        before = self.writer.recorded(lab.name, student)
+        if before and before.key == key and not self.args.regrade:
+            names = list(lab.notebooks)
+            if files.stamp(student, lab.name, names) == before.stamp or all(
+                files.metadata(student, lab.name, name).get("key") == key for name in names
+            ):
+                return None
+        graded_before = False
+        if before:
+            seeds = before.seeds if before.digest == submission.digest else {}
+        else:
+            seeds = files.seeds_of_plain_grading(student, lab.name, submission.notebooks)
+            graded_before = len(seeds) == len(lab.notebooks)
+        return Job(
+            lab=lab,
+            student=student,
+            notebooks=submission.notebooks,
+            files=submission.files,
+            key=key,
+            digest=submission.digest,
+            notes=submission.notes,
+            renamed=submission.renamed,
+            timestamp=submission.timestamp,
+            seeds=seeds,
+            graded_before=graded_before,
+            sandbox=sandbox,
+        )
+
+    def _record(self, job: Job, result: Result) -> None:
+        problem = result.problem
+        if result.hopeless:
+            raise UserError(problem)
+        try:
+            self.writer.record(job, result)
+        except UserError:
+            raise
+        except Exception as error:
+            problem = f"it could not be recorded: {type(error).__name__}: {error}"
+            self.outcome.fail(job.student, problem)
+        else:
+            self.outcome.add(job, result)
+        self.shown.advance(graded=True, failed=bool(problem))
+        if self.outcome.failures_in_a_row >= HOPELESS:
+            raise UserError(
+                f"{HOPELESS} submissions in a row could not be graded, the last because {problem}. "
+                "Put that right and run the same command again; what was recorded stays"
+            )
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C asks to stop, the second stops at once."""
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            os._exit(130)
+        asked = True
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,35 @@
+"""One grading run at a time in a course folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from grader import UserError
+from grader.course import Course
+
+
+@contextmanager
+def only_one(course: Course) -> Iterator[None]:
+    """Hold the course's ``autograded/``; a run that is killed lets go of it.
+
+    Raises:
+        UserError: when another run holds it.
+    """
+    directory = course.directory
+    folder = os.path.join(directory.root, directory.autograded_directory)
+    os.makedirs(folder, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another `python -m grader grade` is at work in {directory.root}: wait for it, "
+                "or stop it with Ctrl-C; nothing that it recorded is lost"
+            ) from None
+        yield
+    finally:
+        os.close(held)

@@ -1,0 +1,82 @@
+"""What came of a grading run, and how it is told."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from grader.batch.job import Job, Result
+
+MOST_LINES = 20
+
+
+class Outcome:
+    """Counts of one lab's run.
+
+    Attributes:
+        graded: submissions that got a verdict now.
+        skipped: that were recorded before, as they are.
+        people: ``(student, why)`` that have a verdict, or part of one, and need a person.
+        failures: ``(student, why)`` that have none, because of the grader.
+        failures_in_a_row: the last ones.
+    """
+
+    def __init__(self, lab: str):
+        self.lab = lab
+        self.graded = self.skipped = self.failures_in_a_row = 0
+        self.unsafe = False
+        self.people: list[tuple[str, str]] = []
+        self.failures: list[tuple[str, str]] = []
+
+    @property
+    def complete(self) -> bool:
+        """Whether every submission has a verdict."""
+        return not self.failures
+
+    def add(self, job: Job, result: Result) -> None:
+        """A result was recorded."""
+        self.unsafe = self.unsafe or not job.sandbox
+        if result.retryable:
+            self.fail(job.student, result.problem)
+            return
+        self.graded += 1
+        self.failures_in_a_row = 0
+        why = [note.message for note in job.notes]
+        if result.problem:
+            why.append(result.problem)
+        if why:
+            self.people.append((job.student, " ".join(why)))
+
+    def fail(self, student: str, problem: str) -> None:
+        """A submission has no verdict."""
+        self.failures.append((student, problem))
+        self.failures_in_a_row += 1
+
+    def show(self, console: Console) -> None:
+        """Print the table."""
+        table = Table(title=self.lab, box=box.SIMPLE_HEAD, title_justify="left", show_header=False)
+        table.add_column("what")
+        table.add_column("how many", justify="right")
+        for what, count in (
+            ("graded", self.graded),
+            ("recorded before, skipped", self.skipped),
+            ("need a person", len(self.people)),
+            ("without a verdict", len(self.failures)),
+        ):
+            table.add_row(what, str(count))
+        console.print(table)
+        if self.unsafe:
+            console.print("[bold red]These grades were made without a sandbox.[/bold red]")
+        _list(console, "Need a person", self.people)
+        _list(console, "Without a verdict; the next run tries again", self.failures)
+
+
+def _list(console: Console, title: str, found: list[tuple[str, str]]) -> None:
+    if found:
+        console.print(f"[bold]{title}[/bold]")
+    for student, why in found[:MOST_LINES]:
+        console.print(f"  {escape(student)}: {escape(why)}", highlight=False)
+    if len(found) > MOST_LINES:
+        console.print(f"  and {len(found) - MOST_LINES} more")

@@ -1,0 +1,91 @@
+"""How far a grading run is: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Shown:
+    """A run's progress. Use it as a context manager.
+
+    Args:
+        total: submissions of the run.
+    """
+
+    def __init__(self, console: Console, title: str, total: int):
+        self._console, self._title, self._total = console, title, total
+        self._done = self._graded = self._failures = 0
+        self._started = self._said = time.monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _Rate(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[failures]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task(title, total=total, failures="", graded=0)
+
+    def __enter__(self) -> Shown:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def advance(self, *, graded: bool, failed: bool = False) -> None:
+        """One more is done.
+
+        Args:
+            graded: False when it was skipped, which takes no time worth counting.
+        """
+        self._done += 1
+        self._graded += graded
+        self._failures += failed
+        self._bar.update(self._task, advance=1, graded=self._graded, failures=self._failed_so_far())
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._said >= SECONDS_BETWEEN_LINES:
+            self._said = now
+            self._console.print(self._line(now), markup=False, highlight=False)
+
+    def _line(self, now: float) -> str:
+        rate = self._graded / max(now - self._started, 1e-9)
+        left = f", {_time((self._total - self._done) / rate)} left" if rate else ""
+        failed = f", {self._failed_so_far()}" if self._failures else ""
+        done = f"{self._title}: {self._done} of {self._total}"
+        return f"{done}, {60 * rate:.0f} a minute{left}{failed}"
+
+    def _failed_so_far(self) -> str:
+        return f"{self._failures} failed" if self._failures else ""
+
+
+class _Rate(ProgressColumn):
+    """Graded submissions a minute."""
+
+    def render(self, task: Task) -> Text:
+        if not task.elapsed or not task.fields["graded"]:
+            return Text("")
+        return Text(f"{60 * task.fields['graded'] / task.elapsed:.0f} a minute")
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

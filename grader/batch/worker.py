@@ -1,0 +1,54 @@
+"""The program that a worker process runs: jobs come in over a socket, results go out.
+
+``python -m grader.batch.worker DESCRIPTOR FOLDER``, started by :class:`grader.batch.pool.Worker`.
+Jobs run in the main thread, because a sandbox dies with the *thread* that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import sys
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from grader.batch.job import Job, grade
+from grader.sandbox.warm import cool
+
+
+def main(descriptor: int, folder: Path) -> None:
+    """Grade until the other end closes."""
+    connection = Connection(descriptor)
+    jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    threading.Thread(target=listen, args=(connection, jobs, folder), daemon=True).start()
+    try:
+        connection.send(None)
+        while True:
+            result = grade(jobs.get(), folder)
+            if result.retryable:
+                cool()  # this process will be killed, and can't clear up then
+            connection.send(result)
+    except OSError:
+        leave(folder)
+
+
+def listen(connection: Connection, jobs: queue.SimpleQueue[Job], folder: Path) -> None:
+    """Take jobs as they come, so that sending one never blocks; end when nobody is there."""
+    try:
+        while True:
+            jobs.put(connection.recv())
+    except (EOFError, OSError):
+        leave(folder)
+
+
+def leave(folder: Path) -> None:
+    """End this process. Its main thread may still be writing into the folder."""
+    while folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))

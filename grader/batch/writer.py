@@ -1,0 +1,338 @@
+"""Records results in nbgrader's gradebook: one transaction for each submission, one writer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import nbformat
+from nbgrader.api import (
+    Assignment,
+    BaseCell,
+    Comment,
+    Grade,
+    Gradebook,
+    InvalidEntry,
+    MissingEntry,
+    Notebook,
+    SubmittedAssignment,
+    SubmittedNotebook,
+    TaskCell,
+)
+from nbgrader.converters import Autograde
+from nbgrader.preprocessors import AssignLatePenalties
+from nbgrader.utils import is_grade, is_task
+from sqlalchemy import Column, MetaData, String, Table, Text, event, select, text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+from traitlets.config import Config
+from traitlets.utils.importstring import import_item
+
+from grader import UserError
+from grader.batch.files import AutogradedFiles
+from grader.batch.job import GradedNotebook, Job, Lab, Result
+from grader.course import Course
+from grader.rebuild import as_recorded, is_owned
+
+PATIENCE = 60.0
+RESUME = "What was recorded stays; run the same command again to go on from there"
+
+# What was recorded, in the gradebook's own database, so that it is committed with the marks.
+# No foreign key: nbgrader deletes submissions without knowing of it.
+RECORDS = Table(
+    "open_the_hood_graded",
+    MetaData(),
+    Column("submission_id", String(32), primary_key=True),
+    Column("key", String(64), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("seeds", Text, nullable=False),
+    Column("stamp", Text, nullable=False),
+)
+# How SQLite wrote before we came, until it does so again: a run that was killed can't put it back.
+JOURNAL = Table("open_the_hood_journal", MetaData(), Column("mode", String(16), primary_key=True))
+# Without these, each query below reads all rows of a table (nbgrader has them the other way round).
+INDEXES = {
+    "grade": "notebook_id",
+    "comment": "notebook_id",
+    "submitted_notebook": "assignment_id",
+}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the gradebook says of a submission that was graded before.
+
+    Attributes:
+        key: of the job whose marks are in the gradebook; empty when there are none.
+        digest: of the submission.
+        seeds: by notebook.
+        stamp: of the files that were written with the marks.
+    """
+
+    key: str
+    digest: str
+    seeds: Mapping[str, str]
+    stamp: str
+
+
+class Writer:
+    """The only one who writes marks and graded files. Use it as a context manager.
+
+    Args:
+        patience: seconds to wait for a gradebook that another program has locked.
+
+    Raises:
+        UserError: when the gradebook can't be used; from any method, with what to do.
+    """
+
+    def __init__(self, course: Course, patience: float = PATIENCE):
+        self.course = course
+        self.files = AutogradedFiles(course)
+        self._patience = patience
+        self._creates_students = Autograde(config=course.config).create_student
+        self._late = _late_penalties(course)
+        self._journal = ""  # SQLite's way of writing before we came
+        with self._said_clearly():
+            self.gradebook = self._patiently(self._open)
+            self._patiently(self._prepare)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._journal:
+            # where another program has it open, the next run puts it back
+            with contextlib.suppress(OperationalError):
+                with self._engine.connect() as connection:
+                    connection.execute(text(f"PRAGMA journal_mode = {self._journal}"))
+                with self._engine.begin() as connection:
+                    connection.execute(JOURNAL.delete())
+        self.gradebook.close()
+
+    def knows(self, lab: Lab) -> bool:
+        """Whether the gradebook has the lab, as it is now."""
+        with self._said_clearly(), self._transaction():
+            try:
+                found = self.gradebook.find_assignment(lab.name).notebooks
+            except MissingEntry:
+                return False
+            return {n.name: _cells(n) for n in found} == {
+                name: cells_of(data, lab.config) for name, data in lab.notebooks.items()
+            }
+
+    def recorded(self, lab: str, student: str) -> Recorded | None:
+        """What was recorded for a learner before, or None."""
+        query = (
+            select(RECORDS)
+            .join(SubmittedAssignment, SubmittedAssignment.id == RECORDS.c.submission_id)
+            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+            .where(Assignment.name == lab, SubmittedAssignment.student_id == student)
+        )
+        with self._said_clearly(), self._engine.connect() as connection:
+            row = connection.execute(query).one_or_none()
+        return row and Recorded(row.key, row.digest, json.loads(row.seeds), row.stamp)
+
+    def record(self, job: Job, result: Result) -> None:
+        """Write the graded files, then the marks, so that a mark never stands without its file.
+
+        Old marks go in the same transaction. Until it is committed the record still carries the
+        old key, so a run that was killed in between is noticed by the next.
+        """
+        lab, student = job.lab.name, job.student
+        with self._said_clearly():
+            stamp = self.files.write(student, lab, result.notebooks, job.beside())
+            with self._transaction() as session:
+                submission = self._submission(job)
+                before = session.execute(
+                    select(RECORDS).where(RECORDS.c.submission_id == submission.id)
+                ).one_or_none()
+                again = job.digest == before.digest if before else job.graded_before
+                for notebook in result.notebooks:
+                    submitted = self.gradebook.find_submission_notebook(notebook.name, lab, student)
+                    _set_marks(session, submitted, notebook, again)
+                    if self._late is not None:
+                        self._set_penalty(session, submission, submitted)
+                drawn = {n.name: n.seed for n in result.notebooks if n.seed}
+                values = {
+                    "key": "" if result.retryable else job.key,
+                    "digest": job.digest,
+                    "seeds": json.dumps(dict(job.seeds) | drawn),
+                    "stamp": stamp,
+                }
+                _upsert(session, submission.id, before is not None, values)
+
+    def _submission(self, job: Job) -> SubmittedAssignment:
+        """The learner's row for the lab, made as nbgrader makes it."""
+        if self._creates_students:
+            self.gradebook.update_or_create_student(job.student)
+        else:
+            self.gradebook.find_student(job.student)
+        given = {"timestamp": job.timestamp} if job.timestamp else {}
+        return self.gradebook.update_or_create_submission(job.lab.name, job.student, **given)
+
+    def _set_penalty(
+        self, session: Session, submission: SubmittedAssignment, submitted: SubmittedNotebook
+    ) -> None:
+        """As nbgrader's AssignLatePenalties does, with its plugin."""
+        submitted.late_submission_penalty = None
+        late = submission.total_seconds_late
+        if late > 0:
+            session.flush()
+            session.refresh(submitted, ["score"])
+            penalty = self._late.plugin_inst.late_submission_penalty(
+                submission.student_id, submitted.score, late
+            )
+            if penalty is not None:
+                checked = self._late._check_late_penalty(submitted, penalty)
+                submitted.late_submission_penalty = checked
+
+    def _open(self) -> Gradebook:
+        directory = self.course.directory
+        return Gradebook(directory.db_url, directory.course_id)
+
+    def _prepare(self) -> None:
+        """Add our table and indexes, and make SQLite wait where it would fail at once."""
+        self._engine = engine = self.gradebook.engine
+        RECORDS.metadata.create_all(engine)
+        with engine.begin() as connection:
+            for table, column in INDEXES.items():
+                name = f"open_the_hood_{table}"
+                sql = f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({column})"
+                connection.execute(text(sql))
+        if engine.dialect.name == "sqlite":
+            event.listen(engine, "connect", self._tune_sqlite)
+            engine.dispose()
+            JOURNAL.metadata.create_all(engine)
+            with engine.begin() as connection:
+                mode = connection.scalar(text("PRAGMA journal_mode"))
+                before = connection.scalar(select(JOURNAL.c.mode))
+                if before is None:
+                    connection.execute(JOURNAL.insert().values(mode=mode))
+                self._journal = before or mode
+            with engine.connect() as connection:
+                connection.execute(text("PRAGMA journal_mode = WAL"))
+
+    def _tune_sqlite(self, connection: Any, _: object) -> None:
+        """Wait for others, and not for the disk: after a power cut the database is sound, and
+        what it may have lost is graded by the next run.
+        """
+        connection.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cache_size = -65536")  # KiB; a class of 100,000 has 200 MB
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Session]:
+        """One real transaction: what nbgrader's API commits inside is committed with it."""
+        with self._engine.connect() as connection, connection.begin():
+            if self._engine.dialect.name == "sqlite":
+                # lock it now or not at all, rather than in the middle
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            maker = sessionmaker(bind=connection, autoflush=False, expire_on_commit=False)
+            self.gradebook.db = scoped_session(maker)
+            try:
+                yield self.gradebook.db()
+                self.gradebook.db.flush()
+            finally:
+                self.gradebook.db.remove()
+
+    def _patiently(self, action: Callable[[], Any]) -> Any:
+        """Try again while the database is locked: SQLite itself waits only for a short time."""
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return action()
+            except (OperationalError, InvalidEntry) as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+
+    @contextmanager
+    def _said_clearly(self) -> Iterator[None]:
+        try:
+            yield
+        except (OperationalError, InvalidEntry) as error:
+            # nbgrader's API turns whatever the database says into an InvalidEntry
+            cause = error.__context__ if isinstance(error, InvalidEntry) else error
+            if not isinstance(cause, OperationalError):
+                raise
+            said = str(cause.orig).strip()
+            if "locked" in said:
+                said = (
+                    f"another program has kept it locked for {self._patience:g} s; close what is "
+                    "open on it"
+                )
+            raise UserError(f"the gradebook can't be used: {said}. {RESUME}") from error
+        except OSError as error:
+            raise UserError(f"graded files can't be written: {error}. {RESUME}") from error
+
+
+def cells_of(source: bytes, config: Config) -> set[tuple]:
+    """What of a lab nbgrader keeps in the gradebook: ids, texts, and points of graded cells."""
+    nb = as_recorded(nbformat.reads(source.decode(), as_version=4), config)
+    found = set()
+    for cell in filter(is_owned, nb.cells):
+        ours = cell.metadata.nbgrader
+        found.add(("text", ours.grade_id, cell.cell_type, cell.source))
+        if is_grade(cell) or is_task(cell):
+            found.add(("points", ours.grade_id, float(ours.points)))
+    return found
+
+
+def _cells(notebook: Notebook) -> set[tuple]:
+    cells = {("text", c.name, c.cell_type, c.source) for c in notebook.source_cells}
+    graded = [*notebook.grade_cells, *notebook.task_cells]
+    return cells | {("points", cell.name, cell.max_score) for cell in graded}
+
+
+def _set_marks(
+    session: Session, submitted: SubmittedNotebook, notebook: GradedNotebook, again: bool
+) -> None:
+    """Set a notebook's marks as nbgrader's SaveAutoGrades does; those of before go.
+
+    Marks by hand and extra credit stay. A person is asked to look at a mark by hand again when
+    nbgrader would, and at each when the submission is another one.
+    """
+    grades = session.execute(
+        select(Grade, BaseCell.name, BaseCell.type)
+        .join(BaseCell, BaseCell.id == Grade.cell_id)
+        .where(Grade.notebook_id == submitted.id)
+    )
+    for grade, name, kind in grades:
+        grade.auto_score = notebook.scores.get(name)
+        if kind == TaskCell.__mapper_args__["polymorphic_identity"]:
+            grade.needs_manual_grade = grade.needs_manual_grade or not again
+        else:
+            by_hand = grade.manual_score is not None
+            grade.needs_manual_grade = by_hand or grade.auto_score is None
+    comments = session.execute(
+        select(Comment, BaseCell.name)
+        .join(BaseCell, BaseCell.id == Comment.cell_id)
+        .where(Comment.notebook_id == submitted.id)
+    )
+    for comment, name in comments:
+        comment.auto_comment = "No response." if notebook.unanswered.get(name) else None
+
+
+def _upsert(session: Session, submission: str, exists: bool, values: dict[str, str]) -> None:
+    if exists:
+        statement = RECORDS.update().where(RECORDS.c.submission_id == submission)
+    else:
+        statement = RECORDS.insert()
+        values = values | {"submission_id": submission}
+    session.execute(statement.values(**values))
+
+
+def _late_penalties(course: Course) -> AssignLatePenalties | None:
+    """nbgrader's step for late submissions with its plugin, when it is one of the course's."""
+    for step in Autograde(config=course.config).autograde_preprocessors:
+        step = import_item(step) if isinstance(step, str) else step
+        if isinstance(step, type) and issubclass(step, AssignLatePenalties):
+            made = step(config=course.config)
+            made.init_plugin()
+            return made
+    return None

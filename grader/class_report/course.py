@@ -1,0 +1,49 @@
+"""What the course's own files add to the marks: the order and titles of exercises, the lessons."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+from nbgrader.utils import is_grade, is_task
+
+HEADING = re.compile(r"^#{2,3}\s+(.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A lab as its source notebooks have it.
+
+    Attributes:
+        title: of the lab.
+        titles: the heading above each graded cell, by the cell's name, in the lab's order.
+    """
+
+    title: str
+    titles: dict[str, str] = field(default_factory=dict)
+
+
+def read_outline(root: Path, lab: str, notebooks: tuple[str, ...]) -> Outline:
+    """The outline of a lab; a lab without a source keeps its name and has no titles."""
+    title, titles = lab, {}
+    for name in notebooks:
+        path = root / "source" / lab / f"{name}.ipynb"
+        if not path.exists():
+            continue
+        nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
+        title = nb.metadata.get("open_the_hood", {}).get("title", title)
+        heading = ""
+        for cell in nb.cells:
+            if cell.cell_type == "markdown" and (found := HEADING.search(cell.source)):
+                heading = found[1].strip()
+            if is_grade(cell) or is_task(cell):
+                grade_id = cell.metadata.nbgrader.grade_id
+                titles[grade_id if len(notebooks) == 1 else f"{name}/{grade_id}"] = heading
+    return Outline(title, titles)
+
+
+def lessons(root: Path) -> dict[str, Path]:
+    """The notebook of each lesson, by its two digits."""
+    return {path.stem[:2]: path for path in sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))}

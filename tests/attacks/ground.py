@@ -1,0 +1,304 @@
+"""A grading machine in small: a course with something to steal, and the way through grading.
+
+What is graded goes the way of ``nbgrader autograde`` and ``generate_feedback``: read, rebuild,
+execute, sanitize, score, clean, page. It happens in this process, with one zygote for all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import nbgrader
+from nbconvert.exporters import HTMLExporter
+from nbformat.notebooknode import NotebookNode
+from nbgrader.preprocessors import (
+    ClearHiddenTests,
+    ClearMarkScheme,
+    ComputeChecksums,
+    IgnorePattern,
+    LimitOutput,
+)
+from nbgrader.utils import determine_grade, is_grade
+from traitlets.config import Config
+
+from grader.build.notebook import to_notebook
+from grader.build.text import parse
+from grader.catalogue import find_check
+from grader.check import nbgrader_config
+from grader.folder import read_notebook
+from grader.layout import ROOT
+from grader.preprocessors import CleanFeedback, Execute, Sanitize, examiner, execute
+from grader.preprocessors.outputs import VERDICT_MIME, is_verified, read_verdicts
+from grader.rebuild import as_recorded, rebuild
+from grader.sandbox import Limits
+from grader.sandbox.warm import warm
+from tests.attacks.work import Host
+
+COURSE = Path(__file__).parent / "course"
+LAB = "98_attacked"
+MARK = "hood-loot"  # in the name of every file that an attack makes
+SECRET = "GRADING_TOKEN"
+LIMITS = {
+    "memory_mb": 256,
+    "tmp_mb": 32,
+    "file_mb": 16,
+    "output_kb": 512,
+    "processes": 64,
+    "total_seconds": 8,
+}
+TEMPLATES = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader"
+
+
+def source_notebook() -> NotebookNode:
+    """The instructor's version of the lab."""
+    text = parse("lab.py", (COURSE / "phases" / LAB / "lab.py").read_text())
+    nb = to_notebook(text)
+    nb.metadata.open_the_hood.limits = LIMITS
+    return nb
+
+
+def released(source: NotebookNode, config: Config) -> NotebookNode:
+    """The learner's version."""
+    nb = as_recorded(source, config)
+    for step in (ClearHiddenTests, ClearMarkScheme, ComputeChecksums):
+        nb, _ = step(config=config).preprocess(nb, {})
+    return nb
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What grading one submission came to.
+
+    Attributes:
+        nb: the graded notebook.
+        page: its feedback.
+        scores: points per exercise, as nbgrader reads them.
+        notes: what was said of the notebook, one per line.
+        seed: what its cases were drawn from.
+        seconds: how long all of it took.
+        memory: bytes that the grading process needed for it at its peak.
+    """
+
+    nb: NotebookNode
+    page: str
+    scores: dict[str, float]
+    notes: str
+    seed: str
+    seconds: float
+    memory: int
+
+    @property
+    def verdicts(self) -> dict[str, dict[str, Any]]:
+        """The verdict of each graded cell."""
+        return read_verdicts(self.nb)
+
+    @property
+    def shown(self) -> str:
+        """All that the learner's code displayed, as JSON without what is the grader's own."""
+        shown = []
+        for cell in self.nb.cells:
+            for output in cell.get("outputs", []):
+                if is_verified(cell) and VERDICT_MIME in output.get("data", {}):
+                    continue
+                shown.append(output)
+        return json.dumps(shown, ensure_ascii=False)
+
+    @property
+    def told(self) -> str:
+        """Everything that a person could read about it."""
+        said = json.dumps(self.verdicts, ensure_ascii=False)
+        return "\n".join([self.notes, said, self.shown])
+
+
+class Ground:
+    """A course with secrets, listeners, and a way to grade.
+
+    Args:
+        folder: an empty one.
+    """
+
+    def __init__(self, folder: Path):
+        self.course = folder / "course"
+        self.config = nbgrader_config(ROOT)
+        self.source = source_notebook()
+        self.release = released(self.source, self.config)
+        self.secrets = {
+            "the grading process's environment": f"env-{secrets.token_hex(8)}",
+            "the gradebook": f"gradebook-{secrets.token_hex(8)}",
+            "another submission": f"other-{secrets.token_hex(8)}",
+            "the source notebook": "canary-of-the-solutions",
+            "the checks": "canary-of-the-checks",
+            "the hidden test": "canary-of-the-hidden-test",
+        }
+        os.environ[SECRET] = self.secrets["the grading process's environment"]
+        self._plant()
+        self._listen()
+        self.host = Host(
+            self.course, self._tcp, self._udp, str(folder / "s"), f"hood-{os.getpid()}"
+        )
+        self._exporter = _feedback_exporter()
+        logging.getLogger("traitlets").setLevel(logging.CRITICAL)  # it quotes what attackers send
+
+    def _plant(self) -> None:
+        for cell in self.source.cells:
+            if is_grade(cell):
+                cell.source = cell.source.replace("verify(", "# canary-of-the-hidden-test\nverify(")
+        shutil.copytree(COURSE, self.course)
+        (self.course / "gradebook.db").write_text(self.secrets["the gradebook"])
+        source = self.course / "source" / LAB / f"{LAB}.ipynb"
+        source.parent.mkdir(parents=True)
+        source.write_text(nbformat.writes(self.source))
+        other = self.course / "submitted" / "other" / LAB / f"{LAB}.ipynb"
+        other.parent.mkdir(parents=True)
+        other.write_text(self.secrets["another submission"])
+
+    def _listen(self) -> None:
+        self._listeners = []
+        for family, kind, address in (
+            (socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
+            (socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
+            (socket.AF_UNIX, socket.SOCK_STREAM, str(self.course.parent / "s")),
+            (socket.AF_UNIX, socket.SOCK_STREAM, f"\0hood-{os.getpid()}"),
+        ):
+            listener = socket.socket(family, kind)
+            listener.bind(address)
+            listener.setblocking(False)
+            if kind == socket.SOCK_STREAM:
+                listener.listen(8)
+            self._listeners.append(listener)
+        self._tcp, self._udp = (self._listeners[i].getsockname()[1] for i in (0, 1))
+
+    def close(self) -> None:
+        """Stop listening, forget the secret of the environment."""
+        for listener in self._listeners:
+            listener.close()
+        os.environ.pop(SECRET, None)
+
+    def arrived(self) -> list[str]:
+        """Who reached one of the machine's own sockets since the last time."""
+        came = []
+        for listener in self._listeners:
+            with contextlib.suppress(BlockingIOError):
+                if listener.type == socket.SOCK_DGRAM:
+                    came.append(f"UDP: {listener.recv(1000)!r}")
+                else:
+                    connection, _ = listener.accept()
+                    connection.close()
+                    came.append(f"{listener.family.name}: somebody connected")
+        return came
+
+    def grade(self, path: Path, cell_seconds: int = 2, with_page: bool = True) -> Outcome:
+        """Read a submission where it was handed in, and take it all the way to its feedback.
+
+        Args:
+            cell_seconds: the lab's limit for a cell.
+            with_page: whether to write the feedback, too.
+        """
+        begun, before = time.monotonic(), _memory(reset=True)
+        submitted, note = read_notebook(path.parent, path.name, [path.name])
+        nb = rebuild(submitted, self.source, self.config, [note] if note else []).nb
+        seed = nb.metadata.open_the_hood.seed = secrets.token_hex(16)
+        nb.metadata.open_the_hood.cell_seconds = cell_seconds
+        with judging():
+            nb, _ = Execute(config=self.config).preprocess(
+                nb, {"metadata": {"path": str(path.parent)}}
+            )
+        for step in (IgnorePattern, LimitOutput, Sanitize):
+            nb, _ = step(config=self.config).preprocess(nb, {})
+        nbformat.validate(nb)  # as nbgrader does before it writes
+        nb = nbformat.reads(nbformat.writes(nb), as_version=4)
+        graded = [cell for cell in nb.cells if is_grade(cell)]
+        scores = {c.metadata.nbgrader.grade_id: float(determine_grade(c)[0]) for c in graded}
+        page = self._page(nb, scores) if with_page else ""
+        said = "\n".join(note["message"] for note in nb.metadata.open_the_hood.notes)
+        return Outcome(nb, page, scores, said, seed, time.monotonic() - begun, _memory() - before)
+
+    def _page(self, nb: NotebookNode, scores: dict[str, float]) -> str:
+        """The feedback that nbgrader writes."""
+        nb = nbformat.from_dict(nb)
+        for cell in nb.cells:
+            if is_grade(cell):
+                cell.metadata.nbgrader.score = scores[cell.metadata.nbgrader.grade_id]
+        about = {"notebook": LAB, "score": sum(scores.values()), "max_score": 7, "late_penalty": 0}
+        resources = {"nbgrader": {**about, "root": str(self.course)}}
+        nb = nbformat.reads(nbformat.writes(nb), as_version=4)
+        nb, resources = CleanFeedback(config=self.config).preprocess(nb, resources)
+        page, _ = self._exporter.from_notebook_node(nb, resources)
+        return page
+
+    def spilled(self, outcome: Outcome) -> list[str]:
+        """Which secrets got out, and where."""
+        loot = {"the seed": outcome.seed, **self.secrets}
+        places = {"the outputs": outcome.shown, "the feedback": outcome.page}
+        places["the network"] = "\n".join(self.arrived())
+        return [
+            f"{name} in {place}"
+            for place, text in places.items()
+            for name, secret in loot.items()
+            if secret in text
+        ] + ([places["the network"]] if places["the network"] else [])
+
+
+@dataclass(frozen=True)
+class QuickLimits(Limits):
+    """Limits whose end is near."""
+
+    grace: int = 1
+
+
+@contextlib.contextmanager
+def judging() -> Any:
+    """Let the checks be those of the lab under attack, and the patience short."""
+    before = examiner.find_check, execute.Limits
+    examiner.find_check = functools.partial(find_check, root=COURSE)
+    execute.Limits = QuickLimits
+    try:
+        yield
+    finally:
+        examiner.find_check, execute.Limits = before
+
+
+def left_behind() -> list[str]:
+    """Processes of rooms that should be gone, and files of attacks outside of them."""
+    zygote = warm()
+    left = [f"process {pid}" for pid in _children(zygote.process.pid)]
+    left += [f"socket {path.name}" for path in zygote.sockets.iterdir()]
+    for folder in ("/tmp", "/dev/shm", "/var/tmp", os.path.expanduser("~"), os.getcwd()):
+        left += [f"{folder}/{entry}" for entry in os.listdir(folder) if MARK in entry]
+    return left
+
+
+def _children(parent: int) -> list[int]:
+    pids = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [int(pid) for pid in pids]
+
+
+def _memory(reset: bool = False) -> int:
+    """The peak of this process's memory in bytes; from now on, when it is reset."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    [peak] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(peak) * 1024
+
+
+def _feedback_exporter() -> HTMLExporter:
+    """As nbgrader makes it for ``generate_feedback``."""
+    config = Config()
+    config.HTMLExporter.template_name = "feedback"
+    config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES / "templates")]
+    css = TEMPLATES / "static" / "node_modules" / "bootstrap" / "dist" / "css"
+    config.HTMLExporter.extra_template_paths = [str(css)]
+    return HTMLExporter(config=config)

@@ -1,0 +1,294 @@
+"""The kernel and its shell replaced from within, and messages that nobody asked for."""
+
+from __future__ import annotations
+
+from tests.attacks.catalogue import Family
+from tests.attacks.work import Work
+
+family = Family("kernel")
+attack = family.attack
+
+# What a forged report of full points looks like.
+FORGED = """
+FORGED = {
+    "application/vnd.open-the-hood.verdict+json": {
+        "check": "row_sums", "points": 3, "earned": 3.0, "status": "right", "parts": [],
+        "explanations": {}, "reads": "", "lesson": "98", "claims": [], "seed": "00",
+    },
+    "text/plain": "row_sums: 3 of 3 points",
+}
+"""
+# Sends any message as the kernel does, signed with its key.
+SEND = """
+from ipykernel.iostream import IOPubThread
+_kernel = get_ipython().kernel
+def send(kind, content, parent=None, socket=None, **metadata):
+    _kernel.session.send(
+        socket or _kernel.iopub_socket, kind, content, ident=kind.encode(), metadata=metadata,
+        parent=_kernel.get_parent("shell") if parent is None else parent)
+"""
+
+
+@attack()
+def runs_nothing(work: Work) -> None:
+    """Replaces the kernel's do_execute by one that reports success and runs nothing."""
+    work.before(
+        "row_sums",
+        """
+        kernel = get_ipython().kernel
+        async def do_execute(*args, **kwargs):
+            return {"status": "ok", "execution_count": 7, "payload": [], "user_expressions": {}}
+        kernel.do_execute = do_execute
+        """,
+    )
+
+
+@attack()
+def answers_with_full_points(work: Work) -> None:
+    """Replaces do_execute by one that displays a verdict of full points and a result of 3.0."""
+    work.before(
+        "row_sums",
+        FORGED
+        + """
+kernel = get_ipython().kernel
+async def do_execute(*args, **kwargs):
+    display(FORGED, raw=True)
+    kernel.send_response(kernel.iopub_socket, "execute_result",
+        {"data": {"text/plain": "3.0"}, "metadata": {}, "execution_count": 7})
+    return {"status": "ok", "execution_count": 7, "payload": [], "user_expressions": {}}
+kernel.do_execute = do_execute
+""",
+    )
+
+
+@attack(costs=("twice",), tells="no answer")
+def skips_what_verifies(work: Work) -> None:
+    """Replaces InteractiveShell.run_cell by one that leaves out whatever comes with a check."""
+    work.first(
+        """
+        from IPython.core.interactiveshell import InteractiveShell
+        run = InteractiveShell.run_cell_async
+        async def run_cell_async(self, code, **options):
+            if "grader" in code:
+                code = options["transformed_cell"] = "3.0"
+            return await run(self, code, **options)
+        InteractiveShell.run_cell_async = run_cell_async
+        """
+    )
+
+
+@attack(costs=("twice",), tells="no answer")
+def rewrites_the_source(work: Work) -> None:
+    """Adds an input transformer that turns the hidden line into full points."""
+    work.first(
+        """
+        def rewrite(lines):
+            return ["3.0"] if any("grader" in line for line in lines) else lines
+        get_ipython().input_transformers_cleanup.append(rewrite)
+        """
+    )
+
+
+@attack(costs=("twice",), tells="no answer")
+def rewrites_the_tree(work: Work) -> None:
+    """Adds an AST transformer that turns the hidden line into full points."""
+    work.first(
+        """
+        import ast
+        class Rewrite(ast.NodeTransformer):
+            def visit_Module(self, tree):
+                if "grader" in ast.unparse(tree):
+                    tree.body = ast.parse("3.0").body
+                return tree
+        get_ipython().ast_transformers.append(Rewrite())
+        """
+    )
+
+
+@attack()
+def hooks_the_events(work: Work) -> None:
+    """Displays full points after each cell, from a hook that runs when a cell has run."""
+    work.first(
+        FORGED
+        + """
+def after(result):
+    display(FORGED, raw=True)
+get_ipython().events.register("post_run_cell", after)
+get_ipython().events.register("post_execute", lambda: print("3.0"))
+"""
+    )
+
+
+@attack()
+def formats_every_float_as_points(work: Work) -> None:
+    """Sets a display formatter that shows every number as 3.0."""
+    work.first(
+        """
+        plain = get_ipython().display_formatter.formatters["text/plain"]
+        plain.for_type(float, lambda value, printer, cycle: printer.text("3.0"))
+        plain.for_type(int, lambda value, printer, cycle: printer.text("3.0"))
+        """
+    )
+
+
+@attack()
+def swallows_exceptions(work: Work) -> None:
+    """Sets a custom exception handler and replaces the traceback printers: no error is shown."""
+    work.first(
+        """
+        shell = get_ipython()
+        shell.set_custom_exc((BaseException,), lambda *args, **kwargs: [])
+        shell.showtraceback = lambda *args, **kwargs: None
+        shell._showtraceback = lambda *args, **kwargs: None
+        shell.showsyntaxerror = lambda *args, **kwargs: None
+        """
+    )
+
+
+@attack()
+def replaces_the_display_hook(work: Work) -> None:
+    """Replaces the display hook and publisher by ones that say 3.0 whatever they are given."""
+    work.first(
+        FORGED
+        + """
+shell = get_ipython()
+publish = shell.display_pub.publish
+shell.display_pub.publish = lambda *args, **kwargs: publish(FORGED)
+shell.displayhook.__class__.__call__ = lambda self, result=None: publish(FORGED)
+"""
+    )
+
+
+@attack()
+def forges_a_verdict(work: Work) -> None:
+    """Sends a verdict of full points, signed with the kernel's own key, while it is judged."""
+    work.answer(
+        "row_sums",
+        FORGED
+        + SEND
+        + """
+def row_sums(x):
+    send("display_data", {"data": FORGED, "metadata": {}, "transient": {}})
+    send("execute_result", {"data": {"text/plain": "3.0"}, "metadata": {}, "execution_count": 5})
+    return torch.zeros(len(x))
+""",
+    )
+
+
+@attack(costs=("row_sums",), cell_seconds=1)
+def says_that_it_is_done(work: Work) -> None:
+    """Forges the reply and the idle state of the graded cell while it is still being judged."""
+    work.answer(
+        "row_sums",
+        SEND
+        + """
+def row_sums(x):
+    send("status", {"execution_state": "idle"})
+    kernel = get_ipython().kernel
+    kernel.session.send(
+        kernel.shell_stream, "execute_reply",
+        {"status": "ok", "execution_count": 5, "payload": [], "user_expressions": {}},
+        parent=kernel.get_parent("shell"), ident=kernel._parent_ident["shell"])
+    return torch.zeros(len(x))
+""",
+    )
+
+
+@attack(honest={"row_sums": 3.0, "corner": 2.0}, costs=("row_sums",), tells="no answer")
+def ends_its_own_judgement(work: Work) -> None:
+    """Ends the graded cell at once, so that the grader reads a verdict that is not there."""
+    work.answer_all()
+    work.before(
+        "row_sums",
+        "import grader.remote.answer as a; a.serve_ = a.serve\na.serve = lambda thing: None",
+    )
+    work.last("")
+    work.cell("corner_solution").source = (
+        "import grader.remote.answer as a; a.serve = a.serve_\n"
+        + work.cell("corner_solution").source
+    )
+
+
+@attack()
+def updates_earlier_displays(work: Work) -> None:
+    """Shows a display in the graded cell, and makes it a verdict from a later cell."""
+    work.answer(
+        "row_sums",
+        """
+        def row_sums(x):
+            display({"text/plain": "waiting"}, raw=True, display_id="mine")
+            return torch.zeros(len(x))
+        """,
+    )
+    work.last(
+        FORGED
+        + """
+from IPython.display import update_display
+update_display(FORGED, raw=True, display_id="mine")
+"""
+    )
+
+
+@attack()
+def forges_the_execution_count(work: Work) -> None:
+    """Sends a piece of HTML as the number of its cell, which pages print without a look."""
+    work.first(
+        SEND
+        + """
+evil = "<script>alert('hood')</script>"
+send("execute_input", {"code": "1", "execution_count": evil})
+send("stream", {"name": "stdout", "text": "x", "execution_count": evil})
+"""
+    )
+
+
+@attack()
+def sends_messages_of_no_form(work: Work) -> None:
+    """Sends messages with wrong types, missing parts, unknown kinds and great depth."""
+    work.first(
+        SEND
+        + """
+deep = []
+for _ in range(900):
+    deep = [deep]
+for kind, content in [
+    ("stream", {}), ("stream", {"name": 3, "text": {}}), ("display_data", {"data": []}),
+    ("display_data", {"data": {"text/plain": 7}, "metadata": 3}), ("error", {"ename": 1}),
+    ("execute_result", {"data": {"image/png": {}}, "metadata": {}, "execution_count": "x"}),
+    ("clear_output", {}), ("comm_open", {}), ("comm_msg", {"comm_id": []}), ("status", {}),
+    ("update_display_data", {"transient": {"display_id": []}}), ("nonsense", deep),
+    ("display_data", {"data": {"text/plain": "x"}, "metadata": {}, "transient": 5}),
+]:
+    send(kind, content)
+"""
+    )
+
+
+@attack(risks=("twice",), tells="could not be read|NotRun|did not end")
+def sends_what_is_not_signed(work: Work) -> None:
+    """Writes raw frames without a signature, or with a foreign one, to the kernel's sockets."""
+    work.first(
+        """
+        kernel = get_ipython().kernel
+        ident = kernel._parent_ident["shell"]
+        for frames in ([b"x"], [b"<IDS|MSG>"], [b"<IDS|MSG>", b"0" * 64, b"{", b"{}", b"[", b""]):
+            kernel.iopub_thread.schedule(
+                lambda frames=frames: kernel.iopub_thread.socket.send_multipart(frames))
+            kernel.shell_stream.send_multipart([*ident, *frames])
+        kernel.shell_stream.flush()
+        """
+    )
+
+
+@attack()
+def captures_with_a_widget(work: Work) -> None:
+    """Opens an Output widget that takes the graded cell's outputs away from nbclient."""
+    work.first("import ipywidgets\nout = ipywidgets.Output()\ndisplay(out)")
+    work.before(
+        "row_sums",
+        """
+        def claim(*args):
+            out.msg_id = get_ipython().kernel.get_parent("shell")["header"]["msg_id"]
+        get_ipython().events.register("pre_execute", claim)
+        """,
+    )

@@ -1,0 +1,197 @@
+"""The socket over which the grader asks: answered early, late, wrongly, endlessly, not at all."""
+
+from __future__ import annotations
+
+from tests.attacks.catalogue import Family
+from tests.attacks.work import Work
+
+family = Family("link")
+attack = family.attack
+
+LINK = """
+import os, socket, struct, threading, time
+from grader.remote import answer, wire
+_link = socket.socket(fileno=os.dup(int(os.environ["OPEN_THE_HOOD_LINK"])))
+"""
+
+
+@attack(tells="row_sums")
+def answers_beforehand(work: Work) -> None:
+    """Writes answers into the socket before anything is asked, hoping that they are taken."""
+    work.before(
+        "row_sums",
+        LINK
+        + """
+for number in ("", "0", None, 0):
+    for claim in ({"earned": 3.0}, {"value": torch.zeros(2), "after": [[torch.zeros(2)], {}]}):
+        _link.sendall(wire.pack({"id": number, "ops": [], **claim}))
+""",
+    )
+
+
+@attack(costs=("twice",), tells="was not asked|not be interrupted", cell_seconds=1)
+def answers_a_thousand_times_beforehand(work: Work) -> None:
+    """Writes so many old answers that the grader has to read for ever."""
+    work.first(
+        LINK
+        + """
+def flood():
+    while True:
+        _link.sendall(wire.pack({"id": "guess", "value": 3.0, "after": [[], {}], "ops": []}))
+threading.Thread(target=flood, daemon=True).start()
+"""
+    )
+
+
+@attack(cell_seconds=1)
+def answers_from_another_thread(work: Work) -> None:
+    """Reads the grader's requests in a thread of its own and answers them with zeros."""
+    work.before(
+        "row_sums",
+        LINK
+        + """
+def steal():
+    while True:
+        request = answer.receive(_link)
+        if request and request["do"] == "call":
+            _link.sendall(wire.pack({"id": request["id"], "value": torch.zeros(3),
+                                     "after": [request["args"], {}], "ops": []}))
+threading.Thread(target=steal, daemon=True).start()
+""",
+    )
+
+
+@attack(costs=("row_sums",), honest={"row_sums": 3.0}, tells="answered with a message of")
+def sends_garbage(work: Work) -> None:
+    """Writes bytes of no form, with a header that announces a huge message."""
+    work.answer_all()
+    work.answer("corner", "def corner(x): return x")
+    work.before("row_sums", LINK + "_link.sendall(os.urandom(100) + b'\\xff' * 4000)")
+
+
+@attack(costs=("row_sums",), cell_seconds=1)
+def announces_a_huge_message(work: Work) -> None:
+    """Answers with a header of almost the largest size, and nothing after it."""
+    work.answer(
+        "row_sums",
+        LINK
+        + """
+def row_sums(x):
+    _link.sendall(wire.HEADER.pack(wire.MAX_JSON, wire.MAX_BYTES))
+    time.sleep(100)
+""",
+    )
+
+
+@attack(costs=("row_sums",), seconds=12, cell_seconds=1)
+def never_answers(work: Work) -> None:
+    """Replaces the client by one that reads requests and never replies."""
+    work.before(
+        "row_sums",
+        LINK
+        + """
+def serve(thing):
+    while True:
+        time.sleep(0.01)
+answer.serve = serve
+""",
+    )
+
+
+@attack(costs=("row_sums", "corner"), seconds=12, cell_seconds=1)
+def drips(work: Work) -> None:
+    """Answers one byte at a time, so slowly that no reply ever comes to its end."""
+    work.before(
+        "row_sums",
+        LINK
+        + """
+def serve(thing):
+    reply = wire.HEADER.pack(1000, 0) + b" " * 1000
+    for byte in reply:
+        _link.send(bytes([byte]))
+        time.sleep(0.05)
+answer.serve = serve
+""",
+    )
+
+
+@attack(costs=("row_sums", "corner"), cell_seconds=1)
+def answers_endlessly(work: Work) -> None:
+    """Answers with large messages of the right form, one after the other, for ever."""
+    work.before(
+        "row_sums",
+        LINK
+        + """
+def serve(thing):
+    big = wire.pack({"id": "x", "value": torch.zeros(1 << 22)})
+    while True:
+        _link.sendall(big)
+answer.serve = serve
+""",
+    )
+
+
+@attack(costs=("row_sums", "corner"), cell_seconds=1)
+def closes_the_socket(work: Work) -> None:
+    """Closes the inherited socket, and puts another one in its place."""
+    work.before(
+        "row_sums",
+        LINK
+        + """
+_link.shutdown(socket.SHUT_RDWR)
+here, there = socket.socketpair()
+os.dup2(here.fileno(), int(os.environ["OPEN_THE_HOOD_LINK"]))
+""",
+    )
+
+
+@attack(honest={"row_sums": 0.0})
+def makes_json_that_expands(work: Work) -> None:
+    """Answers with deep lists, thousands of digits, NaN literals, unknown kinds, odd shapes."""
+    work.before(
+        "row_sums",
+        LINK
+        + r"""
+BODIES = iter([
+    b"[" * 90000, b"1" * 100000, b"NaN", b'{"id": 1e999}', b'{"tensor": [0]}', b'{"a": 1, "b": 2}',
+    b'[{"tensor": [0, 0, "float32", 0, [4611686018427387904], [0], ""]}]',
+    b'[{"array": [0, 0, "O", [1], "C"]}]', b'[{"config": ["os", "system", {}]}]',
+    b'[{"dict": [[{"dict": []}, 1]]}]', b'\xff\xfe', b'{"float": "nan"}', b'"\\ud800"',
+])
+plain = answer.Answerer.answer
+def lie(self, request):
+    body = next(BODIES, None)
+    if body is None:
+        return plain(self, request)
+    return wire.HEADER.pack(len(body), 0) + body
+answer.Answerer.answer = lie
+def serve(thing):
+    answerer = answer.Answerer(thing)
+    for body in BODIES:
+        _link.sendall(wire.HEADER.pack(len(body), 0) + body)
+    while True:
+        request = answer.receive(_link)
+        if request is None or request["do"] == "end":
+            return
+        _link.sendall(plain(answerer, request))
+answer.serve = serve
+""",
+    )
+
+
+@attack(costs=("row_sums",))
+def claims_other_kinds(work: Work) -> None:
+    """Answers with handles, exceptions and arguments that a function can't have."""
+    work.before(
+        "row_sums",
+        LINK
+        + """
+REPLIES = iter([
+    {"made": 0}, {"raised": {"kinds": [3, None], "message": ["x"]}}, {"raised": 7},
+    {"value": 3.0}, {"value": 3.0, "after": 7, "ops": 3}, {"interrupted": True},
+    {"refused": "x" * 100000},
+])
+answer.Answerer.answer = lambda self, request: wire.pack(
+    {"id": request["id"], **next(REPLIES, {"made": 1})})
+""",
+    )

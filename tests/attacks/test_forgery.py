@@ -1,0 +1,27 @@
+"""Attacks that want points: metadata, the kernel, patches, the link, objects that lie, files."""
+
+import pytest
+
+from tests.attacks.catalogue import every_attack
+from tests.attacks.trial import attacks_of, withstand
+
+FAMILIES = ("metadata", "kernel", "patches", "link", "lies", "files")
+
+
+@pytest.mark.parametrize("attack", attacks_of(*FAMILIES))
+def test_attack(attack, ground, honest):
+    withstand(attack, ground, honest)
+
+
+def test_the_catalogue_is_complete():
+    """Each attack says what it tries, and no two share a name."""
+    attacks = every_attack()
+    assert len({str(attack) for attack in attacks}) == len(attacks) >= 60
+    assert all(attack.tries.endswith(".") for attack in attacks)
+
+
+def test_only_claims_earn_more_than_honest_answers():
+    """Whatever else an attack expects, it does not gain by it."""
+    for attack in every_attack():
+        gained = {name for name in attack.earns if attack.earns[name] > attack.honest[name]}
+        assert gained == set(attack.gains)

@@ -1,0 +1,12 @@
+"""Attacks that want more than points: secrets, a way out, all that there is, somebody's browser."""
+
+import pytest
+
+from tests.attacks.trial import attacks_of, withstand
+
+FAMILIES = ("reading", "escape", "folder", "exhaustion", "endings", "feedback")
+
+
+@pytest.mark.parametrize("attack", attacks_of(*FAMILIES))
+def test_attack(attack, ground, honest):
+    withstand(attack, ground, honest)

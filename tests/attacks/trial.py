@@ -1,0 +1,77 @@
+"""What must hold after any attack."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.attacks.browser import dangers
+from tests.attacks.catalogue import Attack, every_attack
+from tests.attacks.commit import commit
+from tests.attacks.ground import LAB, Ground, Outcome, left_behind
+from tests.attacks.work import lazy
+
+FULL = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
+MIB = 2**20
+
+
+def attacks_of(*families: str) -> list[Any]:
+    """Arguments for a test."""
+    return [
+        pytest.param(attack, id=str(attack))
+        for attack in every_attack()
+        if attack.family in families
+    ]
+
+
+def withstand(attack: Attack, ground: Ground, honest: Outcome) -> None:
+    """No points, no secrets, nobody else harmed, in its time."""
+    outcome = commit(attack, ground)
+    lost = {name: 0.0 for name in attack.risks if outcome.scores[name] == 0}
+    assert outcome.scores == attack.earns | lost
+    for exercise in attack.gains:
+        assert outcome.verdicts[exercise]["claims"]
+    assert mistakes(outcome) <= {attack.tells}
+    assert ground.spilled(outcome) == []
+    assert dangers(outcome.page) == dangers(honest.page)
+    assert re.search(attack.tells, outcome.told), outcome.told[:2000]
+    assert outcome.seconds < attack.seconds
+    assert outcome.memory < 200 * MIB
+    assert left_behind() == []
+    after = grade_honest(ground)
+    assert after.scores == FULL
+    assert outputs(after) == outputs(honest)
+
+
+def grade_honest(ground: Ground, with_page: bool = False) -> Outcome:
+    """Right answers, and no attack."""
+    folder = ground.course / "submitted" / "honest" / LAB
+    folder.mkdir(parents=True, exist_ok=True)
+    work = lazy(ground.release, ground.host, folder)
+    work.answer_all()
+    path = folder / f"{LAB}.ipynb"
+    path.write_bytes(work.bytes())
+    return ground.grade(path, with_page=with_page)
+
+
+def mistakes(outcome: Outcome) -> set[str]:
+    """Exceptions that show that the attack itself does not work as it was written."""
+    raised = re.findall(r"raised (\w+)", json.dumps(outcome.verdicts))
+    for cell in outcome.nb.cells:
+        raised += [o.ename for o in cell.get("outputs", []) if o.output_type == "error"]
+    return set(raised) & {
+        "NameError",
+        "SyntaxError",
+        "AttributeError",
+        "ModuleNotFoundError",
+        "TypeError",
+    }
+
+
+def outputs(outcome: Outcome) -> str:
+    """Everything that the graded notebook shows, without what is drawn anew for each."""
+    shown = [cell.get("outputs") for cell in outcome.nb.cells]
+    return json.dumps(shown).replace(outcome.seed, "seed")

@@ -1,0 +1,37 @@
+"""The benchmark's whole path, with as few submissions as say something."""
+
+import json
+import shutil
+
+import pytest
+
+from benchmarks.grading.__main__ import main
+from benchmarks.grading.runs import Run
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("bwrap") is None, reason="not run: bubblewrap is missing"),
+]
+
+
+def test_a_quick_run_measures_everything(tmp_path, capsys):
+    path = tmp_path / "figures.json"
+    assert main(["--quick", "--json", str(path)]) == 0
+    figures = json.loads(path.read_text())
+    [lab] = figures["labs"]
+    runs = {name: [Run(**run) for run in found] for name, found in lab["runs"].items()}
+    plain, batch = (
+        found[1].beyond(found[0])
+        for found in (runs["plain nbgrader"], runs["grader grade, 1 worker"])
+    )
+    assert plain.count > 0
+    assert batch.count > 0
+    assert lab["cells"]["cpu"] > 0
+    assert lab["cells with pictures"]["cpu"] > 0
+    assert 1e6 < lab["bytes of a further kernel"] < 1e8
+    [large] = figures["classes"]
+    assert large["size"] == 400
+    assert 0 < large["record"] < large["whole"]
+    said = capsys.readouterr().out
+    assert "times plain's throughput" in said
+    assert "ms to record one" in said

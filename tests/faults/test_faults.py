@@ -1,0 +1,24 @@
+"""A few rounds of :mod:`tests.faults`; `python -m tests.faults` plays all."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from tests.faults.__main__ import main
+
+KINDS = (
+    "killed-twice",
+    "worker",
+    "writer-statement",
+    "writer-committing",
+    "file-limit",
+    "locked-long",
+)
+
+
+@pytest.mark.slow
+def test_whatever_happens_to_a_run_the_next_one_ends_with_the_same_grades():
+    console = Console(file=io.StringIO(), width=200)
+    status = main(["--only", *KINDS, "--rounds", str(len(KINDS))], console)
+    assert status == 0, console.file.getvalue()

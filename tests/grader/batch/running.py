@@ -1,0 +1,57 @@
+"""Runs ``python -m grader grade`` in a course of its own, and reads what it recorded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.api import Gradebook
+
+from tests.grader.tiny import LAB, environment
+
+
+def grade(course: Path, *words: str, lab: str = LAB) -> subprocess.CompletedProcess:
+    """The command as it is typed."""
+    return subprocess.run(
+        [sys.executable, "-m", "grader", "grade", lab, *words],
+        cwd=course,
+        env=environment(course),
+        capture_output=True,
+        text=True,
+    )
+
+
+def rows(course: Path, lab: str = LAB, url: str = "") -> dict[str, dict[str, tuple]]:
+    """All that the gradebook says of a lab: by student, by notebook and cell."""
+    with Gradebook(url or f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        return {
+            submission.student.id: {
+                f"{notebook.name}/{one.name}{kind}": _row(kind, one)
+                for notebook in submission.notebooks
+                for kind, found in (("", notebook.grades), (" comment", notebook.comments))
+                for one in found
+            }
+            for submission in gradebook.assignment_submissions(lab)
+        }
+
+
+def _row(kind: str, one: object) -> tuple:
+    if kind:
+        return one.auto_comment, one.manual_comment
+    return one.auto_score, one.manual_score, one.extra_credit, one.needs_manual_grade
+
+
+def marks(course: Path, student: str, lab: str = LAB) -> dict[str, float | None]:
+    """Automatic marks of one learner by cell."""
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        submission = gradebook.find_submission(lab, student)
+        return {g.name: g.auto_score for n in submission.notebooks for g in n.grades}
+
+
+def graded(course: Path, student: str, lab: str = LAB, name: str = "") -> NotebookNode:
+    """A graded notebook."""
+    path = course / "autograded" / student / lab / f"{name or lab}.ipynb"
+    return nbformat.read(path, as_version=4)

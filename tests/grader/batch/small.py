@@ -1,0 +1,135 @@
+"""A course that grades in no time: what a learner wrote says what happens when it is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import SaveCells
+from nbgrader.utils import is_grade, is_solution
+
+from grader import UserError
+from grader.batch.intake import read_lab, read_submission_of
+from grader.batch.job import Job
+from grader.build.release import make_gradebook
+from grader.course import Course, open_course
+from grader.preprocessors import Execute
+from grader.rebuild import as_recorded
+from tests.grader.tiny import write
+
+HW = "hw"
+CONFIG = """
+c = get_config()
+c.CourseDirectory.root = {root!r}
+c.ClearSolutions.code_stub = {{"python": "score 0"}}
+c.Autograde.autograde_preprocessors = [
+    "tests.grader.batch.small.Pretend",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+]
+"""
+WORDS = re.compile(r"(score|raise|refuse|sleep|kill once|kill|full) ?(\S*)")
+
+
+class Pretend(Execute):
+    """Gives what the answer asks for: `score 1.5`, `raise`, `sleep 3`, `kill`, `kill once FILE`."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None):
+        """Set the graded cells' results."""
+        [answer] = [c.source for c in nb.cells if is_solution(c) and not is_grade(c)]
+        what, how = WORDS.match(answer).groups()
+        if what == "raise":
+            raise RuntimeError("no kernel today")
+        if what == "refuse":
+            raise UserError("no sandbox here: install one")
+        if what == "full":
+            raise OSError(28, "No space left on device")
+        if what == "kill" or (what == "kill once" and not Path(how).exists()):
+            if how:
+                Path(how).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if what == "sleep":
+            time.sleep(float(how))
+        score = how if what == "score" else "2"
+        for cell in nb.cells:
+            if is_grade(cell) and cell.cell_type == "code":
+                data = {"text/plain": score}
+                cell.outputs = [new_output("execute_result", data=data, execution_count=1)]
+        return nb, resources
+
+
+def source() -> NotebookNode:
+    """One answer, one graded cell of two points, one text that a person marks."""
+    nb = new_notebook()
+
+    def add(make, text, **settings):
+        kind = {"grade": False, "solution": False, "locked": False, "task": False}
+        given = {"nbgrader": kind | {"schema_version": 3} | settings}
+        nb.cells.append(make(text, id=settings["grade_id"], metadata=given))
+
+    begin, end = "### BEGIN SOLUTION", "### END SOLUTION"
+    add(new_code_cell, f"{begin}\nscore 2\n{end}", solution=True, grade_id="answer")
+    add(new_code_cell, "test()", grade=True, locked=True, grade_id="test", points=2)
+    add(new_markdown_cell, "Why?", grade=True, solution=True, grade_id="why", points=3)
+    return nb
+
+
+def make_small(root: Path, names: tuple[str, ...] = (HW,)) -> Course:
+    """The course, its one lab entered into the gradebook."""
+    for name in names:
+        write(source(), root / "source" / HW / f"{name}.ipynb")
+    (root / "nbgrader_config.py").write_text(CONFIG.format(root=str(root)))
+    (root / "submitted").mkdir()
+    make_gradebook(root / "gradebook.db")
+    course = open_course(root)
+    enter(course, names)
+    return course
+
+
+def enter(course: Course, names: tuple[str, ...] = (HW,)) -> None:
+    """What `nbgrader generate_assignment` does to the gradebook, in this process."""
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.update_or_create_assignment(HW)
+    for name in names:
+        path = course.root / "source" / HW / f"{name}.ipynb"
+        nb = as_recorded(nbformat.read(path, as_version=4), course.config)
+        where = {"notebook": name, "assignment": HW, "db_url": course.directory.db_url}
+        SaveCells(config=course.config).preprocess(nb, {"nbgrader": where})
+
+
+def answered(answer: str, why: str = "") -> NotebookNode:
+    """A submission."""
+    nb = as_recorded(source())
+    nb.cells[0].source = answer
+    nb.cells[2].source = why or nb.cells[2].source
+    return nb
+
+
+def hand_in(course: Course, student: str, answer: str | bytes, why: str = "") -> Path:
+    """Put a submission into the course."""
+    path = course.root / "submitted" / student / HW / f"{HW}.ipynb"
+    return write(answer if isinstance(answer, bytes) else answered(answer, why), path)
+
+
+def job_of(course: Course, student: str, **changes: Any) -> Job:
+    """The job that the command would make."""
+    lab = read_lab(course, HW)
+    found = read_submission_of(course, lab, student)
+    given = {
+        "notebooks": found.notebooks,
+        "files": found.files,
+        "key": found.key(lab, True),
+        "digest": found.digest,
+        "notes": found.notes,
+        "renamed": found.renamed,
+        "timestamp": found.timestamp,
+    }
+    return Job(lab=lab, student=student, **(given | changes))

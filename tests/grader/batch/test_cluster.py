@@ -1,0 +1,105 @@
+"""The same on a Dask cluster of two real worker processes."""
+
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+
+from distributed import LocalCluster
+
+from grader import UserError
+from grader.batch.cluster import Cluster
+from grader.layout import ROOT
+from tests.grader.batch.running import marks
+from tests.grader.batch.small import hand_in, job_of, make_small
+from tests.grader.batch.test_command import count, run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    return make_small(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    """The second worker has a GPU, as far as Dask knows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+            cluster.new_spec["options"]["resources"] = {"GPU": 1}
+            cluster.scale(2)
+            yield cluster
+
+
+def jobs(course, *given):
+    for number, answer in enumerate(given):
+        hand_in(course, f"s{number}", answer)
+        yield job_of(course, f"s{number}")
+
+
+def test_every_job_gets_its_result_whatever_dies(course, scheduler, tmp_path):
+    flag = tmp_path / "killed"
+    answers = ("score 1", f"kill once {flag}", "score 2", "score 0")
+    with Cluster(scheduler.scheduler_address) as cluster:
+        outcome = {
+            job.student: (result.notebooks[0].scores["test"], result.retryable)
+            for job, result in cluster.run(jobs(course, *answers))
+        }
+    assert outcome == {
+        "s0": (1.0, False),
+        "s1": (2.0, False),
+        "s2": (2.0, False),
+        "s3": (0.0, False),
+    }
+
+
+def test_the_command_grades_there(course, scheduler):
+    for student in ("ann", "bob"):
+        hand_in(course, student, "score 1.5")
+    words = ("--scheduler", scheduler.scheduler_address, "--students", "ann", "bob")
+    status, text = run(course, *words)
+    assert (status, count(text, "graded")) == (0, 2)
+    assert marks(course.root, "ann", "hw")["test"] == 1.5
+
+
+def for_gpu(course):
+    [job] = jobs(course, "score 1")
+    return replace(job, lab=replace(job.lab, gpu=True))
+
+
+def test_a_job_for_a_gpu_asks_for_one(course, scheduler, monkeypatch):
+    asked = []
+    with Cluster(scheduler.scheduler_address) as cluster:
+        submit = cluster._client.submit
+        monkeypatch.setattr(
+            cluster._client,
+            "submit",
+            lambda *a, **k: asked.append(k["resources"]) or submit(*a, **k),
+        )
+        [(_, result)] = cluster.run([for_gpu(course)])
+    assert asked == [{"GPU": 1}]
+    assert result.notebooks[0].scores["test"] == 1.0
+
+
+def test_no_scheduler_is_said():
+    with pytest.raises(UserError, match="no Dask scheduler"):
+        Cluster("tcp://127.0.0.1:1", timeout=1)
+
+
+def test_a_lost_scheduler_ends_the_run_with_a_message(course):
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as lost, Cluster(lost.scheduler_address) as cluster:
+        with pytest.raises(UserError, match="offers the resource GPU"):
+            list(cluster.run([for_gpu(course)]))
+        found = cluster.run(jobs(course, "score 1", "sleep 60"))
+        assert next(found)[0].student == "s0"
+        started = time.monotonic()
+        lost.close()
+        with pytest.raises(UserError, match="is lost"):
+            list(found)
+        assert time.monotonic() - started < 30

@@ -1,0 +1,280 @@
+"""``python -m grader grade``: what is graded, what is skipped, what is said, its exit status."""
+
+import argparse
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from nbgrader.api import Gradebook
+from rich.console import Console
+
+from grader import UserError
+from grader.batch import command, pool
+from grader.layout import ROOT
+from tests.grader.batch.running import graded, marks
+from tests.grader.batch.small import HW, hand_in, make_small
+from tests.grader.tiny import write
+
+
+@pytest.fixture
+def course(tmp_path):
+    return make_small(tmp_path / "course")
+
+
+def run(course, *words, workers=1):
+    """The command in this process: exit status and what it printed."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    console = Console(file=io.StringIO(), width=200)
+    args = parser.parse_args([HW, "--workers", str(workers), *words])
+    return command.run(args, root=course.root, console=console), console.file.getvalue()
+
+
+def count(text, what):
+    [line] = [line for line in text.splitlines() if line.strip().startswith(what)]
+    return int(line.split()[-1])
+
+
+def seed(course, student):
+    return graded(course.root, student, HW).metadata.open_the_hood.seed
+
+
+def test_a_second_run_skips_and_a_resubmission_is_graded_with_another_seed(course):
+    hand_in(course, "ann", "score 1", why="because")
+    hand_in(course, "bob", "score 2", why="because")
+    status, text = run(course)
+    assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 2, 0)
+    first = seed(course, "ann"), seed(course, "bob")
+    hand_in(course, "bob", "score 0.5", why="because")
+    status, text = run(course)
+    assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 1, 1)
+    assert marks(course.root, "bob", HW) == {"test": 0.5, "why": None}
+    assert seed(course, "ann") == first[0]
+    assert seed(course, "bob") != first[1]
+
+
+def test_regrade_asks_the_same_again_also_when_the_files_are_gone(course):
+    hand_in(course, "ann", "score 1")
+    run(course)
+    before = seed(course, "ann")
+    shutil.rmtree(course.root / "autograded" / "ann")
+    status, text = run(course, "--regrade")
+    assert (status, count(text, "graded")) == (0, 1)
+    assert seed(course, "ann") == before
+
+
+def test_files_that_are_gone_or_replaced_are_graded_again_and_copied_ones_are_not(course):
+    for student in ("ann", "bob", "cleo"):
+        hand_in(course, student, "score 1")
+    run(course)
+    shutil.rmtree(course.root / "autograded" / "ann")
+    path = course.root / "autograded" / "bob" / HW / f"{HW}.ipynb"
+    path.chmod(0o644)
+    path.write_text(path.read_text().replace('"key"', '"of another run"'))
+    os.utime(course.root / "autograded" / "cleo" / HW / f"{HW}.ipynb", (1, 1))
+    status, text = run(course)
+    assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 2, 1)
+
+
+def test_a_mark_without_its_record_is_made_again(course):
+    """A run was killed after the files were written and before the transaction was committed."""
+    hand_in(course, "ann", "score 1")
+    run(course)
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.remove_submission(HW, "ann")
+    status, text = run(course)
+    assert (status, count(text, "graded")) == (0, 1)
+    assert marks(course.root, "ann", HW)["test"] == 1.0
+
+
+def test_a_learner_whom_the_grader_failed_is_tried_again_by_the_next_run(course, monkeypatch):
+    monkeypatch.setattr(pool, "TRIES", 1)
+    hand_in(course, "ann", "raise")
+    hand_in(course, "bob", "score 1")
+    status, text = run(course)
+    assert status == 1
+    assert count(text, "without a verdict") == 1
+    assert "ann: the grader failed 1 times" in text
+    assert marks(course.root, "ann", HW) == {"test": None, "why": None}
+    status, text = run(course)
+    assert (status, count(text, "recorded before")) == (1, 1)
+
+
+def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
+    monkeypatch.setattr(command, "HOPELESS", 2)
+    monkeypatch.setattr(pool, "TRIES", 1)
+    for number in range(4):
+        hand_in(course, f"s{number}", "raise")
+    with pytest.raises(UserError, match="2 submissions in a row .* no kernel today"):
+        run(course, workers=2)
+
+
+def test_what_would_fail_for_everyone_stops_at_once_and_marks_nobody(course):
+    for number in range(3):
+        hand_in(course, f"s{number}", "refuse")
+    with pytest.raises(UserError, match="no sandbox here"):
+        run(course)
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert gradebook.assignment_submissions(HW) == []
+
+
+def test_odd_submissions_get_a_verdict_and_the_others_too(course):
+    submitted = course.root / "submitted"
+    hand_in(course, "empty", b"")
+    hand_in(course, "broken", b'{"cells": [')
+    hand_in(course, "latin", b"score 1\xff")
+    hand_in(course, "late", "score 1").with_name("timestamp.txt").write_text("soon")
+    (submitted / "none" / HW).mkdir(parents=True)
+    (submitted / "folder" / HW / f"{HW}.ipynb").mkdir(parents=True)
+    write(b"", submitted / "file" / HW)
+    (submitted / "link").mkdir()
+    (submitted / "link" / HW).symlink_to(submitted / "late" / HW)
+    (submitted / "fifo" / HW).mkdir(parents=True)
+    os.mkfifo(submitted / "fifo" / HW / f"{HW}.ipynb")
+    (submitted / os.fsdecode(b"caf\xe9") / HW).mkdir(parents=True)
+    hand_in(course, "right", "score 2")
+    status, text = run(course, workers=2)
+    assert status == 1
+    assert count(text, "graded") == 10
+    assert "caf?: the name of the student's folder is not UTF-8" in text
+    assert "late: `timestamp.txt` can't be used" in text
+    assert marks(course.root, "right", HW)["test"] == 2.0
+    assert marks(course.root, "late", HW)["test"] == 1.0
+    for student in ("empty", "broken", "latin", "none", "folder", "file", "link", "fifo"):
+        assert marks(course.root, student, HW)["test"] == 0.0, student
+        assert "put in order" in graded(course.root, student, HW).cells[0].source
+
+
+def test_companion_files_lie_beside_as_nbgrader_puts_them(course):
+    path = hand_in(course, "ann", "score 1")
+    write(b"theirs", path.with_name("data.csv"))
+    write(b"theirs", path.with_name("own.csv"))
+    write(b"2026-01-02 10:00:00 UTC\n", path.with_name("timestamp.txt"))
+    write(b"given", course.root / "source" / HW / "data.csv")
+    assert run(course)[0] == 0
+    folder = course.root / "autograded" / "ann" / HW
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix != ".ipynb"} == {
+        "data.csv": b"given",
+        "own.csv": b"theirs",
+        "timestamp.txt": b"2026-01-02 10:00:00 UTC\n",
+    }
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert str(gradebook.find_submission(HW, "ann").timestamp) == "2026-01-02 10:00:00"
+
+
+def test_without_a_sandbox_it_is_said_and_noted(course):
+    hand_in(course, "ann", "score 1")
+    text = run(course, "--unsafe-no-sandbox")[1]
+    assert text.count("sandbox") >= 2
+    assert graded(course.root, "ann", HW).metadata.open_the_hood.sandbox is False
+    assert count(run(course)[1], "graded") == 1
+
+
+def test_nobody_to_grade_is_said(course):
+    with pytest.raises(UserError, match="no submission in .*submitted"):
+        run(course)
+    hand_in(course, "ann", "score 1")
+    with pytest.raises(UserError, match=r"that matches b\* or c\*"):
+        run(course, "--students", "b*", "c*")
+
+
+def test_a_second_run_beside_the_first_is_refused(course):
+    from grader.batch.lock import only_one
+
+    hand_in(course, "ann", "score 1")
+    with only_one(course), pytest.raises(UserError, match="another"):
+        run(course)
+    assert run(course)[0] == 0
+
+
+@pytest.mark.parametrize("workers", ["0", "-1", "many"])
+def test_a_number_of_workers_that_is_none_is_refused(workers):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args([HW, "--workers", workers])
+
+
+SCRIPT = """
+import argparse, sys
+from pathlib import Path
+from grader.batch import command
+parser = argparse.ArgumentParser()
+command.add_arguments(parser)
+sys.exit(command.run(parser.parse_args(sys.argv[2:]), root=Path(sys.argv[1])))
+"""
+
+
+def start(course):
+    words = [sys.executable, "-c", SCRIPT, str(course.root), HW, "--workers", "2"]
+    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def recorded(course):
+    """How many marks there are; a wrong or half one is an error."""
+    with Gradebook(course.directory.db_url) as gradebook:
+        found = gradebook.assignment_submissions(HW)
+        for submission in found:
+            [notebook] = submission.notebooks
+            by_cell = {grade.name: grade.auto_score for grade in notebook.grades}
+            assert by_cell == {"test": float(submission.student.id[-1]) / 10, "why": 0.0}
+        return len(found)
+
+
+def wait_for(course, number, process):
+    until = time.monotonic() + 60
+    while recorded(course) < number and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
+    for number in range(10):
+        hand_in(course, f"s{number}", f"score {number / 10}")
+    hand_in(course, "z0", "sleep 60")
+    process = start(course)
+    wait_for(course, 10, process)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=20)[0]
+    assert process.returncode == 130
+    assert "same command goes on" in said
+    assert recorded(course) == 10
+    shutil.rmtree(course.root / "submitted" / "z0")
+    status, text = run(course)
+    assert (status, count(text, "recorded before")) == (0, 10)
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_and_run_again_each_has_exactly_one_right_verdict(course):
+    for number in range(40):
+        hand_in(course, f"s{number:02}", f"score {number % 10 / 10}")
+    for number in (3, 17, 18, 30):
+        process = start(course)
+        wait_for(course, number, process)
+        process.kill()
+        process.communicate()
+        assert recorded(course) >= number
+    status, text = run(course, workers=2)
+    assert status == 0
+    assert recorded(course) == 40
+    for path in course.root.glob("autograded/*"):
+        assert [p.name for p in path.iterdir()] == [HW], "nothing is left lying about"
+        key = json.loads((path / HW / f"{HW}.ipynb").read_bytes())["metadata"]["open_the_hood"]
+        assert key["key"]
+    assert count(run(course)[1], "recorded before") == 40
+
+
+def test_a_lab_that_the_gradebook_cannot_know_is_not_graded(course, monkeypatch):
+    entered = []
+    monkeypatch.setattr(command, "enter_lab", lambda root, lab: entered.append(lab))
+    hand_in(course, "ann", "score 1")
+    path = course.root / "source" / HW / f"{HW}.ipynb"
+    path.write_text(path.read_text().replace("test()", "### AUTOTEST f"))
+    with pytest.raises(UserError, match="does not hold hw as it is in source/"):
+        run(course)
+    assert entered == [HW]

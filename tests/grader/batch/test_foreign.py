@@ -1,0 +1,115 @@
+"""Assignments that know nothing of this course get the marks that plain nbgrader gives."""
+
+import shutil
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tests.grader.batch.running import graded, rows
+from tests.grader.batch.test_command import run
+from tests.grader.tiny import ROOT, cell, nbgrader, write
+
+pytestmark = pytest.mark.slow
+NAMES = ("one", "two")
+
+
+def notebook(name):
+    """Plain asserts, partial credit, a text for a person, a file beside, and no verify anywhere."""
+    nb = new_notebook()
+
+    def add(source, make=new_code_cell, **settings):
+        kind = {"grade": False, "solution": False, "locked": False, "task": False}
+        nb.cells.append(
+            make(source, metadata={"nbgrader": kind | {"schema_version": 3} | settings})
+        )
+
+    begin, end = "### BEGIN SOLUTION", "### END SOLUTION"
+    add(f"def f(x):\n    {begin}\n    return x\n    {end}", solution=True, grade_id="f")
+    hidden = "### BEGIN HIDDEN TESTS\nassert f(int(open('data.txt').read())) == 7\n"
+    hidden += "### END HIDDEN TESTS"
+    add(f"assert f(1) == 1\n{hidden}", grade=True, locked=True, grade_id="all", points=3)
+    add("1.5 if f(3) == 3 else 0.5", grade=True, locked=True, grade_id="partial", points=2)
+    add("Why?", new_markdown_cell, grade=True, solution=True, grade_id="why", points=3)
+    if name == "two":
+        add("Draw it.", new_markdown_cell, task=True, locked=True, grade_id="draw", points=1)
+    return nb
+
+
+def hand_in(course, student, answer, names=NAMES, why="Why?"):
+    for name in names:
+        nb = nbformat.read(course / "release" / "hw" / f"{name}.ipynb", as_version=4)
+        cell(nb, "f").source = answer
+        cell(nb, "why").source = why
+        write(nb, course / "submitted" / student / "hw" / f"{name}.ipynb")
+    write(b"8", course / "submitted" / student / "hw" / "data.txt")
+    write(b"2026-01-02 10:00:00 UTC", course / "submitted" / student / "hw" / "timestamp.txt")
+
+
+@pytest.fixture(scope="module")
+def courses(tmp_path_factory):
+    """The same class three times: graded by nbgrader, by the batch, by it with our settings."""
+    made = {name: tmp_path_factory.mktemp("foreign") / name for name in ("plain", "bare", "ours")}
+    for name in NAMES:
+        write(notebook(name), made["plain"] / "source" / "hw" / f"{name}.ipynb")
+    write(b"7", made["plain"] / "source" / "hw" / "data.txt")
+    assert nbgrader(ROOT, "generate_assignment", "hw", cwd=made["plain"]).returncode == 0
+    for student, answer, more in [
+        ("ann", "def f(x):\n    return x", {"why": "because"}),
+        ("ben", "def f(x):\n    return 1", {}),
+        ("cleo", "from helper import f", {}),
+        ("dan", "import sys\ndef f(x):\n    print('!', file=sys.stderr)\n    return x", {}),
+        ("eve", "def f(x):\n    return x", {"names": ("one",)}),
+    ]:
+        hand_in(made["plain"], student, answer, **more)
+    write(b"def f(x):\n    return x\n", made["plain"] / "submitted" / "cleo" / "hw" / "helper.py")
+    for name in ("bare", "ours"):
+        shutil.copytree(made["plain"], made[name])
+    shutil.copy(ROOT / "nbgrader_config.py", made["ours"])
+    with (made["ours"] / "nbgrader_config.py").open("a") as config:
+        config.write(f"\nc.CourseDirectory.root = {str(made['ours'])!r}\n")
+    done = nbgrader(ROOT, "autograde", "hw", cwd=made["plain"])
+    assert done.returncode == 0, done.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPEN_THE_HOOD_EXCHANGE", str(made["ours"] / "exchange"))
+        for name in ("bare", "ours"):
+            course = type("Course", (), {"root": made[name]})
+            status, text = run(course, workers=2)
+            assert status == 0, text
+    return made
+
+
+def test_without_any_settings_it_is_what_nbgrader_does(courses):
+    plain, bare = (rows(courses[name], "hw") for name in ("plain", "bare"))
+    # a notebook that was not handed in is a person's to look at, where nbgrader closes it
+    for found in (plain, bare):
+        assert found["eve"].pop("two/draw")[0] in (0.0, None)
+        assert found["eve"].pop("two/why")[0] == 0.0
+        found["eve"] = {name: row[0] for name, row in found["eve"].items() if "comment" not in name}
+    assert bare == plain
+    assert plain["ann"]["one/all"] == (3.0, None, None, False)
+    assert plain["cleo"]["two/partial"][0] == 1.5
+    assert plain["dan"]["one/all"][0] == 0.0
+
+
+def test_with_our_settings_only_warnings_cost_nothing(courses):
+    plain, ours = (rows(courses[name], "hw") for name in ("plain", "ours"))
+    for student in ("ann", "ben", "cleo"):
+        assert ours[student] == plain[student]
+    marks = {name: row[0] for name, row in ours["dan"].items()}
+    assert (marks["one/all"], marks["one/partial"]) == (3.0, 1.5)
+
+
+def test_the_files_beside_are_there_too(courses):
+    for student in ("ann", "cleo"):
+        found = [
+            {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix != ".ipynb"}
+            for name in ("plain", "bare")
+            for folder in [courses[name] / "autograded" / student / "hw"]
+        ]
+        assert found[0] == found[1]
+        assert found[0]["data.txt"] == b"7"
+
+
+def test_a_notebook_that_is_missing_says_so(courses):
+    assert "No notebook named" in graded(courses["bare"], "eve", "hw", "two").cells[0].source

@@ -1,0 +1,108 @@
+"""From a course folder to jobs: who handed in, what, and when it counts as the same."""
+
+import pytest
+
+from grader import UserError
+from grader.batch.intake import find_students, read_lab, read_submission_of
+from grader.submission import Unreadable
+from tests.grader.batch.small import HW, hand_in, make_small
+from tests.grader.tiny import write
+
+
+@pytest.fixture
+def course(tmp_path):
+    course = make_small(tmp_path / "course")
+    for name in ("ann", "bob", "abe"):
+        hand_in(course, name, "score 1")
+    return course
+
+
+def key(course, sandbox=True):
+    lab = read_lab(course, HW)
+    return read_submission_of(course, lab, "ann").key(lab, sandbox)
+
+
+def test_learners_are_found_by_pattern_and_none_twice(course):
+    (course.root / "submitted" / "cleo" / "another").mkdir(parents=True)
+    (course.root / "submitted" / "dan").mkdir()
+    write(b"", course.root / "submitted" / "dan" / HW)
+    assert find_students(course, HW) == ["abe", "ann", "bob", "dan"]
+    assert find_students(course, HW, ["a*", "ann", "zoe"]) == ["abe", "ann"]
+    course.directory.student_id_exclude = "bob,abe"
+    assert find_students(course, HW) == ["ann", "dan"]
+
+
+def test_a_lab_that_is_not_there_is_said_with_those_that_are(course):
+    with pytest.raises(UserError, match="the course has hw"):
+        read_lab(course, "hw2")
+
+
+def test_the_same_things_have_the_same_key_wherever_they_lie(course, tmp_path):
+    other = make_small(tmp_path / "elsewhere")
+    hand_in(other, "ann", "score 1")
+    assert key(course) == key(course) == key(other)
+
+
+@pytest.mark.parametrize(
+    "what", ["answer", "beside", "time", "source", "given", "config", "sandbox"]
+)
+def test_whatever_may_change_a_verdict_changes_the_key(course, what):
+    before = key(course)
+    root, folder = course.root, course.root / "submitted" / "ann" / HW
+    if what == "answer":
+        hand_in(course, "ann", "score 2")
+    elif what == "beside":
+        write(b"1", folder / "data.csv")
+    elif what == "time":
+        write(b"2026-01-02 10:00:00 UTC", folder / "timestamp.txt")
+    elif what == "source":
+        path = root / "source" / HW / f"{HW}.ipynb"
+        path.write_text(path.read_text().replace("test()", "test(1)"))
+    elif what == "given":
+        write(b"1", root / "source" / HW / "data.csv")
+    elif what == "config":
+        course.config.Execute.timeout = 99
+    assert key(course, sandbox=what != "sandbox") != before
+
+
+def test_the_time_alone_makes_no_other_submission(course):
+    lab = read_lab(course, HW)
+    before = read_submission_of(course, lab, "ann")
+    path = course.root / "submitted" / "ann" / HW / "timestamp.txt"
+    write(b"2026-01-02 10:00:00 UTC", path)
+    after = read_submission_of(course, lab, "ann")
+    assert after.digest == before.digest
+    assert after.timestamp == "2026-01-02T10:00:00"
+    assert after.files["timestamp.txt"] == path.read_bytes()
+
+
+@pytest.mark.parametrize("text", [b"yesterday", b"\xff\xfe", b"9" * 10_000, b"2026-13-45 99:00:00"])
+def test_a_damaged_time_is_said_and_counts_as_none(course, text):
+    write(text, course.root / "submitted" / "ann" / HW / "timestamp.txt")
+    found = read_submission_of(course, read_lab(course, HW), "ann")
+    assert found.timestamp is None
+    assert [note.kind for note in found.notes] == ["timestamp"]
+
+
+def test_whatever_is_handed_in_there_is_something_to_grade(course):
+    submitted = course.root / "submitted"
+    (submitted / "folder" / HW / f"{HW}.ipynb").mkdir(parents=True)
+    (submitted / "none" / HW).mkdir(parents=True)
+    write(b"", submitted / "file" / HW)
+    (submitted / "link").mkdir()
+    (submitted / "link" / HW).symlink_to(submitted / "ann" / HW)
+    lab = read_lab(course, HW)
+    for student in ("folder", "none", "file", "link"):
+        assert student in find_students(course, HW)
+        found = read_submission_of(course, lab, student)
+        assert isinstance(found.notebooks[HW], Unreadable), student
+
+
+def test_a_gpu_is_asked_for_where_the_lab_says_so(course):
+    assert not read_lab(course, HW).gpu
+    path = course.root / "source" / HW / f"{HW}.ipynb"
+    metadata = '"metadata": {"open_the_hood": {"gpu": true}}, "nbformat":'
+    text = path.read_text()
+    at = text.rindex('"metadata": {}')
+    path.write_text(text[:at] + metadata + text[at:].partition('"nbformat":')[2])
+    assert read_lab(course, HW).gpu

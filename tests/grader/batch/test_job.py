@@ -1,0 +1,110 @@
+"""One job: whatever happens becomes a result."""
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from grader.batch import job as module
+from grader.batch.job import Job, Lab, grade
+from tests.grader.batch.small import hand_in, job_of, make_small
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    course = make_small(tmp_path_factory.mktemp("small"))
+    for name, answer in [
+        ("right", "score 2"),
+        ("partly", "score 0.5"),
+        ("too-much", "score 5"),
+        ("broken", "raise"),
+        ("full", "full"),
+        ("empty", b""),
+    ]:
+        hand_in(course, name, answer, why="because")
+    hand_in(course, "mute", "score 1")
+    return course
+
+
+def scores(result):
+    return {name: score for nb in result.notebooks for name, score in nb.scores.items()}
+
+
+def test_marks_are_nbgraders(course):
+    assert scores(grade(job_of(course, "right"))) == {"test": 2.0, "why": None}
+    assert scores(grade(job_of(course, "partly"))) == {"test": 0.5, "why": None}
+    assert scores(grade(job_of(course, "mute"))) == {"test": 1.0, "why": 0.0}
+    assert grade(job_of(course, "mute")).notebooks[0].unanswered == {"answer": False, "why": True}
+
+
+def test_a_job_and_its_result_are_plain_data(course):
+    job = job_of(course, "right")
+    result = grade(pickle.loads(pickle.dumps(job)))
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_a_mark_above_the_maximum_is_left_to_a_person(course):
+    result = grade(job_of(course, "too-much"))
+    assert scores(result)["test"] is None
+    assert "`test` is no mark" in result.problem
+    assert not result.retryable
+
+
+@pytest.mark.parametrize(("who", "why"), [("broken", "no kernel today"), ("full", "No space")])
+def test_what_the_grader_could_not_do_may_be_tried_again(course, who, why):
+    result = grade(job_of(course, who))
+    assert result.retryable
+    assert why in result.problem
+    assert scores(result) == {"test": None, "why": None}
+    assert b"could not be graded" in result.notebooks[0].data
+
+
+def test_what_breaks_on_a_learners_outputs_is_not_tried_again(course, monkeypatch):
+    monkeypatch.setattr(module, "_scores", lambda nb: 1 / 0)
+    result = grade(job_of(course, "right"))
+    assert not result.retryable
+    assert "ZeroDivisionError" in result.problem
+    assert scores(result) == {"test": None, "why": None}
+
+
+def test_what_cannot_be_read_earns_nothing_and_says_so(course):
+    result = grade(job_of(course, "empty"))
+    assert scores(result) == {"test": 0.0, "why": 0.0}
+    assert not result.problem
+    assert b"The file is empty" in result.notebooks[0].data
+
+
+def test_another_version_of_the_grader_does_not_grade(course):
+    job = job_of(course, "right")
+    result = grade(replace(job, lab=replace(job.lab, version="another")))
+    assert result.retryable
+    assert "another version" in result.problem
+
+
+def test_a_seed_that_is_given_is_used_and_without_one_each_run_draws_its_own(course):
+    given = grade(job_of(course, "right", seeds={"hw": "ab12"}))
+    assert given.notebooks[0].seed == "ab12"
+    drawn = {grade(job_of(course, "right")).notebooks[0].seed for _ in range(2)}
+    assert len(drawn) == 2
+
+
+def test_a_run_without_sandbox_is_noted_with_the_grade(course):
+    assert b'"sandbox": false' in grade(job_of(course, "right", sandbox=False)).notebooks[0].data
+    assert b'"sandbox": true' in grade(job_of(course, "right")).notebooks[0].data
+
+
+def beside(given, theirs, kept=()):
+    lab = Lab("hw", {}, dict.fromkeys(given, b"lab"), kept, None, "", "")
+    job = Job(lab, "s", {}, dict.fromkeys(theirs, b"own"), key="", digest="")
+    return {name: data.decode() for name, data in job.beside().items()}
+
+
+def test_the_labs_files_replace_the_learners():
+    assert beside(["a.csv"], ["a.csv", "b.csv"]) == {"a.csv": "lab", "b.csv": "own"}
+    assert beside(["a.csv"], ["a.csv"], kept=("a.csv",)) == {"a.csv": "own"}
+    assert beside(["a.csv"], [], kept=("a.csv",)) == {"a.csv": "lab"}
+
+
+def test_a_file_in_the_place_of_a_folder_gives_way():
+    assert beside(["data/a.csv"], ["data"]) == {"data/a.csv": "lab"}
+    assert beside(["data"], ["data/a.csv"]) == {"data": "lab"}

@@ -1,0 +1,135 @@
+"""Worker processes: results, back-pressure, killed workers, an early end."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from grader import UserError
+from grader.batch import pool as module
+from grader.batch.pool import AHEAD, Pool
+from grader.layout import ROOT
+from tests.grader.batch.small import hand_in, job_of, make_small
+
+
+@pytest.fixture
+def course(tmp_path):
+    return make_small(tmp_path / "course")
+
+
+def answers(course, *given):
+    for number, answer in enumerate(given):
+        hand_in(course, f"s{number}", answer)
+        yield job_of(course, f"s{number}")
+
+
+def scores(pool, jobs):
+    return {
+        job.student: (result.notebooks[0].scores["test"], result.retryable)
+        for job, result in pool.run(jobs)
+    }
+
+
+def test_each_job_gets_its_own_result_whoever_dies_beside_it(course, tmp_path):
+    flag = tmp_path / "killed"
+    jobs = answers(course, "score 1", f"kill once {flag}", "kill", "score 2", "raise", "score 0")
+    with Pool(2) as pool:
+        outcome = scores(pool, jobs)
+    assert outcome == {
+        "s0": (1.0, False),
+        "s1": (2.0, False),  # the second try
+        "s2": (None, True),
+        "s3": (2.0, False),
+        "s4": (None, True),
+        "s5": (0.0, False),
+    }
+
+
+def test_what_a_killed_worker_had_in_hand_is_said(course):
+    with Pool(1) as pool:
+        [(_, result)] = pool.run(answers(course, "kill"))
+    assert "failed 3 times" in result.problem
+    assert "SIGKILL" in result.problem
+    assert b"A person will look at it" in result.notebooks[0].data
+
+
+def test_jobs_are_made_only_when_there_is_room(course):
+    made = []
+
+    def jobs():
+        for job in answers(course, *["score 1"] * 12):
+            made.append(job.student)
+            yield job
+
+    with Pool(1) as pool:
+        for done, _ in enumerate(pool.run(jobs()), 1):
+            assert len(made) <= done + AHEAD
+    assert len(made) == 12
+
+
+def test_a_worker_that_cannot_start_is_an_error_and_not_a_verdict(course, monkeypatch):
+    monkeypatch.setattr(module.sys, "executable", "/bin/false")
+    with Pool(1) as pool, pytest.raises(UserError, match="could be started"):
+        list(pool.run(answers(course, "score 1")))
+
+
+def test_where_no_worker_can_be_made_it_is_said(course, monkeypatch):
+    def full(**_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module.tempfile, "mkdtemp", full)
+    with Pool(1) as pool, pytest.raises(UserError, match="could be started: .*No space left"):
+        list(pool.run(answers(course, "score 1")))
+
+
+def test_a_worker_that_is_stuck_is_killed(course, monkeypatch):
+    monkeypatch.setattr(module, "STUCK_SECONDS", 20.0)
+    monkeypatch.setattr(module, "TRIES", 1)
+    with Pool(1) as pool:
+        outcome = {}
+        for job, result in pool.run(answers(course, "score 1", "sleep 60", "score 2")):
+            outcome[job.student] = result.notebooks[0].scores["test"]
+            monkeypatch.setattr(module, "STUCK_SECONDS", 1.0 if job.student == "s0" else 20.0)
+    assert outcome == {"s0": 1.0, "s1": None, "s2": 2.0}
+
+
+def test_asked_to_stop_it_stops_soon_and_leaves_no_process_or_folder(course):
+    done = []
+    with Pool(1, stopped=lambda: bool(done)) as pool:
+        for job, _ in pool.run(answers(course, "score 1", "sleep 600")):
+            done.append(job.student)
+        [worker] = pool._workers
+        assert worker.folder.exists()
+    assert done == ["s0"]
+    assert is_gone(worker.process.pid)
+    assert not worker.folder.exists()
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_workers_end_when_nobody_is_there_any_more(ready):
+    code = (
+        "import os, signal\n"
+        "from grader.batch.pool import Worker\n"
+        "worker = Worker()\n"
+        f"{ready} and worker.receive()\n"
+        "print(worker.process.pid, worker.folder, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    pid, folder = done.stdout.split()
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not (is_gone(int(pid)) and not os.path.exists(folder)):
+        time.sleep(0.05)
+    assert is_gone(int(pid))
+    assert not os.path.exists(folder)
+
+
+def is_gone(pid):
+    """Whether the process has ended; one that nobody has waited for has, too."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True

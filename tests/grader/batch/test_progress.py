@@ -1,0 +1,36 @@
+"""What is said while a class is graded."""
+
+import io
+
+from rich.console import Console
+
+from grader.batch import progress
+from grader.batch.progress import Shown
+
+
+def said(monkeypatch, terminal, between=0.0):
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", between)
+    console = Console(file=io.StringIO(), width=120, force_terminal=terminal)
+    with Shown(console, "hw", 4) as shown:
+        shown.advance(graded=False)
+        shown.advance(graded=True)
+        shown.advance(graded=True, failed=True)
+    return console.file.getvalue()
+
+
+def test_in_a_log_each_line_says_how_far_how_fast_and_what_failed(monkeypatch):
+    lines = said(monkeypatch, terminal=False).splitlines()
+    assert lines[0] == "hw: 1 of 4, 0 a minute"
+    assert lines[1].startswith("hw: 2 of 4, ")
+    assert lines[1].endswith("s left")
+    assert lines[2].endswith("1 failed")
+
+
+def test_a_log_is_not_flooded(monkeypatch):
+    assert said(monkeypatch, terminal=False, between=60.0) == ""
+
+
+def test_a_terminal_has_a_bar(monkeypatch):
+    text = said(monkeypatch, terminal=True)
+    assert "3/4" in text
+    assert "1 failed" in text

@@ -1,0 +1,97 @@
+"""The batch and ``nbgrader autograde`` say the same of every honest submission."""
+
+import shutil
+
+import pytest
+
+from grader.demo import CELL_SECONDS
+from grader.preprocessors.outputs import read_verdicts
+from grader.sample_class import load_lab, make_class
+from tests.grader.batch.running import grade, graded, rows
+from tests.grader.tiny import LAB, nbgrader
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def both(graded_course, tmp_path_factory):
+    """The class as the batch graded it, and a copy of its folder, graded by nbgrader itself."""
+    plain = tmp_path_factory.mktemp("plain") / "course"
+    shutil.copytree(graded_course.root, plain)
+    (plain / "gradebook.db").unlink()
+    assert nbgrader(plain, "generate_assignment", LAB, "--force").returncode == 0
+    limit = f"--Execute.max_cell_seconds={CELL_SECONDS}"
+    done = nbgrader(plain, "autograde", LAB, limit, "--student=sample-*", "--force")
+    assert done.returncode == 0, done.stderr
+    return plain, graded_course.root
+
+
+def owned(course, student):
+    """Every cell, without the times at which it ran."""
+    return [
+        (cell.cell_type, cell.metadata.get("nbgrader"), cell.metadata.get("tags"), cell.source)
+        for cell in graded(course, student).cells
+    ]
+
+
+def test_every_mark_comment_and_flag_is_the_same(both):
+    plain, batch = map(rows, both)
+    assert len(plain) > 24
+    # Of a misnamed file nbgrader itself thinks that nothing was handed in: no answer to mark.
+    misnamed = next(iter((both[1] / "submitted").glob(f"sample-*/{LAB}/* (1).ipynb"))).parts[-3]
+    assert batch[misnamed].pop(f"{LAB}/why")[-1] is True
+    assert plain[misnamed].pop(f"{LAB}/why")[-1] is False
+    assert batch == plain
+
+
+def test_every_verdict_is_the_same_with_the_same_seed(both):
+    plain, batch = both
+    for student in rows(plain):
+        one, other = graded(plain, student), graded(batch, student)
+        assert one.metadata.open_the_hood.seed == other.metadata.open_the_hood.seed
+        assert read_verdicts(one) == read_verdicts(other), student
+        assert one.metadata.open_the_hood.notes == other.metadata.open_the_hood.notes
+
+
+def test_in_the_learners_process_and_from_outside_the_verdicts_are_the_same(both, tmp_path):
+    _, rooms = both
+    open_air = tmp_path / "course"
+    shutil.copytree(rooms, open_air)
+    limit = ("--cell-seconds", str(CELL_SECONDS))
+    done = grade(open_air, "--students", "sample-*", "--unsafe-no-sandbox", *limit)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No sandbox" in done.stdout
+    honest = [learner.id for learner in make_class(load_lab(rooms, LAB), ())]
+    assert len(honest) > 4
+    for student in honest:
+        inside, outside = graded(open_air, student), graded(rooms, student)
+        assert inside.metadata.open_the_hood.seed == outside.metadata.open_the_hood.seed
+        assert [inside.metadata.open_the_hood.sandbox, outside.metadata.open_the_hood.sandbox] == [
+            False,
+            True,
+        ]
+        assert without_claims(inside) == without_claims(outside), student
+
+
+def without_claims(nb):
+    """The verdicts. What is a claim from outside is seen by the judge itself inside."""
+    return {name: {**verdict, "claims": []} for name, verdict in read_verdicts(nb).items()}
+
+
+def test_the_files_are_those_of_nbgrader(both):
+    plain, batch = both
+    for student in rows(plain):
+        one, other = (course / "autograded" / student / LAB for course in both)
+        assert sorted(p.name for p in one.iterdir()) == sorted(p.name for p in other.iterdir())
+        modes = ({p.stat().st_mode for p in folder.iterdir()} for folder in (one, other))
+        assert next(modes) == next(modes)
+        assert owned(plain, student) == owned(batch, student), student
+
+
+def test_feedback_and_export_work_on_it(both):
+    _, batch = both
+    done = nbgrader(batch, "generate_feedback", LAB, "--force", "--student=sample-a*")
+    assert done.returncode == 0, done.stderr
+    assert list(batch.glob(f"feedback/sample-a*/{LAB}/{LAB}.html"))
+    assert nbgrader(batch, "export").returncode == 0
+    assert (batch / "grades.csv").read_text().count(LAB) == len(rows(batch))

@@ -1,0 +1,253 @@
+"""What is recorded, and what stays, whatever happens in between."""
+
+import datetime
+import sqlite3
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from nbgrader.api import Gradebook
+from sqlalchemy import event
+
+from grader import UserError
+from grader.batch import writer as module
+from grader.batch.job import GradedNotebook, Result
+from grader.batch.writer import Writer
+from tests.grader.batch.running import rows
+from tests.grader.batch.small import HW, hand_in, job_of, make_small
+
+
+@pytest.fixture
+def course(tmp_path):
+    course = make_small(tmp_path / "course")
+    hand_in(course, "ann", "score 2")
+    return course
+
+
+def result(test=2.0, why=None, data=b"{}", **changes):
+    unanswered = {"answer": False, "why": why == 0}
+    notebook = GradedNotebook(HW, data, "ab12", {"test": test, "why": why}, unanswered)
+    return Result((notebook,), 0.1, **changes)
+
+
+def marks(course, student="ann"):
+    """``{cell: (automatic, by hand, extra, needs a person)}``."""
+    found = rows(course.root, HW)[student]
+    return {cell: found[f"{HW}/{cell}"] for cell in ("test", "why")}
+
+
+def by_hand(course, cell, **values):
+    with Gradebook(course.directory.db_url) as gradebook:
+        grade = gradebook.find_grade(cell, HW, HW, "ann")
+        for name, value in values.items():
+            setattr(grade, name, value)
+        gradebook.db.commit()
+
+
+def test_marks_comments_and_files_are_recorded_and_found_again(course):
+    job = job_of(course, "ann")
+    with Writer(course) as writer:
+        assert writer.recorded(HW, "ann") is None
+        writer.record(job, result(why=0.0))
+        found = writer.recorded(HW, "ann")
+        assert found.stamp == writer.files.stamp("ann", HW, [HW]) != ""
+    assert (found.key, found.digest, found.seeds) == (job.key, job.digest, {HW: "ab12"})
+    assert marks(course) == {"test": (2.0, None, None, False), "why": (0.0, None, None, False)}
+    assert rows(course.root, HW)["ann"][f"{HW}/answer comment"] == (None, None)
+    path = course.root / "autograded" / "ann" / HW / f"{HW}.ipynb"
+    assert path.read_bytes() == b"{}"
+    assert path.stat().st_mode & 0o777 == 0o444
+
+
+def test_old_marks_go_and_marks_by_hand_and_extra_credit_stay(course):
+    job = job_of(course, "ann")
+    with Writer(course) as writer:
+        writer.record(job, result())
+        by_hand(course, "test", extra_credit=0.5)
+        by_hand(course, "why", manual_score=3.0, needs_manual_grade=False)
+        writer.record(replace(job, digest="another"), result(test=None))
+    assert marks(course) == {"test": (None, None, 0.5, True), "why": (None, 3.0, None, True)}
+
+
+def test_what_failed_for_no_fault_of_the_learner_is_open_and_not_done(course):
+    job = job_of(course, "ann")
+    with Writer(course) as writer:
+        writer.record(job, result())
+        failed = result(test=None, problem="killed", retryable=True)
+        writer.record(job, failed)
+        assert writer.recorded(HW, "ann").key == ""
+    assert marks(course)["test"] == (None, None, None, True)
+
+
+@pytest.mark.parametrize("breaks", ["_set_marks", "_upsert"])
+def test_what_breaks_in_the_middle_leaves_the_old_marks_and_shows(course, monkeypatch, breaks):
+    job = job_of(course, "ann")
+    with Writer(course) as writer:
+        writer.record(job, result())
+        before = marks(course), writer.recorded(HW, "ann")
+
+        def killed(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(module, breaks, killed)
+            with pytest.raises(KeyboardInterrupt):
+                writer.record(replace(job, key="new"), result(test=1.0, data=b"{ }"))
+        assert (marks(course), writer.recorded(HW, "ann")) == before
+        assert writer.files.stamp("ann", HW, [HW]) != before[1].stamp
+        writer.record(replace(job, key="new"), result(test=1.0))
+    assert marks(course)["test"][0] == 1.0
+
+
+def test_one_submission_is_one_transaction_of_few_queries(course):
+    commits, queries = [], []
+    with Writer(course) as writer:
+        writer.record(job_of(course, "ann"), result())
+        event.listen(writer.gradebook.engine, "commit", lambda *_: commits.append(1))
+        event.listen(
+            writer.gradebook.engine, "before_cursor_execute", lambda *a: queries.append(a[2])
+        )
+        writer.record(replace(job_of(course, "ann"), student="bob"), result())
+        assert len(commits) == 1
+        assert len(queries) < 25
+
+
+def test_no_query_reads_a_whole_table_that_grows(course):
+    """Otherwise the ten-thousandth submission costs more than the tenth."""
+    queries = []
+    with Writer(course) as writer:
+        event.listen(
+            writer.gradebook.engine, "before_cursor_execute", lambda *a: queries.append(a[2:4])
+        )
+        for _ in range(2):
+            writer.recorded(HW, "ann")
+            writer.record(job_of(course, "ann", timestamp="2026-01-02"), result())
+    with sqlite3.connect(course.root / "gradebook.db") as database:
+        scans = [
+            (query, step[3])
+            for query, values in queries
+            if query.startswith("SELECT")
+            for step in database.execute(f"EXPLAIN QUERY PLAN {query}", values)
+            if step[3].startswith("SCAN ")
+            and step[3].split()[1] in ("grade", "comment", "student", "submitted_notebook")
+            or step[3].startswith("SCAN submitted_assignment")
+        ]
+    assert scans == []
+
+
+def test_late_penalties_are_those_of_nbgraders_plugin(tmp_path):
+    course = make_small(tmp_path / "course")
+    course.config.LateSubmissionPlugin.penalty_method = "zero"
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.update_or_create_assignment(HW, duedate=datetime.datetime(2026, 1, 1))
+    for student, when in (("late", "2026-01-02 10:00 UTC"), ("early", "2025-12-31 10:00 UTC")):
+        hand_in(course, student, "score 2").with_name("timestamp.txt").write_text(when)
+    with Writer(course) as writer:
+        for student in ("late", "early"):
+            writer.record(job_of(course, student), result())
+    with Gradebook(course.directory.db_url) as gradebook:
+        found = {
+            student: gradebook.find_submission(HW, student).notebooks[0].late_submission_penalty
+            for student in ("late", "early")
+        }
+    assert found == {"late": 2.0, "early": None}
+
+
+def test_a_locked_gradebook_is_waited_for(course):
+    lock = sqlite3.connect(course.root / "gradebook.db", check_same_thread=False)
+    with Writer(course, patience=10) as writer:
+        lock.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.5, lock.rollback).start()
+        writer.record(job_of(course, "ann"), result())
+    lock.close()
+    assert marks(course)["test"][0] == 2.0
+
+
+def test_a_gradebook_that_stays_locked_is_said_and_nothing_is_half_recorded(course):
+    lock = sqlite3.connect(course.root / "gradebook.db")
+    with Writer(course, patience=0.2) as writer:
+        lock.execute("BEGIN IMMEDIATE")
+        started = time.monotonic()
+        with pytest.raises(UserError, match="locked for 0.2 s.*same command again"):
+            writer.record(job_of(course, "ann"), result())
+        assert time.monotonic() - started < 5
+        lock.rollback()
+        assert writer.recorded(HW, "ann") is None
+        writer.record(job_of(course, "ann"), result())
+    lock.close()
+    assert marks(course)["test"][0] == 2.0
+
+
+def test_a_full_disk_is_said_and_what_was_there_stays(course, monkeypatch):
+    job = job_of(course, "ann")
+    with Writer(course) as writer:
+        writer.record(job, result())
+
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(type(writer.files), "_write", full)
+        with pytest.raises(UserError, match="No space left.*same command again"):
+            writer.record(replace(job, key="new"), result(test=0.0))
+        assert writer.recorded(HW, "ann").key == job.key
+        assert writer.files.stamp("ann", HW, [HW]) == writer.recorded(HW, "ann").stamp
+    assert marks(course)["test"][0] == 2.0
+    assert [p.name for p in (course.root / "autograded" / "ann").iterdir()] == [HW]
+
+
+def test_a_full_database_is_said(course):
+    job = job_of(course, "ann")
+    with Writer(course) as writer:
+        with writer.gradebook.engine.connect() as connection:
+            [pages] = connection.exec_driver_sql("PRAGMA page_count").one()
+        event.listen(
+            writer.gradebook.engine,
+            "checkout",
+            lambda raw, *_: raw.execute(f"PRAGMA max_page_count = {pages}"),
+        )
+
+        def fill():
+            for number in range(1000):
+                writer.record(replace(job, student=f"s{number}"), result())
+
+        with pytest.raises(UserError, match="full"):
+            fill()
+
+
+def test_a_gradebook_keeps_its_way_of_writing(course):
+    with Writer(course) as writer:
+        writer.record(job_of(course, "ann"), result())
+    with sqlite3.connect(course.root / "gradebook.db") as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_a_gradebook_gets_its_way_of_writing_back_from_the_run_after_one_that_was_killed(course):
+    def mode():
+        with sqlite3.connect(course.root / "gradebook.db") as database:
+            return database.execute("PRAGMA journal_mode").fetchone()
+
+    killed = Writer(course)
+    killed.gradebook.close()
+    assert mode() == ("wal",)
+    with Writer(course) as writer:
+        writer.record(job_of(course, "ann"), result())
+    assert mode() == ("delete",)
+    with sqlite3.connect(course.root / "gradebook.db") as database:
+        database.execute("PRAGMA journal_mode = wal")
+    with Writer(course):
+        pass
+    assert mode() == ("wal",)
+
+
+def test_whether_the_gradebook_knows_the_lab_as_it_is(course):
+    from grader.batch.intake import read_lab
+
+    lab = read_lab(course, HW)
+    changed = lab.notebooks[HW].replace(b'"points": 2', b'"points": 4')
+    assert changed != lab.notebooks[HW]
+    with Writer(course) as writer:
+        assert writer.knows(lab)
+        assert not writer.knows(replace(lab, name="another"))
+        assert not writer.knows(replace(lab, notebooks={HW: changed}))
+        assert not writer.knows(replace(lab, notebooks={HW: changed, "two": changed}))

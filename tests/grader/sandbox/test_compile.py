@@ -1,0 +1,48 @@
+"""torch.compile in a room: a compiler is there, and a prepared cache saves the time."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.grader.sandbox.inmate import Inmate
+
+CODE = """
+import time, torch
+begin = time.perf_counter()
+f = torch.compile(lambda x: torch.softmax(x * 2 + 1, -1))
+x = torch.arange(600.0).reshape(2, 300)
+same = torch.allclose(f(x), torch.softmax(x * 2 + 1, -1))
+from torch._dynamo.utils import counters
+[same, time.perf_counter() - begin, counters["inductor"]["fxgraph_cache_hit"]]
+"""
+FOLDER = """
+import base64, os
+{os.path.relpath(os.path.join(top, name), "/tmp/inductor"):
+ base64.b64encode(open(os.path.join(top, name), "rb").read()).decode()
+ for top, _, names in os.walk("/tmp/inductor") for name in names}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="not run: there is no C++ compiler here")
+@pytest.mark.usefixtures("room")
+def test_it_compiles_and_takes_a_prepared_cache(tmp_path: Path) -> None:
+    with Inmate() as inmate:
+        same, cold, hits = inmate.value(CODE, seconds=180)
+        assert same
+        assert hits == 0
+        listing = inmate.value(FOLDER.replace("\n ", " "))
+    for name, data in listing.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(data))
+    with Inmate(cache=tmp_path) as inmate:
+        same, warm, hits = inmate.value(CODE, seconds=180)
+        assert same
+        assert hits == 1
+        assert warm < cold
+    print(f"first torch.compile: {cold:.1f} s, with a prepared cache {warm:.1f} s")

@@ -1,0 +1,136 @@
+"""The doctor says what is missing and how to get it, and grading refuses with the same words."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from grader import __main__ as command
+from grader.sandbox import CannotSandbox, remedies, stage
+from grader.sandbox.remedies import Problem, explain, missing
+from grader.sandbox.room import RoomError, build
+from grader.sandbox.warm import Warm
+
+
+@pytest.mark.usefixtures("room")
+def test_a_machine_that_can_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "sandbox: yes" in printed
+    assert "2048 MiB" in printed
+
+
+def test_without_bubblewrap_it_refuses(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert command.main(["doctor"]) == 1
+    printed = capsys.readouterr().out
+    assert "bubblewrap (`bwrap`) is not installed" in printed
+    assert "apt-get install bubblewrap" in printed
+    with pytest.raises(CannotSandbox, match="apt-get install bubblewrap"):
+        Warm()
+    with pytest.raises(RoomError):
+        build("/", [], [], 1, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "said"),
+    [
+        ("sys.platform", "darwin", "on Linux only"),
+        ("platform.machine", lambda: "riscv64", "not for riscv64"),
+        ("platform.release", lambda: "4.18.0-305.el8.x86_64", "Linux 4.18.0-305.el8.x86_64 is too"),
+    ],
+)
+def test_machines_that_never_can(
+    monkeypatch: pytest.MonkeyPatch, attribute: str, value: object, said: str
+) -> None:
+    module, _, name = attribute.rpartition(".")
+    monkeypatch.setattr(getattr(remedies, module), name, value)
+    assert any(said in problem.what for problem in missing())
+
+
+BWRAP = "bubblewrap made no room: bwrap: "
+
+
+@pytest.mark.parametrize(
+    ("said", "switches", "how"),
+    [
+        (
+            "setting up uid map: Permission denied",
+            {"kernel/apparmor_restrict_unprivileged_userns": "1"},
+            "/etc/apparmor.d/bwrap",
+        ),
+        (
+            "loopback: Failed RTM_NEWADDR: Operation not permitted",
+            {"kernel/apparmor_restrict_unprivileged_userns": "1"},
+            "apparmor_parser",
+        ),
+        (
+            "No permissions to create a new namespace",
+            {"kernel/unprivileged_userns_clone": "0"},
+            "sysctl -w kernel.unprivileged_userns_clone=1",
+        ),
+        (
+            "Creating new namespace failed: No space left on device",
+            {"user/max_user_namespaces": "0"},
+            "sysctl -w user.max_user_namespaces",
+        ),
+        ("Creating new namespace failed: Operation not permitted", {}, "seccomp=unconfined"),
+        (
+            "Can't mount proc on /newroot/proc: Operation not permitted",
+            {},
+            "systempaths=unconfined",
+        ),
+        ("Unknown option --size", {}, "0.8 or newer"),
+    ],
+)
+def test_each_refusal_of_bubblewrap_has_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, said: str, switches: dict[str, str], how: str
+) -> None:
+    monkeypatch.setattr(remedies, "_switch", lambda name: switches.get(name, ""))
+    assert how in explain(BWRAP + said).how
+
+
+def test_other_words_are_passed_on() -> None:
+    assert (
+        "KeyError: namespace" in explain("a kernel could not be confined: KeyError: namespace").what
+    )
+
+
+def test_a_room_that_cannot_be_made_says_what_bubblewrap_said() -> None:
+    if shutil.which("bwrap") is None:
+        pytest.skip("not run: bubblewrap is not installed")
+    with pytest.raises(RoomError, match="bwrap: .*no-such-folder"):
+        build("/no-such-folder", [], [], 2**20, 1, False)
+
+
+def test_the_refusal_crosses_processes() -> None:
+    error = CannotSandbox(Problem("nothing here", "Get it."))
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error)
+    assert copy.problem == error.problem
+
+
+def test_the_project_is_hidden_where_a_shown_folder_holds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    assert stage.hidden_folders([sys.prefix]) == []
+    (tmp_path / "course" / "phases").mkdir(parents=True)
+    monkeypatch.setattr(stage, "ROOT", tmp_path / "course")
+    assert stage.hidden_folders([str(tmp_path)]) == [str(tmp_path / "course")]
+
+
+def test_the_command_needs_neither_torch_nor_bubblewrap_to_say_so() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "grader", "doctor"],
+        env={"PATH": "/nonexistent"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "is not installed" in done.stdout

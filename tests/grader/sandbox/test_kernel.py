@@ -1,0 +1,274 @@
+"""A kernel's life: start, run, interrupt, limits, end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+
+from grader.layout import ROOT
+from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied
+from grader.sandbox.warm import warm
+from tests.grader.sandbox.inmate import Inmate, descendants, gone
+
+MIB = 2**20
+
+pytestmark = pytest.mark.usefixtures("room")
+
+
+def test_a_warm_start_is_far_quicker_than_a_cold_import() -> None:
+    with Inmate():
+        pass  # the first one starts the zygote
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        with Inmate():
+            times.append(time.perf_counter() - begin)
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import torch, ipykernel.kernelapp"], check=True)
+    cold = time.perf_counter() - begin
+    quickest = min(times)
+    print(f"warm start {quickest * 1000:.0f} ms, {cold / quickest:.0f} times quicker than imports")
+    assert quickest < cold / 4
+
+
+def test_nbclient_runs_a_notebook_in_it() -> None:
+    notebook = new_notebook(
+        cells=[
+            new_code_cell("import torch\nx = torch.ones(3, 3, requires_grad=True)"),
+            new_code_cell("(x @ x).sum().backward()\nprint(x.grad.sum().item())"),
+            new_code_cell("1 / 0"),
+            new_code_cell("%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1]);"),
+        ]
+    )
+    manager = SandboxedKernelManager()
+    client = NotebookClient(notebook, km=manager, allow_errors=True, timeout=60)
+    client.owns_km = True  # it shuts the kernel down too
+    client.execute()
+    outputs = [cell.outputs for cell in notebook.cells]
+    assert outputs[1][0].text == "54.0\n"
+    assert outputs[2][0].ename == "ZeroDivisionError"
+    assert "image/png" in outputs[3][0].data
+    assert not manager.has_kernel
+    assert not descendants()
+    nbformat.validate(notebook)
+
+
+def test_nothing_is_left_of_a_kernel() -> None:
+    with Inmate() as inmate:
+        inmate.run("import torch; torch.ones(2)")
+        assert len(descendants()) >= 3  # bubblewrap outside and inside, and the kernel
+        sockets = list(warm().sockets.iterdir())
+        assert len(sockets) == 4
+    assert not descendants()
+    assert not list(warm().sockets.iterdir())
+
+
+def test_a_daemon_dies_with_its_kernel() -> None:
+    with Inmate() as inmate:
+        inmate.run(
+            "import subprocess\n"
+            "subprocess.Popen('setsid sh -c \"sleep 977 & sleep 978\" &', shell=True)"
+        )
+        time.sleep(0.2)
+        assert any("977" in command for command in descendants().values())
+    assert not descendants()
+
+
+def test_an_interrupt_reaches_the_cell_and_its_children() -> None:
+    async def later(inmate: Inmate) -> None:
+        await asyncio.sleep(0.5)
+        await inmate.manager.interrupt_kernel()
+
+    with Inmate() as inmate:
+        for code in ("while True: pass", "import time; time.sleep(60)", "!sleep 60"):
+            waiting = inmate.loop.create_task(later(inmate))
+            begin = time.monotonic()
+            inmate.run(code)
+            assert time.monotonic() - begin < 10
+            inmate.do(waiting)
+        assert inmate.value("1") == 1
+
+
+def test_what_ignores_interrupts_is_killed() -> None:
+    with Inmate() as inmate:
+        inmate.client.execute(
+            "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
+        )
+        time.sleep(0.3)
+        inmate.do(inmate.manager.interrupt_kernel())
+        time.sleep(0.3)
+        assert inmate.do(inmate.manager.is_alive())
+        begin = time.monotonic()
+        inmate.do(inmate.manager.shutdown_kernel(now=True))
+        assert time.monotonic() - begin < 2
+        assert not inmate.do(inmate.manager.is_alive())
+        assert inmate.manager.why_stopped() == ""
+    assert not descendants()
+
+
+def test_a_process_that_asks_for_too_much_gets_an_error_and_goes_on() -> None:
+    with Inmate(limits=Limits(memory=400 * MIB)) as inmate:
+        assert "MemoryError" in inmate.run("x = bytearray(2**30)")
+        assert "allocate memory" in inmate.run("import torch; torch.empty(2**30).fill_(1)")
+        assert inmate.value("1") == 1
+        assert inmate.manager.why_stopped() == ""
+
+
+HOGS = {
+    "several processes": (
+        "import os, time\n"
+        "for _ in range(4):\n"
+        "    if os.fork() == 0:\n"
+        "        x = bytearray(os.urandom(1)) * (150 * 2**20); time.sleep(60); os._exit(0)\n"
+        "time.sleep(60)"
+    ),
+    "shared memory": (
+        "import mmap, time\n"
+        "x = mmap.mmap(-1, 900 * 2**20)\n"
+        "for at in range(0, len(x), 4096): x[at] = 1\n"
+        "time.sleep(60)"
+    ),
+    "files": (
+        "import time\n"
+        "for folder in ('/tmp', '/dev/shm'):\n"
+        "    for n in range(2):\n"
+        "        open(f'{folder}/{n}', 'wb').write(bytes(120 * 2**20))\n"
+        "time.sleep(60)"
+    ),
+    "empty files": ("import os\nfor n in range(10**7): os.close(os.open(f'/tmp/{n}', os.O_CREAT))"),
+}
+
+
+@pytest.mark.parametrize("how", HOGS)
+def test_more_memory_than_the_limit_ends_the_room(how: str) -> None:
+    limit = 60 if how == "empty files" else 400
+    with Inmate(limits=Limits(memory=limit * MIB)) as inmate:
+        inmate.client.execute(HOGS[how])
+        assert inmate.ends(30) == f"it used more than {limit} MiB of memory"
+    assert not descendants()
+
+
+def test_a_disk_hog_gets_an_error() -> None:
+    with Inmate(limits=Limits(tmp=8 * MIB, file=4 * MIB)) as inmate:
+        assert "File too large" in inmate.run("open('/tmp/a', 'wb').write(bytes(5 * 2**20))")
+        code = "for n in range(9): open(f'/tmp/{n}', 'wb').write(bytes(2**20))"
+        assert "No space left" in inmate.run(code)
+
+
+def test_a_fork_bomb_runs_into_its_limit() -> None:
+    with Inmate(limits=Limits(processes=40)) as inmate:
+        said = inmate.run(
+            "import os, time\n"
+            "made = 0\n"
+            "try:\n"
+            "    while True:\n"
+            "        if os.fork() == 0: time.sleep(60); os._exit(0)\n"
+            "        made += 1\n"
+            "except OSError as error: print(made, error)"
+        )
+        made = int(said.split()[0])
+        assert 0 < made < 40
+        assert "temporarily unavailable" in said
+        with Inmate() as other:  # which does not touch anybody else
+            assert other.value("__import__('subprocess').run(['true']).returncode") == 0
+    assert not descendants()
+
+
+def test_a_notebook_has_so_much_time_in_all() -> None:
+    with Inmate(limits=Limits(total_seconds=1)) as inmate:
+        inmate.client.execute("import time; time.sleep(60)")
+        assert inmate.ends() == "it ran longer than 1 s in all"
+
+
+@pytest.mark.parametrize(
+    "code", ["import os; os._exit(3)", "import os; os.kill(os.getpid(), 11)", "exit()"]
+)
+def test_a_kernel_that_ends_itself_died(code: str) -> None:
+    with Inmate() as inmate:
+        inmate.client.execute(code)
+        assert inmate.ends() == "the kernel died"
+    assert not descendants()
+
+
+def test_a_message_larger_than_any_honest_one_is_not_taken() -> None:
+    code = (
+        "from jupyter_client.session import Session; k = get_ipython().kernel\n"
+        "parts = Session(key=k.session.key).serialize("
+        "k.session.msg('stream', {'name': 'stdout', 'text': 'x' * (10 * 2**20)}))\n"
+        "k.iopub_thread.schedule(lambda: k.iopub_thread.socket.send_multipart(parts))"
+    )
+    with Inmate() as inmate:
+        with pytest.raises(TimeoutError):
+            inmate.run(code, seconds=2)
+        assert inmate.do(inmate.manager.is_alive())
+
+
+def test_too_many_files_are_the_learners_problem(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(3 * MIB))
+    for _ in range(10):  # which of two processes reports first is up to the machine
+        with pytest.raises(FilesRefused, match="No space left"):
+            Inmate(files=tmp_path, limits=Limits(tmp=2 * MIB)).__enter__()
+    assert not descendants()
+    with Inmate(files=tmp_path) as inmate:
+        assert inmate.value("__import__('os').path.getsize('large')") == 3 * MIB
+
+
+def test_a_dead_zygote_is_said_and_replaced() -> None:
+    with Inmate() as inmate:
+        old = warm().process.pid
+        os.kill(old, signal.SIGKILL)
+        with pytest.raises(ZygoteDied):
+            inmate.ends()
+    with Inmate() as inmate:
+        assert warm().process.pid != old
+        assert inmate.value("1") == 1
+
+
+LEFT_ALONE = """
+import asyncio, sys, time
+from grader.sandbox import SandboxedKernelManager
+from grader.sandbox.warm import warm
+
+async def main():
+    manager = SandboxedKernelManager()
+    await manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    await client.wait_for_ready(30)
+    client.execute("import subprocess, time; subprocess.Popen(['sleep', '979']); time.sleep(60)")
+    await asyncio.sleep(0.5)
+    print(warm().process.pid, warm().folder, flush=True)
+    time.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_grader_leaves_nothing() -> None:
+    grader = subprocess.Popen(
+        [sys.executable, "-c", LEFT_ALONE],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    zygote, folder = grader.stdout.readline().split()
+    left = [int(zygote), *descendants(int(zygote))]
+    assert len(left) >= 5
+    grader.kill()
+    grader.wait()
+    grader.stdout.close()
+    end = time.monotonic() + 2
+    while time.monotonic() < end and not all(map(gone, left)):
+        time.sleep(0.05)
+    assert all(map(gone, left))
+    assert not Path(folder).exists()

@@ -1,0 +1,94 @@
+"""The same rooms for an ordinary user, and with the environment inside the project's folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.layout import ROOT
+from tests.grader.sandbox import mounts
+
+pytestmark = [
+    pytest.mark.usefixtures("room"),
+    pytest.mark.skipif(bool(mounts.why_not()), reason=f"not run: {mounts.why_not()}"),
+]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that everybody can enter, as pytest's own are not."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o777)
+        yield path
+
+
+@pytest.mark.slow
+def test_an_ordinary_user_has_the_same_rooms(folder: Path) -> None:
+    stash = folder / "stash"
+    stash.mkdir()
+    chosen = "test_room or nbclient or daemon or bomb or processes or killed_grader or interrupt"
+    arguments = ["-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={folder / 'tests'}"]
+    arguments += ["-k", chosen, str(Path(__file__).with_name("test_room.py"))]
+    arguments += [str(Path(__file__).with_name("test_kernel.py"))]
+    done = subprocess.run(
+        mounts.as_nobody(stash, arguments),
+        cwd=ROOT,
+        env={**os.environ, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "not run" not in done.stdout
+
+
+LOOK = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.grader.sandbox.inmate import Inmate
+import grader.layout
+assert str(grader.layout.ROOT) == {root!r}, grader.layout.ROOT
+assert sys.prefix == {root!r} + "/.venv", sys.prefix
+with Inmate() as inmate:
+    print(inmate.value("import os, utils, torch\\n"
+        "[os.listdir({root!r}), torch.__file__, utils.__file__, os.path.exists({secret!r})]"))
+"""
+
+
+def test_an_environment_in_the_project_shows_nothing_else_of_it(folder: Path) -> None:
+    root = folder / "course"
+    for name in ("grader", "utils", "tests"):
+        shutil.copytree(ROOT / name, root / name)
+    for name in ("phases", "source", ".venv"):
+        (root / name).mkdir()
+    secret = root / "source" / "answers"
+    for path in (secret, root / "gradebook.db"):
+        path.write_text("secret")
+        path.chmod(0o666)
+    python = root / ".venv" / "bin" / Path(sys.executable).name
+    code = LOOK.format(root=str(root), secret=str(secret))
+    steps = ["set -e", f"mount --bind '{sys.prefix}' '{root}/.venv'", 'exec "$@"']
+    done = subprocess.run(
+        [*mounts.in_namespace(steps), str(python), "-P", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=root,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    listed, torch, utils, found = json.loads(
+        done.stdout.replace("'", '"').replace("False", "false").replace("True", "true")
+    )
+    assert listed == [".venv"]
+    assert torch.startswith(f"{root}/.venv/")
+    assert not utils.startswith(str(root))
+    assert found is False

@@ -1,0 +1,61 @@
+"""The zygote has imported what labs import: no learner waits for it, and none pays for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from grader.layout import phases
+from tests.grader.sandbox.inmate import Inmate
+
+HIDDEN = "### BEGIN HIDDEN TESTS"
+FEW = 5
+
+
+@pytest.mark.usefixtures("room")
+@pytest.mark.parametrize(
+    "lab", [phase.source for phase in phases() if phase.source.exists()], ids=lambda lab: lab.stem
+)
+def test_a_reference_run_imports_little_more(lab: Path) -> None:
+    with Inmate() as inmate:
+        before = set(inmate.value("import sys\nlist(sys.modules)"))
+        for cell in nbformat.read(lab, 4).cells:
+            if cell.cell_type == "code":
+                inmate.run(cell.source.partition(HIDDEN)[0], seconds=120)
+        after = set(inmate.value("list(sys.modules)"))
+    missing = sorted(after - before)
+    assert len(missing) <= FEW, f"add to grader/sandbox/preload.py what stands for: {missing}"
+
+
+@pytest.mark.usefixtures("room")
+def test_the_zygote_ran_nothing() -> None:
+    with Inmate() as inmate:
+        # one thread each, and torch's pools not made before the fork
+        assert inmate.value("import torch\ntorch.get_num_threads()") == 1
+        assert inmate.value("'torch._dynamo' in __import__('sys').modules") is False
+        assert inmate.value("'grader.judge' in __import__('sys').modules") is False
+        said = inmate.run(
+            "x = torch.randn(300, 300, requires_grad=True)\n"
+            "y = torch.nn.functional.conv2d(torch.randn(2, 3, 32, 32), torch.randn(4, 3, 3, 3))\n"
+            "(x @ x).relu().sum().backward()\n"
+            "from torch.utils.data import DataLoader\n"
+            "print(len(list(DataLoader(range(8), num_workers=2))), x.grad.shape)"
+        )
+        assert said == "8 torch.Size([300, 300])\n"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("room")
+def test_for_a_lab_that_compiles_the_compiler_is_there_too(tmp_path: Path) -> None:
+    """Nothing but what the code itself compiles is imported in its kernel."""
+    with Inmate(cache=tmp_path) as inmate:
+        missing = inmate.value(
+            "import sys, torch\n"
+            "before = set(sys.modules)\n"
+            "torch.compile(lambda x: torch.softmax(x * 2 + 1, -1))(torch.ones(2, 8))\n"
+            "sorted(name for name in set(sys.modules) - before if 'compile_tasks' not in name)",
+            seconds=180,
+        )
+    assert len(missing) <= FEW, f"add to COMPILER in grader/sandbox/preload.py: {missing}"

@@ -1,0 +1,87 @@
+"""MiniGPT on a GPU, for comparison: live where there is one, else as it was recorded.
+
+A check that wants to know whether a model gives the same logits on a GPU asks `gpu_run()` and is
+told where to run the model, what must come out, and which of the two it is held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from utils import records
+from utils.minigpt import load_minigpt
+from utils.records import NoRecord
+
+# The largest difference that is allowed, as a part of the largest logit.
+TOLERANCES = {
+    torch.float32: 1e-5,  # 24 bits; sums in another order leave some 3e-7, a wrong GELU 2e-4
+    torch.float16: 1e-2,  # 11 bits, some twenty roundings in a row: up to 2e-3 was seen
+}
+BATCH = (2, 32)  # sequences, positions: the batch of the records
+
+
+@dataclass(frozen=True)
+class GpuRun:
+    """What MiniGPT's trained weights give on a GPU.
+
+    Attributes:
+        device: where the model under test is to run: ``cuda``, or ``cpu`` beside a record.
+        words: what it is held against, such as ``the run recorded on an NVIDIA H200``.
+        tokens: int64 (B, T).
+        logits: dtype that the GPU computed in -> float32 (B, T, V).
+    """
+
+    device: str
+    words: str
+    tokens: np.ndarray
+    logits: Mapping[torch.dtype, np.ndarray]
+
+    def agrees(self, logits: torch.Tensor, dtype: torch.dtype) -> bool:
+        """Whether logits (B, T, V) of a run in `dtype` are the GPU's, within its tolerance."""
+        return agree(logits, torch.from_numpy(self.logits[dtype]), dtype)
+
+
+def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether logits computed in `dtype` are those wanted, measured by the largest of them."""
+    if got.shape != want.shape:
+        return False
+    allowed = TOLERANCES[dtype] * want.double().abs().max()
+    return bool((got.double() - want.double()).abs().max() <= allowed)  # NaN is not
+
+
+def gpu_run() -> GpuRun:
+    """A run on this machine's GPU, or else the newest recorded one.
+
+    Raises NoRecord where there is neither.
+    """
+    if torch.cuda.is_available():
+        return _live()
+    record = records.load(root=records.RECORDS)
+    if record.dry_run:
+        raise NoRecord(f"the newest record is a dry run on a CPU: {records.HOW}")
+    arrays = record.logits()
+    return GpuRun(
+        device="cpu",
+        words=f"the run recorded on an {record.gpu} ({record.provenance['date'][:10]})",
+        tokens=arrays["tokens"],
+        logits={dtype: arrays[_name(dtype)].astype(np.float32) for dtype in TOLERANCES},
+    )
+
+
+def _live() -> GpuRun:
+    tokens = torch.randint(600, BATCH, generator=torch.Generator().manual_seed(0))
+    logits = {}
+    with torch.inference_mode():
+        for dtype in TOLERANCES:
+            model = load_minigpt().to("cuda", dtype)
+            logits[dtype] = model(tokens.to("cuda")).float().cpu().numpy()
+    words = f"a run on this machine's {torch.cuda.get_device_name()}"
+    return GpuRun("cuda", words, tokens.numpy(), logits)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

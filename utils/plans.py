@@ -1,0 +1,154 @@
+"""Models described in plain values, so that somebody who can only send values can ask for one.
+
+A plan is a dict: the names of a module's parts, and what each of them is.
+
+    {"embed": ["Embedding", 600, 64],               a layer of torch.nn and its arguments
+     "scale": ["parameter", torch.ones(64)],        with a third entry, its gradient
+     "seen": ["buffer", torch.zeros(1)],            with a third entry False, one that isn't saved
+     "notes": ["plain", torch.zeros(5)],            an ordinary attribute
+     "head": {"weight": ["same", "embed.weight"]}}  a child; and a tensor that is there already
+
+`assemble` makes a `torch.nn.Module` of it; `drive` does the same with a Module of the learner's
+own, and asks it questions.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+Plan = Mapping[str, Any]
+
+
+def assemble(plan: Plan | nn.Module) -> nn.Module:
+    """The module that a plan describes; a module is returned as it is."""
+    if isinstance(plan, nn.Module):
+        return plan
+    return _assemble(plan, nn.Module, {}, "")
+
+
+def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list[Any]:
+    """Build a plan out of `module_class`, and answer each request about it in plain values.
+
+    requests, where `path` is "" for the whole or "block.head" for a part:
+        ("parameters", path)           [(name, tensor), ...] of named_parameters()
+        ("state_dict", path)           a copy of state_dict()
+        ("load", path, state, keys)    load_state_dict(state): "loaded", or "refused" with those of
+                                       `keys` that the RuntimeError names
+        ("set", path, name, entry)     assign what a plan's entry describes
+        ("get", path, name)            the value of an attribute
+        ("shared", path, other)        whether two parameters are one object
+        ("kept", path)                 whether this parameter is still the object it was at first
+        ("train", path, mode)          train(mode)
+        ("eval", path)                 eval()
+        ("modes", path)                training, of every module from there down, by path
+        ("call", path, x)              the module, called: x times its own parameters and buffers,
+                                       then through its children, in the plan's order
+        ("gradients", x)               d sum(model(x)) / d parameter, by name
+    Raises TypeError when the class leans on torch.nn.Module.
+    """
+    if isinstance(module_class, type) and issubclass(module_class, nn.Module):
+        raise TypeError("Module is to be written from nothing, not on top of torch.nn.Module")
+
+    class Node(module_class):
+        def forward(self, x):
+            for factor in self.factors:
+                x = x * getattr(self, factor)
+            for child in self.parts:
+                x = getattr(self, child)(x)
+            return x
+
+    made: dict[str, Any] = {}
+    root = _assemble(plan, Node, made, "")
+    at_first = dict(made)
+    return [_answer(root, made, at_first, Node, *request) for request in requests]
+
+
+def _answer(root: Any, made: dict, at_first: dict, node: type, what: str, *rest: Any) -> Any:
+    path = rest[0] if rest and isinstance(rest[0], str) else ""
+    module = _at(root, path)
+    if what == "parameters":
+        return [(name, p.detach().clone()) for name, p in module.named_parameters()]
+    if what == "state_dict":
+        return {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    if what == "load":
+        try:
+            module.load_state_dict(rest[1])
+        except RuntimeError as refusal:
+            return "refused", [key for key in rest[2] if key in str(refusal)]
+        return "loaded", []
+    if what == "set":
+        _set(module, rest[1], rest[2], node, made, path)
+        return None
+    if what == "get":
+        return getattr(module, rest[1])
+    if what == "shared":
+        return module is _at(root, rest[1])
+    if what == "kept":
+        return module is at_first[path]
+    if what == "train":
+        module.train(rest[1])
+        return None
+    if what == "eval":
+        module.eval()
+        return None
+    if what == "modes":
+        under = [p for p, thing in made.items() if isinstance(thing, node)]
+        return {p: _at(root, p).training for p in under if f"{p}.".startswith(path)}
+    if what == "call":
+        return module(rest[1]).detach()
+    if what == "gradients":
+        root(rest[0]).sum().backward()
+        return {name: p.grad for name, p in root.named_parameters()}
+    raise ValueError(f"no such request: {what!r}")
+
+
+def _assemble(plan: Plan, node: Callable[[], Any], made: dict[str, Any], path: str) -> Any:
+    """The module of a plan; `made` gathers every module and tensor by its path."""
+    module = node()
+    made[path.removesuffix(".")] = module
+    module.factors = [n for n, entry in plan.items() if _is_factor(entry)]
+    module.parts = [n for n, entry in plan.items() if isinstance(entry, Mapping)]
+    for name, entry in plan.items():
+        _set(module, name, entry, node, made, path)
+    return module
+
+
+def _set(module: Any, name: str, entry: Any, node: Any, made: dict, path: str) -> None:
+    here = f"{path.rstrip('.')}.{name}".lstrip(".")
+    if isinstance(entry, Mapping):
+        setattr(module, name, _assemble(entry, node, made, f"{here}."))
+        return
+    kind, *rest = copy.deepcopy(entry)  # whoever made the plan keeps its tensors as they are
+    if kind == "parameter":
+        thing: Any = nn.Parameter(rest[0], requires_grad=rest[0].is_floating_point())
+        thing.grad = rest[1] if len(rest) > 1 else None
+    elif kind == "frozen":
+        thing = nn.Parameter(rest[0], requires_grad=False)
+    elif kind == "same":
+        thing = made[rest[0]]
+    elif kind in ("buffer", "plain"):
+        thing = rest[0]
+    else:
+        thing = getattr(nn, kind)(*rest)
+        made.update({f"{here}.{key}": p for key, p in thing.named_parameters()})
+    made[here] = thing
+    if kind == "buffer" or (kind == "same" and not isinstance(thing, nn.Parameter | nn.Module)):
+        persistent = {} if len(rest) < 2 else {"persistent": rest[1]}
+        module.register_buffer(name, thing, **persistent)
+    else:
+        setattr(module, name, thing)
+
+
+def _is_factor(entry: Any) -> bool:
+    return not isinstance(entry, Mapping) and entry[0] in ("parameter", "buffer", "same", "frozen")
+
+
+def _at(root: Any, path: str) -> Tensor | Any:
+    thing = root
+    for name in filter(None, path.split(".")):
+        thing = getattr(thing, name)
+    return thing
