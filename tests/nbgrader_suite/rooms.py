@@ -1,0 +1,19 @@
+"""A pytest plugin: whatever nbgrader executes, it executes in a kernel in a room of its own."""
+
+from pathlib import Path
+from typing import Any
+
+from nbgrader.preprocessors import Execute
+
+from grader.sandbox import Limits, SandboxedKernelManager
+
+
+def pytest_configure() -> None:
+    """Before any test: the kernel is all that changes, nbgrader's own steps stay as they are."""
+    Execute.create_kernel_manager = _create_kernel_manager
+
+
+def _create_kernel_manager(self: Execute) -> Any:
+    folder = (self.resources.get("metadata") or {}).get("path")
+    self.km = SandboxedKernelManager(limits=Limits(), files=Path(folder) if folder else None)
+    return self.km
