@@ -17,7 +17,6 @@ from pathlib import Path
 from grader import UserError
 from grader.build.problems import Problem, Refused
 from grader.build.release import holds_work
-from grader.build.text import Text
 from grader.layout import Room, find_root, rooms
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
@@ -113,23 +112,6 @@ def answers_given(every: Iterable[Room]) -> list[Problem]:
         for room in every
         if holds_work(room.release)
     ]
-
-
-def answer_lines(lab: Text) -> set[str]:
-    """The lines of a lab that no learner may see: those of solutions, hidden tests and rubrics.
-
-    Lines under 12 characters are left out: `return x` proves nothing.
-    """
-    from grader.build.leaks import released_lines
-
-    lines = set()
-    for cell in lab.cells:
-        kept = released_lines(cell)
-        for line, released in zip(cell.source.split("\n"), kept, strict=True):
-            bare = line.strip()
-            if line != released and len(bare) >= 12 and "BEGIN" not in bare and "END" not in bare:
-                lines.add(bare)
-    return lines
 
 
 def learner_pyproject(text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from grader import UserError
 from grader.build import leaks
 from grader.build.cells import (
     BEGIN_HIDDEN,
@@ -27,11 +28,13 @@ from grader.build.figures import silent_images_in_markdown
 from grader.build.problems import Problem
 from grader.build.syntax import parse_block
 from grader.build.text import Cell, Text
+from grader.sandbox import Limits
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 LAB_SETTINGS = {"title": str, "points": (int, float), "cell_seconds": (int, float)}
-# `compile`: its exercises call torch.compile, and grading it needs a prepared cache.
-OPTIONAL_SETTINGS = {"compile": bool}
+# `compile`: its exercises call torch.compile, and grading it needs a prepared cache; `gpu`: it is
+# graded where a GPU is; `limits`: see grader/sandbox/limits.py.
+OPTIONAL_SETTINGS = {"compile": bool, "gpu": bool, "limits": dict}
 PAGE_SETTINGS = {"title": str}
 LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re.IGNORECASE)
 REGIONS = {
@@ -45,6 +48,7 @@ def lab_problems(text: Text) -> Iterator[Problem]:
     """Everything that is wrong with a lab's text on its own."""
     yield from text.problems
     yield from settings_problems(text, LAB_SETTINGS, OPTIONAL_SETTINGS)
+    yield from limit_problems(text)
     for cell in text.cells:
         yield from plain_cell_problems(text, cell)
         yield from kind_problems(text, cell)
@@ -95,6 +99,14 @@ def settings_problems(
         value = text.course.get(key)
         if not isinstance(value, kind) or isinstance(value, bool) or value in ("", 0):
             yield Problem(text.path, 1, f"open_the_hood: needs {key}, got {value!r}")
+
+
+def limit_problems(text: Text) -> Iterator[Problem]:
+    """The sandbox knows each limit that the lab sets, and takes its value."""
+    try:
+        Limits.of({"open_the_hood": text.course})
+    except UserError as error:
+        yield Problem(text.path, 1, str(error))
 
 
 def plain_cell_problems(text: Text, cell: Cell) -> Iterator[Problem]:

@@ -48,7 +48,8 @@ def main() -> int:
     start = time.monotonic()
     with ThreadPoolExecutor(2) as both:
         plain, ours = both.map(lambda rooms: run(args.parts, args.k, rooms=rooms), (False, True))
-    different = sorted(name for name in plain.keys() | ours.keys() if plain.get(name) != ours.get(name))
+    every = sorted(plain.keys() | ours.keys())
+    different = [name for name in every if plain.get(name) != ours.get(name)]
     console = Console(width=150)
     table = Table("kernel", "tests", *OUTCOMES, box=box.SIMPLE)
     for kernel, found in (("ipykernel's", plain), ("in a room", ours)):

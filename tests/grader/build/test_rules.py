@@ -79,6 +79,18 @@ REFUSALS = {
         "compile must be a bool, got 1",
         "# ---",
     ),
+    "half a second": (
+        "cell_seconds: 60",
+        "cell_seconds: 0.5",
+        "cell_seconds: expected a whole number above 0, got 0.5",
+        "# ---",
+    ),
+    "unknown limit": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, limits: {memory: 512}",
+        "limits: there is no limit 'memory'; there are: memory_mb,",
+        "# ---",
+    ),
     "no hidden region": (HIDDEN, "", "has no hidden region", '# %% test="tensor_bytes"'),
     "more hidden lines": (
         "### BEGIN HIDDEN TESTS\n",
