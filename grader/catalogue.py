@@ -10,30 +10,31 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from grader.layout import ROOT, Room, phases
+from grader.layout import ROOT, Room, check_files, phases
 from utils.checks import Check
 
 
 @cache
 def load_checks(folder: Path) -> dict[str, Check]:
-    """The checks of a phase by name; empty when it has no ``checks.py``.
+    """The checks of a phase by name, in the order of its module ``checks``; empty without one.
 
     Raises:
         ValueError: when two checks carry one name.
     """
-    path = folder / "checks.py"
-    if not path.exists():
+    files = check_files(folder)
+    if not files:
         return {}
     # the real file name makes inspect.getsource work on the candidates; on classes it also looks
     # the module up by name
-    spec = importlib.util.spec_from_file_location(f"checks_{folder.name}", path)
+    spec = importlib.util.spec_from_file_location(f"checks_{folder.name}", files[0])
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     found: dict[str, Check] = {}
-    for check in vars(module).values():
+    for name in getattr(module, "__all__", vars(module)):
+        check = getattr(module, name)
         if isinstance(check, Check) and found.setdefault(check.name, check) is not check:
-            raise ValueError(f"{path}: two checks are named {check.name!r}")
+            raise ValueError(f"{files[0]}: two checks are named {check.name!r}")
     return found
 
 

@@ -99,9 +99,7 @@ Asked = tuple[Case, Outcome]  # the case, the learner's outcome
 Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the reference's
 
 
-def judge(
-    check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str] = ""
-) -> Verdict:
+def judge(check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str] = "") -> Verdict:
     """Judge a function, class, value or dict of functions in this process.
 
     Args:
@@ -219,9 +217,7 @@ def _judge_part(
         if rule:
             return PartResult(name, points, 0.0, "wrong", rule, broken_rule=True)
     wrong = [
-        (c, got, said)
-        for c, got, want in mine
-        if (said := difference(check, got, want, c.places))
+        (c, got, said) for c, got, want in mine if (said := difference(check, got, want, c.places))
     ]
     against = mine[0][0].against
     if not wrong:
@@ -306,9 +302,7 @@ def _not_attempted(outcome: Outcome) -> bool:
     return outcome.raised is not None and outcome.raised.kinds[0] == "NotImplementedError"
 
 
-def _broken_rule(
-    check: Check, c: Case, got: Outcome, source: str | Mapping[str, str]
-) -> str:
+def _broken_rule(check: Check, c: Case, got: Outcome, source: str | Mapping[str, str]) -> str:
     rule = check.by_hand
     if rule is None:
         return ""

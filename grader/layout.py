@@ -41,8 +41,9 @@ class Room:
         return self.folder / "lab.py"
 
     @property
-    def checks(self) -> Path:
-        return self.folder / "checks.py"
+    def checks(self) -> list[Path]:
+        """The files of the phase's module `checks`: see :func:`check_files`."""
+        return check_files(self.folder)
 
     @property
     def page(self) -> Path:
@@ -66,6 +67,12 @@ class Room:
     def relative(self, path: Path) -> str:
         """The path as messages show it."""
         return path.relative_to(self.root).as_posix()
+
+
+def check_files(folder: Path) -> list[Path]:
+    """The files of a phase's module `checks`, a folder or one file; that to import comes first."""
+    found = sorted((folder / "checks").glob("*.py"), key=lambda path: path.name != "__init__.py")
+    return found or [path for path in [folder / "checks.py"] if path.exists()]
 
 
 def find_root(start: Path | None = None) -> Path:

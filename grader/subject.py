@@ -212,9 +212,7 @@ def _same_bytes(before: Any, after: Any) -> bool:
     if torch.equal(before, after):  # most often, and faster; it takes no NaN for equal
         return True
     return bool(
-        torch.isclose(
-            _comparable(before), _comparable(after), rtol=0, atol=0, equal_nan=True
-        ).all()
+        torch.isclose(_comparable(before), _comparable(after), rtol=0, atol=0, equal_nan=True).all()
     )
 
 

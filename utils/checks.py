@@ -1,6 +1,6 @@
 """How a graded exercise is described: parts, cases, misconceptions, alternates.
 
-A phase's ``checks.py`` holds one :class:`Check` for each exercise::
+A phase's ``checks`` hold one :class:`Check` for each exercise::
 
     twice = Check("twice", parts={"any tensor": 2}, reads="A heading of the lesson")
 
@@ -347,7 +347,7 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
     """A long solution gone wrong in one place: a function or class with some text exchanged.
 
     Args:
-        solution: a candidate of the same ``checks.py``, undecorated or not.
+        solution: a candidate of the same file, undecorated or not.
         edits: (text, what stands there instead); each text must be there exactly once.
 
     Raises:

@@ -6,7 +6,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from grader.layout import ROOT
+from grader.layout import ROOT, Room
 
 # Folders and files of the grader that build, record or show, and decide no mark, but for one.
 SILENT = {"batch", "build", "class_report", "sample_class", "demo.py", "prove.py", "summary.py"}
@@ -30,5 +30,4 @@ def _files(lab: str, root: Path) -> list[Path]:
         if path.relative_to(root / "grader").parts[0] not in SILENT
     ]
     utils = [p for p in (root / "utils").rglob("*.py") if "views" not in p.parts]
-    checks = root / "phases" / lab / "checks.py"
-    return [*grader, root / JOB, *utils, *([checks] if checks.exists() else [])]
+    return [*grader, root / JOB, *utils, *Room(root, lab).checks]

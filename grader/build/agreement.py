@@ -24,31 +24,33 @@ def check_problems(
     lab: Text,
     lesson: Text | None,
     checks: Mapping[str, CheckLike],
-    checks_path: str,
-    checks_code: str,
+    code: Mapping[str, str],
 ) -> Iterator[Problem]:
     """Checks and test cells belong together one to one, agree on points, and know where to read.
 
-    A check's problems are reported where checks.py first names it.
+    code: the texts of the phase's module `checks` by path, its main file first; a check's problems
+        are reported where it is made.
     """
+    main = next(iter(code), "checks")
     tests = {cell.header["test"]: cell for cell in lab.cells if "test" in cell.header}
     readable = headings(lesson) if lesson else None
     for name, cell in tests.items():
         if name not in checks:
-            yield at(lab, cell, f"test {name!r} has no check in {checks_path}")
+            yield at(lab, cell, f"test {name!r} has no check in {main}")
         elif is_points(cell.header.get("points")) and cell.header["points"] != checks[name].points:
             said, meant = cell.header["points"], checks[name].points
             yield at(
                 lab, cell, f"test {name!r} says points={said}, its check's parts give {meant:g}"
             )
-    lines = check_lines(checks_code)
+    lines = {path: check_lines(text) for path, text in code.items()}
+    places = {name: (path, line) for path in lines for name, line in lines[path].items()}
     for name, check in checks.items():
-        where = lines.get(name, 1)
+        where = places.get(name, (main, 1))
         if name not in tests:
-            yield Problem(checks_path, where, f"no cell of {lab.path} uses check {name!r}")
+            yield Problem(*where, f"no cell of {lab.path} uses check {name!r}")
         if readable is not None and check.reads not in readable:
             message = f"check {name!r} reads {check.reads!r}, which is no heading of {lesson.path}"
-            yield Problem(checks_path, where, message)
+            yield Problem(*where, message)
 
 
 def headings(text: Text) -> set[str]:
@@ -63,7 +65,7 @@ def headings(text: Text) -> set[str]:
 
 
 def check_lines(code: str) -> dict[str, int]:
-    """The line of each call `Check("name", ...)` in checks.py."""
+    """The line of each call `Check("name", ...)`."""
     lines = {}
     for node in ast.walk(ast.parse(code)):
         match node:

@@ -61,20 +61,20 @@ def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
     if not texts.lab:
         return
     yield from lab_problems(texts.lab)
-    path = texts.room.checks
-    shown = texts.room.relative(path)
+    shown = {str(path): texts.room.relative(path) for path in texts.room.checks}
     try:
-        checks = load_checks(path.parent)
-    except Exception as error:  # a checks.py may fail in any way
-        line = next(
-            (f.lineno for f in reversed(traceback.extract_tb(error.__traceback__))
-             if f.filename == str(path)), 1,
-        )  # fmt: skip
-        line = error.lineno if isinstance(error, SyntaxError) else line
-        yield Problem(shown, line or 1, f"can't be loaded: {type(error).__name__}: {error}")
+        checks = load_checks(texts.room.folder)
+    except Exception as error:  # a file of checks may fail in any way
+        frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
+        if isinstance(error, SyntaxError):
+            frames.append((str(error.filename), error.lineno))
+        first = (next(iter(shown)), 1)
+        path, line = next((f for f in reversed(frames) if f[0] in shown), first)
+        message = f"can't be loaded: {type(error).__name__}: {error}"
+        yield Problem(shown[path], line or 1, message)
         return
-    code = path.read_text(encoding="utf-8") if path.exists() else ""
-    yield from check_problems(texts.lab, texts.lesson, checks, shown, code)
+    code = {shown[str(path)]: path.read_text(encoding="utf-8") for path in texts.room.checks}
+    yield from check_problems(texts.lab, texts.lesson, checks, code)
 
 
 def catalogue_checks(folder: Path) -> Mapping[str, CheckLike]:

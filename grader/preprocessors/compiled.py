@@ -29,7 +29,7 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from grader import UserError
-from grader.layout import ROOT
+from grader.layout import ROOT, phases
 from grader.preprocessors.execute import Execute
 
 SECONDS = 600  # for a cell of the reference: everything in it is compiled for the first time
@@ -141,7 +141,7 @@ def _key(source_nb: NotebookNode) -> str:
 
 def _code() -> Mapping[str, bytes]:
     """The project's code that a lab's solution may call, or that calls it."""
-    found = [*(ROOT / "utils").glob("*.py"), *(ROOT / "phases").glob("*/checks.py")]
+    found = [*(ROOT / "utils").glob("*.py"), *(path for phase in phases() for path in phase.checks)]
     return {str(path.relative_to(ROOT)): path.read_bytes() for path in found}
 
 

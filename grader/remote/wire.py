@@ -47,7 +47,13 @@ HEADER = struct.Struct(">IQ")  # bytes of JSON, bytes of storages
 
 # What a tree of another form than the table's makes of being read; torch raises RuntimeError.
 UNREADABLE = (
-    ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RuntimeError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RuntimeError,
 )
 
 NAMES_OF_DTYPES = {

@@ -39,8 +39,10 @@ def test_the_start_page_shows_the_road_and_the_progress_and_leads_to_lesson_and_
 
     choose(page, "Run", "Run All Cells")
     exercises = len(read_lab(TENSORS, ROOT / RELEASE).exercises)
-    progress = notebook.get_by_role("row").filter(has_text=TENSORS.title).filter(
-        has_text=f"{exercises} exercises, none begun"
+    progress = (
+        notebook.get_by_role("row")
+        .filter(has_text=TENSORS.title)
+        .filter(has_text=f"{exercises} exercises, none begun")
     )
     expect(progress).to_be_visible(timeout=KERNEL_STARTS)
 

@@ -14,8 +14,9 @@ scaled = Check(
     "scaled",
     parts={"matrices": 2, "refusals": 1},
     reads="Somewhere",
-    by_hand=ByHand("use no matmul", forbid_ops=frozenset({"aten.mm"}),
-                   forbid_names=frozenset({"einsum"})),
+    by_hand=ByHand(
+        "use no matmul", forbid_ops=frozenset({"aten.mm"}), forbid_names=frozenset({"einsum"})
+    ),
 )
 
 
@@ -100,7 +101,9 @@ def test_by_hand_is_enforced_kindly(thing, source, words):
 
 def test_a_broken_rule_costs_only_the_function_that_broke_it():
     check = Check(
-        "pair", parts={"f": 1, "g": 1}, reads="r",
+        "pair",
+        parts={"f": 1, "g": 1},
+        reads="r",
         by_hand=ByHand("write it out", forbid_names=frozenset({"sum"})),
     )
     check.reference({"f": lambda x: x + 1, "g": lambda x: x.sum()})

@@ -32,8 +32,13 @@ def recorded(tmp_path, monkeypatch):
     (tmp_path / "gpu").mkdir()
     np.savez(tmp_path / "gpu" / "logits.npz", **arrays)
     origin = {"dry_run": False, "gpu": {"name": "NVIDIA H200"}, "date": "2026-01-01"}
-    document = {"section": "minigpt", "complete": True, "failures": [], "provenance": origin,
-                "result": {"file": "logits.npz"}}
+    document = {
+        "section": "minigpt",
+        "complete": True,
+        "failures": [],
+        "provenance": origin,
+        "result": {"file": "logits.npz"},
+    }
     (tmp_path / "gpu" / "minigpt.json").write_text(json.dumps(document))
     monkeypatch.setattr(records, "RECORDS", tmp_path)
 
@@ -100,8 +105,16 @@ def test_bytes_are_those_that_a_move_copies():
 
 @pytest.mark.parametrize(
     "name",
-    ["count_parameters", "Linear", "LayerNorm", "Stack", "RunningNorm", "run_module",
-     "bytes_moved", "minigpt_logits"],
+    [
+        "count_parameters",
+        "Linear",
+        "LayerNorm",
+        "Stack",
+        "RunningNorm",
+        "run_module",
+        "bytes_moved",
+        "minigpt_logits",
+    ],
 )
 def test_no_case_asks_what_the_reference_can_not_answer(name):
     """An exception on both sides would agree with itself."""

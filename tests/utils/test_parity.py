@@ -28,8 +28,13 @@ def record(tmp_path, monkeypatch):
         folder.mkdir(exist_ok=True)
         np.savez(folder / "logits.npz", **arrays)
         origin = {"dry_run": False, "gpu": {"name": "NVIDIA H200"}, "date": "2026-05-04T10:00:00"}
-        document = {"section": "minigpt", "complete": True, "failures": [],
-                    "provenance": origin | changes, "result": {"file": "logits.npz"}}
+        document = {
+            "section": "minigpt",
+            "complete": True,
+            "failures": [],
+            "provenance": origin | changes,
+            "result": {"file": "logits.npz"},
+        }
         (folder / "minigpt.json").write_text(json.dumps(document))
 
     return write, tokens

@@ -64,9 +64,7 @@ def test_an_answer_that_was_never_checked_is_begun(tmp_path):
 
 
 def test_an_answer_whose_checks_ran_well_is_passing(tmp_path):
-    found = only_exercise(
-        tmp_path, stub=ANSWER, stub_count=4, visible=(5, [OK]), graded=(6, [OK])
-    )
+    found = only_exercise(tmp_path, stub=ANSWER, stub_count=4, visible=(5, [OK]), graded=(6, [OK]))
     assert found == Exercise("f", begun=True, passing=True)
 
 
@@ -78,9 +76,7 @@ def test_one_failed_check_is_enough_not_to_pass(tmp_path, failing):
 
 
 def test_checks_that_ran_before_the_last_run_of_the_answer_are_stale(tmp_path):
-    found = only_exercise(
-        tmp_path, stub=ANSWER, stub_count=7, visible=(5, [OK]), graded=(6, [OK])
-    )
+    found = only_exercise(tmp_path, stub=ANSWER, stub_count=7, visible=(5, [OK]), graded=(6, [OK]))
     assert found == Exercise("f", begun=True, passing=False)
 
 

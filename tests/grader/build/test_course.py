@@ -58,7 +58,7 @@ def test_no_answer_in_release_lessons_or_utils(name, releases):
 def test_an_answer_is_seen_by_its_lines_or_by_two_in_a_row():
     lab = parse(
         "t.py",
-        "# %% solution=\"x\"\n### BEGIN SOLUTION\nwhole = first + second\nreturn whole\n"
+        '# %% solution="x"\n### BEGIN SOLUTION\nwhole = first + second\nreturn whole\n'
         "total = whole.sum()\nreturn total / count\n### END SOLUTION\n\n# %%\nx = first_of(all)\n",
     )
     (answer,) = answers(lab)

@@ -214,7 +214,7 @@ def test_a_lesson_has_no_exercises():
 def agreement(lab_text=LAB, lesson_text=LESSON, **checks):
     """Messages of check_problems for the example with these checks."""
     found = check_problems(
-        lab(lab_text), lesson(lesson_text), checks, "phases/01_rows/checks.py", CHECKS_CODE
+        lab(lab_text), lesson(lesson_text), checks, {"phases/01_rows/checks.py": CHECKS_CODE}
     )
     return [str(problem) for problem in found]
 

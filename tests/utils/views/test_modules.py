@@ -101,8 +101,11 @@ def test_what_cannot_be_measured_differs():
     ours = {"a": np.ones((3, 2)), "b": np.full((2, 3), np.nan)}
     found = module.measure(stages, ours)
     assert [stage.error for stage in found] == [math.inf] * 3
-    assert [stage.why for stage in found] == ["shape (3, 2), not (2, 3)", "NaN or infinite",
-                                              "not there"]
+    assert [stage.why for stage in found] == [
+        "shape (3, 2), not (2, 3)",
+        "NaN or infinite",
+        "not there",
+    ]
     check(*module.draw(found, 1e-5), "It differs from the first stage on: look into a")
 
 

@@ -1,0 +1,132 @@
+"""Lab 00, exercise 1: How many programs?"""
+
+from utils.checks import Check, case
+
+grid_size = Check(
+    "grid_size",
+    parts={"a last block that isn't full": 1, "full blocks only": 1, "no elements": 1},
+    reads="Programs, blocks and masks",
+)
+
+
+@grid_size.reference
+def _(n, block):
+    return len(range(0, n, block))
+
+
+@grid_size.cases
+def _(draw):
+    def sizes():
+        return draw.integer(3, 40), draw.choice([6, 7, 16, 100, 128, 1024])
+
+    for rest in ("one", "few", "many", "all but one"):
+        blocks, block = sizes()
+        left = {
+            "one": 1,
+            "few": max(1, block // 4),
+            "many": block - block // 4,
+            "all but one": block - 1,
+        }[rest]
+        shown = f"{rest} of {block} places in use in the last block"
+        yield case("a last block that isn't full", blocks * block + left, block, shown=shown)
+    yield case("a last block that isn't full", draw.integer(1, 5), 64, shown="less than one block")
+    for _ in range(3):
+        blocks, block = sizes()
+        yield case("full blocks only", blocks * block, block, shown=f"blocks of {block}")
+    yield case("full blocks only", 64, 64, shown="one block")
+    yield case("full blocks only", 128, 64, shown="two blocks")
+    yield case("full blocks only", draw.integer(50, 90), 1, shown="blocks of 1")
+    yield case("no elements", 0, draw.integer(2, 64))
+    yield case("no elements", 0, 1)
+
+
+@grid_size.misconception(
+    "rounded down",
+    "only full blocks got a program, so that the elements after them are never touched.",
+    earns=2,
+)
+def _(n, block):
+    return n // block
+
+
+@grid_size.misconception(
+    "always one more",
+    "one program was added to the full blocks even where nothing was left over for it.",
+    earns=1,
+)
+def _(n, block):
+    return n // block + 1
+
+
+@grid_size.misconception(
+    "rounded to the nearest",
+    "the last block got a program only when it was at least about half full.",
+    earns=2,
+)
+def _(n, block):
+    return round(n / block)
+
+
+@grid_size.misconception(
+    "a half added, then rounded",
+    "half a block was added before rounding; full blocks land midway then, and `round` takes the "
+    "even number of the two.",
+    earns=2,
+)
+def _(n, block):
+    return round(n / block + 0.5)
+
+
+@grid_size.misconception(
+    "a program for each element left over",
+    "each element after the last full block got a program of its own; one takes all of them.",
+    earns=2,
+)
+def _(n, block):
+    return n // block + n % block
+
+
+@grid_size.misconception(
+    "at least one program",
+    "a program was launched even where there is no element for it.",
+    earns=2,
+)
+def _(n, block):
+    return max(1, -(-n // block))
+
+
+@grid_size.misconception(
+    "a program for each element",
+    "each element got a program of its own; a program handles a whole block of them.",
+    earns=1,
+)
+def _(n, block):
+    return n
+
+
+@grid_size.misconception(
+    "elements left over",
+    "the elements that are left after the last full block were counted, not the programs.",
+    earns=1,
+)
+def _(n, block):
+    return n % block
+
+
+@grid_size.alternate("divmod and a rest")
+def _(n, block):
+    full, rest = divmod(n, block)
+    return full + (rest > 0)
+
+
+@grid_size.alternate("rounding down the negative")
+def _(n, block):
+    return -(-n // block)
+
+
+@grid_size.alternate("counting the blocks' beginnings")
+def _(n, block):
+    programs = 0
+    while programs * block < n:
+        programs += 1
+    return programs

@@ -1,0 +1,120 @@
+"""Lab 01, exercise 3: Where is element (i, j, k)?"""
+
+import torch
+
+from utils.checks import ByHand, Check, case
+
+from .shared import DTYPES
+
+byte_offset = Check(
+    "byte_offset",
+    parts={"contiguous tensors": 1, "views with an offset": 1, "negative indices": 1},
+    reads="The address of one element",
+    by_hand=ByHand(
+        "the exercise is to compute the place from the strides, not to let indexing find it",
+        allow_ops=frozenset(),
+        forbid_names=frozenset({"data_ptr"}),
+    ),
+)
+
+
+@byte_offset.reference
+def _(t, index):
+    return t[index].storage_offset() * t.element_size()
+
+
+@byte_offset.cases
+def _(draw):
+    def index_into(t):
+        return tuple(draw.integer(1, size - 1) for size in t.shape)
+
+    for rank in (1, 2, 3):
+        t = draw.tensor(draw.shape(rank, low=3), draw.choice(DTYPES[:5]))
+        yield case("contiguous tensors", t, index_into(t))
+    for dtype in draw.sample(DTYPES[:5], 3):
+        t = draw.tensor(draw.shape(3, low=4, high=8), dtype)[1:].permute(2, 0, 1)
+        yield case("views with an offset", t, index_into(t))
+        t = draw.tensor((3, draw.integer(4, 6)), dtype, layout="sliced")
+        yield case("views with an offset", t, index_into(t))
+    for rank in (1, 3):
+        t = draw.tensor(draw.shape(rank, low=3), draw.choice(DTYPES[:5]))
+        inside = index_into(t)
+        yield case("negative indices", t, tuple(-i for i in inside))
+        yield case("negative indices", t, (*inside[:-1], -1))
+
+
+@byte_offset.misconception(
+    "elements for bytes", "the distance is in elements; memory is addressed in bytes.", earns=0
+)
+def _(t, index):
+    place = t.storage_offset()
+    for i, size, stride in zip(index, t.shape, t.stride()):
+        place += (i % size) * stride
+    return place
+
+
+@byte_offset.misconception(
+    "offset forgotten",
+    "the count starts at the view's first element; a view may begin further along its storage.",
+    earns=2,
+)
+def _(t, index):
+    place = 0
+    for i, size, stride in zip(index, t.shape, t.stride()):
+        place += (i % size) * stride
+    return place * t.element_size()
+
+
+@byte_offset.misconception(
+    "offset taken for bytes",
+    "the storage offset was added as it is; it counts elements, as the strides do.",
+    earns=2,
+)
+def _(t, index):
+    place = 0
+    for i, size, stride in zip(index, t.shape, t.stride()):
+        place += (i % size) * stride
+    return place * t.element_size() + t.storage_offset()
+
+
+@byte_offset.misconception(
+    "row-major whatever the view",
+    "the steps come from the shape, as if every tensor were contiguous; a view has its own.",
+    earns=2,
+)
+def _(t, index):
+    place = 0
+    for i, size in zip(index, t.shape):
+        place = place * size + (i % size)
+    return (t.storage_offset() + place) * t.element_size()
+
+
+@byte_offset.misconception(
+    "negative index not wrapped",
+    "a negative index walks backwards out of the dimension; Python counts it from the end.",
+    earns=2,
+)
+def _(t, index):
+    place = t.storage_offset()
+    for i, stride in zip(index, t.stride()):
+        place += i * stride
+    return place * t.element_size()
+
+
+@byte_offset.alternate("one dimension at a time")
+def _(t, index):
+    place = t.storage_offset() * t.element_size()
+    for dim in range(t.dim()):
+        i = index[dim]
+        if i < 0:
+            i += t.size(dim)
+        place += i * t.stride(dim) * t.element_size()
+    return place
+
+
+@byte_offset.alternate("a dot product of tensors of one's own")
+def _(t, index):
+    steps, sizes = torch.tensor(t.stride()), torch.tensor(t.shape)
+    wrapped = torch.tensor(index)
+    wrapped[wrapped < 0] += sizes[wrapped < 0]
+    return int(wrapped @ steps + t.storage_offset()) * t.element_size()

@@ -1,0 +1,68 @@
+"""Lab 01, exercise 1: What a slice keeps alive"""
+
+import torch
+
+from utils.checks import Check, case
+
+from .shared import DTYPES
+
+bytes_of = Check(
+    "bytes_of",
+    parts={"a tensor that fills its storage": 1, "views": 1},
+    reads="A tensor is a storage and a view",
+)
+
+
+@bytes_of.reference
+def _(t):
+    return t.nbytes, t.untyped_storage().nbytes()
+
+
+@bytes_of.cases
+def _(draw):
+    for dtype in draw.sample(DTYPES, 4) + [torch.float16]:
+        yield case("a tensor that fills its storage", draw.tensor(draw.shape(2), dtype))
+    wide = draw.tensor((draw.integer(4, 6), 9), torch.bfloat16)
+    yield case("views", wide[1:3])
+    yield case("views", wide[:, ::2])
+    yield case("views", draw.tensor((draw.integer(3, 7), 1), torch.float64).expand(-1, 50))
+
+
+@bytes_of.misconception(
+    "elements for bytes", "the numbers are counts of elements; each takes several bytes.", earns=0
+)
+def _(t):
+    return t.numel(), t.untyped_storage().nbytes() // t.element_size()
+
+
+@bytes_of.misconception(
+    "four bytes for every dtype", "each element was given 4 bytes, whatever its dtype.", earns=0
+)
+def _(t):
+    return t.numel() * 4, t.untyped_storage().nbytes()
+
+
+@bytes_of.misconception(
+    "storage as large as the view",
+    "the storage was given the size of the view; a slice keeps the whole of it alive.",
+    earns=1,
+)
+def _(t):
+    return t.numel() * t.element_size(), t.numel() * t.element_size()
+
+
+@bytes_of.misconception(
+    "view as large as the storage",
+    "the view was given the size of its storage, of which it may reach a part, or one part often.",
+    earns=1,
+)
+def _(t):
+    return t.untyped_storage().nbytes(), t.untyped_storage().nbytes()
+
+
+@bytes_of.alternate("product of the sizes")
+def _(t):
+    count = 1
+    for size in t.shape:
+        count *= size
+    return count * t.dtype.itemsize, len(t.untyped_storage())

@@ -1,0 +1,157 @@
+"""Lab 01, exercise 7: The loss that would not fall"""
+
+import torch
+
+from utils.checks import Case, Check, case
+
+mended_loss = Check(
+    "mended_loss",
+    parts={"a column against a vector": 1, "equal shapes": 1, "shapes that cannot match": 1},
+    reads="The silent (64, 64) bug",
+)
+
+
+@mended_loss.reference
+def _(prediction, target):
+    for t in (prediction, target):
+        if t.dim() == 0 or t.dim() > 2 or (t.dim() == 2 and t.shape[1] != 1):
+            raise ValueError("expected (B,) or (B, 1)")
+    if len(prediction) != len(target):
+        raise ValueError("different batches")
+    return ((prediction.reshape(-1) - target.reshape(-1)) ** 2).mean()
+
+
+def _loss_case(part, prediction, target):
+    """The loss, and whether autograd can still see through it."""
+
+    def play(subject):
+        loss = subject(prediction.requires_grad_(), target)
+        return loss, getattr(loss, "requires_grad", None)
+
+    return Case(part, play)
+
+
+@mended_loss.cases
+def _(draw):
+    for _ in range(2):
+        batch = draw.integer(3, 12)
+        column, vector = draw.tensor((batch, 1)), draw.tensor((batch,))
+        double = draw.tensor((batch,), torch.float64, "sliced")
+        yield _loss_case("a column against a vector", column, vector)
+        yield _loss_case("a column against a vector", draw.tensor((batch,)), column.detach())
+        yield _loss_case("equal shapes", double, draw.tensor((batch,), torch.float64))
+        yield _loss_case("equal shapes", draw.tensor((batch, 1)), draw.tensor((batch, 1)))
+    other = draw.tensor((batch + 1,))
+    yield case("shapes that cannot match", draw.tensor((batch, 1)), other)
+    yield case("shapes that cannot match", draw.tensor((1, 1)), vector)
+    yield case("shapes that cannot match", vector, draw.tensor((1,)))
+    yield case("shapes that cannot match", draw.tensor((batch, 2)), draw.tensor((batch, 2)))
+    yield case("shapes that cannot match", draw.tensor((1, batch)), vector)
+    yield case("shapes that cannot match", vector, draw.tensor((1, batch)))
+    yield case("shapes that cannot match", draw.tensor(()), draw.tensor(()))
+    yield case("shapes that cannot match", draw.tensor((batch, 1, 1)), draw.tensor((batch, 1, 1)))
+
+
+@mended_loss.misconception(
+    "left as it was",
+    "a (B, 1) column and a (B,) vector still meet in a (B, B) table of every pair.",
+    earns=1,
+)
+def _(prediction, target):
+    return ((prediction - target) ** 2).mean()
+
+
+@mended_loss.misconception(
+    "flattened, batches not compared",
+    "both are flattened, but a batch of 1 is still stretched over the other one in silence.",
+    earns=2,
+)
+def _(prediction, target):
+    return ((prediction.flatten() - target.flatten()) ** 2).mean()
+
+
+@mended_loss.misconception(
+    "equal counts are not enough",
+    "a shape that is neither (B,) nor (B, 1) was let through because it holds as many numbers.",
+    earns=2,
+)
+def _(prediction, target):
+    if prediction.numel() != target.numel():
+        raise ValueError("different batches")
+    return ((prediction.flatten() - target.flatten()) ** 2).mean()
+
+
+@mended_loss.misconception(
+    "only the prediction looked at",
+    "the shape of the prediction is checked, but a target of another shape is let through.",
+    earns=2,
+)
+def _(prediction, target):
+    if prediction.dim() not in (1, 2) or (prediction.dim() == 2 and prediction.shape[1] != 1):
+        raise ValueError("expected (B,) or (B, 1)")
+    if prediction.numel() != target.numel():
+        raise ValueError("different batches")
+    return ((prediction.flatten() - target.flatten()) ** 2).mean()
+
+
+@mended_loss.misconception(
+    "cut off from autograd",
+    "the number is right, but no gradient can flow back through it: nothing would be trained.",
+    earns=1,
+)
+def _(prediction, target):
+    for t in (prediction, target):
+        if t.dim() == 0 or t.dim() > 2 or (t.dim() == 2 and t.shape[1] != 1):
+            raise ValueError("expected (B,) or (B, 1)")
+    if len(prediction) != len(target):
+        raise ValueError("different batches")
+    return ((prediction.detach().flatten() - target.flatten()) ** 2).mean()
+
+
+@mended_loss.misconception(
+    "only one order mended",
+    "the target always gets a new dimension, which mends one order of the two and breaks another.",
+    earns=0,
+)
+def _(prediction, target):
+    return ((prediction - target.unsqueeze(1)) ** 2).mean()
+
+
+@mended_loss.misconception(
+    "summed, not averaged",
+    "the squared errors are summed, so that the loss grows with the batch.",
+    earns=1,
+)
+def _(prediction, target):
+    for t in (prediction, target):
+        if t.dim() == 0 or t.dim() > 2 or (t.dim() == 2 and t.shape[1] != 1):
+            raise ValueError("expected (B,) or (B, 1)")
+    if len(prediction) != len(target):
+        raise ValueError("different batches")
+    return ((prediction.flatten() - target.flatten()) ** 2).sum()
+
+
+@mended_loss.misconception(
+    "any shape is refused that differs",
+    "a column and a vector of one batch were refused, though they hold the same numbers.",
+    earns=1,
+)
+def _(prediction, target):
+    if prediction.shape != target.shape:
+        raise ValueError("the shapes differ")
+    return ((prediction - target) ** 2).mean()
+
+
+@mended_loss.alternate("mse_loss after a look at the shapes")
+def _(prediction, target):
+    def as_vector(t):
+        if t.dim() == 2 and t.shape[1] == 1:
+            t = t[:, 0]
+        if t.dim() != 1:
+            raise ValueError(f"expected (B,) or (B, 1), came {tuple(t.shape)}")
+        return t
+
+    prediction, target = as_vector(prediction), as_vector(target)
+    if prediction.shape != target.shape:
+        raise ValueError(f"{len(prediction)} predictions for {len(target)} targets")
+    return torch.nn.functional.mse_loss(prediction, target)

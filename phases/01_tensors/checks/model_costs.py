@@ -1,0 +1,271 @@
+"""Lab 01, exercise 11: What a forward pass costs"""
+
+from dataclasses import replace
+
+from utils.checks import Case, Check, case
+from utils.minigpt import MiniGPTConfig
+
+model_costs = Check(
+    "model_costs",
+    parts={
+        "FLOPs of a linear layer": 1,
+        "bytes of a linear layer": 2,
+        "FLOPs of the LM head": 1,
+        "FLOPs of the blocks": 2,
+    },
+    reads="Counting FLOPs and bytes",
+)
+
+
+@model_costs.reference
+class _:
+    def linear_cost(batch, d_in, d_out, itemsize):
+        elements = batch * d_in + d_out * d_in + d_out + batch * d_out
+        return {"flops": 2 * batch * d_in * d_out, "bytes": elements * itemsize}
+
+    def minigpt_flops(config, batch, length):
+        tokens = batch * length
+        projections = 4 * 2 * tokens * config.d_model * config.d_model
+        attention = 2 * 2 * tokens * length * config.d_model
+        mlp = 2 * 2 * tokens * config.d_model * config.d_ff
+        head = 2 * tokens * config.d_model * config.vocab_size
+        return config.n_layers * (projections + attention + mlp) + head
+
+
+@model_costs.cases
+def _(draw):
+    def layer_case(part, key, sizes):
+        return Case(part, lambda subject: subject["linear_cost"](*sizes)[key], of="linear_cost")
+
+    def blocks_case(config, batch, length):
+        """What the blocks add to a model that has none."""
+        empty = replace(config, n_layers=0)
+
+        def play(subject):
+            count = subject["minigpt_flops"]
+            return count(config, batch, length) - count(empty, batch, length)
+
+        return Case("FLOPs of the blocks", play, of="minigpt_flops")
+
+    for itemsize in (4, 2, 8):
+        sizes = (*(draw.integer(2, 700) for _ in range(3)), itemsize)
+        yield layer_case("FLOPs of a linear layer", "flops", sizes)
+        yield layer_case("bytes of a linear layer", "bytes", sizes)
+    for _ in range(2):
+        heads = draw.integer(2, 6)
+        config = MiniGPTConfig(
+            vocab_size=draw.integer(100, 900),
+            d_model=heads * draw.integer(5, 20),
+            n_heads=heads,
+            n_layers=draw.integer(3, 7),
+            d_ff=draw.integer(100, 500),
+            context=64,
+        )
+        batch, length = draw.integer(2, 9), draw.integer(10, 60)
+        yield case(
+            "FLOPs of the LM head", replace(config, n_layers=0), batch, length, of="minigpt_flops"
+        )
+        yield blocks_case(config, batch, length)
+    yield blocks_case(MiniGPTConfig(), 2, 32)
+
+
+@model_costs.misconception(
+    "one operation for a multiply-add",
+    "a multiplication and the addition that follows it are two operations; one was counted.",
+    earns=2,
+)
+class _:
+    def linear_cost(batch, d_in, d_out, itemsize):
+        elements = batch * d_in + d_out * d_in + d_out + batch * d_out
+        return {"flops": batch * d_in * d_out, "bytes": elements * itemsize}
+
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * tokens * d * d + 2 * tokens * length * d + 2 * tokens * d * config.d_ff
+        return config.n_layers * block + tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "bias counted as work", "the additions of the bias were counted; only the product is.", earns=5
+)
+class _:
+    def linear_cost(batch, d_in, d_out, itemsize):
+        elements = batch * d_in + d_out * d_in + d_out + batch * d_out
+        return {"flops": 2 * batch * d_in * d_out + batch * d_out, "bytes": elements * itemsize}
+
+
+@model_costs.misconception(
+    "weights not read",
+    "only the activations were counted as traffic; the weights come from memory too.",
+    earns=4,
+)
+class _:
+    def linear_cost(batch, d_in, d_out, itemsize):
+        return {
+            "flops": 2 * batch * d_in * d_out,
+            "bytes": (batch * d_in + batch * d_out) * itemsize,
+        }
+
+
+@model_costs.misconception(
+    "bias not read", "the bias was left out of the bytes that the layer reads.", earns=4
+)
+class _:
+    def linear_cost(batch, d_in, d_out, itemsize):
+        elements = batch * d_in + d_out * d_in + batch * d_out
+        return {"flops": 2 * batch * d_in * d_out, "bytes": elements * itemsize}
+
+
+@model_costs.misconception(
+    "elements for bytes", "the traffic was counted in elements, whatever their width.", earns=4
+)
+class _:
+    def linear_cost(batch, d_in, d_out, itemsize):
+        elements = batch * d_in + d_out * d_in + d_out + batch * d_out
+        return {"flops": 2 * batch * d_in * d_out, "bytes": elements}
+
+
+@model_costs.misconception(
+    "attention without its tables",
+    "the four projections were counted, not the two products with the (length, length) table.",
+    earns=4,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "scores without the weighted sum",
+    "the scores were counted; the sum of values that they weight is a second product as large.",
+    earns=4,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "every head as wide as the model",
+    "the tables were counted once for each head at the full width; a head has a share of it.",
+    earns=4,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d * config.n_heads
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "positions compared across the batch",
+    "every token was compared with every token of the batch; each sequence keeps to itself.",
+    earns=4,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * tokens * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "three projections",
+    "queries, keys and values were counted; the heads are also mixed by a fourth matrix.",
+    earns=4,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 3 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "an MLP four times as wide",
+    "the MLP was taken to be 4 · d_model wide, as it often is; the config says how wide.",
+    earns=4,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * 4 * d
+        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "a vocabulary of 600, whatever the config",
+    "the number of words was written into the code; the config says how many there are.",
+    earns=5,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * tokens * d * 600
+
+
+@model_costs.misconception(
+    "head only at the last position",
+    "the LM head was counted once for a sequence; in a full forward it runs at every position.",
+    earns=5,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * batch * d * config.vocab_size
+
+
+@model_costs.misconception(
+    "a head in every block",
+    "the LM head was counted once for each block; it stands once, after the last of them.",
+    earns=3,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * (block + 2 * tokens * d * config.vocab_size)
+
+
+@model_costs.misconception(
+    "embedding counted as a product",
+    "looking up a row of the embedding table multiplies nothing.",
+    earns=5,
+)
+class _:
+    def minigpt_flops(config, batch, length):
+        tokens, d = batch * length, config.d_model
+        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
+        block += 2 * 2 * tokens * d * config.d_ff
+        return config.n_layers * block + 2 * 2 * tokens * d * config.vocab_size
+
+
+@model_costs.alternate("a list of matrix products")
+class _:
+    def linear_cost(batch, d_in, d_out, itemsize):
+        read = batch * d_in + d_out * (d_in + 1)
+        return {"bytes": itemsize * (read + batch * d_out), "flops": d_out * 2 * batch * d_in}
+
+    def minigpt_flops(config, batch, length):
+        d, head = config.d_model, config.d_model // config.n_heads
+        products = []
+        for _ in range(config.n_layers):
+            products += [(batch * length, d, d)] * 4
+            products += [(length, head, length), (length, length, head)] * batch * config.n_heads
+            products += [(batch * length, d, config.d_ff), (batch * length, config.d_ff, d)]
+        products.append((batch * length, d, config.vocab_size))
+        return sum(2 * m * k * n for m, k, n in products)

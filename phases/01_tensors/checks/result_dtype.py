@@ -1,0 +1,224 @@
+"""Lab 01, exercise 10: Which dtype comes out?"""
+
+import torch
+
+from utils.checks import ByHand, Check, case
+
+result_dtype = Check(
+    "result_dtype",
+    parts={"two tensors": 1, "a tensor and a number": 1, "0-dim tensors": 2},
+    reads="Which dtype comes out",
+    by_hand=ByHand(
+        "the exercise is to say what the operation would do without doing it",
+        forbid_ops=frozenset(
+            {"aten.add", "aten.sub", "aten.mul", "aten.div", "aten.where", "aten.cat"}
+        ),
+        forbid_names=frozenset({"result_type"}),
+    ),
+)
+
+
+@result_dtype.reference
+def _(a, b):
+    return torch.result_type(a, b)
+
+
+@result_dtype.cases
+def _(draw):
+    def tensor(dtype, rank=1):
+        return draw.tensor((3,) * rank, dtype)
+
+    def named(operand):
+        if not isinstance(operand, torch.Tensor):
+            return f"Python {type(operand).__name__}"
+        kind = "0-dim tensor" if operand.dim() == 0 else "tensor"
+        return f"{str(operand.dtype).removeprefix('torch.')} {kind}"
+
+    def pair(part, a, b):
+        return case(part, a, b, shown=f"{named(a)} + {named(b)}")
+
+    pairs = [
+        (torch.int32, torch.int64),
+        (torch.uint8, torch.int8),
+        (torch.int64, torch.float16),
+        (torch.float16, torch.bfloat16),
+        (torch.float32, torch.float64),
+        (torch.bool, torch.uint8),
+        (torch.int64, torch.bfloat16),
+        (torch.float64, torch.complex64),
+    ]
+    for a, b in pairs:
+        a, b = draw.sample((a, b), 2)
+        yield pair("two tensors", tensor(a), tensor(b, draw.integer(1, 2)))
+    numbers = [
+        (torch.uint8, 3),
+        (torch.int32, 300),
+        (torch.float16, 7),
+        (torch.bfloat16, 0.5),
+        (torch.int32, 0.5),
+        (torch.int64, 2.0),
+        (torch.bool, 1),
+        (torch.bool, True),
+        (torch.uint8, False),
+        (torch.int64, 2j),
+        (torch.float64, 1j),
+        (torch.float16, 1j),
+    ]
+    for dtype, number in draw.sample(numbers, len(numbers)):
+        t = tensor(dtype)
+        yield pair("a tensor and a number", *draw.sample((t, number), 2))
+    mixed = [
+        (torch.float16, torch.float64),
+        (torch.int32, torch.int64),
+        (torch.int32, torch.float64),
+        (torch.bool, torch.int16),
+        (torch.bfloat16, torch.float32),
+        (torch.uint8, torch.bool),
+        (torch.float32, torch.complex128),
+    ]
+    for dtype, small in mixed:
+        yield pair("0-dim tensors", *draw.sample((tensor(dtype), tensor(small, 0)), 2))
+    yield pair("0-dim tensors", tensor(torch.float16, 0), tensor(torch.float64, 0))
+    yield pair("0-dim tensors", tensor(torch.int16, 0), 70000)
+    yield pair("0-dim tensors", tensor(torch.float16, 0), 0.1)
+    yield pair("0-dim tensors", tensor(torch.int64, 0), 0.1)
+
+
+@result_dtype.misconception(
+    "every operand has the same say",
+    "a number or a 0-dim tensor widened the result within its own category, as only a tensor "
+    "with dimensions may.",
+    earns=1,
+)
+def _(a, b):
+    def dtype_of(operand):
+        return operand.dtype if isinstance(operand, torch.Tensor) else torch.tensor(operand).dtype
+
+    return torch.promote_types(dtype_of(a), dtype_of(b))
+
+
+@result_dtype.misconception(
+    "a number never matters",
+    "the tensor's dtype was kept beside a number of a higher category, such as 0.5 beside "
+    "integers.",
+    earns=1,
+)
+def _(a, b):
+    if not isinstance(a, torch.Tensor):
+        return b.dtype
+    if not isinstance(b, torch.Tensor):
+        return a.dtype
+
+    def category(t):
+        if t.dtype.is_complex:
+            return 3
+        if t.dtype.is_floating_point:
+            return 2
+        return 0 if t.dtype == torch.bool else 1
+
+    if (a.dim() == 0) != (b.dim() == 0):
+        big, small = (b, a) if a.dim() == 0 else (a, b)
+        return small.dtype if category(small) > category(big) else big.dtype
+    return torch.promote_types(a.dtype, b.dtype)
+
+
+@result_dtype.misconception(
+    "a 0-dim tensor is like any other",
+    "a 0-dim tensor widened a tensor with dimensions of its own category.",
+    earns=2,
+)
+def _(a, b):
+    def category(dtype):
+        if dtype.is_complex:
+            return 3
+        if dtype.is_floating_point:
+            return 2
+        return 0 if dtype == torch.bool else 1
+
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return torch.promote_types(a.dtype, b.dtype)
+    t, number = (a, b) if isinstance(a, torch.Tensor) else (b, a)
+    of_number = torch.tensor(number).dtype
+    if category(of_number) <= category(t.dtype):
+        return t.dtype
+    if category(t.dtype) == 2:
+        return t.dtype.to_complex()
+    return torch.promote_types(t.dtype, of_number)
+
+
+@result_dtype.misconception(
+    "NumPy's float",
+    "a Python float beside integers gave float64, NumPy's default; torch's default is float32.",
+    earns=1,
+)
+def _(a, b):
+    def described(operand):
+        if isinstance(operand, torch.Tensor):
+            return (2 if operand.dim() else 1), operand.dtype
+        wide = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
+        return 0, wide[type(operand)]
+
+    def category(dtype):
+        if dtype.is_complex:
+            return 3
+        if dtype.is_floating_point:
+            return 2
+        return 0 if dtype == torch.bool else 1
+
+    (rank_a, a), (rank_b, b) = described(a), described(b)
+    if rank_a == rank_b:
+        return torch.promote_types(a, b)
+    strong, weak = (a, b) if rank_a > rank_b else (b, a)
+    if category(weak) <= category(strong):
+        return strong
+    return strong.to_complex() if category(strong) == 2 else torch.promote_types(strong, weak)
+
+
+@result_dtype.misconception(
+    "a complex of its own width",
+    "a float tensor took over the width of the complex operand; it only becomes complex.",
+    earns=1,
+)
+def _(a, b):
+    def described(operand):
+        if isinstance(operand, torch.Tensor):
+            return (2 if operand.dim() else 1), operand.dtype
+        return 0, torch.tensor(operand).dtype
+
+    def category(dtype):
+        if dtype.is_complex:
+            return 3
+        if dtype.is_floating_point:
+            return 2
+        return 0 if dtype == torch.bool else 1
+
+    (rank_a, a), (rank_b, b) = described(a), described(b)
+    if rank_a == rank_b:
+        return torch.promote_types(a, b)
+    strong, weak = (a, b) if rank_a > rank_b else (b, a)
+    return strong if category(weak) <= category(strong) else torch.promote_types(strong, weak)
+
+
+@result_dtype.alternate("priority first, then promote")
+def _(a, b):
+    def described(operand):
+        if isinstance(operand, torch.Tensor):
+            return (2 if operand.dim() else 1), operand.dtype
+        return 0, torch.tensor(operand).dtype
+
+    def category(dtype):
+        if dtype.is_complex:
+            return 3
+        if dtype.is_floating_point:
+            return 2
+        return 0 if dtype == torch.bool else 1
+
+    (rank_a, a), (rank_b, b) = described(a), described(b)
+    if rank_a == rank_b:
+        return torch.promote_types(a, b)
+    strong, weak = (a, b) if rank_a > rank_b else (b, a)
+    if category(weak) <= category(strong):
+        return strong
+    if category(strong) == 2:
+        return strong.to_complex()
+    return torch.promote_types(strong, weak)

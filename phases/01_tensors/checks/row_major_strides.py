@@ -1,0 +1,103 @@
+"""Lab 01, exercise 2: Row-major strides"""
+
+import math
+
+import torch
+
+from utils.checks import ByHand, Check, case
+
+row_major_strides = Check(
+    "row_major_strides",
+    parts={"ordinary shapes": 2, "sizes of 0 and 1": 1},
+    reads="Strides: how far is one step",
+    by_hand=ByHand(
+        "the exercise is to find the strides, not to ask a tensor for them",
+        forbid_names=frozenset({"stride", "strides", "empty", "zeros", "ones", "empty_strided"}),
+    ),
+)
+
+
+@row_major_strides.reference
+def _(shape):
+    return torch.empty(shape, device="meta").stride()
+
+
+@row_major_strides.cases
+def _(draw):
+    for rank in (2, 3, 4, 5, 1):
+        yield case("ordinary shapes", draw.shape(rank))
+    a, b, c = draw.shape(3)
+    for shape in ((a, 0, c), (a, 1, c), (0, a, b), (a, b, 0, c)):
+        yield case("sizes of 0 and 1", shape)
+
+
+@row_major_strides.misconception(
+    "column-major", "the first dimension got stride 1: that is Fortran's order, not C's.", earns=0
+)
+def _(shape):
+    strides, step = [], 1
+    for size in shape:
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(strides)
+
+
+@row_major_strides.misconception(
+    "strides in bytes",
+    "the steps are in bytes of a float32. NumPy counts so; torch counts elements.",
+    earns=0,
+)
+def _(shape):
+    strides, step = [], 4
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step *= max(size, 1)
+    return tuple(strides)
+
+
+@row_major_strides.misconception(
+    "own size included",
+    "each stride holds its own dimension's size too, so that the last one is not 1.",
+    earns=0,
+)
+def _(shape):
+    strides, step = [], 1
+    for size in reversed(shape):
+        step *= max(size, 1)
+        strides.insert(0, step)
+    return tuple(strides)
+
+
+@row_major_strides.misconception(
+    "multiplied by a size of 0",
+    "a dimension of size 0 turned all the strides before it into 0.",
+    earns=2,
+)
+def _(shape):
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step *= size
+    return tuple(strides)
+
+
+@row_major_strides.alternate("a product for each dimension")
+def _(shape):
+    sizes = [max(size, 1) for size in shape]
+    return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
+
+
+@row_major_strides.alternate("a helper that is called stride")
+def _(shape):
+    def stride(dim):
+        return math.prod(max(size, 1) for size in shape[dim + 1 :])
+
+    return tuple(stride(dim) for dim in range(len(shape)))
+
+
+@row_major_strides.alternate("a list instead of a tuple")
+def _(shape):
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * (shape[i + 1] or 1)
+    return strides

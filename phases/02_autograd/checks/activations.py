@@ -1,0 +1,184 @@
+"""Lab 02, exercise 7: Two activations"""
+
+import torch
+
+from utils.checks import Check, case
+
+from .shared import BY_HAND, FLOATS, LAYOUTS, SUMS
+
+activations = Check(
+    "activations",
+    parts={"relu": 1, "relu at zero": 1, "softmax": 2},
+    reads="Softmax: a Jacobian that nobody makes",
+    by_hand=BY_HAND,
+    tolerance=SUMS,
+)
+
+
+@activations.reference
+class _:
+    def relu_vjp(grad_output, x):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(x.relu(), x, grad_output)[0]
+
+    def softmax_vjp(grad_output, y):
+        x = y.detach().log().requires_grad_()
+        return torch.autograd.grad(x.softmax(-1), x, grad_output)[0]
+
+
+@activations.cases
+def _(draw):
+    for dtype in FLOATS:
+        for layout in LAYOUTS:
+            shape = draw.shape(draw.integer(2, 3))
+            upstream, x = (draw.tensor(shape, dtype, layout) for _ in range(2))
+            yield case("relu", upstream, x, of="relu_vjp")
+            zeros = draw.tensor(shape, dtype)
+            zeros[..., ::2] = 0.0
+            zeros[..., 0] = -0.0
+            yield case("relu at zero", upstream, zeros, of="relu_vjp", shown="x with zeros in it")
+            y = torch.softmax(2 * x, -1)
+            yield case("softmax", upstream, y, of="softmax_vjp")
+    row = torch.softmax(draw.tensor((9,), torch.float64), -1)
+    yield case("softmax", draw.tensor((9,), torch.float64), row, of="softmax_vjp")
+
+
+@activations.misconception("open at zero", "at exactly 0 the gradient was let through.", earns=3)
+class _:
+    def relu_vjp(grad_output, x):
+        return torch.where(x >= 0, grad_output, torch.zeros_like(grad_output))
+
+
+@activations.misconception(
+    "half open at zero", "at exactly 0 half of the gradient was let through.", earns=3
+)
+class _:
+    def relu_vjp(grad_output, x):
+        return grad_output * (torch.sign(x) + 1) / 2
+
+
+@activations.misconception(
+    "written into the incoming gradient",
+    "the incoming gradient itself was changed; others may still have to read it.",
+    earns=2,
+)
+class _:
+    def relu_vjp(grad_output, x):
+        grad_output[x <= 0] = 0
+        return grad_output
+
+
+@activations.misconception(
+    "relu with its upstream dropped", "relu's own derivative, 0 or 1, was returned alone.", earns=2
+)
+class _:
+    def relu_vjp(grad_output, x):
+        return (x > 0).to(x.dtype)
+
+
+@activations.misconception(
+    "relu of the gradient",
+    "relu was applied to the incoming gradient; the sign of the input decides, not that of the "
+    "gradient.",
+    earns=2,
+)
+class _:
+    def relu_vjp(grad_output, x):
+        return grad_output.clamp(min=0)
+
+
+@activations.misconception(
+    "diagonal only",
+    "each output was differentiated for its own input alone; it moves with the whole row.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return grad_output * y * (1 - y)
+
+
+@activations.misconception(
+    "softmax with upstream ones",
+    "the incoming gradient was taken to be 1 everywhere; the row of a softmax then gets nothing.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * (1 - y.sum(-1, keepdim=True))
+
+
+@activations.misconception(
+    "gradients summed unweighted",
+    "the row's number is a plain sum of the incoming gradients; each counts as much as its "
+    "probability.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * (grad_output - grad_output.sum(-1, keepdim=True) * y)
+
+
+@activations.misconception(
+    "gradients summed unweighted, and not times y",
+    "a plain sum of the incoming gradients was taken away; each counts as much as its probability.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * (grad_output - grad_output.sum(-1, keepdim=True))
+
+
+@activations.misconception(
+    "a mean for the row's sum",
+    "the products of gradients and probabilities were averaged over the row, not summed.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * (grad_output - (grad_output * y).mean(-1, keepdim=True))
+
+
+@activations.misconception(
+    "one sum for all rows",
+    "the sum runs over the whole tensor; each row is a softmax of its own.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * (grad_output - (grad_output * y).sum())
+
+
+@activations.misconception(
+    "sum over the wrong dimension",
+    "the sum runs over the first dimension, and the softmax over the last.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * (grad_output - (grad_output * y).sum(0, keepdim=True))
+
+
+@activations.misconception(
+    "log softmax", "this is what a log softmax sends back, not a softmax.", earns=2
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return grad_output - y * grad_output.sum(-1, keepdim=True)
+
+
+@activations.misconception(
+    "sign turned round", "the gradient of the softmax has the opposite sign.", earns=2
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * ((grad_output * y).sum(-1, keepdim=True) - grad_output)
+
+
+@activations.alternate("a mask, and the whole Jacobian after all")
+class _:
+    def relu_vjp(grad_output, x):
+        return grad_output * (x > 0)
+
+    def softmax_vjp(grad_output, y):
+        jacobian = torch.diag_embed(y) - y[..., :, None] * y[..., None, :]
+        return (jacobian @ grad_output[..., None])[..., 0]

@@ -1,0 +1,284 @@
+"""Lab 02, exercise 3: In which order does backward go?"""
+
+from utils.checks import Case, Check
+
+backward_order = Check(
+    "backward_order",
+    parts={"chains and trees": 1, "forks": 1, "thousands of nodes": 1},
+    reads="Who may go first",
+)
+
+
+@backward_order.reference
+def _(graph, root):
+    uses = {root: 0}
+    seen = [root]
+    for node in seen:
+        for source in graph[node]:
+            if source not in uses:
+                seen.append(source)
+            uses[source] = uses.get(source, 0) + 1
+    order = [root]
+    for node in order:
+        for source in graph[node]:
+            uses[source] -= 1
+            if not uses[source]:
+                order.append(source)
+    return order
+
+
+@backward_order.cases
+def _(draw):
+    places = {
+        "['nodes']": "the list does not hold each node that the root depends on exactly once.",
+        "['too soon']": "a node stands in the list before one that uses it.",
+    }
+
+    def order(part, graph, root):
+        """Any right order is as good as another: compare what is in it, and what came too soon."""
+        names = draw.sample(sorted(graph), len(graph))  # the dict's order must not help
+        shuffled = {name: graph[name] for name in names}
+
+        def play(subject):
+            found = subject(shuffled, root)
+            place = {name: k for k, name in reversed(list(enumerate(found)))}
+            soon = sorted(
+                f"{source} before {user}"
+                for user in place
+                for source in graph[user]
+                if source in place and place[source] <= place[user]
+            )
+            return {"nodes": sorted(found), "too soon": soon}
+
+        return Case(part, play, places=places)
+
+    def letters(count):
+        return draw.sample("abcdefghijklmnopqrstuvw", count)
+
+    for _ in range(2):
+        a, b, c, d, e, f, other, alone = letters(8)
+        chain = {a: [b], b: [c], c: [], other: [b, alone], alone: []}
+        yield order("chains and trees", chain, a)
+        tree = {a: [b, c], b: [d, e], c: [f], d: [], e: [], f: [], other: [a]}
+        yield order("chains and trees", tree, a)
+        a, b, c, d, e, f, g = letters(7)
+        for inputs in ([c, e], [e, c]):
+            fork = {a: [b], b: inputs, c: [d], d: [e, f], e: [g], f: [], g: []}
+            yield order("forks", fork, a)
+        mirrored = {a: [b, c, g], b: [d], c: [e], d: [f], e: [f], f: [g], g: []}
+        yield order("forks", mirrored, a)
+        other_way = {a: [g, c, b], b: [d], c: [e], d: [f], e: [f], f: [g], g: []}
+        yield order("forks", other_way, a)
+        a, b, c, d = letters(4)
+        for inputs in ([b, b, c], [c, b, b]):
+            yield order("forks", {a: inputs, b: [], c: [d], d: [b]}, a)
+        yield order("forks", {a: [b, c], b: [], c: [d, b], d: [b]}, a)
+    deep = {f"n{k}": [f"n{k - 1}"] * draw.integer(1, 2) for k in range(1, 6000)} | {"n0": []}
+    yield order("thousands of nodes", deep, "n5999")
+
+
+@backward_order.misconception(
+    "breadth first",
+    "nodes were visited by their distance from the root, so that a far user of a near node came "
+    "too late.",
+    earns=2,
+)
+def _(graph, root):
+    order, seen = [root], {root}
+    for node in order:
+        for source in graph[node]:
+            if source not in seen:
+                seen.add(source)
+                order.append(source)
+    return order
+
+
+@backward_order.misconception(
+    "depth first",
+    "each node was visited as soon as it was met, though another user of it was still to come.",
+    earns=2,
+)
+def _(graph, root):
+    order, seen, to_see = [], set(), [root]
+    while to_see:
+        node = to_see.pop()
+        if node not in seen:
+            seen.add(node)
+            order.append(node)
+            to_see += reversed(graph[node])
+    return order
+
+
+@backward_order.misconception(
+    "depth first, last input first",
+    "each node was visited as soon as it was met, the last inputs first, though another user of it "
+    "was still to come.",
+    earns=2,
+)
+def _(graph, root):
+    order, seen, to_see = [], set(), [root]
+    while to_see:
+        node = to_see.pop()
+        if node not in seen:
+            seen.add(node)
+            order.append(node)
+            to_see += graph[node]
+    return order
+
+
+@backward_order.misconception(
+    "ready at its first user",
+    "a node was taken for ready when the first of its users had been visited, not the last.",
+    earns=2,
+)
+def _(graph, root):
+    order, known, ready = [], {root}, [root]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for source in graph[node]:
+            if source not in known:
+                known.add(source)
+                ready.append(source)
+    return order
+
+
+@backward_order.misconception(
+    "a double use counted once",
+    "a node that stands twice among another's inputs was counted once and taken off twice.",
+    earns=2,
+)
+def _(graph, root):
+    users, to_see = {root: set()}, [root]
+    while to_see:
+        node = to_see.pop()
+        for source in graph[node]:
+            if source not in users:
+                users[source] = set()
+                to_see.append(source)
+            users[source].add(node)
+    left = {node: len(those) for node, those in users.items()}
+    order, ready = [], [root]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for source in graph[node]:
+            left[source] -= 1
+            if left[source] == 0:
+                ready.append(source)
+    return order
+
+
+@backward_order.misconception(
+    "a double use taken off once",
+    "a node that stands twice among another's inputs was counted twice and taken off once, so that "
+    "it never became ready.",
+    earns=1,
+)
+def _(graph, root):
+    uses, to_see = {root: 0}, [root]
+    while to_see:
+        for source in graph[to_see.pop()]:
+            if source not in uses:
+                uses[source] = 0
+                to_see.append(source)
+            uses[source] += 1
+    order, ready = [], [root]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for source in dict.fromkeys(graph[node]):
+            uses[source] -= 1
+            if uses[source] == 0:
+                ready.append(source)
+    return order
+
+
+@backward_order.misconception(
+    "users elsewhere counted, too",
+    "uses were counted over the whole dict, so that a node waits for users that never come.",
+    earns=2,
+)
+def _(graph, root):
+    uses = dict.fromkeys(graph, 0)
+    for sources in graph.values():
+        for source in sources:
+            uses[source] += 1
+    order, ready = [], [root]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for source in graph[node]:
+            uses[source] -= 1
+            if uses[source] == 0:
+                ready.append(source)
+    return order
+
+
+@backward_order.misconception(
+    "inputs first", "the order is the one of the forward pass: inputs before their users.", earns=0
+)
+def _(graph, root):
+    done, order, to_see = set(), [], [(root, False)]
+    while to_see:
+        node, ready = to_see.pop()
+        if ready:
+            order.append(node)
+        elif node not in done:
+            done.add(node)
+            to_see.append((node, True))
+            to_see += [(source, False) for source in graph[node]]
+    return order
+
+
+@backward_order.misconception(
+    "recursion",
+    "the function calls itself once for each node of a path, and Python has a limit to that.",
+    earns=2,
+)
+def _(graph, root):
+    done, order = set(), []
+
+    def visit(node):
+        if node not in done:
+            done.add(node)
+            for source in graph[node]:
+                visit(source)
+            order.append(node)
+
+    visit(root)
+    return order[::-1]
+
+
+@backward_order.misconception(
+    "every node of the dict",
+    "nodes that the root does not depend on are in the list, too.",
+    earns=2,
+)
+def _(graph, root):
+    uses = dict.fromkeys(graph, 0)
+    for sources in graph.values():
+        for source in sources:
+            uses[source] += 1
+    order = [root] + [node for node in graph if not uses[node] and node != root]
+    for node in order:
+        for source in graph[node]:
+            uses[source] -= 1
+            if not uses[source]:
+                order.append(source)
+    return order
+
+
+@backward_order.alternate("depth first, leaving nodes last, and turned round")
+def _(graph, root):
+    done, order, to_see = set(), [], [(root, False)]
+    while to_see:
+        node, leaving = to_see.pop()
+        if leaving:
+            order.append(node)
+        elif node not in done:
+            done.add(node)
+            to_see.append((node, True))
+            to_see.extend((source, False) for source in graph[node])
+    order.reverse()
+    return order

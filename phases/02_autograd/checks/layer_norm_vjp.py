@@ -1,0 +1,224 @@
+"""Lab 02, exercise 8: LayerNorm, backwards"""
+
+import torch
+
+from utils.checks import Case, Check
+
+from .shared import BY_HAND, FLOATS, LAYOUTS, SUMS
+
+layer_norm_vjp = Check(
+    "layer_norm_vjp",
+    parts={"bias": 1, "weight": 1, "input": 2},
+    reads="LayerNorm: three ways to the loss",
+    by_hand=BY_HAND,
+    tolerance=SUMS,
+)
+
+
+@layer_norm_vjp.reference
+def _(grad_output, x, weight, eps):
+    x, weight = x.detach().requires_grad_(), weight.detach().requires_grad_()
+    bias = torch.zeros_like(weight).requires_grad_()
+    y = torch.nn.functional.layer_norm(x, weight.shape, weight, bias, eps)
+    return torch.autograd.grad(y, (x, weight, bias), grad_output)
+
+
+@layer_norm_vjp.cases
+def _(draw):
+    def one(part, place, *args):
+        return Case(part, lambda subject: subject(*args)[place])
+
+    for dtype in FLOATS:
+        for layout in LAYOUTS:
+            a, b, n = draw.shape(3, low=3, high=9)
+            for shape in ((a, n), (a, b, n)):
+                upstream, x = (draw.tensor(shape, dtype, layout) for _ in range(2))
+                weight, eps = draw.tensor((n,), dtype), draw.choice((0.3, 0.5))
+                for place, part in enumerate(("input", "weight", "bias")):
+                    yield one(part, place, upstream, x, weight, eps)
+
+
+@layer_norm_vjp.misconception(
+    "mean and variance taken for constants",
+    "only the straight way from `x` was followed; mean and variance move with it.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    grad_weight = (grad_output * centred * scale).flatten(0, -2).sum(0)
+    return grad_output * weight * scale, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "variance taken for a constant",
+    "the way by the mean was followed; the one by the variance was not.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    g = grad_output * weight
+    grad_weight = (grad_output * centred * scale).flatten(0, -2).sum(0)
+    grad_x = scale * (g - g.mean(-1, keepdim=True))
+    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "mean taken for a constant",
+    "the way by the variance was followed; the one by the mean was not.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    normed = centred * scale
+    g = grad_output * weight
+    grad_x = scale * (g - normed * (g * normed).mean(-1, keepdim=True))
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "weight left out on the way to x",
+    "what arrives at the normed row was not multiplied by the weight.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    normed = centred * scale
+    g = grad_output
+    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "summed over the first dimension only",
+    "weight and bias were summed over one dimension; a batch of sequences has two.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    normed = centred * scale
+    g = grad_output * weight
+    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
+    return scale * grad_x, (grad_output * normed).sum(0), grad_output.sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "mean over the wrong dimension",
+    "the means run over the first dimension, that of a batch norm.",
+    earns=1,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(0, keepdim=True)
+    scale = (centred.square().mean(0, keepdim=True) + eps).rsqrt()
+    normed = centred * scale
+    g = grad_output * weight
+    grad_x = g - g.mean(0, keepdim=True) - normed * (g * normed).mean(0, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "variance divided by n - 1",
+    "the variance was divided by n - 1, `var`'s default.",
+    earns=1,
+)
+def _(grad_output, x, weight, eps):
+    scale = (x.var(-1, keepdim=True) + eps).rsqrt()
+    normed = (x - x.mean(-1, keepdim=True)) * scale
+    g = grad_output * weight
+    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "eps outside of the root",
+    "eps was added to the deviation, after the root; it belongs to the variance, below it.",
+    earns=1,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = 1 / (centred.square().mean(-1, keepdim=True).sqrt() + eps)
+    normed = centred * scale
+    g = grad_output * weight
+    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "not divided by the deviation",
+    "both corrections are there, and the division by the deviation is not.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    normed = centred * (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    g = grad_output * weight
+    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "mean of the incoming gradient",
+    "the mean that was taken away is that of the incoming gradient, before the weight.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    normed = centred * scale
+    g = grad_output * weight
+    mean = grad_output.mean(-1, keepdim=True)
+    grad_x = g - mean - normed * (g * normed).mean(-1, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "both means of the incoming gradient",
+    "both corrections were made with the incoming gradient, before the weight.",
+    earns=2,
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    normed = centred * scale
+    mean = grad_output.mean(-1, keepdim=True)
+    along = (grad_output * normed).mean(-1, keepdim=True)
+    grad_x = scale * (grad_output * weight - mean - normed * along)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.misconception(
+    "eps left out", "the variance was used without eps, which need not be small.", earns=1
+)
+def _(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = centred.square().mean(-1, keepdim=True).rsqrt()
+    normed = centred * scale
+    g = grad_output * weight
+    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+@layer_norm_vjp.alternate("one way after the other")
+def _(grad_output, x, weight, eps):
+    n = x.shape[-1]
+    centred = x - x.mean(-1, keepdim=True)
+    deviation = torch.sqrt(x.var(-1, keepdim=True, correction=0) + eps)
+    g = grad_output * weight
+    to_variance = (g * centred).sum(-1, keepdim=True) * -0.5 / deviation**3
+    to_mean = (-g / deviation).sum(-1, keepdim=True)
+    grad_x = g / deviation + to_variance * 2 * centred / n + to_mean / n
+    rows = list(range(x.dim() - 1))
+    return grad_x, (grad_output * centred / deviation).sum(rows), grad_output.sum(rows)

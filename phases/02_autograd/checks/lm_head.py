@@ -1,0 +1,236 @@
+"""Lab 02, exercise 11: The LM head"""
+
+from functools import cache
+
+import torch
+
+from utils.checks import Check, case
+from utils.compare import Tolerance
+from utils.minigpt import load_minigpt, load_tokenizer
+
+from .shared import BY_HAND, FLOATS, LAYOUTS
+
+SENTENCES = (
+    "yo hablé español anoche .",
+    "yo hablé español .",
+)
+
+lm_head = Check(
+    "lm_head",
+    parts={
+        "loss of any upstream": 2,
+        "large logits": 1,
+        "a head of any size": 1,
+        "MiniGPT's own head": 2,
+    },
+    reads="Cross-entropy: what came minus what should have come",
+    by_hand=BY_HAND,
+    tolerance=Tolerance(1e-4, 1e-6, "sums over rows and channels, in an order of their own"),
+)
+
+
+@lm_head.reference
+class _:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        logits = logits.detach().requires_grad_()
+        loss = torch.nn.functional.cross_entropy(logits, targets)
+        return torch.autograd.grad(loss, logits, grad_output)[0]
+
+    def lm_head_gradients(x, weight, bias, targets):
+        x, weight, bias = (t.detach().requires_grad_() for t in (x, weight, bias))
+        logits = torch.nn.functional.linear(x, weight, bias)
+        loss = torch.nn.functional.cross_entropy(logits, targets)
+        found = torch.autograd.grad(loss, (x, weight, bias))
+        return dict(zip(("x", "weight", "bias"), found, strict=True))
+
+
+@cache
+def _hidden(sentence):
+    """MiniGPT's hidden states of a sentence, and the words that follow: (N, 64), (N,)."""
+    tokens = torch.tensor([load_tokenizer().encode(sentence)])
+    with torch.no_grad():
+        states = load_minigpt().hidden(tokens[:, :-1])[0]
+    return states.clone(), tokens[0, 1:].clone()
+
+
+@lm_head.cases
+def _(draw):
+    def targets(rows, words):
+        return torch.tensor([draw.integer(0, words - 1) for _ in range(rows)])
+
+    places = {f"['{name}']": f"the gradient for `{name}`" for name in ("x", "weight", "bias")}
+    for dtype in FLOATS:
+        for layout in LAYOUTS:
+            n, v, i = draw.shape(3, low=3, high=9)
+            logits = draw.tensor((n, v), dtype, layout)
+            upstream = draw.tensor((), dtype).abs() + 1.5
+            args = (upstream, logits, targets(n, v))
+            yield case("loss of any upstream", *args, of="cross_entropy_vjp")
+            # in float32 right ways of rounding would differ by more than the tolerance
+            args = (upstream.double(), 1000 * logits.double() + 2000, targets(n, v))
+            yield case("large logits", *args, of="cross_entropy_vjp")
+            x, weight = draw.tensor((n, i), dtype, layout), draw.tensor((v, i), dtype, layout)
+            args = (x, weight, draw.tensor((v,), dtype), targets(n, v))
+            yield case("a head of any size", *args, of="lm_head_gradients", places=places)
+    head = load_minigpt().lm_head
+    weight, bias = head.weight.detach().clone(), head.bias.detach().clone()
+    for sentence in SENTENCES:
+        x, following = _hidden(sentence)
+        args = (x, weight, bias, following)
+        yield case("MiniGPT's own head", *args, of="lm_head_gradients", places=places)
+        wrong = targets(len(x), len(bias))
+        args = (x.double(), weight.double(), bias.double(), wrong)
+        yield case("MiniGPT's own head", *args, of="lm_head_gradients", places=places)
+
+
+@lm_head.misconception(
+    "a sum for the mean",
+    "the rows were not divided by their number, as if the loss were a sum.",
+    earns=0,
+)
+class _:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        hot = torch.zeros_like(logits)
+        hot[torch.arange(len(targets)), targets] = 1
+        return grad_output * (torch.softmax(logits, -1) - hot)
+
+    def lm_head_gradients(x, weight, bias, targets):
+        excess = torch.softmax(x @ weight.T + bias, -1)
+        excess[torch.arange(len(targets)), targets] -= 1
+        return {"x": excess @ weight, "weight": excess.T @ x, "bias": excess.sum(0)}
+
+
+@lm_head.misconception(
+    "upstream dropped",
+    "the gradient of the loss was taken to be 1; something may have multiplied the loss since.",
+    earns=3,
+)
+class _:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        excess = torch.softmax(logits, -1)
+        excess[torch.arange(len(targets)), targets] -= 1
+        return excess / len(targets)
+
+
+@lm_head.misconception(
+    "divided by every logit",
+    "the mean was taken over all logits; the loss is a mean over the rows.",
+    earns=3,
+)
+class _:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        excess = torch.softmax(logits, -1)
+        excess[torch.arange(len(targets)), targets] -= 1
+        return grad_output * excess / logits.numel()
+
+
+@lm_head.misconception(
+    "sign turned round",
+    "the gradient points downhill: the target minus the probability.",
+    earns=3,
+)
+class _:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        excess = torch.softmax(logits, -1)
+        excess[torch.arange(len(targets)), targets] -= 1
+        return -grad_output * excess / len(targets)
+
+
+@lm_head.misconception(
+    "only the target's logit",
+    "only the logit of the target gets a gradient; the others share in the softmax.",
+    earns=3,
+)
+class _:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        rows = torch.arange(len(targets))
+        result = torch.zeros_like(logits)
+        result[rows, targets] = torch.softmax(logits, -1)[rows, targets] - 1
+        return grad_output * result / len(targets)
+
+
+@lm_head.misconception(
+    "every target in every row",
+    "1 was taken off in each target's column for all rows: `p[:, targets]` means every row.",
+    earns=0,
+)
+class _:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        p = torch.softmax(logits, -1)
+        p[:, targets] -= 1
+        return grad_output * p / len(targets)
+
+    def lm_head_gradients(x, weight, bias, targets):
+        p = torch.softmax(x @ weight.T + bias, -1)
+        p[:, targets] -= 1
+        p = p / len(targets)
+        return {"x": p @ weight, "weight": p.T @ x, "bias": p.sum(0)}
+
+
+@lm_head.misconception(
+    "exponentials of large logits",
+    "large logits overflow in the exponential and come out as NaN.",
+    earns=5,
+)
+class _:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        e = torch.exp(logits)
+        excess = e / e.sum(-1, keepdim=True)
+        excess[torch.arange(len(targets)), targets] -= 1
+        return grad_output * excess / len(targets)
+
+
+@lm_head.misconception(
+    "bias without its sum",
+    "the gradient of the bias still has one row for each position.",
+    earns=3,
+)
+class _:
+    def lm_head_gradients(x, weight, bias, targets):
+        excess = torch.softmax(x @ weight.T + bias, -1)
+        excess[torch.arange(len(targets)), targets] -= 1
+        excess = excess / len(targets)
+        return {"x": excess @ weight, "weight": excess.T @ x, "bias": excess}
+
+
+@lm_head.misconception(
+    "weight transposed", "the gradient of the weight is (in, V), and the weight is (V, in).",
+    earns=3,
+)  # fmt: skip
+class _:
+    def lm_head_gradients(x, weight, bias, targets):
+        excess = torch.softmax(x @ weight.T + bias, -1)
+        excess[torch.arange(len(targets)), targets] -= 1
+        excess = excess / len(targets)
+        return {"x": excess @ weight, "weight": x.T @ excess, "bias": excess.sum(0)}
+
+
+@lm_head.misconception(
+    "bias forgotten in the logits",
+    "the logits were computed without the bias, so the probabilities are those of another head.",
+    earns=3,
+)
+class _:
+    def lm_head_gradients(x, weight, bias, targets):
+        excess = torch.softmax(x @ weight.T, -1)
+        excess[torch.arange(len(targets)), targets] -= 1
+        excess = excess / len(targets)
+        return {"x": excess @ weight, "weight": excess.T @ x, "bias": excess.sum(0)}
+
+
+@lm_head.alternate("one hot, and a shifted exponential")
+class _:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        p = torch.exp(logits - torch.logsumexp(logits, -1, keepdim=True))
+        hot = torch.nn.functional.one_hot(targets, logits.shape[-1])
+        return (p - hot) * (grad_output / logits.shape[0])
+
+    def lm_head_gradients(x, weight, bias, targets):
+        logits = torch.einsum("ni,vi->nv", x, weight) + bias
+        p = torch.exp(torch.log_softmax(logits, -1))
+        excess = (p - torch.nn.functional.one_hot(targets, len(bias))) / targets.numel()
+        return {
+            "bias": excess.sum(0),
+            "weight": torch.einsum("nv,ni->vi", excess, x),
+            "x": torch.einsum("nv,vi->ni", excess, weight),
+        }

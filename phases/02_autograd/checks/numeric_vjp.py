@@ -1,0 +1,184 @@
+"""Lab 02, exercise 9: Trust, but check"""
+
+import torch
+
+from utils.checks import ByHand, Check, case
+from utils.compare import Tolerance
+
+from .shared import AUTOGRAD
+
+numeric_vjp = Check(
+    "numeric_vjp",
+    parts={"one number out": 1, "many out, any upstream": 1, "float32 in": 1},
+    reads="Nudging: how far is far enough",
+    tolerance=Tolerance(1e-6, 1e-8, "differences of float64 divided by a small h"),
+    by_hand=ByHand(
+        "the point of a numeric gradient is that it needs no autograd", forbid_names=AUTOGRAD
+    ),
+)
+
+
+@numeric_vjp.reference
+def _(name, x, grad_output, h=1e-6):
+    f, x = getattr(torch, name), x.double()
+    nudges = h * torch.eye(x.numel(), dtype=torch.float64).view(-1, *x.shape)
+    pairs = [f(x + nudge) - f(x - nudge) for nudge in nudges]
+    found = [(grad_output.double() * pair).sum() / (2 * h) for pair in pairs]
+    return torch.stack(found).view(x.shape)
+
+
+@numeric_vjp.cases
+def _(draw):
+    def matrix(dtype, layout="contiguous"):
+        return draw.tensor((3, 3), dtype, layout) / 3 + 2 * torch.eye(3, dtype=dtype)
+
+    double = torch.float64
+    for name, h in (("det", 1e-2), ("trace", 1e-3), ("logdet", 0.1)):
+        upstream = draw.tensor((), double) + 3
+        yield case("one number out", name, matrix(double), upstream, h, shown=f"torch.{name}")
+    for name, h, layout in (
+        ("inverse", 1e-2, "contiguous"), ("exp", 0.1, "transposed"), ("tanh", 0.05, "sliced"),
+        ("matrix_exp", 0.05, "transposed"),
+    ):  # fmt: skip
+        x, upstream = matrix(double, layout), draw.tensor((3, 3), double, layout)
+        yield case("many out, any upstream", name, x, upstream, h, shown=f"torch.{name}")
+    wide = draw.tensor((2, 3), double)
+    yield case("many out, any upstream", "sin", wide, draw.tensor((2, 3), double), 0.25)
+    for name in ("inverse", "sin"):
+        x = matrix(torch.float32)
+        yield case("float32 in", name, x, draw.tensor((3, 3)), 1e-4, shown=f"torch.{name}")
+
+
+@numeric_vjp.misconception(
+    "forward difference",
+    "the function was nudged to one side only, which is off by a term that is linear in h.",
+    earns=0,
+)
+def _(name, x, grad_output, h=1e-6):
+    f, x = getattr(torch, name), x.double()
+    found = []
+    for i in range(x.numel()):
+        nudge = torch.zeros(x.numel(), dtype=torch.float64)
+        nudge[i] = h
+        found.append((grad_output * (f(x + nudge.view(x.shape)) - f(x))).sum() / h)
+    return torch.stack(found).view(x.shape)
+
+
+@numeric_vjp.misconception(
+    "all entries nudged at once",
+    "every entry was nudged at the same time; that is right for elementwise functions alone.",
+    earns=0,
+)
+def _(name, x, grad_output, h=1e-6):
+    f, x = getattr(torch, name), x.double()
+    return grad_output.double() * (f(x + h) - f(x - h)) / (2 * h)
+
+
+@numeric_vjp.misconception(
+    "divided by h", "the two points are 2h apart, and their difference was divided by h.", earns=0
+)
+def _(name, x, grad_output, h=1e-6):
+    f, x = getattr(torch, name), x.double()
+    found = []
+    for i in range(x.numel()):
+        nudge = torch.zeros(x.numel(), dtype=torch.float64)
+        nudge[i] = h
+        nudge = nudge.view(x.shape)
+        found.append((grad_output * (f(x + nudge) - f(x - nudge))).sum() / h)
+    return torch.stack(found).view(x.shape)
+
+
+@numeric_vjp.misconception(
+    "upstream of ones", "the outputs were summed as they are, without the incoming gradient.",
+    earns=0,
+)  # fmt: skip
+def _(name, x, grad_output, h=1e-6):
+    f, x = getattr(torch, name), x.double()
+    found = []
+    for i in range(x.numel()):
+        nudge = torch.zeros(x.numel(), dtype=torch.float64)
+        nudge[i] = h
+        nudge = nudge.view(x.shape)
+        found.append((f(x + nudge) - f(x - nudge)).sum() / (2 * h))
+    return torch.stack(found).view(x.shape)
+
+
+@numeric_vjp.misconception(
+    "float32 arithmetic",
+    "the function was computed in float32 and only the result was made float64; the difference "
+    "had lost its digits by then.",
+    earns=2,
+)
+def _(name, x, grad_output, h=1e-6):
+    f = getattr(torch, name)
+    found = []
+    for i in range(x.numel()):
+        nudge = torch.zeros(x.numel(), dtype=x.dtype)
+        nudge[i] = h
+        nudge = nudge.view(x.shape)
+        found.append((grad_output * (f(x + nudge) - f(x - nudge))).sum() / (2 * h))
+    return torch.stack(found).view(x.shape).double()
+
+
+@numeric_vjp.misconception(
+    "nudged in place and left there",
+    "the input was nudged in place, and did not get its old values back.",
+    earns=0,
+)
+def _(name, x, grad_output, h=1e-6):
+    f, x, grad_output = getattr(torch, name), x.double(), grad_output.double()
+    grad = torch.zeros(x.shape, dtype=torch.float64)
+    for index in torch.cartesian_prod(*[torch.arange(n) for n in x.shape]).tolist():
+        place = tuple(index)
+        x[place] += h
+        above = f(x)
+        x[place] -= 2 * h
+        below = f(x)
+        grad[place] = (grad_output * (above - below)).sum() / (2 * h)
+    return grad
+
+
+@numeric_vjp.misconception(
+    "h of its own choice", "the function used a step of its own in place of h.", earns=0
+)
+def _(name, x, grad_output, h=1e-6):
+    f, x = getattr(torch, name), x.double()
+    found = []
+    for i in range(x.numel()):
+        nudge = torch.zeros(x.numel(), dtype=torch.float64)
+        nudge[i] = 0.2
+        nudge = nudge.view(x.shape)
+        found.append((grad_output * (f(x + nudge) - f(x - nudge))).sum() / 0.4)
+    return torch.stack(found).view(x.shape)
+
+
+@numeric_vjp.misconception(
+    "a small h of its own",
+    "h was not used: the function took a small step of its own.",
+    earns=1,
+)
+def _(name, x, grad_output, h=1e-6):
+    f, x = getattr(torch, name), x.double()
+    found = []
+    for i in range(x.numel()):
+        nudge = torch.zeros(x.numel(), dtype=torch.float64)
+        nudge[i] = 1e-6
+        nudge = nudge.view(x.shape)
+        found.append((grad_output * (f(x + nudge) - f(x - nudge))).sum() / 2e-6)
+    return torch.stack(found).view(x.shape)
+
+
+@numeric_vjp.alternate("a copy, nudged through a flat view")
+def _(name, x, grad_output, h=1e-6):
+    f = getattr(torch, name)
+    moved = x.double().clone(memory_format=torch.contiguous_format)
+    flat, found = moved.view(-1), []
+    for i in range(flat.numel()):
+        old = flat[i].item()
+        flat[i] = old + h
+        above = f(moved).clone()
+        flat[i] = old - h
+        below = f(moved).clone()
+        flat[i] = old
+        found.append(((above - below) * grad_output.double()).sum().item() / (2 * h))
+    return torch.tensor(found, dtype=torch.float64).view(x.shape)

@@ -1,0 +1,354 @@
+"""Lab 02, exercise 10: A function that autograd can call"""
+
+import torch
+
+from utils.checks import ByHand, Case, Check
+
+from .shared import FLOATS, LAYOUTS, SUMS
+
+run_softmax = Check(
+    "run_softmax",
+    parts={"forward": 1, "backward": 1, "backward of backward": 1},
+    reads="A Function of your own",
+    tolerance=SUMS,
+    by_hand=ByHand(
+        "the exercise is to teach autograd your softmax, not to hand it torch's",
+        forbid_ops=frozenset({"aten._softmax", "aten._softmax_backward_data", "aten._log_softmax"}),
+        # ops are watched on the input alone: a difference or a copy of it is a new tensor
+        forbid_names=frozenset(
+            {
+                "softmax",
+                "_softmax",
+                "log_softmax",
+                "_log_softmax",
+                "softmin",
+                "gumbel_softmax",
+                "Softmax",
+                "Softmax2d",
+                "LogSoftmax",
+                "Softmin",
+                "_softmax_backward_data",
+            }
+        ),
+    ),
+)
+
+
+@run_softmax.reference
+def _(x, grad_output, direction=None):
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = torch.softmax(x, -1)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": "SoftmaxBackward", "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.cases
+def _(draw):
+    def look(part, names, *args):
+        def play(subject):
+            found = subject(*args)
+            # autograd calls a Function by its class, and its own nodes by a name that ends in 0
+            is_a_function = {"node": found["node"].endswith("Backward")}
+            return [(found | is_a_function)[name] for name in names]
+
+        return Case(part, play, places={f"[{k}]": told[name] for k, name in enumerate(names)})
+
+    told = {
+        "node": "the output does not come from a Function of your own.",
+        "output": "the output",
+        "gradient": "the gradient for `x`",
+        "of x": "the gradient of the gradient, with respect to `x`",
+        "of upstream": "the gradient of the gradient, with respect to the incoming gradient",
+    }
+    for dtype in FLOATS:
+        for layout in LAYOUTS:
+            shape = draw.shape(draw.integer(2, 3))
+            x, upstream, direction = (draw.tensor(shape, dtype, layout) for _ in range(3))
+            yield look("forward", ("node", "output"), x, upstream)
+            yield look("backward", ("node", "gradient"), x, upstream)
+            yield look("backward of backward", ("of x", "of upstream"), x, upstream, direction)
+        large = 500 * draw.tensor((3, 5), dtype)
+        yield look("forward", ("output",), large, draw.tensor((3, 5), dtype))
+
+
+@run_softmax.misconception(
+    "torch's own softmax",
+    "forward asks torch for the softmax, which is what it was to compute.",
+    earns=0,
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = torch.softmax(x, -1)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.misconception(
+    "torch's own log softmax",
+    "forward asks torch for the log of the softmax, and takes it back.",
+    earns=0,
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = torch.nn.functional.log_softmax(x, -1).exp()
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.misconception(
+    "cut off from x",
+    "backward cannot be differentiated with respect to x: something in it is cut off from the graph "
+    "(a detach, a .data, a saved tensor that forward neither got nor returned), or it is marked "
+    "once_differentiable.",
+    earns=2,
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            e = torch.exp(x - x.amax(-1, keepdim=True))
+            y = e / e.sum(-1, keepdim=True)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            y = ctx.saved_tensors[0].detach()
+            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.misconception(
+    "cut off from the incoming gradient",
+    "backward cannot be differentiated with respect to the incoming gradient, which it detached "
+    "before using it.",
+    earns=2,
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            e = torch.exp(x - x.amax(-1, keepdim=True))
+            y = e / e.sum(-1, keepdim=True)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            g = grad_output.detach()
+            return y * (g - (y * g).sum(-1, keepdim=True))
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.misconception(
+    "result of backward detached",
+    "what backward returns was cut off from the graph as a whole, so nothing of it can be "
+    "differentiated again.",
+    earns=2,
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            e = torch.exp(x - x.amax(-1, keepdim=True))
+            y = e / e.sum(-1, keepdim=True)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            return (y * (grad_output - (y * grad_output).sum(-1, keepdim=True))).detach()
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.misconception(
+    "maximum left in", "large inputs overflow in the exponential and come out as NaN.", earns=2
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = torch.exp(x) / torch.exp(x).sum(-1, keepdim=True)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.misconception(
+    "diagonal only",
+    "backward differentiates each output for its own input alone; it moves with the whole row.",
+    earns=1,
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            e = torch.exp(x - x.amax(-1, keepdim=True))
+            y = e / e.sum(-1, keepdim=True)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            return grad_output * y * (1 - y)
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.misconception(
+    "input saved for output",
+    "forward saved its input, and backward reads it as if it were the output.",
+    earns=1,
+)
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            e = torch.exp(x - x.amax(-1, keepdim=True))
+            return e / e.sum(-1, keepdim=True)
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.alternate("the input saved, the softmax computed again")
+def _(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return torch.exp(x - torch.logsumexp(x, -1, keepdim=True))
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (x,) = ctx.saved_tensors
+            y = torch.exp(x - torch.logsumexp(x, -1, keepdim=True))
+            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+@run_softmax.alternate("a class of another name, and the output kept as an attribute")
+def _(x, grad_output, direction=None):
+    class Row(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            e = torch.exp(x - x.max(-1, keepdim=True).values)
+            ctx.y = e / e.sum(-1, keepdim=True)
+            return ctx.y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            weighted = ctx.y * grad_output
+            return weighted - ctx.y * weighted.sum(-1, keepdim=True)
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Row.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found

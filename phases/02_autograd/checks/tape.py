@@ -1,0 +1,397 @@
+"""Lab 02, exercise 2: An engine"""
+
+import torch
+
+from utils.checks import Case, Check
+
+from .shared import BY_HAND
+
+tape = Check(
+    "Tape",
+    parts={"values": 1, "chains": 1, "forks": 2, "asked again": 1},
+    reads="An engine in twenty lines",
+    by_hand=BY_HAND,
+)
+
+
+@tape.reference
+class ReferenceTape:
+    def __init__(self):
+        self.nodes = []
+
+    def leaf(self, value):
+        return self.record(torch.tensor(float(value), dtype=torch.float64, requires_grad=True))
+
+    def add(self, i, j):
+        return self.record(self.nodes[i] + self.nodes[j])
+
+    def mul(self, i, j):
+        return self.record(self.nodes[i] * self.nodes[j])
+
+    def power(self, i, n):
+        return self.record(self.nodes[i] ** n)
+
+    def value(self, i):
+        return self.nodes[i].item()
+
+    def gradients(self, i):
+        found = torch.autograd.grad(self.nodes[i], self.nodes, retain_graph=True, allow_unused=True)
+        return [0.0 if grad is None else grad.item() for grad in found]
+
+    def record(self, tensor):
+        self.nodes.append(tensor)
+        return len(self.nodes) - 1
+
+
+@tape.cases
+def _(draw):
+    def number():
+        return draw.choice((-1, 1)) * draw.integer(5, 16) / 8
+
+    def recorded(subject, program):
+        made = subject()
+        return made, [made.call(method, *rest) for method, *rest in program]
+
+    def run(part, program, *asked):
+        def play(subject):
+            made, _ = recorded(subject, program)
+            return [[float(g) for g in made.call("gradients", i)] for i in asked]
+
+        places = {}
+        for k, i in enumerate(asked):
+            again = ", asked as the second question" if k else ""
+            places[f"[{k}]"] = f"the gradients of node {i}{again}"
+            for j, (method, *_) in enumerate(program):
+                of = f"its entry {j} (a `{method}`)"
+                places[f"[{k}][{j}]"] = f"the gradients of node {i}{again}, {of}"
+        return Case(part, play, places=places)
+
+    def values(program):
+        def play(subject):
+            made, numbers = recorded(subject, program)
+            return numbers, [float(made.call("value", i)) for i in numbers]
+
+        places = {"[0]": "the numbers of the nodes, as recording returned them"}
+        for j, (method, *_) in enumerate(program):
+            places[f"[0][{j}]"] = f"what `{method}` returned for node {j}"
+            places[f"[1][{j}]"] = f"the value of node {j}, a `{method}`"
+        return Case("values", play, places=places)
+
+    for _ in range(2):
+        leaves = [("leaf", number()) for _ in range(3)]
+        chain = [*leaves, ("mul", 0, 1), ("power", 3, 3), ("add", 4, 2), ("power", 5, 2)]
+        lesson = [*leaves[:2], ("mul", 0, 1), ("add", 2, 0), ("power", 3, 2)]
+        square = [leaves[0], ("mul", 0, 0), ("mul", 1, 1), ("add", 2, 2), ("power", 3, 2)]
+        yield values(chain)
+        yield values(square)
+        yield run("chains", chain, 6)
+        yield run("chains", [*chain, ("mul", 1, 2)], 5)
+        yield run("forks", lesson, 4)
+        yield run("forks", square, 4)
+        yield run("asked again", chain, 6, 6)
+        yield run("asked again", chain, 4, 6)
+
+
+@tape.misconception(
+    "the last user overwrites",
+    "an input's adjoint was set at each user, so that only one of them counts.",
+    earns=3,
+)
+class _OverwritingTape:
+    def __init__(self):
+        self.nodes = []
+
+    def leaf(self, value):
+        self.nodes.append((value, []))
+        return len(self.nodes) - 1
+
+    def add(self, i, j):
+        self.nodes.append((self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)]))
+        return len(self.nodes) - 1
+
+    def mul(self, i, j):
+        self.nodes.append((self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))]))
+        return len(self.nodes) - 1
+
+    def power(self, i, n):
+        self.nodes.append((self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))]))
+        return len(self.nodes) - 1
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        adjoints = [0.0] * len(self.nodes)
+        adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                adjoints[source] = adjoints[node] * local
+        return adjoints
+
+
+@tape.misconception(
+    "adjoints kept between two questions",
+    "the second call went on adding to the adjoints of the first.",
+    earns=4,
+)
+class _NeverClearedTape:
+    def __init__(self):
+        self.nodes = []
+        self.adjoints = []
+
+    def note(self, value, inputs):
+        self.nodes.append((value, inputs))
+        self.adjoints.append(0.0)
+        return len(self.nodes) - 1
+
+    def leaf(self, value):
+        return self.note(value, [])
+
+    def add(self, i, j):
+        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+
+    def mul(self, i, j):
+        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
+
+    def power(self, i, n):
+        return self.note(self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))])
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        self.adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                self.adjoints[source] += self.adjoints[node] * local
+        return list(self.adjoints)
+
+
+@tape.misconception(
+    "read forwards",
+    "the tape was read in the order of recording, when no adjoint had arrived yet.",
+    earns=1,
+)
+class _ForwardTape:
+    def __init__(self):
+        self.nodes = []
+
+    def note(self, value, inputs):
+        self.nodes.append((value, inputs))
+        return len(self.nodes) - 1
+
+    def leaf(self, value):
+        return self.note(value, [])
+
+    def add(self, i, j):
+        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+
+    def mul(self, i, j):
+        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
+
+    def power(self, i, n):
+        return self.note(self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))])
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        adjoints = [0.0] * len(self.nodes)
+        adjoints[i] = 1.0
+        for node in range(i + 1):
+            for source, local in self.nodes[node][1]:
+                adjoints[source] += adjoints[node] * local
+        return adjoints
+
+
+@tape.misconception(
+    "upstream dropped",
+    "each input got the local derivative; the adjoint that had arrived was not multiplied in.",
+    earns=1,
+)
+class _LocalTape:
+    def __init__(self):
+        self.nodes = []
+
+    def note(self, value, inputs):
+        self.nodes.append((value, inputs))
+        return len(self.nodes) - 1
+
+    def leaf(self, value):
+        return self.note(value, [])
+
+    def add(self, i, j):
+        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+
+    def mul(self, i, j):
+        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
+
+    def power(self, i, n):
+        return self.note(self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))])
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        adjoints = [0.0] * len(self.nodes)
+        adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                if adjoints[node]:
+                    adjoints[source] += local
+        return adjoints
+
+
+@tape.misconception(
+    "power without its exponent",
+    "the local derivative of a power lacks the exponent as a factor.",
+    earns=1,
+)
+class _BarePowerTape:
+    def __init__(self):
+        self.nodes = []
+
+    def note(self, value, inputs):
+        self.nodes.append((value, inputs))
+        return len(self.nodes) - 1
+
+    def leaf(self, value):
+        return self.note(value, [])
+
+    def add(self, i, j):
+        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+
+    def mul(self, i, j):
+        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
+
+    def power(self, i, n):
+        return self.note(self.value(i) ** n, [(i, self.value(i) ** (n - 1))])
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        adjoints = [0.0] * len(self.nodes)
+        adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                adjoints[source] += adjoints[node] * local
+        return adjoints
+
+
+@tape.misconception(
+    "each power a square",
+    "the local derivative of a power is n times the value, which holds for squares alone.",
+    earns=3,
+)
+class _SquareTape:
+    def __init__(self):
+        self.nodes = []
+
+    def note(self, value, inputs):
+        self.nodes.append((value, inputs))
+        return len(self.nodes) - 1
+
+    def leaf(self, value):
+        return self.note(value, [])
+
+    def add(self, i, j):
+        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+
+    def mul(self, i, j):
+        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
+
+    def power(self, i, n):
+        return self.note(self.value(i) ** n, [(i, n * self.value(i))])
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        adjoints = [0.0] * len(self.nodes)
+        adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                adjoints[source] += adjoints[node] * local
+        return adjoints
+
+
+@tape.misconception(
+    "no entry for later nodes",
+    "the list stops at the node that was asked for; those recorded after it have an entry, too.",
+    earns=3,
+)
+class _ShortTape:
+    def __init__(self):
+        self.nodes = []
+
+    def note(self, value, inputs):
+        self.nodes.append((value, inputs))
+        return len(self.nodes) - 1
+
+    def leaf(self, value):
+        return self.note(value, [])
+
+    def add(self, i, j):
+        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+
+    def mul(self, i, j):
+        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
+
+    def power(self, i, n):
+        return self.note(self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))])
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        adjoints = [0.0] * (i + 1)
+        adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                adjoints[source] += adjoints[node] * local
+        return adjoints
+
+
+@tape.alternate("a closure for each node")
+class _ClosureTape:
+    def __init__(self):
+        self.values, self.steps = [], []
+
+    def note(self, value, step):
+        self.values.append(value)
+        self.steps.append(step)
+        return len(self.values) - 1
+
+    def leaf(self, value):
+        return self.note(value, lambda g, out: None)
+
+    def add(self, i, j):
+        def step(g, out):
+            out[i] += g
+            out[j] += g
+
+        return self.note(self.values[i] + self.values[j], step)
+
+    def mul(self, i, j):
+        def step(g, out):
+            out[i] += g * self.values[j]
+            out[j] += g * self.values[i]
+
+        return self.note(self.values[i] * self.values[j], step)
+
+    def power(self, i, n):
+        def step(g, out):
+            out[i] += g * n * self.values[i] ** (n - 1)
+
+        return self.note(self.values[i] ** n, step)
+
+    def value(self, i):
+        return self.values[i]
+
+    def gradients(self, i):
+        out = [0.0 for _ in self.values]
+        out[i] += 1
+        for node in reversed(range(i + 1)):
+            self.steps[node](out[node], out)
+        return out

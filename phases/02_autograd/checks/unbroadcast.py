@@ -1,0 +1,163 @@
+"""Lab 02, exercise 4: Back to the shape it came from"""
+
+from utils.checks import Check, case
+
+from .shared import BY_HAND, FLOATS, LAYOUTS, SUMS
+
+unbroadcast = Check(
+    "unbroadcast",
+    parts={"new dimensions": 1, "stretched ones": 1, "both, or neither": 1},
+    reads="Broadcasting's adjoint is a sum",
+    by_hand=BY_HAND,
+    tolerance=SUMS,
+)
+
+
+@unbroadcast.reference
+def _(grad, shape):
+    return grad.sum_to_size(shape)
+
+
+@unbroadcast.cases
+def _(draw):
+    for dtype in FLOATS:
+        for layout in LAYOUTS:
+            a, b, c = draw.shape(3)
+            grad = draw.tensor((a, b, c), dtype, layout)
+            yield case("new dimensions", grad, (c,))
+            yield case("new dimensions", grad, (b, c))
+            yield case("stretched ones", grad, (a, 1, c))
+            yield case("stretched ones", grad, (1, b, 1))
+            yield case("both, or neither", grad, (b, 1), shown="both")
+            yield case("both, or neither", grad, (1, c), shown="both")
+            yield case("both, or neither", grad, (1, 1), shown="both")
+            yield case("both, or neither", grad, (a, b, c), shown="nothing was broadcast")
+    yield case("both, or neither", draw.tensor((1, 4, 1)), (4, 1), shown="sizes of 1 in both")
+    square = draw.tensor((3, 3))
+    yield case("both, or neither", square, (3, 3), shown="nothing was broadcast")
+
+
+@unbroadcast.misconception(
+    "a mean for a sum", "the gradients of all readers were averaged.", earns=0
+)
+def _(grad, shape):
+    while grad.dim() > len(shape):
+        grad = grad.mean(0)
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.mean(dim, keepdim=True)
+    return grad
+
+
+@unbroadcast.misconception(
+    "stretched dimensions dropped",
+    "the dimensions of size 1 are gone from the result, where they should have stayed.",
+    earns=1,
+)
+def _(grad, shape):
+    while grad.dim() > len(shape):
+        grad = grad.sum(0)
+    ones = [dim for dim, size in enumerate(shape) if size == 1]
+    return grad.sum(ones) if ones else grad
+
+
+@unbroadcast.misconception(
+    "only the new dimensions",
+    "dimensions that were stretched from size 1 have kept their stretched size.",
+    earns=1,
+)
+def _(grad, shape):
+    while grad.dim() > len(shape):
+        grad = grad.sum(0)
+    return grad
+
+
+@unbroadcast.misconception(
+    "one reader for all",
+    "the gradient of the first reader was taken, and those of the others were dropped.",
+    earns=0,
+)
+def _(grad, shape):
+    while grad.dim() > len(shape):
+        grad = grad[0]
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.narrow(dim, 0, 1)
+    return grad
+
+
+@unbroadcast.misconception(
+    "a sum over no dimensions",
+    "`sum` was given an empty list of dimensions, where none were new; it then sums over all.",
+    earns=1,
+)
+def _(grad, shape):
+    grad = grad.sum(tuple(range(grad.dim() - len(shape))))
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.sum(dim, keepdim=True)
+    return grad
+
+
+@unbroadcast.misconception(
+    "a sum over no dimensions at all",
+    "`sum` was given an empty list of dimensions, where nothing was broadcast; it then sums over "
+    "all.",
+    earns=2,
+)
+def _(grad, shape):
+    padded = (1,) * (grad.dim() - len(shape)) + tuple(shape)
+    dims = [d for d, size in enumerate(padded) if size != grad.size(d)]
+    return grad.sum(dims, keepdim=True).reshape(shape)
+
+
+@unbroadcast.misconception(
+    "everything summed where nothing was broadcast",
+    "where nothing was broadcast, the whole gradient was summed into one number.",
+    earns=2,
+)
+def _(grad, shape):
+    if grad.shape == shape:
+        return grad.sum()
+    while grad.dim() > len(shape):
+        grad = grad.sum(0)
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.sum(dim, keepdim=True)
+    return grad
+
+
+@unbroadcast.misconception(
+    "dimensions that move while they are summed",
+    "dimensions 0, 1, … were summed one after another; once the first is gone, the others have "
+    "moved up.",
+    earns=2,
+)
+def _(grad, shape):
+    for dim in range(grad.dim() - len(shape)):
+        grad = grad.sum(dim)
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.sum(dim, keepdim=True)
+    return grad
+
+
+@unbroadcast.misconception(
+    "one new dimension at most",
+    "only one dimension was summed away in front; broadcasting may have added several.",
+    earns=2,
+)
+def _(grad, shape):
+    if grad.dim() > len(shape):
+        grad = grad.sum(0)
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.sum(dim, keepdim=True)
+    return grad
+
+
+@unbroadcast.alternate("all dimensions at once")
+def _(grad, shape):
+    padded = (1,) * (grad.dim() - len(shape)) + tuple(shape)
+    dims = [d for d, size in enumerate(padded) if size != grad.size(d)]
+    return (grad.sum(dims, keepdim=True) if dims else grad).reshape(shape)

@@ -1,0 +1,153 @@
+"""Lab 03, exercise 1: How many numbers?"""
+
+import math
+
+from torch import nn
+
+from utils.checks import ByHand, Check, case
+from utils.minigpt import MiniGPTConfig, parameter_count
+
+count_parameters = Check(
+    "count_parameters",
+    parts={"an MLP": 1, "MiniGPT": 1, "tied weights": 1},
+    reads="Layers are shapes",
+    by_hand=ByHand(
+        "the exercise is to count before there is a model",
+        forbid_names=frozenset(
+            {"parameter_count", "parameter_shapes", "numel", "parameters", "load_weights"}
+        ),
+    ),
+)
+
+
+@count_parameters.reference
+class _:
+    def mlp_parameters(widths, bias=True):
+        pairs = zip(widths[:-1], widths[1:], strict=True)
+        layers = [nn.Linear(a, b, bias=bias, device="meta") for a, b in pairs]
+        return sum(p.numel() for p in nn.Sequential(*layers).parameters())
+
+    def minigpt_parameters(config, tied=False):
+        return parameter_count(config) - tied * config.vocab_size * config.d_model
+
+
+@count_parameters.cases
+def _(draw):
+    yield case("an MLP", [784, 128, 10], of="mlp_parameters")
+    for depth in (2, 3, 5):
+        widths = [draw.integer(2, 900) for _ in range(depth)]
+        yield case("an MLP", widths, of="mlp_parameters")
+        yield case("an MLP", widths, bias=False, of="mlp_parameters")
+    yield case("MiniGPT", MiniGPTConfig(), of="minigpt_parameters")
+    for _ in range(3):
+        heads, layers = draw.integer(1, 4), draw.integer(2, 6)
+        words, ff, context = draw.sample(range(20, 400), 3)
+        config = MiniGPTConfig(words, 6 * heads, heads, layers, ff, context)
+        yield case("MiniGPT", config, of="minigpt_parameters")
+        yield case("tied weights", config, tied=True, of="minigpt_parameters")
+
+
+@count_parameters.misconception(
+    "biases forgotten", "only weights were counted; each output has a bias, too.", earns=0
+)
+class _:
+    def mlp_parameters(widths, bias=True):
+        return sum(a * b for a, b in zip(widths[:-1], widths[1:], strict=True))
+
+    def minigpt_parameters(config, tied=False):
+        d, f, v = config.d_model, config.d_ff, config.vocab_size
+        blocks = config.n_layers * (4 * d * d + 2 * d * f + 4 * d)
+        return (v + config.context) * d + blocks + 2 * d + (0 if tied else d * v)
+
+
+@count_parameters.misconception(
+    "a bias for each input", "a linear layer was given as many biases as it has inputs.", earns=2
+)
+class _:
+    def mlp_parameters(widths, bias=True):
+        return sum(a * b + bias * a for a, b in zip(widths[:-1], widths[1:], strict=True))
+
+
+@count_parameters.misconception(
+    "bias switched on for good", "`bias=False` changed nothing.", earns=2
+)
+class _:
+    def mlp_parameters(widths, bias=True):
+        return sum(a * b + b for a, b in zip(widths[:-1], widths[1:], strict=True))
+
+
+@count_parameters.misconception(
+    "tied weight counted twice",
+    "the one weight that carries two names was counted under both.",
+    earns=2,
+)
+class _:
+    def minigpt_parameters(config, tied=False):
+        d, f, v = config.d_model, config.d_ff, config.vocab_size
+        block = 4 * (d * d + d) + 2 * d * f + f + d + 4 * d
+        return (v + config.context) * d + config.n_layers * block + 2 * d + d * v + v
+
+
+@count_parameters.misconception(
+    "a tied head without its bias",
+    "tying took the whole head away; it is its weight that is shared.",
+    earns=2,
+)
+class _:
+    def minigpt_parameters(config, tied=False):
+        d, f, v = config.d_model, config.d_ff, config.vocab_size
+        block = 4 * (d * d + d) + 2 * d * f + f + d + 4 * d
+        return (v + config.context) * d + config.n_layers * block + 2 * d + (not tied) * (d + 1) * v
+
+
+@count_parameters.misconception(
+    "positions forgotten", "the position embedding is a table, too, and it is trained.", earns=1
+)
+class _:
+    def minigpt_parameters(config, tied=False):
+        d, f, v = config.d_model, config.d_ff, config.vocab_size
+        block = 4 * (d * d + d) + 2 * d * f + f + d + 4 * d
+        return v * d + config.n_layers * block + 2 * d + (0 if tied else d * v) + v
+
+
+@count_parameters.misconception(
+    "norms forgotten", "LayerNorm was counted as having nothing to learn.", earns=1
+)
+class _:
+    def minigpt_parameters(config, tied=False):
+        d, f, v = config.d_model, config.d_ff, config.vocab_size
+        block = 4 * (d * d + d) + 2 * d * f + f + d
+        return (v + config.context) * d + config.n_layers * block + (0 if tied else d * v) + v
+
+
+@count_parameters.misconception(
+    "an MLP of four times the width",
+    "the MLP was taken to be four times as wide as the model; the config has a number for that.",
+    earns=1,
+)
+class _:
+    def minigpt_parameters(config, tied=False):
+        d, f, v = config.d_model, 4 * config.d_model, config.vocab_size
+        block = 4 * (d * d + d) + 2 * d * f + f + d + 4 * d
+        return (
+            (v + config.context) * d + config.n_layers * block + 2 * d + (0 if tied else d * v) + v
+        )
+
+
+@count_parameters.alternate("as lists of shapes")
+class _:
+    def mlp_parameters(widths, bias=True):
+        shapes = []
+        for k in range(1, len(widths)):
+            shapes.append((widths[k], widths[k - 1]))
+            if bias:
+                shapes.append((widths[k],))
+        return sum(math.prod(shape) for shape in shapes)
+
+    def minigpt_parameters(config, tied=False):
+        d, f, v = config.d_model, config.d_ff, config.vocab_size
+        block = [(d, d), (d,)] * 4 + [(f, d), (f,), (d, f), (d,)] + [(d,)] * 4
+        shapes = [(v, d), (config.context, d), *block * config.n_layers, (d,), (d,), (v,)]
+        if not tied:
+            shapes.append((v, d))
+        return sum(math.prod(shape) for shape in shapes)

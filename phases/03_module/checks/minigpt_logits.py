@@ -1,0 +1,301 @@
+"""Lab 03, exercise 11: MiniGPT, ported"""
+
+import math
+from functools import cache
+
+import torch
+from torch import nn
+
+from utils.checks import ByHand, Case, Check, case, edited, not_run
+from utils.compare import Tolerance
+from utils.minigpt import MiniGPTConfig, load_config, load_weights, numpy_forward
+from utils.parity import GpuRun, agree, gpu_run
+from utils.records import NoRecord
+
+minigpt_logits = Check(
+    "minigpt_logits",
+    parts={
+        "any sizes": 1,
+        "the trained weights": 1,
+        "half precision": 1,
+        "float32 as on a GPU": 1,
+        "float16 as on a GPU": 1,
+    },
+    reads="A port, function by function",
+    tolerance=Tolerance(1e-5, 1e-5, "the same sums in another order: logits reach 24"),
+    by_hand=ByHand(
+        "the exercise is to port the model, not to import it",
+        forbid_names=frozenset({"MiniGPT", "load_minigpt", "numpy_forward", "forward_numpy"}),
+    ),
+)
+
+
+@minigpt_logits.reference
+def _minigpt_logits(weights, tokens, config, device="cpu", dtype=torch.float32):
+    w = {name: torch.from_numpy(array).to(device, dtype) for name, array in weights.items()}
+    tokens = tokens.to(device)
+    batch, length = tokens.shape
+    size = config.d_model // config.n_heads
+
+    def linear(name, x):
+        return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+
+    def norm(name, x):
+        scale, shift = w[f"{name}.weight"], w[f"{name}.bias"]
+        return nn.functional.layer_norm(x, (config.d_model,), scale, shift, eps=1e-05)
+
+    def heads(name, x):
+        return linear(name, x).view(batch, length, config.n_heads, size).transpose(1, 2)
+
+    def attention(name, x):
+        q, k, v = (heads(f"{name}.{part}", x) for part in ("query", "key", "value"))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(size)
+        future = torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
+        pattern = torch.softmax(scores.masked_fill(future, -math.inf), -1)
+        mixed = (pattern @ v).transpose(1, 2).reshape(batch, length, config.d_model)
+        return linear(f"{name}.output", mixed)
+
+    def mlp(name, x):
+        wide = nn.functional.gelu(linear(f"{name}.up", x), approximate="tanh")
+        return linear(f"{name}.down", wide)
+
+    x = w["token_embedding.weight"][tokens] + w["position_embedding.weight"][:length]
+    for k in range(config.n_layers):
+        x = x + attention(f"blocks.{k}.attention", norm(f"blocks.{k}.norm_1", x))
+        x = x + mlp(f"blocks.{k}.mlp", norm(f"blocks.{k}.norm_2", x))
+    return linear("lm_head", norm("final_norm", x)).float().cpu()
+
+
+@cache
+def trained():
+    """MiniGPT's weights and sizes."""
+    return load_weights(), load_config()
+
+
+def random_weights(draw, config):
+    """Weights of some sizes, large enough that no part of the model is lost in rounding."""
+    from utils.minigpt import parameter_shapes
+
+    found = {}
+    for name, shape in parameter_shapes(config).items():
+        scale = 0.6 / math.sqrt(shape[-1]) if len(shape) == 2 else 0.3
+        found[name] = (scale * draw.tensor(shape)).numpy()
+    return found
+
+
+@minigpt_logits.cases
+def _(draw):
+    def words(batch, length, config):
+        shape = (batch, length)
+        return draw.tensor(shape, torch.int64).abs() * 7919 % config.vocab_size
+
+    for layers, heads in ((1, 2), (2, 3)):
+        ff, vocabulary, context = draw.sample(range(9, 21), 3)
+        config = MiniGPTConfig(vocabulary, 6 * heads, heads, layers, ff, context)
+        weights = random_weights(draw, config)
+        for length in (context, draw.integer(2, context - 1))[:layers]:
+            yield case("any sizes", weights, words(draw.integer(1, 3), length, config), config)
+    weights, config = trained()
+    tokens = words(2, draw.integer(5, 16), config)
+    yield case("the trained weights", weights, tokens, config)
+    yield case("the trained weights", weights, tokens[:1, :4], config)
+
+    exact = torch.from_numpy(numpy_forward.forward(weights, tokens.numpy(), config).logits)
+
+    def in_half(subject):
+        logits = subject(weights, tokens, config, "cpu", torch.float16)
+        return {
+            "shape": tuple(logits.shape),
+            "dtype": logits.dtype,
+            "near the float32 answer": agree(logits, exact, torch.float16),
+            "really in float16": bool((logits - exact).abs().max() > 1e-3),
+        }
+
+    yield Case("half precision", in_half)
+    try:
+        gpu = gpu_run()
+    except NoRecord as missing:
+        yield not_run("float32 as on a GPU", NEEDS_GPU.format(missing))
+        yield not_run("float16 as on a GPU", NEEDS_GPU.format(missing))
+        return
+    yield on_a_gpu("float32 as on a GPU", gpu, torch.float32)
+    yield on_a_gpu("float16 as on a GPU", gpu, torch.float16)
+
+
+NEEDS_GPU = "needs a GPU or a recorded GPU run, and there is {}"
+
+
+def on_a_gpu(part: str, gpu: GpuRun, dtype: torch.dtype) -> Case:
+    """The learner's logits beside a GPU's: run there, or here and held against a record."""
+
+    def play(subject):
+        weights, config = trained()
+        logits = subject(weights, torch.from_numpy(gpu.tokens), config, gpu.device, dtype)
+        return {
+            "shape": tuple(logits.shape),
+            "dtype": logits.dtype,
+            "device": logits.device.type,
+            "agrees with the GPU": gpu.agrees(logits, dtype),
+        }
+
+    return Case(part, play, against=gpu.words)
+
+
+def port_error(*edits, name, explanation, keeps=()):
+    """A port with one mistake; `keeps` names the parts that it gets right all the same."""
+    minigpt_logits.misconception(
+        name, explanation, earns={part: minigpt_logits.parts[part] for part in keeps}
+    )(edited(_minigpt_logits, *edits))
+
+
+port_error(
+    ("scores.masked_fill(future, -math.inf)", "scores"),
+    name="no mask", explanation="every position looks at those that come after it.",
+)  # fmt: skip
+port_error(
+    ("scores.masked_fill(future, -math.inf)", "scores.masked_fill(future, 0.0)"),
+    name="masked with 0",
+    explanation="a score of 0 is not a probability of 0: the future still gets its share.",
+)
+port_error(
+    ("torch.softmax(scores.masked_fill(future, -math.inf), -1)",
+     "torch.nan_to_num(torch.softmax(scores.masked_fill(future, -math.inf), -2))"),
+    name="softmax over the wrong dimension",
+    explanation="the attention weights sum to 1 over the queries; they should over the keys.",
+)  # fmt: skip
+port_error(
+    ("/ math.sqrt(size)", "/ math.sqrt(config.d_model)"),
+    name="scaled by the model's width",
+    explanation="scores were divided by √d_model; each head has its own, smaller, width.",
+)
+port_error(
+    ("/ math.sqrt(size)", ""),
+    name="scores not scaled", explanation="the scores were not divided by √(head width).",
+)  # fmt: skip
+port_error(
+    ("linear(name, x).view(batch, length, config.n_heads, size).transpose(1, 2)",
+     "linear(name, x).view(batch, config.n_heads, length, size)"),
+    ("(pattern @ v).transpose(1, 2).reshape", "(pattern @ v).reshape"),
+    name="heads cut the wrong way",
+    explanation="the tensor was viewed as heads without a transpose: its shape is right, and each "
+    "head got parts of several positions.",
+)  # fmt: skip
+port_error(
+    ("(pattern @ v).transpose(1, 2).reshape", "(pattern @ v).reshape"),
+    name="heads merged without a transpose",
+    explanation="heads were merged in the order in which they lie, not side by side.",
+)
+port_error(
+    ("approximate='tanh'", "approximate='none'"),
+    name="the other GELU",
+    explanation="the exact GELU, with an erf, was used; the weights were trained with the tanh.",
+    keeps=("half precision", "float16 as on a GPU"),
+)
+port_error(
+    ("nn.functional.gelu(linear(f'{name}.up', x), approximate='tanh')",
+     "torch.relu(linear(f'{name}.up', x))"),
+    name="relu for GELU", explanation="the MLP bends with relu.",
+)  # fmt: skip
+port_error(
+    ("eps=1e-05", "eps=0.01"),
+    name="another eps", explanation="the norms use another ε than 1e-5.",
+)  # fmt: skip
+port_error(
+    ("x = x + attention(f'blocks.{k}.attention', norm(f'blocks.{k}.norm_1', x))",
+     "x = norm(f'blocks.{k}.norm_1', x + attention(f'blocks.{k}.attention', x))"),
+    ("x = x + mlp(f'blocks.{k}.mlp', norm(f'blocks.{k}.norm_2', x))",
+     "x = norm(f'blocks.{k}.norm_2', x + mlp(f'blocks.{k}.mlp', x))"),
+    name="norms after the sums",
+    explanation="each norm comes after its sum, as in the first transformer; here they come before "
+    "each part.",
+)  # fmt: skip
+port_error(
+    (" + w['position_embedding.weight'][:length]", ""),
+    name="positions forgotten", explanation="the words' rows were used without those of their "
+    "positions.",
+)  # fmt: skip
+port_error(
+    ("x @ w[f'{name}.weight'].T",
+     "x @ (w[f'{name}.weight'] if len(w[f'{name}.weight']) == x.shape[-1] else "
+     "w[f'{name}.weight'].T)"),
+    name="square weights not transposed",
+    explanation="a weight is (out, in). Where both are equal, its transpose fits as well, and it is "
+    "another matrix.",
+)  # fmt: skip
+port_error(
+    ("x = x + attention(", "x = attention("),
+    name="a sum left out", explanation="attention replaced the stream; it should be added to it.",
+)  # fmt: skip
+port_error(
+    ("norm('final_norm', x)", "x"),
+    name="no final norm", explanation="the head reads the stream as it is, without the last norm.",
+)  # fmt: skip
+port_error(
+    ("scores.masked_fill(future, -math.inf)", "scores.masked_fill(future, -1000000000.0)"),
+    name="a mask that overflows",
+    explanation="the mask is a number that float16 does not have.",
+    keeps=("any sizes", "the trained weights", "float32 as on a GPU"),
+)
+port_error(
+    (".to(device, dtype)", ".to(device)"),
+    name="the dtype ignored",
+    explanation="the model was run in float32, whatever was asked for.",
+    keeps=("any sizes", "the trained weights", "float32 as on a GPU", "float16 as on a GPU"),
+)
+port_error(
+    (".float().cpu()", ".cpu()"),
+    name="logits left in half",
+    explanation="the logits come back in the dtype of the model; float32 was asked for.",
+    keeps=("any sizes", "the trained weights", "float32 as on a GPU"),
+)
+
+
+@minigpt_logits.alternate("modules, and one matrix for queries, keys and values")
+def _(weights, tokens, config, device="cpu", dtype=torch.float32):
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.joint = nn.Linear(config.d_model, 3 * config.d_model)
+            self.output = nn.Linear(config.d_model, config.d_model)
+
+        def forward(self, x):
+            parts = self.joint(x).chunk(3, dim=-1)
+            q, k, v = (t.unflatten(-1, (config.n_heads, -1)).transpose(1, 2) for t in parts)
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.output(mixed.transpose(1, 2).flatten(2))
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            d = config.d_model
+            self.token_embedding = nn.Embedding(config.vocab_size, d)
+            self.position_embedding = nn.Embedding(config.context, d)
+            self.blocks = nn.ModuleList()
+            for _ in range(config.n_layers):
+                block = nn.ModuleDict({"norm_1": nn.LayerNorm(d), "norm_2": nn.LayerNorm(d)})
+                block["attention"] = Attention()
+                block["mlp"] = nn.ModuleDict(
+                    {"up": nn.Linear(d, config.d_ff), "down": nn.Linear(config.d_ff, d)}
+                )
+                self.blocks.append(block)
+            self.final_norm = nn.LayerNorm(d)
+            self.lm_head = nn.Linear(d, config.vocab_size)
+
+        def forward(self, tokens):
+            x = self.token_embedding(tokens)
+            x = x + self.position_embedding.weight[: tokens.shape[1]]
+            for block in self.blocks:
+                x = x + block["attention"](block["norm_1"](x))
+                up = block["mlp"]["up"](block["norm_2"](x))
+                x = x + block["mlp"]["down"](nn.functional.gelu(up, approximate="tanh"))
+            return self.lm_head(self.final_norm(x))
+
+    state = {name: torch.tensor(array) for name, array in weights.items()}
+    for k in range(config.n_layers):
+        for kind in ("weight", "bias"):
+            parts = [f"blocks.{k}.attention.{p}.{kind}" for p in ("query", "key", "value")]
+            state[f"blocks.{k}.attention.joint.{kind}"] = torch.cat([state.pop(p) for p in parts])
+    model = Model()
+    model.load_state_dict(state)
+    with torch.no_grad():
+        return model.to(device, dtype)(tokens.to(device)).to("cpu", torch.float32)

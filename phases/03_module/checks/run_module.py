@@ -1,0 +1,432 @@
+"""Lab 03, exercise 8: Module, from nothing"""
+
+import torch
+from torch import nn
+
+from utils.checks import Case, Check, edited
+from utils.plans import drive
+
+from .shared import SUMS
+
+run_module = Check(
+    "run_module",
+    parts={
+        "registration": 2,
+        "tied parameters": 1,
+        "buffers": 1,
+        "saving and loading": 1,
+        "refusals": 1,
+        "train and eval": 1,
+    },
+    reads="One line of magic",
+    tolerance=SUMS,
+)
+
+
+@run_module.reference
+def _run_module(plan, *requests):
+    class Module:
+        def __init__(self):
+            self.__dict__["training"] = True
+            for kind in ("_parameters", "_buffers", "_modules"):
+                self.__dict__[kind] = {}
+
+        def __call__(self, *args):
+            return self.forward(*args)
+
+        def __setattr__(self, name, value):
+            keep = self._buffers if name in self._buffers else self.__dict__
+            if isinstance(value, nn.Parameter):
+                keep = self._parameters
+            elif isinstance(value, Module):
+                keep = self._modules
+            for kind in (self._parameters, self._modules, self._buffers, self.__dict__):
+                if kind is not keep:
+                    kind.pop(name, None)
+            keep[name] = value
+
+        def __getattr__(self, name):
+            for kind in ("_parameters", "_buffers", "_modules"):
+                if name in self.__dict__[kind]:
+                    return self.__dict__[kind][name]
+            raise AttributeError(name)
+
+        def register_buffer(self, name, tensor):
+            self._buffers[name] = tensor
+
+        def all_parameters(self):
+            yield from self._parameters.items()
+            for child_name, child in self._modules.items():
+                for name, parameter in child.all_parameters():
+                    yield (child_name + "." + name, parameter)
+
+        def all_buffers(self):
+            yield from self._buffers.items()
+            for child_name, child in self._modules.items():
+                for name, buffer in child.all_buffers():
+                    yield (child_name + "." + name, buffer)
+
+        def named_parameters(self):
+            seen = set()
+            for name, parameter in self.all_parameters():
+                if parameter not in seen:
+                    seen.add(parameter)
+                    yield (name, parameter)
+
+        def tensors(self):
+            return {**dict(self.all_parameters()), **dict(self.all_buffers())}
+
+        def state_dict(self):
+            return {name: tensor.detach() for name, tensor in self.tensors().items()}
+
+        def load_state_dict(self, state):
+            own = self.tensors()
+            missing = [name for name in own if name not in state]
+            extra = [name for name in state if name not in own]
+            both = [name for name in own if name in state]
+            shapes = [name for name in both if own[name].shape != state[name].shape]
+            if missing or extra or shapes:
+                raise RuntimeError(f"missing {missing}, unexpected {extra}, other shape {shapes}")
+            with torch.no_grad():
+                for name in both:
+                    own[name].copy_(state[name])
+
+        def train(self, mode=True):
+            self.training = mode
+            for child in self._modules.values():
+                child.train(mode)
+            return self
+
+        def eval(self):
+            return self.train(False)
+
+    return drive(Module, plan, *requests)
+
+
+@run_module.cases
+def _(draw):
+    def vector(width, kind="parameter"):
+        return [kind, draw.tensor((width,))]
+
+    def ask(part, plan, *requests, show=None):
+        """Ask; `show` turns the answers into what is compared."""
+
+        def play(subject):
+            answers = subject(plan, *requests)
+            return show(answers) if show else answers
+
+        return Case(part, play)
+
+    def leaves(state):
+        return {name: draw.tensor(tuple(tensor.shape)) for name, tensor in state.items()}
+
+    for _ in range(2):
+        a, b, c, d, e, f = draw.sample(
+            ("head", "up", "down", "norm", "query", "key", "value", "gain", "shift", "scale"), 6
+        )
+        w = draw.integer(3, 6)
+        x = draw.tensor((2, w))
+        deep = {a: vector(w), b: {c: vector(w), d: {e: vector(w)}}, f: vector(w)}
+        part = "registration"
+        yield ask(part, deep, ("parameters", ""), ("parameters", b), ("call", "", x))
+        yield ask(part, deep, ("gradients", x), ("get", f"{b}.{d}", e), ("kept", f))
+        plain = {a: vector(w), c: vector(w, "plain")}
+        yield ask(part, plain, ("parameters", ""), ("get", "", c))
+        changed = ("set", "", a, vector(w)), ("set", "", b, {d: vector(w)})
+
+        def in_any_order(answers):  # a name that is assigned again may keep its place or lose it
+            return dict(answers[-2]), answers[-1]
+
+        again = *changed, ("parameters", ""), ("state_dict", "")
+        yield ask(part, deep, *again, show=in_any_order)
+        yield ask(part, deep, ("set", "", a, ["plain", draw.tensor((w,))]), ("parameters", ""))
+
+        part = "tied parameters"
+        tied = {a: {c: vector(w)}, b: {d: vector(w), e: ["same", f"{a}.{c}"]}}
+        yield ask(part, tied, ("parameters", ""), ("state_dict", ""))
+        yield ask(part, tied, ("gradients", x), ("shared", f"{a}.{c}", f"{b}.{e}"))
+        equal = ["parameter", torch.zeros(w)]
+        yield ask(part, {a: {c: equal}, b: {d: equal}}, ("parameters", ""))
+
+        part = "buffers"
+        counted = {a: vector(w, "buffer"), b: {c: vector(w, "buffer"), d: vector(w)}}
+        yield ask(part, counted, ("parameters", ""), ("state_dict", ""), ("call", "", x))
+        anew = ("set", b, c, vector(w, "plain"))
+        yield ask(part, counted, anew, ("state_dict", ""), ("get", b, c))
+
+        part = "saving and loading"
+        state = {a: draw.tensor((w,)), f"{b}.{c}": draw.tensor((w,)), f"{b}.{d}": draw.tensor((w,))}
+        after = ("state_dict", ""), ("kept", f"{b}.{d}"), ("kept", f"{b}.{c}"), ("call", "", x)
+        yield ask(part, counted, ("load", "", state, []), *after)
+        reverse = dict(reversed(state.items()))
+        yield ask(part, counted, ("load", "", reverse, []), *after)
+
+        part = "refusals"
+        keys = [*state, "alien.weight"]
+        less = {name: tensor for name, tensor in state.items() if name != f"{b}.{d}"}
+        more = {**state, "alien.weight": torch.ones(w)}
+        both = {**less, "alien.weight": torch.ones(w)}
+        thin = {**state, f"{b}.{d}": torch.ones(1)}
+
+        def refused(answers):
+            (answer, named), left = answers
+            return answer, sorted(named), left
+
+        for wrong, named in ((less, [f"{b}.{d}"]), (more, keys[3:]), (both, [keys[3], f"{b}.{d}"])):
+            request = ("load", "", wrong, named)
+            yield ask(part, counted, request, ("state_dict", ""), show=refused)
+        yield ask(part, counted, ("load", "", thin, [f"{b}.{d}"]), ("state_dict", ""), show=refused)
+
+        part = "train and eval"
+        yield ask(part, deep, ("modes", ""), ("eval", ""), ("modes", ""))
+        yield ask(part, deep, ("eval", ""), ("train", b, True), ("modes", ""))
+
+
+ALL = {
+    "registration": 2,
+    "tied parameters": 1,
+    "buffers": 1,
+    "saving and loading": 1,
+    "refusals": 1,
+    "train and eval": 1,
+}
+
+
+def all_but(*parts):
+    """Points of every part of `run_module` but these."""
+    return sum(points for part, points in ALL.items() if part not in parts)
+
+
+run_module.misconception(
+    "children not asked",
+    "the module lists what is its own; nobody goes down into the children.",
+    earns=0,
+)(
+    edited(
+        _run_module,
+        ("""            for child_name, child in self._modules.items():
+                for name, parameter in child.all_parameters():
+                    yield (child_name + '.' + name, parameter)
+""", ""),
+        ("""            for child_name, child in self._modules.items():
+                for name, buffer in child.all_buffers():
+                    yield (child_name + '.' + name, buffer)
+""", ""),
+        ("""            for child in self._modules.values():
+                child.train(mode)
+""", ""),
+    )
+)  # fmt: skip
+run_module.misconception(
+    "one level deep",
+    "children are asked for their own parameters, and not for those of their children.",
+    earns=all_but("registration"),
+)(
+    edited(
+        _run_module,
+        ("for name, parameter in child.all_parameters():",
+         "for name, parameter in child._parameters.items():"),
+    )
+)  # fmt: skip
+run_module.misconception(
+    "names without a path",
+    "a child's parameters keep their short names, so that two of the same name are one.",
+    earns=1,
+)(
+    edited(
+        _run_module,
+        ("yield (child_name + '.' + name, parameter)", "yield (name, parameter)"),
+        ("yield (child_name + '.' + name, buffer)", "yield (name, buffer)"),
+    )
+)
+run_module.misconception(
+    "tied parameters twice",
+    "a parameter that is registered in two places is yielded twice; an optimizer would refuse it, "
+    "or step twice.",
+    earns=all_but("tied parameters"),
+)(edited(_run_module, ("if parameter not in seen:", "if True:")))
+run_module.misconception(
+    "tied by value",
+    "parameters were taken for one when their numbers are equal; what counts is the object.",
+    earns=all_but("tied parameters"),
+)(
+    edited(
+        _run_module,
+        ("if parameter not in seen:", "if tuple(parameter.tolist()) not in seen:"),
+        ("seen.add(parameter)", "seen.add(tuple(parameter.tolist()))"),
+    )
+)
+run_module.misconception(
+    "saved once",
+    "the state leaves out the second name of a tied parameter, which loading will look for.",
+    earns=all_but("tied parameters"),
+)(
+    edited(
+        _run_module,
+        ("{**dict(self.all_parameters()), **dict(self.all_buffers())}",
+         "{**dict(self.named_parameters()), **dict(self.all_buffers())}"),
+    )
+)  # fmt: skip
+run_module.misconception(
+    "buffers forgotten in the state",
+    "the state holds parameters alone: what the model has seen is lost with it.",
+    earns=all_but("buffers", "saving and loading", "refusals"),
+)(
+    edited(
+        _run_module,
+        ("{**dict(self.all_parameters()), **dict(self.all_buffers())}",
+         "dict(self.all_parameters())"),
+    )
+)  # fmt: skip
+run_module.misconception(
+    "loading replaces",
+    "new Parameters take the place of the old, and the optimizer goes on with those it knew.",
+    earns=all_but("saving and loading"),
+)(
+    edited(
+        _run_module,
+        ("""            with torch.no_grad():
+                for name in both:
+                    own[name].copy_(state[name])
+""",
+         """            for name in both:
+                where = self
+                for step in name.split('.')[:-1]:
+                    where = where._modules[step]
+                new = state[name].clone()
+                if isinstance(own[name], nn.Parameter):
+                    new = nn.Parameter(new)
+                setattr(where, name.split('.')[-1], new)
+"""),
+    )
+)  # fmt: skip
+run_module.misconception(
+    "what is unknown is ignored",
+    "names that the module does not have are passed over in silence.",
+    earns=all_but("refusals"),
+)(edited(_run_module, ("if missing or extra or shapes:", "if missing or shapes:")))
+run_module.misconception(
+    "what is missing is ignored",
+    "names that the state does not have keep their old values, in silence.",
+    earns=all_but("refusals"),
+)(edited(_run_module, ("if missing or extra or shapes:", "if extra or shapes:")))
+run_module.misconception(
+    "a shape that broadcasts",
+    "shapes are not compared, and `copy_` fills a tensor from a single number.",
+    earns=all_but("refusals"),
+)(edited(_run_module, ("if missing or extra or shapes:", "if missing or extra:")))
+run_module.misconception(
+    "refused half-way",
+    "values were copied before all names had been looked at, so a refusal leaves a mixture.",
+    earns=all_but("refusals"),
+)(
+    edited(
+        _run_module,
+        ("            if missing or extra or shapes:",
+         """            with torch.no_grad():
+                for name in set(both) - set(shapes):
+                    own[name].copy_(state[name])
+            if missing or extra or shapes:"""),
+    )
+)  # fmt: skip
+run_module.misconception(
+    "only the first is named",
+    "the refusal names one of the keys that are wrong, not all of them.",
+    earns=all_but("refusals"),
+)(
+    edited(
+        _run_module,
+        ("raise RuntimeError(f'missing {missing}, unexpected {extra}, other shape {shapes}')",
+         "raise RuntimeError(f'not fitting: {(missing + extra + shapes)[0]}')"),
+    )
+)  # fmt: skip
+run_module.misconception(
+    "modes stay at the top",
+    "`train` and `eval` set the module's own mode, and its children keep theirs.",
+    earns=all_but("train and eval"),
+)(
+    edited(
+        _run_module,
+        ("""            for child in self._modules.values():
+                child.train(mode)
+""", ""),
+    )
+)  # fmt: skip
+run_module.misconception(
+    "the old one stays registered",
+    "an attribute that is assigned again leaves what was there before in its registry.",
+    earns=all_but("registration"),
+)(
+    edited(
+        _run_module,
+        ("if kind is not keep:", "if False:"),
+        ("keep[name] = value", "keep.setdefault(name, value)\n"
+         "            if keep is not self._parameters:\n                keep[name] = value"),
+    )
+)  # fmt: skip
+run_module.misconception(
+    "every tensor is a parameter",
+    "plain tensors were registered as if they were Parameters.",
+    earns=all_but("registration"),
+)(
+    edited(
+        _run_module,
+        ("if isinstance(value, nn.Parameter):", "if isinstance(value, torch.Tensor):"),
+    )
+)
+
+
+@run_module.alternate("no registry: look through the attributes")
+def _(plan, *requests):
+    class Module:
+        def __init__(self):
+            self.training = True
+            self.memory = set()
+
+        def __call__(self, *args):
+            return self.forward(*args)
+
+        def register_buffer(self, name, tensor):
+            self.memory.add(name)
+            setattr(self, name, tensor)
+
+        def walk(self, prefix=""):
+            below = []
+            for name, value in self.__dict__.items():
+                if isinstance(value, nn.Parameter) or name in self.memory:
+                    yield prefix + name, value
+                if isinstance(value, Module):
+                    below.append((name, value))
+            for name, child in below:
+                yield from child.walk(prefix + name + ".")
+
+        def named_parameters(self):
+            found = {}
+            for name, value in self.walk():
+                if isinstance(value, nn.Parameter):
+                    found.setdefault(id(value), (name, value))
+            return list(found.values())
+
+        def state_dict(self):
+            return {name: value.data for name, value in self.walk()}
+
+        def load_state_dict(self, state):
+            mine = self.state_dict()
+            wrong = sorted(set(mine) ^ set(state))
+            wrong += [n for n in mine if n in state and mine[n].shape != state[n].shape]
+            if wrong:
+                raise RuntimeError("does not fit: " + ", ".join(wrong))
+            for name, value in mine.items():
+                value.copy_(state[name])
+
+        def train(self, mode=True):
+            to_set = [self]
+            for module in to_set:
+                module.training = mode
+                to_set += [v for v in vars(module).values() if isinstance(v, Module)]
+            return self
+
+        def eval(self):
+            return self.train(False)
+
+    return drive(Module, plan, *requests)

@@ -1,0 +1,198 @@
+"""Lab 03, exercise 7: The model that forgets"""
+
+import torch
+from torch import nn
+
+from utils.checks import Case, Check, edited
+
+from .shared import SUMS, in_eval
+
+running_norm = Check(
+    "RunningNorm",
+    parts={"saved and restored": 1, "eval": 1, "a buffer without a graph": 1},
+    reads="What is saved but not trained",
+    tolerance=SUMS,
+)
+
+
+@running_norm.reference
+class _RunningNorm(nn.Module):
+    def __init__(self, width, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("variance", torch.ones(width))
+
+    def forward(self, x):
+        mean, variance = self.mean, self.variance
+        if self.training:
+            mean, variance = x.mean(0), x.var(0, correction=0)
+            with torch.no_grad():
+                self.mean += self.momentum * (mean - self.mean)
+                self.variance += self.momentum * (variance - self.variance)
+        return (x - mean) / torch.sqrt(variance + 1e-05)
+
+    def registered(self):
+        parameters = sorted(name for name, _ in self.named_parameters())
+        return {"parameters": parameters, "buffers": sorted(n for n, _ in self.named_buffers())}
+
+
+@running_norm.cases
+def _(draw):
+    def seen(made, batches):
+        return [made.call("__call__", x).detach() for x in batches]
+
+    def saved(momentum, batches):
+        def play(subject):
+            made, again = (subject(batches[0].shape[1], momentum) for _ in range(2))
+            outputs = seen(made, batches)
+            state = dict(made.call("state_dict"))
+            again.call("load_state_dict", state)
+            return outputs, state, again.get("mean").detach(), again.get("variance").detach()
+
+        return Case("saved and restored", play)
+
+    def evaluated(momentum, batches, x):
+        def play(subject):
+            made = subject(x.shape[1], momentum)
+            seen(made, batches)
+            in_eval(made)
+            outputs = seen(made, (x, x))
+            return outputs, made.get("mean").detach(), made.get("variance").detach()
+
+        return Case("eval", play)
+
+    def apart(x):
+        def play(subject):
+            made = subject(x.shape[1])
+            y = made.call("__call__", x)
+            return {
+                "registered": made.call("registered"),
+                "the output has a graph": y.requires_grad,
+                "the memory has one": made.get("mean").requires_grad
+                or made.get("variance").requires_grad,
+            }
+
+        return Case("a buffer without a graph", play)
+
+    for _ in range(3):
+        n, width = draw.sample(range(3, 9), 2)
+        momentum = draw.choice((0.1, 0.2, 0.3))
+        batches = [draw.tensor((n, width)) + k for k in range(3)]
+        yield saved(momentum, batches)
+        yield evaluated(momentum, batches, draw.tensor((n, width)))
+        yield apart(draw.tensor((n, width)).requires_grad_())
+
+
+running_norm.misconception(
+    "plain attributes",
+    "the memory is in ordinary attributes: it is not saved, and a move leaves it behind.",
+    earns=1,
+)(
+    edited(
+        _RunningNorm,
+        ("self.register_buffer('mean', torch.zeros(width))", "self.mean = torch.zeros(width)"),
+        ("self.register_buffer('variance', torch.ones(width))",
+         "self.variance = torch.ones(width)"),
+    )
+)  # fmt: skip
+running_norm.misconception(
+    "parameters for buffers",
+    "the memory is made of Parameters, which an optimizer would change.",
+    earns=2,
+)(
+    edited(
+        _RunningNorm,
+        ("self.register_buffer('mean', torch.zeros(width))",
+         "self.mean = nn.Parameter(torch.zeros(width))"),
+        ("self.register_buffer('variance', torch.ones(width))",
+         "self.variance = nn.Parameter(torch.ones(width))"),
+    )
+)  # fmt: skip
+running_norm.misconception(
+    "buffers that are not saved",
+    "the buffers were registered with `persistent=False`: they move, and are not saved.",
+    earns=2,
+)(
+    edited(
+        _RunningNorm,
+        ("torch.zeros(width))", "torch.zeros(width), persistent=False)"),
+        ("torch.ones(width))", "torch.ones(width), persistent=False)"),
+    )
+)
+running_norm.misconception(
+    "the batch in eval, too", "eval normalises by the batch, and remembers it.", earns=2
+)(edited(_RunningNorm, ("if self.training:", "if True:")))
+running_norm.misconception(
+    "learning in eval", "eval uses what was remembered, and goes on remembering.", earns=2
+)(
+    edited(
+        _RunningNorm,
+        ("mean, variance = (self.mean, self.variance)\n",
+         "mean, variance = self.mean.clone(), self.variance.clone()\n"),
+        ("if self.training:\n            mean, variance = (x.mean(0), x.var(0, correction=0))\n",
+         "batch = x.mean(0), x.var(0, correction=0)\n        if True:\n"),
+        ("self.mean += self.momentum * (mean - self.mean)",
+         "self.mean += self.momentum * (batch[0] - self.mean)"),
+        ("self.variance += self.momentum * (variance - self.variance)",
+         "self.variance += self.momentum * (batch[1] - self.variance)\n"
+         "        if self.training:\n            mean, variance = batch"),
+    )
+)  # fmt: skip
+running_norm.misconception(
+    "a memory with a graph",
+    "autograd records the update of the memory, which so holds on to every batch there was.",
+    earns=2,
+)(
+    edited(
+        _RunningNorm,
+        ("with torch.no_grad():", "if True:"),
+        ("self.mean +=", "self.mean = self.mean +"),
+        ("self.variance +=", "self.variance = self.variance +"),
+    )
+)
+running_norm.misconception(
+    "momentum the other way round",
+    "the momentum was taken as the share of the old; in PyTorch's norms it is that of the new.",
+    earns=1,
+)(
+    edited(
+        _RunningNorm,
+        ("self.momentum * (mean - self.mean)", "(1 - self.momentum) * (mean - self.mean)"),
+        ("self.momentum * (variance - self.variance)",
+         "(1 - self.momentum) * (variance - self.variance)"),
+    )
+)  # fmt: skip
+running_norm.misconception(
+    "the output cut off",
+    "the whole forward runs without a graph, so that nothing before this layer is trained.",
+    earns=2,
+)(
+    edited(
+        _RunningNorm,
+        ("return (x - mean) / torch.sqrt(variance + 1e-05)",
+         "return ((x - mean) / torch.sqrt(variance + 1e-05)).detach()"),
+    )
+)  # fmt: skip
+
+
+@running_norm.alternate("buffers assigned anew")
+class _AssigningRunningNorm(nn.Module):
+    def __init__(self, width, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        for name, value in (("mean", 0.0), ("variance", 1.0)):
+            self.register_buffer(name, torch.full((width,), value))
+
+    def forward(self, x):
+        if not self.training:
+            return (x - self.mean) * torch.rsqrt(self.variance + 1e-5)
+        mean = x.mean(0)
+        variance = (x - mean).square().mean(0)
+        self.mean = torch.lerp(self.mean, mean.detach(), self.momentum)
+        self.variance = torch.lerp(self.variance, variance.detach(), self.momentum)
+        return (x - mean) * torch.rsqrt(variance + 1e-5)
+
+    def registered(self):
+        parameters = sorted(name for name, _ in self.named_parameters())
+        return {"parameters": parameters, "buffers": sorted(n for n, _ in self.named_buffers())}

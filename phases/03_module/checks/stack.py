@@ -1,0 +1,147 @@
+"""Lab 03, exercise 6: The loss that won't fall"""
+
+import torch
+from torch import nn
+
+from utils.checks import Case, Check, edited
+from utils.compare import Tolerance
+
+from .shared import shapes_of
+
+stack = Check(
+    "Stack",
+    parts={"what is registered": 1, "what training changes": 2},
+    reads="The loss that won't fall",
+    tolerance=Tolerance(
+        1e-3, 1e-4, "eight steps of descent, each with sums in an order of its own"
+    ),
+)
+
+
+@stack.reference
+class _Stack(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(width, width) for _ in range(depth)])
+        self.gain = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + torch.tanh(layer(x))
+        return x * self.gain
+
+    def fit(self, x, y, steps):
+        losses = []
+        for _ in range(steps):
+            loss = (self(x) - y).square().mean()
+            self.zero_grad()
+            loss.backward()
+            with torch.no_grad():
+                for parameter in self.parameters():
+                    if parameter.grad is not None:
+                        parameter -= 0.1 * parameter.grad
+            losses.append(loss.item())
+        return losses
+
+
+@stack.cases
+def _(draw):
+    def registered(width, depth):
+        def play(subject):
+            made = subject(width, depth)
+            return shapes_of(made), made.get("gain").detach()
+
+        return Case("what is registered", play)
+
+    def trained(x, y, state, depth):
+        def play(subject):
+            made = subject(x.shape[1], depth)
+            made.call("load_state_dict", state)
+            before = made.call("__call__", x)
+            losses = made.call("fit", x, y, 8)
+            flag = made.get("gain").requires_grad
+            return before, losses, dict(made.call("state_dict")), flag
+
+        return Case("what training changes", play)
+
+    for depth in (2, 3, 1):
+        width = draw.integer(3, 6)
+        yield registered(width, depth)
+        state = {"gain": 0.5 * draw.tensor((width,))}
+        for k in range(depth):
+            state[f"layers.{k}.weight"] = 0.3 * draw.tensor((width, width))
+            state[f"layers.{k}.bias"] = 0.3 * draw.tensor((width,))
+        x, y = draw.tensor((9, width)), draw.tensor((9, width))
+        yield trained(x, y, state, depth)
+
+
+stack.misconception(
+    "a list of layers",
+    "a Python list holds the layers, and a module does not look into lists.",
+    earns=0,
+)(
+    edited(
+        _Stack,
+        ("nn.ModuleList([nn.Linear(width, width) for _ in range(depth)])",
+         "[nn.Linear(width, width) for _ in range(depth)]"),
+    )
+)  # fmt: skip
+stack.misconception(
+    "a raw tensor",
+    "the gain requires a gradient, and gets one, and no optimizer knows of it.",
+    earns=0,
+)(edited(_Stack, ("nn.Parameter(torch.ones(width))", "torch.ones(width, requires_grad=True)")))
+stack.misconception(
+    "a buffer for a parameter",
+    "the gain is saved, and it is not trained: it requires no gradient.",
+    earns=1,
+)(
+    edited(
+        _Stack,
+        ("self.gain = nn.Parameter(torch.ones(width))",
+         "self.register_buffer('gain', torch.ones(width))"),
+    )
+)  # fmt: skip
+stack.misconception(
+    ".data in forward",
+    "the gain is read past autograd: the output is right, and its gradient never comes.",
+    earns=1,
+)(edited(_Stack, ("x * self.gain", "x * self.gain.data")))
+stack.misconception(
+    "one layer many times",
+    "all entries of the list are one layer, registered under several names.",
+    earns=1,
+)(
+    edited(
+        _Stack,
+        ("[nn.Linear(width, width) for _ in range(depth)]", "[nn.Linear(width, width)] * depth"),
+    )
+)
+
+
+@stack.alternate("names given one by one")
+class _NamedStack(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.layers = nn.Module()
+        for k in range(depth):
+            self.layers.add_module(str(k), nn.Linear(width, width))
+        self.register_parameter("gain", nn.Parameter(torch.ones(width)))
+
+    def forward(self, x):
+        for layer in self.layers.children():
+            x = torch.tanh(layer(x)) + x
+        return self.gain * x
+
+    def fit(self, x, y, steps):
+        losses = []
+        for _ in range(steps):
+            loss = (self(x) - y).square().mean()
+            self.zero_grad()
+            loss.backward()
+            with torch.no_grad():
+                for parameter in self.parameters():
+                    if parameter.grad is not None:
+                        parameter -= 0.1 * parameter.grad
+            losses.append(loss.item())
+        return losses
