@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,11 @@ def nbgrader_config(root: Path) -> Config:
     """The course's nbgrader settings, so that stubs look as they do when nbgrader makes them."""
     if not (root / CONFIG).exists():
         return Config()
-    return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+    before = list(sys.path)
+    try:
+        return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+    finally:
+        sys.path[:] = before  # the file adds its folder for nbgrader, which knows nothing of ours
 
 
 def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]:

@@ -30,8 +30,8 @@ from grader import UserError
 from grader.layout import ROOT, choose
 
 COMPILED = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"
-TORCH_LAB = Plan(plain=(2, 6), nbgrader=(4, 12), batch=(8, 40), two=(40, 400))
-COMPILE_LAB = Plan(plain=(2, 6), nbgrader=(2, 6), batch=(4, 24), two=(24,))
+TORCH_LAB = Plan(plain=(4, 40), nbgrader=(4, 40), batch=(8, 40), two=(40, 400))
+COMPILE_LAB = Plan(plain=(2, 40), nbgrader=(2, 40), batch=(4, 40), two=(40,))
 QUICK = Plan(plain=(1, 2), nbgrader=(), batch=(1, 3), two=(), alone=1, kernels=2)
 SIZES, QUICK_SIZES = (40, 400, 10_000, 100_000), (400,)
 NEW, QUICK_NEW = 100, 20  # submissions that are recorded in a class of each size

@@ -7,9 +7,9 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import nbformat
-from dateutil.parser import isoparse
 from jupyter_client.asynchronous import AsyncKernelClient
 
 from benchmarks.grading.course import Course
@@ -68,7 +68,9 @@ async def _run(client: AsyncKernelClient, source: str) -> float:
     reply = await client.execute_interactive(
         source, store_history=False, allow_stdin=False, output_hook=lambda _: None, timeout=600
     )
-    return (reply["header"]["date"] - isoparse(str(reply["metadata"]["started"]))).total_seconds()
+    return (
+        reply["header"]["date"] - datetime.fromisoformat(str(reply["metadata"]["started"]))
+    ).total_seconds()
 
 
 async def _cpu(client: AsyncKernelClient) -> float:

@@ -21,7 +21,10 @@ profile bwrap /usr/bin/bwrap flags=(unconfined) {
 }
 END
 sudo apparmor_parser -r /etc/apparmor.d/bwrap"""
-INSTALL = "sudo apt-get install bubblewrap   (or: dnf, pacman, zypper, apk; `--install` does it)"
+INSTALL = (
+    "sudo apt-get install bubblewrap   (or: dnf, pacman, zypper, apk; "
+    "`python -m grader doctor --install` does it)"
+)
 
 
 @dataclass(frozen=True)

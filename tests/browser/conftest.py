@@ -61,7 +61,7 @@ class Lab:
         return f"{self.address}/lab/workspaces/{secrets.token_hex(4)}{tree}?token={self.token}"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> str:
     """The path of the system's browser; without one, what asks for it is not run."""
     if CHROMIUM is None:
@@ -69,7 +69,7 @@ def chromium() -> str:
     return CHROMIUM
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab, started as `make lab` starts it, over a copy of the course."""
     folder = tmp_path_factory.mktemp("browser")
@@ -141,7 +141,7 @@ def wait_for(lab: Lab, server: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"JupyterLab did not start:\n{log.read_text(errors='replace')[-3000:]}")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
     """Headless Chromium from the system; nothing is downloaded."""
     with sync_playwright() as playwright:
