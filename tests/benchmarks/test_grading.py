@@ -16,7 +16,7 @@ pytestmark = [
 
 def test_a_quick_run_measures_everything(tmp_path, capsys):
     path = tmp_path / "figures.json"
-    assert main(["--quick", "--json", str(path)]) == 0
+    assert main(["--quick", "--lab", "00_hello", "--json", str(path)]) == 0
     figures = json.loads(path.read_text())
     [lab] = figures["labs"]
     runs = {name: [Run(**run) for run in found] for name, found in lab["runs"].items()}
