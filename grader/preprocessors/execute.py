@@ -110,6 +110,7 @@ class Execute(NbGraderExecute):
         folder = (self.resources.get("metadata") or {}).get("path")
         prepare = (self.resources.get("open_the_hood") or {}).get("cache")
         self.km = SandboxedKernelManager(
+            kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
             limits=self._limits,
             files=Path(folder) if folder else None,
             cache=prepare() if prepare else None,

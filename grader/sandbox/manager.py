@@ -12,12 +12,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 
+from grader import UserError
 from grader.sandbox.client import RoomClient
 from grader.sandbox.limits import Limits
 from grader.sandbox.warm import Warm, ZygoteDied, warm
 
+PYTHON = ("", "python", "python3")  # names under which Jupyter knows the Python that asks
 CHANNELS = ("shell", "iopub", "stdin", "control")
 SECONDS_TO_END = 10
 
@@ -65,11 +68,30 @@ class SandboxedKernelManager(AsyncKernelManager):
 
         extra_arguments: for IPKernelApp
         cwd, env: not used; nothing of the grader's folders and environment gets into a room
-        Raises CannotSandbox, and ZygoteDied where trying once more makes sense.
+        Raises CannotSandbox, ZygoteDied where trying once more makes sense, and UserError for a
+        kernel_name that is not Python's.
         """
         if self.has_kernel:
             raise RuntimeError("this manager has a kernel already")
+        self._refuse_other_languages()
         await asyncio.to_thread(self._start, list(extra_arguments))
+
+    def _refuse_other_languages(self) -> None:
+        """A room's kernel is the grader's own Python, whatever kernel of Python was asked for."""
+        if self.kernel_name in PYTHON:
+            return
+        try:
+            language = self.kernel_spec.language
+        except NoSuchKernel:
+            raise UserError(
+                f"the notebook asks for the kernel {self.kernel_name!r}, which is not installed "
+                "here: name python3 in the source's kernelspec"
+            ) from None
+        if language.lower() != "python":
+            raise UserError(
+                f"the notebook asks for the kernel {self.kernel_name!r}, whose language is "
+                f"{language}: only Python is run behind walls; --unsafe-no-sandbox runs any"
+            )
 
     def _start(self, arguments: list[str]) -> None:
         nursery = warm()

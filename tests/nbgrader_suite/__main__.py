@@ -1,12 +1,14 @@
 """``python -m tests.nbgrader_suite``: nbgrader's own tests, with its kernel and with ours.
 
 They come in nbgrader's wheel. Prints how many pass with either kernel and each test whose outcome
-is not the same. Exit status 1 when a difference is not among those explained here.
+is not the same. Exit status 1 when a difference is not among those explained here. Those of
+`TestInstantiateTests` fail with either, because they need a file that the wheel lacks.
 """
 
 from __future__ import annotations
 
 import argparse
+import getpass
 import os
 import subprocess
 import sys
@@ -35,8 +37,14 @@ PARTS = (
     "apps/test_nbgrader_generate_feedback.py",
     "apps/test_nbgrader_validate.py",
 )
+OUTCOMES = ("passed", "failed", "skipped")
 # Tests that the room fails by design, each with its reason.
-EXPLAINED: dict[str, str] = {}
+EXPLAINED = {
+    "TestNbGraderAutograde.test_side_effects": (
+        "what a submission writes is its room's, and goes with it; "
+        "nbgrader keeps it beside the graded notebook"
+    ),
+}
 
 
 def main() -> int:
@@ -66,9 +74,6 @@ def main() -> int:
     return int(not ours or not set(different) <= set(EXPLAINED))
 
 
-OUTCOMES = ("passed", "failed", "skipped")
-
-
 def run(parts: list[str], only: str, *, rooms: bool) -> dict[str, str]:
     """The outcome of each test, by its name: one of OUTCOMES."""
     with tempfile.TemporaryDirectory(prefix="nbgrader-suite-") as folder:
@@ -82,7 +87,12 @@ def run(parts: list[str], only: str, *, rooms: bool) -> dict[str, str]:
             done = subprocess.run(
                 [*words, *(str(SUITE / part) for part in parts)],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": folder},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(ROOT),
+                    "HOME": folder,
+                    "USER": getpass.getuser(),
+                },
                 stdout=output,
                 stderr=output,
                 check=False,
@@ -94,7 +104,7 @@ def run(parts: list[str], only: str, *, rooms: bool) -> dict[str, str]:
 
 def _outcome(case: ElementTree.Element) -> tuple[str, str]:
     kinds = {child.tag for child in case}
-    name = f"{case.get('classname', '').removeprefix('nbgrader.tests.')}.{case.get('name')}"
+    name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name')}"
     if kinds & {"failure", "error"}:
         return name, "failed"
     return name, "skipped" if "skipped" in kinds else "passed"

@@ -1,5 +1,6 @@
 """A pytest plugin: whatever nbgrader executes, it executes in a kernel in a room of its own."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ def pytest_configure() -> None:
 
 
 def _create_kernel_manager(self: Execute) -> Any:
-    folder = (self.resources.get("metadata") or {}).get("path")
-    self.km = SandboxedKernelManager(limits=Limits(), files=Path(folder) if folder else None)
+    folder = (self.resources.get("metadata") or {}).get("path") or os.getcwd()
+    self.km = SandboxedKernelManager(
+        kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
+        limits=Limits(),
+        files=Path(folder),
+    )
     return self.km

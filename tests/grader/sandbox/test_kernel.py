@@ -15,6 +15,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
+from grader import UserError
 from grader.layout import ROOT
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied
 from grader.sandbox.warm import warm
@@ -61,6 +62,16 @@ def test_nbclient_runs_a_notebook_in_it() -> None:
     assert not manager.has_kernel
     assert not descendants()
     nbformat.validate(notebook)
+
+
+def test_a_kernel_of_another_language_is_refused(tmp_path: Path, monkeypatch) -> None:
+    spec = tmp_path / "kernels" / "ir" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    spec.write_text('{"argv": ["R"], "display_name": "R", "language": "R"}')
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    for name, said in (("ir", "whose language is R: only Python"), ("blarg", "is not installed")):
+        with pytest.raises(UserError, match=said), Inmate(kernel_name=name):
+            pass
 
 
 def test_nothing_is_left_of_a_kernel() -> None:
