@@ -20,10 +20,15 @@ HOME = "/home/learner"
 WRITABLE = ("/tmp", HOME, "/dev/shm")
 USER = 1000  # in a user namespace; root gives each kernel an id of its own
 SECONDS_TO_BUILD = 20
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's status where it, or its child, was
 
 
 class RoomError(Exception):
     """A room could not be made: what was tried, and what came back."""
+
+
+class RoomLost(RoomError):
+    """Something killed a process of the room while it was made; another try may work."""
 
 
 @dataclass
@@ -153,6 +158,10 @@ def build(
             os.close(descriptor)
     try:
         if _line(keeper.stdout.fileno()) != b"r\n":
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                keeper.wait(1)
+            if keeper.poll() in KILLED:
+                raise RoomLost("bubblewrap was killed while it made a room")
             keeper.kill()
             said = keeper.stderr.read(2000).decode(errors="replace").strip()
             keeper.wait()

@@ -138,6 +138,8 @@ class Warm:
         said = self._hear(lease, SECONDS_TO_START)
         if said.get("files"):
             raise FilesRefused(said["problem"])
+        if said.get("lost"):
+            raise ZygoteDied(said["problem"])
         if "problem" in said:
             raise CannotSandbox(explain(said["problem"]))
         if "started" not in said:

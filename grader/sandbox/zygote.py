@@ -132,7 +132,9 @@ class Zygote:
             self.tenants.append(self._start(json.loads(message), lease, descriptors[1:]))
             _say(lease, {"started": True})
         except Exception as error:
-            _say(lease, {"problem": str(error), "files": isinstance(error, kernel.FilesError)})
+            kinds = {"files": kernel.FilesError, "lost": room.RoomLost}
+            whose = {kind: isinstance(error, made) for kind, made in kinds.items()}
+            _say(lease, {"problem": str(error), **whose})
             lease.close()
         finally:
             for descriptor in descriptors[1:]:
@@ -186,8 +188,11 @@ class Zygote:
             os.waitpid(said["kernel"], 0)
             if "files" in said:
                 raise kernel.FilesError(said["files"])
-            why = said.get("problem", "it was killed")
-            raise room.RoomError(f"a kernel could not be confined to its room: {why}")
+            if "problem" in said:
+                raise room.RoomError(
+                    f"a kernel could not be confined to its room: {said['problem']}"
+                )
+            raise room.RoomLost("a kernel was killed on its way into its room")
         return said["kernel"]
 
     def _join(self, built: room.Room, asked: dict[str, Any], given: list[int], report: int) -> None:

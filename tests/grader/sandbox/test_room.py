@@ -10,6 +10,7 @@ import pytest
 
 from grader.layout import ROOT
 from grader.sandbox import Limits, seccomp
+from grader.sandbox.room import RoomError, RoomLost, build
 from grader.sandbox.stage import SANDBOX, environment_folders
 from grader.sandbox.warm import own_users, warm
 from tests.grader.sandbox.inmate import Inmate
@@ -264,3 +265,16 @@ def test_each_starts_from_its_own_randomness(room: None) -> None:
     with Inmate() as one, Inmate() as other:
         for first, second in zip(one.value(code), other.value(code), strict=True):
             assert first != second
+
+
+def test_a_keeper_that_was_killed_is_worth_another_try(tmp_path, monkeypatch) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\nkill -9 $$\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(RoomLost, match="was killed"):
+        build("/", [], [], 1 << 20, 1000, False)
+    fake.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
+    with pytest.raises(RoomError, match="made no room: no") as found:
+        build("/", [], [], 1 << 20, 1000, False)
+    assert not isinstance(found.value, RoomLost)
