@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check
+from utils.checks import Case, Check, edited
 
 from .shared import BY_HAND, FLOATS, LAYOUTS, SUMS
 
@@ -38,177 +38,105 @@ def _(draw):
                     yield one(part, place, upstream, x, weight, eps)
 
 
-@layer_norm_vjp.misconception(
+def _layer_norm_vjp(grad_output, x, weight, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    normed = centred * scale
+    g = grad_output * weight
+    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
+    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
+    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+
+
+layer_norm_vjp.misconception(
     "mean and variance taken for constants",
     "only the straight way from `x` was followed; mean and variance move with it.",
     earns=2,
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
-    grad_weight = (grad_output * centred * scale).flatten(0, -2).sum(0)
-    return grad_output * weight * scale, grad_weight, grad_output.flatten(0, -2).sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(
+    edited(
+        _layer_norm_vjp,
+        ("g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)", "g"),
+    )
+)  # fmt: skip
+layer_norm_vjp.misconception(
     "variance taken for a constant",
     "the way by the mean was followed; the one by the variance was not.",
     earns=2,
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
-    g = grad_output * weight
-    grad_weight = (grad_output * centred * scale).flatten(0, -2).sum(0)
-    grad_x = scale * (g - g.mean(-1, keepdim=True))
-    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(edited(_layer_norm_vjp, (" - normed * (g * normed).mean(-1, keepdim=True)", "")))
+layer_norm_vjp.misconception(
     "mean taken for a constant",
     "the way by the variance was followed; the one by the mean was not.",
     earns=2,
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
-    normed = centred * scale
-    g = grad_output * weight
-    grad_x = scale * (g - normed * (g * normed).mean(-1, keepdim=True))
-    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
-    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(edited(_layer_norm_vjp, ("g - g.mean(-1, keepdim=True)", "g")))
+layer_norm_vjp.misconception(
     "weight left out on the way to x",
     "what arrives at the normed row was not multiplied by the weight.",
     earns=2,
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
-    normed = centred * scale
-    g = grad_output
-    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
-    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
-    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(edited(_layer_norm_vjp, ("g = grad_output * weight", "g = grad_output")))
+layer_norm_vjp.misconception(
     "summed over the first dimension only",
     "weight and bias were summed over one dimension; a batch of sequences has two.",
     earns=2,
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
-    normed = centred * scale
-    g = grad_output * weight
-    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
-    return scale * grad_x, (grad_output * normed).sum(0), grad_output.sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(
+    edited(
+        _layer_norm_vjp,
+        ("(grad_output * normed).flatten(0, -2).sum(0)", "(grad_output * normed).sum(0)"),
+        ("grad_output.flatten(0, -2).sum(0)", "grad_output.sum(0)"),
+    )
+)  # fmt: skip
+layer_norm_vjp.misconception(
     "mean over the wrong dimension",
     "the means run over the first dimension, that of a batch norm.",
     earns=1,
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(0, keepdim=True)
-    scale = (centred.square().mean(0, keepdim=True) + eps).rsqrt()
-    normed = centred * scale
-    g = grad_output * weight
-    grad_x = g - g.mean(0, keepdim=True) - normed * (g * normed).mean(0, keepdim=True)
-    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
-    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(
+    edited(
+        _layer_norm_vjp,
+        ("x.mean(-1, keepdim=True)", "x.mean(0, keepdim=True)"),
+        ("centred.square().mean(-1, keepdim=True)", "centred.square().mean(0, keepdim=True)"),
+        ("g.mean(-1, keepdim=True)", "g.mean(0, keepdim=True)"),
+        ("(g * normed).mean(-1, keepdim=True)", "(g * normed).mean(0, keepdim=True)"),
+    )
+)  # fmt: skip
+layer_norm_vjp.misconception(
     "variance divided by n - 1",
     "the variance was divided by n - 1, `var`'s default.",
     earns=1,
-)
-def _(grad_output, x, weight, eps):
-    scale = (x.var(-1, keepdim=True) + eps).rsqrt()
-    normed = (x - x.mean(-1, keepdim=True)) * scale
-    g = grad_output * weight
-    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
-    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
-    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(edited(_layer_norm_vjp, ("centred.square().mean(-1, keepdim=True)", "x.var(-1, keepdim=True)")))
+layer_norm_vjp.misconception(
     "eps outside of the root",
     "eps was added to the deviation, after the root; it belongs to the variance, below it.",
     earns=1,
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    scale = 1 / (centred.square().mean(-1, keepdim=True).sqrt() + eps)
-    normed = centred * scale
-    g = grad_output * weight
-    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
-    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
-    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(
+    edited(
+        _layer_norm_vjp,
+        ("(centred.square().mean(-1, keepdim=True) + eps).rsqrt()",
+         "1 / (centred.square().mean(-1, keepdim=True).sqrt() + eps)"),
+    )
+)  # fmt: skip
+layer_norm_vjp.misconception(
     "not divided by the deviation",
     "both corrections are there, and the division by the deviation is not.",
     earns=2,
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    normed = centred * (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
-    g = grad_output * weight
-    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
-    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
-    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(edited(_layer_norm_vjp, ("scale * grad_x", "grad_x")))
+layer_norm_vjp.misconception(
     "mean of the incoming gradient",
     "the mean that was taken away is that of the incoming gradient, before the weight.",
     earns=2,
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
-    normed = centred * scale
-    g = grad_output * weight
-    mean = grad_output.mean(-1, keepdim=True)
-    grad_x = g - mean - normed * (g * normed).mean(-1, keepdim=True)
-    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
-    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(edited(_layer_norm_vjp, ("g.mean(-1, keepdim=True)", "grad_output.mean(-1, keepdim=True)")))
+layer_norm_vjp.misconception(
     "both means of the incoming gradient",
     "both corrections were made with the incoming gradient, before the weight.",
     earns=2,
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    scale = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
-    normed = centred * scale
-    mean = grad_output.mean(-1, keepdim=True)
-    along = (grad_output * normed).mean(-1, keepdim=True)
-    grad_x = scale * (grad_output * weight - mean - normed * along)
-    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
-    return grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
-
-
-@layer_norm_vjp.misconception(
+)(
+    edited(
+        _layer_norm_vjp,
+        ("g.mean(-1, keepdim=True)", "grad_output.mean(-1, keepdim=True)"),
+        ("(g * normed).mean(-1, keepdim=True)", "(grad_output * normed).mean(-1, keepdim=True)"),
+    )
+)  # fmt: skip
+layer_norm_vjp.misconception(
     "eps left out", "the variance was used without eps, which need not be small.", earns=1
-)
-def _(grad_output, x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    scale = centred.square().mean(-1, keepdim=True).rsqrt()
-    normed = centred * scale
-    g = grad_output * weight
-    grad_x = g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)
-    grad_weight = (grad_output * normed).flatten(0, -2).sum(0)
-    return scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0)
+)(edited(_layer_norm_vjp, (" + eps", "")))
 
 
 @layer_norm_vjp.alternate("one way after the other")

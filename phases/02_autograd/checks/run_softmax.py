@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Case, Check
+from utils.checks import ByHand, Case, Check, edited
 
 from .shared import FLOATS, LAYOUTS, SUMS
 
@@ -75,259 +75,126 @@ def _(draw):
         yield look("forward", ("output",), large, draw.tensor((3, 5), dtype))
 
 
-@run_softmax.misconception(
+def _run_softmax(x, grad_output, direction=None):
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            e = torch.exp(x - x.amax(-1, keepdim=True))
+            y = e / e.sum(-1, keepdim=True)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            y = ctx.saved_tensors[0]
+            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
+
+    x = x.detach().requires_grad_()
+    upstream = grad_output.detach().requires_grad_()
+    y = Softmax.apply(x)
+    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
+    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
+    if direction is not None:
+        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
+    return found
+
+
+run_softmax.misconception(
     "torch's own softmax",
     "forward asks torch for the softmax, which is what it was to compute.",
     earns=0,
-)
-def _(x, grad_output, direction=None):
-    class Softmax(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            y = torch.softmax(x, -1)
-            ctx.save_for_backward(y)
-            return y
-
-        @staticmethod
-        def backward(ctx, grad_output):
-            (y,) = ctx.saved_tensors
-            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
-
-    x = x.detach().requires_grad_()
-    upstream = grad_output.detach().requires_grad_()
-    y = Softmax.apply(x)
-    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
-    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
-    if direction is not None:
-        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
-    return found
-
-
-@run_softmax.misconception(
+)(
+    edited(
+        _run_softmax,
+        ("""            e = torch.exp(x - x.amax(-1, keepdim=True))
+            y = e / e.sum(-1, keepdim=True)
+""",
+         """            y = torch.softmax(x, -1)
+"""),
+    )
+)  # fmt: skip
+run_softmax.misconception(
     "torch's own log softmax",
     "forward asks torch for the log of the softmax, and takes it back.",
     earns=0,
-)
-def _(x, grad_output, direction=None):
-    class Softmax(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            y = torch.nn.functional.log_softmax(x, -1).exp()
-            ctx.save_for_backward(y)
-            return y
-
-        @staticmethod
-        def backward(ctx, grad_output):
-            (y,) = ctx.saved_tensors
-            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
-
-    x = x.detach().requires_grad_()
-    upstream = grad_output.detach().requires_grad_()
-    y = Softmax.apply(x)
-    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
-    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
-    if direction is not None:
-        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
-    return found
-
-
-@run_softmax.misconception(
+)(
+    edited(
+        _run_softmax,
+        ("""            e = torch.exp(x - x.amax(-1, keepdim=True))
+            y = e / e.sum(-1, keepdim=True)
+""",
+         """            y = torch.nn.functional.log_softmax(x, -1).exp()
+"""),
+    )
+)  # fmt: skip
+run_softmax.misconception(
     "cut off from x",
     "backward cannot be differentiated with respect to x: something in it is cut off from the graph "
     "(a detach, a .data, a saved tensor that forward neither got nor returned), or it is marked "
     "once_differentiable.",
     earns=2,
-)
-def _(x, grad_output, direction=None):
-    class Softmax(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            e = torch.exp(x - x.amax(-1, keepdim=True))
-            y = e / e.sum(-1, keepdim=True)
-            ctx.save_for_backward(y)
-            return y
-
-        @staticmethod
-        def backward(ctx, grad_output):
-            y = ctx.saved_tensors[0].detach()
-            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
-
-    x = x.detach().requires_grad_()
-    upstream = grad_output.detach().requires_grad_()
-    y = Softmax.apply(x)
-    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
-    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
-    if direction is not None:
-        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
-    return found
-
-
-@run_softmax.misconception(
+)(edited(_run_softmax, ("y = ctx.saved_tensors[0]", "y = ctx.saved_tensors[0].detach()")))
+run_softmax.misconception(
     "cut off from the incoming gradient",
     "backward cannot be differentiated with respect to the incoming gradient, which it detached "
     "before using it.",
     earns=2,
-)
-def _(x, grad_output, direction=None):
-    class Softmax(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            e = torch.exp(x - x.amax(-1, keepdim=True))
-            y = e / e.sum(-1, keepdim=True)
-            ctx.save_for_backward(y)
-            return y
-
-        @staticmethod
-        def backward(ctx, grad_output):
-            (y,) = ctx.saved_tensors
-            g = grad_output.detach()
-            return y * (g - (y * g).sum(-1, keepdim=True))
-
-    x = x.detach().requires_grad_()
-    upstream = grad_output.detach().requires_grad_()
-    y = Softmax.apply(x)
-    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
-    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
-    if direction is not None:
-        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
-    return found
-
-
-@run_softmax.misconception(
+)(
+    edited(
+        _run_softmax,
+        ("y = ctx.saved_tensors[0]",
+         "y, grad_output = ctx.saved_tensors[0], grad_output.detach()"),
+    )
+)  # fmt: skip
+run_softmax.misconception(
     "result of backward detached",
     "what backward returns was cut off from the graph as a whole, so nothing of it can be "
     "differentiated again.",
     earns=2,
-)
-def _(x, grad_output, direction=None):
-    class Softmax(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            e = torch.exp(x - x.amax(-1, keepdim=True))
-            y = e / e.sum(-1, keepdim=True)
-            ctx.save_for_backward(y)
-            return y
-
-        @staticmethod
-        def backward(ctx, grad_output):
-            (y,) = ctx.saved_tensors
-            return (y * (grad_output - (y * grad_output).sum(-1, keepdim=True))).detach()
-
-    x = x.detach().requires_grad_()
-    upstream = grad_output.detach().requires_grad_()
-    y = Softmax.apply(x)
-    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
-    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
-    if direction is not None:
-        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
-    return found
-
-
-@run_softmax.misconception(
+)(
+    edited(
+        _run_softmax,
+        ("y * (grad_output - (y * grad_output).sum(-1, keepdim=True))",
+         "(y * (grad_output - (y * grad_output).sum(-1, keepdim=True))).detach()"),
+    )
+)  # fmt: skip
+run_softmax.misconception(
     "maximum left in", "large inputs overflow in the exponential and come out as NaN.", earns=2
-)
-def _(x, grad_output, direction=None):
-    class Softmax(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            y = torch.exp(x) / torch.exp(x).sum(-1, keepdim=True)
-            ctx.save_for_backward(y)
-            return y
-
-        @staticmethod
-        def backward(ctx, grad_output):
-            (y,) = ctx.saved_tensors
-            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
-
-    x = x.detach().requires_grad_()
-    upstream = grad_output.detach().requires_grad_()
-    y = Softmax.apply(x)
-    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
-    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
-    if direction is not None:
-        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
-    return found
-
-
-@run_softmax.misconception(
+)(edited(_run_softmax, ("x - x.amax(-1, keepdim=True)", "x")))
+run_softmax.misconception(
     "diagonal only",
     "backward differentiates each output for its own input alone; it moves with the whole row.",
     earns=1,
-)
-def _(x, grad_output, direction=None):
-    class Softmax(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            e = torch.exp(x - x.amax(-1, keepdim=True))
-            y = e / e.sum(-1, keepdim=True)
-            ctx.save_for_backward(y)
-            return y
-
-        @staticmethod
-        def backward(ctx, grad_output):
-            (y,) = ctx.saved_tensors
-            return grad_output * y * (1 - y)
-
-    x = x.detach().requires_grad_()
-    upstream = grad_output.detach().requires_grad_()
-    y = Softmax.apply(x)
-    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
-    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
-    if direction is not None:
-        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
-    return found
-
-
-@run_softmax.misconception(
+)(
+    edited(
+        _run_softmax,
+        ("y * (grad_output - (y * grad_output).sum(-1, keepdim=True))",
+         "grad_output * y * (1 - y)"),
+    )
+)  # fmt: skip
+run_softmax.misconception(
     "input saved for output",
     "forward saved its input, and backward reads it as if it were the output.",
     earns=1,
-)
-def _(x, grad_output, direction=None):
-    class Softmax(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            e = torch.exp(x - x.amax(-1, keepdim=True))
-            return e / e.sum(-1, keepdim=True)
-
-        @staticmethod
-        def backward(ctx, grad_output):
-            (y,) = ctx.saved_tensors
-            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
-
-    x = x.detach().requires_grad_()
-    upstream = grad_output.detach().requires_grad_()
-    y = Softmax.apply(x)
-    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
-    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
-    if direction is not None:
-        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
-    return found
-
-
-@run_softmax.alternate("the input saved, the softmax computed again")
-def _(x, grad_output, direction=None):
-    class Softmax(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
+)(edited(_run_softmax, ("ctx.save_for_backward(y)", "ctx.save_for_backward(x)")))
+run_softmax.alternate("the input saved, the softmax computed again")(
+    edited(
+        _run_softmax,
+        ("""            e = torch.exp(x - x.amax(-1, keepdim=True))
+            y = e / e.sum(-1, keepdim=True)
+            ctx.save_for_backward(y)
+            return y
+""",
+         """            ctx.save_for_backward(x)
             return torch.exp(x - torch.logsumexp(x, -1, keepdim=True))
-
-        @staticmethod
-        def backward(ctx, grad_output):
-            (x,) = ctx.saved_tensors
+"""),
+        ("""            y = ctx.saved_tensors[0]
+""",
+         """            x = ctx.saved_tensors[0]
             y = torch.exp(x - torch.logsumexp(x, -1, keepdim=True))
-            return y * (grad_output - (y * grad_output).sum(-1, keepdim=True))
-
-    x = x.detach().requires_grad_()
-    upstream = grad_output.detach().requires_grad_()
-    y = Softmax.apply(x)
-    (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
-    found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
-    if direction is not None:
-        found["of x"], found["of upstream"] = torch.autograd.grad(first, (x, upstream), direction)
-    return found
+"""),
+    )
+)  # fmt: skip
 
 
 @run_softmax.alternate("a class of another name, and the output kept as an attribute")

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check
+from utils.checks import Case, Check, edited
 
 from .shared import BY_HAND
 
@@ -92,265 +92,98 @@ def _(draw):
         yield run("asked again", chain, 4, 6)
 
 
-@tape.misconception(
+class _Tape:
+    def __init__(self):
+        self.nodes = []
+
+    def note(self, value, inputs):
+        self.nodes.append((value, inputs))
+        return len(self.nodes) - 1
+
+    def leaf(self, value):
+        return self.note(value, [])
+
+    def add(self, i, j):
+        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
+
+    def mul(self, i, j):
+        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
+
+    def power(self, i, n):
+        return self.note(self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))])
+
+    def value(self, i):
+        return self.nodes[i][0]
+
+    def gradients(self, i):
+        adjoints = [0.0] * len(self.nodes)
+        adjoints[i] = 1.0
+        for node in range(i, -1, -1):
+            for source, local in self.nodes[node][1]:
+                adjoints[source] += adjoints[node] * local
+        return adjoints
+
+
+tape.misconception(
     "the last user overwrites",
     "an input's adjoint was set at each user, so that only one of them counts.",
     earns=3,
-)
-class _OverwritingTape:
-    def __init__(self):
-        self.nodes = []
-
-    def leaf(self, value):
-        self.nodes.append((value, []))
-        return len(self.nodes) - 1
-
-    def add(self, i, j):
-        self.nodes.append((self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)]))
-        return len(self.nodes) - 1
-
-    def mul(self, i, j):
-        self.nodes.append((self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))]))
-        return len(self.nodes) - 1
-
-    def power(self, i, n):
-        self.nodes.append((self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))]))
-        return len(self.nodes) - 1
-
-    def value(self, i):
-        return self.nodes[i][0]
-
-    def gradients(self, i):
-        adjoints = [0.0] * len(self.nodes)
-        adjoints[i] = 1.0
-        for node in range(i, -1, -1):
-            for source, local in self.nodes[node][1]:
-                adjoints[source] = adjoints[node] * local
-        return adjoints
-
-
-@tape.misconception(
+)(edited(_Tape, ("adjoints[source] += ", "adjoints[source] = ")))
+tape.misconception(
     "adjoints kept between two questions",
     "the second call went on adding to the adjoints of the first.",
     earns=4,
-)
-class _NeverClearedTape:
-    def __init__(self):
-        self.nodes = []
+)(
+    edited(
+        _Tape,
+        ("""        self.nodes = []
+""",
+         """        self.nodes = []
         self.adjoints = []
-
-    def note(self, value, inputs):
-        self.nodes.append((value, inputs))
+"""),
+        ("""        self.nodes.append((value, inputs))
+""",
+         """        self.nodes.append((value, inputs))
         self.adjoints.append(0.0)
-        return len(self.nodes) - 1
-
-    def leaf(self, value):
-        return self.note(value, [])
-
-    def add(self, i, j):
-        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
-
-    def mul(self, i, j):
-        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
-
-    def power(self, i, n):
-        return self.note(self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))])
-
-    def value(self, i):
-        return self.nodes[i][0]
-
-    def gradients(self, i):
-        self.adjoints[i] = 1.0
-        for node in range(i, -1, -1):
-            for source, local in self.nodes[node][1]:
-                self.adjoints[source] += self.adjoints[node] * local
-        return list(self.adjoints)
-
-
-@tape.misconception(
+"""),
+        ("adjoints = [0.0] * len(self.nodes)", "adjoints = self.adjoints"),
+        ("return adjoints", "return list(adjoints)"),
+    )
+)  # fmt: skip
+tape.misconception(
     "read forwards",
     "the tape was read in the order of recording, when no adjoint had arrived yet.",
     earns=1,
-)
-class _ForwardTape:
-    def __init__(self):
-        self.nodes = []
-
-    def note(self, value, inputs):
-        self.nodes.append((value, inputs))
-        return len(self.nodes) - 1
-
-    def leaf(self, value):
-        return self.note(value, [])
-
-    def add(self, i, j):
-        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
-
-    def mul(self, i, j):
-        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
-
-    def power(self, i, n):
-        return self.note(self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))])
-
-    def value(self, i):
-        return self.nodes[i][0]
-
-    def gradients(self, i):
-        adjoints = [0.0] * len(self.nodes)
-        adjoints[i] = 1.0
-        for node in range(i + 1):
-            for source, local in self.nodes[node][1]:
-                adjoints[source] += adjoints[node] * local
-        return adjoints
-
-
-@tape.misconception(
+)(edited(_Tape, ("range(i, -1, -1)", "range(i + 1)")))
+tape.misconception(
     "upstream dropped",
     "each input got the local derivative; the adjoint that had arrived was not multiplied in.",
     earns=1,
-)
-class _LocalTape:
-    def __init__(self):
-        self.nodes = []
-
-    def note(self, value, inputs):
-        self.nodes.append((value, inputs))
-        return len(self.nodes) - 1
-
-    def leaf(self, value):
-        return self.note(value, [])
-
-    def add(self, i, j):
-        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
-
-    def mul(self, i, j):
-        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
-
-    def power(self, i, n):
-        return self.note(self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))])
-
-    def value(self, i):
-        return self.nodes[i][0]
-
-    def gradients(self, i):
-        adjoints = [0.0] * len(self.nodes)
-        adjoints[i] = 1.0
-        for node in range(i, -1, -1):
-            for source, local in self.nodes[node][1]:
-                if adjoints[node]:
+)(
+    edited(
+        _Tape,
+        ("""                adjoints[source] += adjoints[node] * local
+""",
+         """                if adjoints[node]:
                     adjoints[source] += local
-        return adjoints
-
-
-@tape.misconception(
+"""),
+    )
+)  # fmt: skip
+tape.misconception(
     "power without its exponent",
     "the local derivative of a power lacks the exponent as a factor.",
     earns=1,
-)
-class _BarePowerTape:
-    def __init__(self):
-        self.nodes = []
-
-    def note(self, value, inputs):
-        self.nodes.append((value, inputs))
-        return len(self.nodes) - 1
-
-    def leaf(self, value):
-        return self.note(value, [])
-
-    def add(self, i, j):
-        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
-
-    def mul(self, i, j):
-        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
-
-    def power(self, i, n):
-        return self.note(self.value(i) ** n, [(i, self.value(i) ** (n - 1))])
-
-    def value(self, i):
-        return self.nodes[i][0]
-
-    def gradients(self, i):
-        adjoints = [0.0] * len(self.nodes)
-        adjoints[i] = 1.0
-        for node in range(i, -1, -1):
-            for source, local in self.nodes[node][1]:
-                adjoints[source] += adjoints[node] * local
-        return adjoints
-
-
-@tape.misconception(
+)(edited(_Tape, ("n * self.value(i) ** (n - 1)", "self.value(i) ** (n - 1)")))
+tape.misconception(
     "each power a square",
     "the local derivative of a power is n times the value, which holds for squares alone.",
     earns=3,
-)
-class _SquareTape:
-    def __init__(self):
-        self.nodes = []
-
-    def note(self, value, inputs):
-        self.nodes.append((value, inputs))
-        return len(self.nodes) - 1
-
-    def leaf(self, value):
-        return self.note(value, [])
-
-    def add(self, i, j):
-        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
-
-    def mul(self, i, j):
-        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
-
-    def power(self, i, n):
-        return self.note(self.value(i) ** n, [(i, n * self.value(i))])
-
-    def value(self, i):
-        return self.nodes[i][0]
-
-    def gradients(self, i):
-        adjoints = [0.0] * len(self.nodes)
-        adjoints[i] = 1.0
-        for node in range(i, -1, -1):
-            for source, local in self.nodes[node][1]:
-                adjoints[source] += adjoints[node] * local
-        return adjoints
-
-
-@tape.misconception(
+)(edited(_Tape, ("n * self.value(i) ** (n - 1)", "n * self.value(i)")))
+tape.misconception(
     "no entry for later nodes",
     "the list stops at the node that was asked for; those recorded after it have an entry, too.",
     earns=3,
-)
-class _ShortTape:
-    def __init__(self):
-        self.nodes = []
-
-    def note(self, value, inputs):
-        self.nodes.append((value, inputs))
-        return len(self.nodes) - 1
-
-    def leaf(self, value):
-        return self.note(value, [])
-
-    def add(self, i, j):
-        return self.note(self.value(i) + self.value(j), [(i, 1.0), (j, 1.0)])
-
-    def mul(self, i, j):
-        return self.note(self.value(i) * self.value(j), [(i, self.value(j)), (j, self.value(i))])
-
-    def power(self, i, n):
-        return self.note(self.value(i) ** n, [(i, n * self.value(i) ** (n - 1))])
-
-    def value(self, i):
-        return self.nodes[i][0]
-
-    def gradients(self, i):
-        adjoints = [0.0] * (i + 1)
-        adjoints[i] = 1.0
-        for node in range(i, -1, -1):
-            for source, local in self.nodes[node][1]:
-                adjoints[source] += adjoints[node] * local
-        return adjoints
+)(edited(_Tape, ("[0.0] * len(self.nodes)", "[0.0] * (i + 1)")))
 
 
 @tape.alternate("a closure for each node")
