@@ -1,6 +1,6 @@
 """Lab 02, exercise 3: In which order does backward go?"""
 
-from utils.checks import Case, Check
+from utils.checks import Case, Check, edited
 
 backward_order = Check(
     "backward_order",
@@ -77,6 +77,26 @@ def _(draw):
     yield order("thousands of nodes", deep, "n5999")
 
 
+def _backward_order(graph, root):
+    uses = {root: 0}
+    to_see = [root]
+    while to_see:
+        for source in graph[to_see.pop()]:
+            if source not in uses:
+                uses[source] = 0
+                to_see.append(source)
+            uses[source] += 1
+    order, ready = [], [root]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for source in graph[node]:
+            uses[source] -= 1
+            if uses[source] == 0:
+                ready.append(source)
+    return order
+
+
 @backward_order.misconception(
     "breadth first",
     "nodes were visited by their distance from the root, so that a far user of a near node came "
@@ -143,76 +163,28 @@ def _(graph, root):
     return order
 
 
-@backward_order.misconception(
+backward_order.misconception(
     "a double use counted once",
     "a node that stands twice among another's inputs was counted once and taken off twice.",
     earns=2,
-)
-def _(graph, root):
-    users, to_see = {root: set()}, [root]
-    while to_see:
-        node = to_see.pop()
-        for source in graph[node]:
-            if source not in users:
-                users[source] = set()
-                to_see.append(source)
-            users[source].add(node)
-    left = {node: len(those) for node, those in users.items()}
-    order, ready = [], [root]
-    while ready:
-        node = ready.pop()
-        order.append(node)
-        for source in graph[node]:
-            left[source] -= 1
-            if left[source] == 0:
-                ready.append(source)
-    return order
-
-
-@backward_order.misconception(
+)(edited(_backward_order, ("graph[to_see.pop()]", "dict.fromkeys(graph[to_see.pop()])")))
+backward_order.misconception(
     "a double use taken off once",
     "a node that stands twice among another's inputs was counted twice and taken off once, so that "
     "it never became ready.",
     earns=1,
-)
-def _(graph, root):
-    uses, to_see = {root: 0}, [root]
-    while to_see:
-        for source in graph[to_see.pop()]:
-            if source not in uses:
-                uses[source] = 0
-                to_see.append(source)
-            uses[source] += 1
-    order, ready = [], [root]
-    while ready:
-        node = ready.pop()
-        order.append(node)
-        for source in dict.fromkeys(graph[node]):
-            uses[source] -= 1
-            if uses[source] == 0:
-                ready.append(source)
-    return order
-
-
-@backward_order.misconception(
+)(edited(_backward_order, ("graph[node]", "dict.fromkeys(graph[node])")))
+backward_order.misconception(
     "users elsewhere counted, too",
     "uses were counted over the whole dict, so that a node waits for users that never come.",
     earns=2,
-)
-def _(graph, root):
-    uses = dict.fromkeys(graph, 0)
-    for sources in graph.values():
-        for source in sources:
-            uses[source] += 1
-    order, ready = [], [root]
-    while ready:
-        node = ready.pop()
-        order.append(node)
-        for source in graph[node]:
-            uses[source] -= 1
-            if uses[source] == 0:
-                ready.append(source)
-    return order
+)(
+    edited(
+        _backward_order,
+        ("uses = {root: 0}", "uses = dict.fromkeys(graph, 0)"),
+        ("to_see = [root]", "to_see = list(graph)"),
+    )
+)  # fmt: skip
 
 
 @backward_order.misconception(

@@ -4,7 +4,7 @@ from functools import cache
 
 import torch
 
-from utils.checks import Check, case
+from utils.checks import Check, case, edited
 from utils.compare import Tolerance
 from utils.minigpt import load_minigpt, load_tokenizer
 
@@ -83,21 +83,29 @@ def _(draw):
         yield case("MiniGPT's own head", *args, of="lm_head_gradients", places=places)
 
 
+class _LMHead:
+    def cross_entropy_vjp(grad_output, logits, targets):
+        excess = torch.softmax(logits, -1)
+        excess[torch.arange(len(targets)), targets] -= 1
+        return grad_output * excess / len(targets)
+
+    def lm_head_gradients(x, weight, bias, targets):
+        excess = torch.softmax(x @ weight.T + bias, -1)
+        excess[torch.arange(len(targets)), targets] -= 1
+        excess = excess / len(targets)
+        return {"x": excess @ weight, "weight": excess.T @ x, "bias": excess.sum(0)}
+
+
 @lm_head.misconception(
     "a sum for the mean",
     "the rows were not divided by their number, as if the loss were a sum.",
     earns=0,
 )
 class _:
-    def cross_entropy_vjp(grad_output, logits, targets):
-        hot = torch.zeros_like(logits)
-        hot[torch.arange(len(targets)), targets] = 1
-        return grad_output * (torch.softmax(logits, -1) - hot)
-
-    def lm_head_gradients(x, weight, bias, targets):
-        excess = torch.softmax(x @ weight.T + bias, -1)
-        excess[torch.arange(len(targets)), targets] -= 1
-        return {"x": excess @ weight, "weight": excess.T @ x, "bias": excess.sum(0)}
+    cross_entropy_vjp = edited(_LMHead.cross_entropy_vjp, (" / len(targets)", ""))
+    lm_head_gradients = edited(
+        _LMHead.lm_head_gradients, ("    excess = excess / len(targets)\n", "")
+    )
 
 
 @lm_head.misconception(
@@ -106,10 +114,7 @@ class _:
     earns=3,
 )
 class _:
-    def cross_entropy_vjp(grad_output, logits, targets):
-        excess = torch.softmax(logits, -1)
-        excess[torch.arange(len(targets)), targets] -= 1
-        return excess / len(targets)
+    cross_entropy_vjp = edited(_LMHead.cross_entropy_vjp, ("grad_output * ", ""))
 
 
 @lm_head.misconception(
@@ -118,10 +123,7 @@ class _:
     earns=3,
 )
 class _:
-    def cross_entropy_vjp(grad_output, logits, targets):
-        excess = torch.softmax(logits, -1)
-        excess[torch.arange(len(targets)), targets] -= 1
-        return grad_output * excess / logits.numel()
+    cross_entropy_vjp = edited(_LMHead.cross_entropy_vjp, ("/ len(targets)", "/ logits.numel()"))
 
 
 @lm_head.misconception(
@@ -130,10 +132,9 @@ class _:
     earns=3,
 )
 class _:
-    def cross_entropy_vjp(grad_output, logits, targets):
-        excess = torch.softmax(logits, -1)
-        excess[torch.arange(len(targets)), targets] -= 1
-        return -grad_output * excess / len(targets)
+    cross_entropy_vjp = edited(
+        _LMHead.cross_entropy_vjp, ("grad_output * excess", "-grad_output * excess")
+    )
 
 
 @lm_head.misconception(
@@ -155,16 +156,12 @@ class _:
     earns=0,
 )
 class _:
-    def cross_entropy_vjp(grad_output, logits, targets):
-        p = torch.softmax(logits, -1)
-        p[:, targets] -= 1
-        return grad_output * p / len(targets)
-
-    def lm_head_gradients(x, weight, bias, targets):
-        p = torch.softmax(x @ weight.T + bias, -1)
-        p[:, targets] -= 1
-        p = p / len(targets)
-        return {"x": p @ weight, "weight": p.T @ x, "bias": p.sum(0)}
+    cross_entropy_vjp = edited(
+        _LMHead.cross_entropy_vjp, ("torch.arange(len(targets)), targets", ":, targets")
+    )
+    lm_head_gradients = edited(
+        _LMHead.lm_head_gradients, ("torch.arange(len(targets)), targets", ":, targets")
+    )
 
 
 @lm_head.misconception(
@@ -173,11 +170,13 @@ class _:
     earns=5,
 )
 class _:
-    def cross_entropy_vjp(grad_output, logits, targets):
-        e = torch.exp(logits)
-        excess = e / e.sum(-1, keepdim=True)
-        excess[torch.arange(len(targets)), targets] -= 1
-        return grad_output * excess / len(targets)
+    cross_entropy_vjp = edited(
+        _LMHead.cross_entropy_vjp,
+        (
+            "torch.softmax(logits, -1)",
+            "torch.exp(logits) / torch.exp(logits).sum(-1, keepdim=True)",
+        ),
+    )
 
 
 @lm_head.misconception(
@@ -186,11 +185,7 @@ class _:
     earns=3,
 )
 class _:
-    def lm_head_gradients(x, weight, bias, targets):
-        excess = torch.softmax(x @ weight.T + bias, -1)
-        excess[torch.arange(len(targets)), targets] -= 1
-        excess = excess / len(targets)
-        return {"x": excess @ weight, "weight": excess.T @ x, "bias": excess}
+    lm_head_gradients = edited(_LMHead.lm_head_gradients, ("excess.sum(0)", "excess"))
 
 
 @lm_head.misconception(
@@ -198,11 +193,7 @@ class _:
     earns=3,
 )  # fmt: skip
 class _:
-    def lm_head_gradients(x, weight, bias, targets):
-        excess = torch.softmax(x @ weight.T + bias, -1)
-        excess[torch.arange(len(targets)), targets] -= 1
-        excess = excess / len(targets)
-        return {"x": excess @ weight, "weight": x.T @ excess, "bias": excess.sum(0)}
+    lm_head_gradients = edited(_LMHead.lm_head_gradients, ("excess.T @ x", "x.T @ excess"))
 
 
 @lm_head.misconception(
@@ -211,11 +202,7 @@ class _:
     earns=3,
 )
 class _:
-    def lm_head_gradients(x, weight, bias, targets):
-        excess = torch.softmax(x @ weight.T, -1)
-        excess[torch.arange(len(targets)), targets] -= 1
-        excess = excess / len(targets)
-        return {"x": excess @ weight, "weight": excess.T @ x, "bias": excess.sum(0)}
+    lm_head_gradients = edited(_LMHead.lm_head_gradients, ("x @ weight.T + bias", "x @ weight.T"))
 
 
 @lm_head.alternate("one hot, and a shifted exponential")

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Check, case
+from utils.checks import ByHand, Check, case, edited
 from utils.compare import Tolerance
 
 from .shared import AUTOGRAD
@@ -49,19 +49,22 @@ def _(draw):
         yield case("float32 in", name, x, draw.tensor((3, 3)), 1e-4, shown=f"torch.{name}")
 
 
-@numeric_vjp.misconception(
-    "forward difference",
-    "the function was nudged to one side only, which is off by a term that is linear in h.",
-    earns=0,
-)
-def _(name, x, grad_output, h=1e-6):
+def _numeric_vjp(name, x, grad_output, h=1e-6):
     f, x = getattr(torch, name), x.double()
     found = []
     for i in range(x.numel()):
         nudge = torch.zeros(x.numel(), dtype=torch.float64)
         nudge[i] = h
-        found.append((grad_output * (f(x + nudge.view(x.shape)) - f(x))).sum() / h)
+        nudge = nudge.view(x.shape)
+        found.append((grad_output * (f(x + nudge) - f(x - nudge))).sum() / (2 * h))
     return torch.stack(found).view(x.shape)
+
+
+numeric_vjp.misconception(
+    "forward difference",
+    "the function was nudged to one side only, which is off by a term that is linear in h.",
+    earns=0,
+)(edited(_numeric_vjp, ("f(x - nudge)", "f(x)"), ("(2 * h)", "h")))
 
 
 @numeric_vjp.misconception(
@@ -74,50 +77,27 @@ def _(name, x, grad_output, h=1e-6):
     return grad_output.double() * (f(x + h) - f(x - h)) / (2 * h)
 
 
-@numeric_vjp.misconception(
+numeric_vjp.misconception(
     "divided by h", "the two points are 2h apart, and their difference was divided by h.", earns=0
-)
-def _(name, x, grad_output, h=1e-6):
-    f, x = getattr(torch, name), x.double()
-    found = []
-    for i in range(x.numel()):
-        nudge = torch.zeros(x.numel(), dtype=torch.float64)
-        nudge[i] = h
-        nudge = nudge.view(x.shape)
-        found.append((grad_output * (f(x + nudge) - f(x - nudge))).sum() / h)
-    return torch.stack(found).view(x.shape)
-
-
-@numeric_vjp.misconception(
-    "upstream of ones", "the outputs were summed as they are, without the incoming gradient.",
+)(edited(_numeric_vjp, ("(2 * h)", "h")))
+numeric_vjp.misconception(
+    "upstream of ones",
+    "the outputs were summed as they are, without the incoming gradient.",
     earns=0,
-)  # fmt: skip
-def _(name, x, grad_output, h=1e-6):
-    f, x = getattr(torch, name), x.double()
-    found = []
-    for i in range(x.numel()):
-        nudge = torch.zeros(x.numel(), dtype=torch.float64)
-        nudge[i] = h
-        nudge = nudge.view(x.shape)
-        found.append((f(x + nudge) - f(x - nudge)).sum() / (2 * h))
-    return torch.stack(found).view(x.shape)
-
-
-@numeric_vjp.misconception(
+)(edited(_numeric_vjp, ("grad_output * ", "")))
+numeric_vjp.misconception(
     "float32 arithmetic",
     "the function was computed in float32 and only the result was made float64; the difference "
     "had lost its digits by then.",
     earns=2,
-)
-def _(name, x, grad_output, h=1e-6):
-    f = getattr(torch, name)
-    found = []
-    for i in range(x.numel()):
-        nudge = torch.zeros(x.numel(), dtype=x.dtype)
-        nudge[i] = h
-        nudge = nudge.view(x.shape)
-        found.append((grad_output * (f(x + nudge) - f(x - nudge))).sum() / (2 * h))
-    return torch.stack(found).view(x.shape).double()
+)(
+    edited(
+        _numeric_vjp,
+        ("x.double()", "x"),
+        ("dtype=torch.float64", "dtype=x.dtype"),
+        ("torch.stack(found).view(x.shape)", "torch.stack(found).view(x.shape).double()"),
+    )
+)  # fmt: skip
 
 
 @numeric_vjp.misconception(
@@ -138,34 +118,14 @@ def _(name, x, grad_output, h=1e-6):
     return grad
 
 
-@numeric_vjp.misconception(
+numeric_vjp.misconception(
     "h of its own choice", "the function used a step of its own in place of h.", earns=0
-)
-def _(name, x, grad_output, h=1e-6):
-    f, x = getattr(torch, name), x.double()
-    found = []
-    for i in range(x.numel()):
-        nudge = torch.zeros(x.numel(), dtype=torch.float64)
-        nudge[i] = 0.2
-        nudge = nudge.view(x.shape)
-        found.append((grad_output * (f(x + nudge) - f(x - nudge))).sum() / 0.4)
-    return torch.stack(found).view(x.shape)
-
-
-@numeric_vjp.misconception(
+)(edited(_numeric_vjp, ("nudge[i] = h", "nudge[i] = 0.2"), ("(2 * h)", "0.4")))
+numeric_vjp.misconception(
     "a small h of its own",
     "h was not used: the function took a small step of its own.",
     earns=1,
-)
-def _(name, x, grad_output, h=1e-6):
-    f, x = getattr(torch, name), x.double()
-    found = []
-    for i in range(x.numel()):
-        nudge = torch.zeros(x.numel(), dtype=torch.float64)
-        nudge[i] = 1e-6
-        nudge = nudge.view(x.shape)
-        found.append((grad_output * (f(x + nudge) - f(x - nudge))).sum() / 2e-6)
-    return torch.stack(found).view(x.shape)
+)(edited(_numeric_vjp, ("nudge[i] = h", "nudge[i] = 1e-6"), ("(2 * h)", "2e-6")))
 
 
 @numeric_vjp.alternate("a copy, nudged through a flat view")

@@ -1,6 +1,6 @@
 """Lab 02, exercise 4: Back to the shape it came from"""
 
-from utils.checks import Check, case
+from utils.checks import Check, case, edited
 
 from .shared import BY_HAND, FLOATS, LAYOUTS, SUMS
 
@@ -37,16 +37,18 @@ def _(draw):
     yield case("both, or neither", square, (3, 3), shown="nothing was broadcast")
 
 
-@unbroadcast.misconception(
-    "a mean for a sum", "the gradients of all readers were averaged.", earns=0
-)
-def _(grad, shape):
+def _unbroadcast(grad, shape):
     while grad.dim() > len(shape):
-        grad = grad.mean(0)
+        grad = grad.sum(0)
     for dim, size in enumerate(shape):
         if size == 1:
-            grad = grad.mean(dim, keepdim=True)
+            grad = grad.sum(dim, keepdim=True)
     return grad
+
+
+unbroadcast.misconception(
+    "a mean for a sum", "the gradients of all readers were averaged.", earns=0
+)(edited(_unbroadcast, ("grad.sum(0)", "grad.mean(0)"), ("grad.sum(dim", "grad.mean(dim")))
 
 
 @unbroadcast.misconception(
@@ -72,18 +74,17 @@ def _(grad, shape):
     return grad
 
 
-@unbroadcast.misconception(
+unbroadcast.misconception(
     "one reader for all",
     "the gradient of the first reader was taken, and those of the others were dropped.",
     earns=0,
-)
-def _(grad, shape):
-    while grad.dim() > len(shape):
-        grad = grad[0]
-    for dim, size in enumerate(shape):
-        if size == 1:
-            grad = grad.narrow(dim, 0, 1)
-    return grad
+)(
+    edited(
+        _unbroadcast,
+        ("grad.sum(0)", "grad[0]"),
+        ("grad.sum(dim, keepdim=True)", "grad.narrow(dim, 0, 1)"),
+    )
+)  # fmt: skip
 
 
 @unbroadcast.misconception(
@@ -111,49 +112,36 @@ def _(grad, shape):
     return grad.sum(dims, keepdim=True).reshape(shape)
 
 
-@unbroadcast.misconception(
+unbroadcast.misconception(
     "everything summed where nothing was broadcast",
     "where nothing was broadcast, the whole gradient was summed into one number.",
     earns=2,
-)
-def _(grad, shape):
-    if grad.shape == shape:
+)(
+    edited(
+        _unbroadcast,
+        ("""    while""",
+         """    if grad.shape == shape:
         return grad.sum()
-    while grad.dim() > len(shape):
-        grad = grad.sum(0)
-    for dim, size in enumerate(shape):
-        if size == 1:
-            grad = grad.sum(dim, keepdim=True)
-    return grad
-
-
-@unbroadcast.misconception(
+    while"""),
+    )
+)  # fmt: skip
+unbroadcast.misconception(
     "dimensions that move while they are summed",
     "dimensions 0, 1, … were summed one after another; once the first is gone, the others have "
     "moved up.",
     earns=2,
-)
-def _(grad, shape):
-    for dim in range(grad.dim() - len(shape)):
-        grad = grad.sum(dim)
-    for dim, size in enumerate(shape):
-        if size == 1:
-            grad = grad.sum(dim, keepdim=True)
-    return grad
-
-
-@unbroadcast.misconception(
+)(
+    edited(
+        _unbroadcast,
+        ("while grad.dim() > len(shape):", "for dim in range(grad.dim() - len(shape)):"),
+        ("grad.sum(0)", "grad.sum(dim)"),
+    )
+)  # fmt: skip
+unbroadcast.misconception(
     "one new dimension at most",
     "only one dimension was summed away in front; broadcasting may have added several.",
     earns=2,
-)
-def _(grad, shape):
-    if grad.dim() > len(shape):
-        grad = grad.sum(0)
-    for dim, size in enumerate(shape):
-        if size == 1:
-            grad = grad.sum(dim, keepdim=True)
-    return grad
+)(edited(_unbroadcast, ("while", "if")))
 
 
 @unbroadcast.alternate("all dimensions at once")
