@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Case, Check
+from utils.checks import ByHand, Case, Check, edited
 
 from .shared import ignore_size_one
 
@@ -74,6 +74,22 @@ def _(draw):
     yield _broadcast_case("sizes of 0", operand(0, b), operand(1, b))
 
 
+def _broadcast(shape_a, strides_a, shape_b, strides_b):
+    rank = max(len(shape_a), len(shape_b))
+    shape_a = (1,) * (rank - len(shape_a)) + tuple(shape_a)
+    shape_b = (1,) * (rank - len(shape_b)) + tuple(shape_b)
+    strides_a = (0,) * (rank - len(strides_a)) + tuple(strides_a)
+    strides_b = (0,) * (rank - len(strides_b)) + tuple(strides_b)
+    shape = []
+    for a, b in zip(shape_a, shape_b):
+        if a != b and 1 not in (a, b):
+            raise ValueError("the shapes do not fit")
+        shape.append(b if a == 1 else a)
+    out_a = tuple(0 if n == 1 else s for s, n in zip(strides_a, shape_a))
+    out_b = tuple(0 if n == 1 else s for s, n in zip(strides_b, shape_b))
+    return tuple(shape), out_a, out_b
+
+
 @broadcast.misconception(
     "aligned on the left",
     "the first sizes were compared with the first; shapes are aligned at their last dimension.",
@@ -110,44 +126,24 @@ def _(shape_a, strides_a, shape_b, strides_b):
     return shape, out_a, out_b
 
 
-@broadcast.misconception(
+broadcast.misconception(
     "a 1 that will not shrink",
     "where 1 meets 0 the larger of the two was taken; a size of 1 becomes whatever the other is.",
     earns=3,
-)
-def _(shape_a, strides_a, shape_b, strides_b):
-    rank = max(len(shape_a), len(shape_b))
-    shape_a = (1,) * (rank - len(shape_a)) + tuple(shape_a)
-    shape_b = (1,) * (rank - len(shape_b)) + tuple(shape_b)
-    strides_a = (0,) * (rank - len(strides_a)) + tuple(strides_a)
-    strides_b = (0,) * (rank - len(strides_b)) + tuple(strides_b)
-    shape = []
-    for a, b in zip(shape_a, shape_b):
-        if a != b and 1 not in (a, b):
-            raise ValueError("the shapes do not fit")
-        shape.append(max(a, b))
-    out_a = tuple(0 if n == 1 else s for s, n in zip(strides_a, shape_a))
-    out_b = tuple(0 if n == 1 else s for s, n in zip(strides_b, shape_b))
-    return tuple(shape), out_a, out_b
-
-
-@broadcast.misconception(
+)(edited(_broadcast, ("b if a == 1 else a", "max(a, b)")))
+broadcast.misconception(
     "stretched, but still stepping",
     "a stretched dimension kept its stride, so each step along it would leave the tensor.",
     earns=1,
-)
-def _(shape_a, strides_a, shape_b, strides_b):
-    rank = max(len(shape_a), len(shape_b))
-    shape_a = (1,) * (rank - len(shape_a)) + tuple(shape_a)
-    shape_b = (1,) * (rank - len(shape_b)) + tuple(shape_b)
-    shape = []
-    for a, b in zip(shape_a, shape_b):
-        if a != b and 1 not in (a, b):
-            raise ValueError("the shapes do not fit")
-        shape.append(b if a == 1 else a)
-    out_a = (1,) * (rank - len(strides_a)) + tuple(strides_a)
-    out_b = (1,) * (rank - len(strides_b)) + tuple(strides_b)
-    return tuple(shape), out_a, out_b
+)(
+    edited(
+        _broadcast,
+        ("(0,) * (rank - len(strides_a))", "(1,) * (rank - len(strides_a))"),
+        ("(0,) * (rank - len(strides_b))", "(1,) * (rank - len(strides_b))"),
+        ("0 if n == 1 else s for s, n in zip(strides_a, shape_a)", "s for s in strides_a"),
+        ("0 if n == 1 else s for s, n in zip(strides_b, shape_b)", "s for s in strides_b"),
+    )
+)  # fmt: skip
 
 
 @broadcast.misconception(

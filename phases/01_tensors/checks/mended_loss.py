@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check, case
+from utils.checks import Case, Check, case, edited
 
 mended_loss = Check(
     "mended_loss",
@@ -12,7 +12,7 @@ mended_loss = Check(
 
 
 @mended_loss.reference
-def _(prediction, target):
+def _mended_loss(prediction, target):
     for t in (prediction, target):
         if t.dim() == 0 or t.dim() > 2 or (t.dim() == 2 and t.shape[1] != 1):
             raise ValueError("expected (B,) or (B, 1)")
@@ -94,18 +94,11 @@ def _(prediction, target):
     return ((prediction.flatten() - target.flatten()) ** 2).mean()
 
 
-@mended_loss.misconception(
+mended_loss.misconception(
     "cut off from autograd",
     "the number is right, but no gradient can flow back through it: nothing would be trained.",
     earns=1,
-)
-def _(prediction, target):
-    for t in (prediction, target):
-        if t.dim() == 0 or t.dim() > 2 or (t.dim() == 2 and t.shape[1] != 1):
-            raise ValueError("expected (B,) or (B, 1)")
-    if len(prediction) != len(target):
-        raise ValueError("different batches")
-    return ((prediction.detach().flatten() - target.flatten()) ** 2).mean()
+)(edited(_mended_loss, ("prediction.reshape(-1)", "prediction.detach().reshape(-1)")))
 
 
 @mended_loss.misconception(
@@ -117,18 +110,11 @@ def _(prediction, target):
     return ((prediction - target.unsqueeze(1)) ** 2).mean()
 
 
-@mended_loss.misconception(
+mended_loss.misconception(
     "summed, not averaged",
     "the squared errors are summed, so that the loss grows with the batch.",
     earns=1,
-)
-def _(prediction, target):
-    for t in (prediction, target):
-        if t.dim() == 0 or t.dim() > 2 or (t.dim() == 2 and t.shape[1] != 1):
-            raise ValueError("expected (B,) or (B, 1)")
-    if len(prediction) != len(target):
-        raise ValueError("different batches")
-    return ((prediction.flatten() - target.flatten()) ** 2).sum()
+)(edited(_mended_loss, (".mean()", ".sum()")))
 
 
 @mended_loss.misconception(

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from utils.checks import Case, Check, case
+from utils.checks import Case, Check, case, edited
 from utils.minigpt import MiniGPTConfig
 
 model_costs = Check(
@@ -69,20 +69,24 @@ def _(draw):
     yield blocks_case(MiniGPTConfig(), 2, 32)
 
 
+_linear_cost = model_costs.right["linear_cost"]
+_minigpt_flops = model_costs.right["minigpt_flops"]
+
+
 @model_costs.misconception(
     "one operation for a multiply-add",
     "a multiplication and the addition that follows it are two operations; one was counted.",
     earns=2,
 )
 class _:
-    def linear_cost(batch, d_in, d_out, itemsize):
-        elements = batch * d_in + d_out * d_in + d_out + batch * d_out
-        return {"flops": batch * d_in * d_out, "bytes": elements * itemsize}
-
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 4 * tokens * d * d + 2 * tokens * length * d + 2 * tokens * d * config.d_ff
-        return config.n_layers * block + tokens * d * config.vocab_size
+    linear_cost = edited(_linear_cost, ("2 * batch", "batch"))
+    minigpt_flops = edited(
+        _minigpt_flops,
+        ("4 * 2 *", "4 *"),
+        ("attention = 2 * 2", "attention = 2"),
+        ("mlp = 2 * 2", "mlp = 2"),
+        ("head = 2 * tokens", "head = tokens"),
+    )
 
 
 @model_costs.misconception(
@@ -131,10 +135,7 @@ class _:
     earns=4,
 )
 class _:
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * d * config.d_ff
-        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+    minigpt_flops = edited(_minigpt_flops, ("projections + attention + mlp", "projections + mlp"))
 
 
 @model_costs.misconception(
@@ -143,11 +144,7 @@ class _:
     earns=4,
 )
 class _:
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 4 * 2 * tokens * d * d + 2 * tokens * length * d
-        block += 2 * 2 * tokens * d * config.d_ff
-        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+    minigpt_flops = edited(_minigpt_flops, ("attention = 2 * 2", "attention = 2"))
 
 
 @model_costs.misconception(
@@ -156,11 +153,7 @@ class _:
     earns=4,
 )
 class _:
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d * config.n_heads
-        block += 2 * 2 * tokens * d * config.d_ff
-        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+    minigpt_flops = edited(_minigpt_flops, ("tokens * length", "tokens * length * config.n_heads"))
 
 
 @model_costs.misconception(
@@ -169,11 +162,7 @@ class _:
     earns=4,
 )
 class _:
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * tokens * d
-        block += 2 * 2 * tokens * d * config.d_ff
-        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+    minigpt_flops = edited(_minigpt_flops, ("tokens * length", "tokens * tokens"))
 
 
 @model_costs.misconception(
@@ -182,11 +171,7 @@ class _:
     earns=4,
 )
 class _:
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 3 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
-        block += 2 * 2 * tokens * d * config.d_ff
-        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+    minigpt_flops = edited(_minigpt_flops, ("projections = 4", "projections = 3"))
 
 
 @model_costs.misconception(
@@ -195,11 +180,7 @@ class _:
     earns=4,
 )
 class _:
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
-        block += 2 * 2 * tokens * d * 4 * d
-        return config.n_layers * block + 2 * tokens * d * config.vocab_size
+    minigpt_flops = edited(_minigpt_flops, ("config.d_ff", "4 * config.d_model"))
 
 
 @model_costs.misconception(
@@ -208,11 +189,7 @@ class _:
     earns=5,
 )
 class _:
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
-        block += 2 * 2 * tokens * d * config.d_ff
-        return config.n_layers * block + 2 * tokens * d * 600
+    minigpt_flops = edited(_minigpt_flops, ("config.vocab_size", "600"))
 
 
 @model_costs.misconception(
@@ -221,11 +198,7 @@ class _:
     earns=5,
 )
 class _:
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
-        block += 2 * 2 * tokens * d * config.d_ff
-        return config.n_layers * block + 2 * batch * d * config.vocab_size
+    minigpt_flops = edited(_minigpt_flops, ("head = 2 * tokens", "head = 2 * batch"))
 
 
 @model_costs.misconception(
@@ -234,11 +207,10 @@ class _:
     earns=3,
 )
 class _:
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
-        block += 2 * 2 * tokens * d * config.d_ff
-        return config.n_layers * (block + 2 * tokens * d * config.vocab_size)
+    minigpt_flops = edited(
+        _minigpt_flops,
+        ("(projections + attention + mlp) + head", "(projections + attention + mlp + head)"),
+    )
 
 
 @model_costs.misconception(
@@ -247,11 +219,7 @@ class _:
     earns=5,
 )
 class _:
-    def minigpt_flops(config, batch, length):
-        tokens, d = batch * length, config.d_model
-        block = 4 * 2 * tokens * d * d + 2 * 2 * tokens * length * d
-        block += 2 * 2 * tokens * d * config.d_ff
-        return config.n_layers * block + 2 * 2 * tokens * d * config.vocab_size
+    minigpt_flops = edited(_minigpt_flops, ("head = 2", "head = 2 * 2"))
 
 
 @model_costs.alternate("a list of matrix products")

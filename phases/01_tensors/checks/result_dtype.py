@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Check, case
+from utils.checks import ByHand, Check, case, edited
 
 result_dtype = Check(
     "result_dtype",
@@ -84,6 +84,30 @@ def _(draw):
     yield pair("0-dim tensors", tensor(torch.int64, 0), 0.1)
 
 
+def _result_dtype(a, b):
+    def described(operand):
+        if isinstance(operand, torch.Tensor):
+            return (2 if operand.dim() else 1), operand.dtype
+        return 0, torch.tensor(operand).dtype
+
+    def category(dtype):
+        if dtype.is_complex:
+            return 3
+        if dtype.is_floating_point:
+            return 2
+        return 0 if dtype == torch.bool else 1
+
+    (rank_a, a), (rank_b, b) = described(a), described(b)
+    if rank_a == rank_b:
+        return torch.promote_types(a, b)
+    strong, weak = (a, b) if rank_a > rank_b else (b, a)
+    if category(weak) <= category(strong):
+        return strong
+    if category(strong) == 2:
+        return strong.to_complex()
+    return torch.promote_types(strong, weak)
+
+
 @result_dtype.misconception(
     "every operand has the same say",
     "a number or a 0-dim tensor widened the result within its own category, as only a tensor "
@@ -122,103 +146,33 @@ def _(a, b):
     return torch.promote_types(a.dtype, b.dtype)
 
 
-@result_dtype.misconception(
+result_dtype.misconception(
     "a 0-dim tensor is like any other",
     "a 0-dim tensor widened a tensor with dimensions of its own category.",
     earns=2,
-)
-def _(a, b):
-    def category(dtype):
-        if dtype.is_complex:
-            return 3
-        if dtype.is_floating_point:
-            return 2
-        return 0 if dtype == torch.bool else 1
-
-    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        return torch.promote_types(a.dtype, b.dtype)
-    t, number = (a, b) if isinstance(a, torch.Tensor) else (b, a)
-    of_number = torch.tensor(number).dtype
-    if category(of_number) <= category(t.dtype):
-        return t.dtype
-    if category(t.dtype) == 2:
-        return t.dtype.to_complex()
-    return torch.promote_types(t.dtype, of_number)
-
-
-@result_dtype.misconception(
+)(edited(_result_dtype, ("2 if operand.dim() else 1", "1")))
+result_dtype.misconception(
     "NumPy's float",
     "a Python float beside integers gave float64, NumPy's default; torch's default is float32.",
     earns=1,
-)
-def _(a, b):
-    def described(operand):
-        if isinstance(operand, torch.Tensor):
-            return (2 if operand.dim() else 1), operand.dtype
-        wide = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
-        return 0, wide[type(operand)]
-
-    def category(dtype):
-        if dtype.is_complex:
-            return 3
-        if dtype.is_floating_point:
-            return 2
-        return 0 if dtype == torch.bool else 1
-
-    (rank_a, a), (rank_b, b) = described(a), described(b)
-    if rank_a == rank_b:
-        return torch.promote_types(a, b)
-    strong, weak = (a, b) if rank_a > rank_b else (b, a)
-    if category(weak) <= category(strong):
-        return strong
-    return strong.to_complex() if category(strong) == 2 else torch.promote_types(strong, weak)
-
-
-@result_dtype.misconception(
+)(
+    edited(
+        _result_dtype,
+        ("torch.tensor(operand).dtype",
+         "{bool: torch.bool, int: torch.int64, float: torch.float64, "
+         "complex: torch.complex128}[type(operand)]"),
+    )
+)  # fmt: skip
+result_dtype.misconception(
     "a complex of its own width",
     "a float tensor took over the width of the complex operand; it only becomes complex.",
     earns=1,
-)
-def _(a, b):
-    def described(operand):
-        if isinstance(operand, torch.Tensor):
-            return (2 if operand.dim() else 1), operand.dtype
-        return 0, torch.tensor(operand).dtype
-
-    def category(dtype):
-        if dtype.is_complex:
-            return 3
-        if dtype.is_floating_point:
-            return 2
-        return 0 if dtype == torch.bool else 1
-
-    (rank_a, a), (rank_b, b) = described(a), described(b)
-    if rank_a == rank_b:
-        return torch.promote_types(a, b)
-    strong, weak = (a, b) if rank_a > rank_b else (b, a)
-    return strong if category(weak) <= category(strong) else torch.promote_types(strong, weak)
-
-
-@result_dtype.alternate("priority first, then promote")
-def _(a, b):
-    def described(operand):
-        if isinstance(operand, torch.Tensor):
-            return (2 if operand.dim() else 1), operand.dtype
-        return 0, torch.tensor(operand).dtype
-
-    def category(dtype):
-        if dtype.is_complex:
-            return 3
-        if dtype.is_floating_point:
-            return 2
-        return 0 if dtype == torch.bool else 1
-
-    (rank_a, a), (rank_b, b) = described(a), described(b)
-    if rank_a == rank_b:
-        return torch.promote_types(a, b)
-    strong, weak = (a, b) if rank_a > rank_b else (b, a)
-    if category(weak) <= category(strong):
-        return strong
-    if category(strong) == 2:
+)(
+    edited(
+        _result_dtype,
+        ("""    if category(strong) == 2:
         return strong.to_complex()
-    return torch.promote_types(strong, weak)
+""", ""),
+    )
+)  # fmt: skip
+result_dtype.alternate("priority first, then promote")(_result_dtype)

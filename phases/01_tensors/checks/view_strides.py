@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Case, Check
+from utils.checks import ByHand, Case, Check, edited
 
 from .shared import ignore_size_one
 
@@ -63,6 +63,23 @@ def _(draw):
     yield _view_case("sizes of 1", (a, 1, b), (2 * b, 2 * b, 1), (a, b, 1))
 
 
+def _view_strides(shape, strides, new_shape):
+    answer, view_dim = [0] * len(new_shape), len(new_shape) - 1
+    base, have, want = strides[-1], 1, 1
+    for dim in range(len(shape) - 1, -1, -1):
+        have *= shape[dim]
+        if dim == 0 or (shape[dim - 1] != 1 and strides[dim - 1] != have * base):
+            while view_dim >= 0 and (want < have or new_shape[view_dim] == 1):
+                answer[view_dim] = want * base
+                want *= new_shape[view_dim]
+                view_dim -= 1
+            if want != have:
+                return None
+            if dim > 0:
+                base, have, want = strides[dim - 1], 1, 1
+    return tuple(answer)
+
+
 @view_strides.misconception(
     "anything can be viewed",
     "the strides are those of a fresh contiguous tensor, whatever the input's were.",
@@ -95,48 +112,16 @@ def _(shape, strides, new_shape):
     return contiguous_strides(new_shape)
 
 
-@view_strides.misconception(
+view_strides.misconception(
     "a size of 1 breaks the chunk",
     "the stride of a dimension of size 1 was held against it, though no step is ever taken there.",
     earns=4,
-)
-def _(shape, strides, new_shape):
-    answer, view_dim = [0] * len(new_shape), len(new_shape) - 1
-    base, have, want = strides[-1], 1, 1
-    for dim in range(len(shape) - 1, -1, -1):
-        have *= shape[dim]
-        if dim == 0 or strides[dim - 1] != have * base:
-            while view_dim >= 0 and (want < have or new_shape[view_dim] == 1):
-                answer[view_dim] = want * base
-                want *= new_shape[view_dim]
-                view_dim -= 1
-            if want != have:
-                return None
-            if dim > 0:
-                base, have, want = strides[dim - 1], 1, 1
-    return tuple(answer)
-
-
-@view_strides.misconception(
+)(edited(_view_strides, ("shape[dim - 1] != 1 and ", "")))
+view_strides.misconception(
     "every chunk has step 1",
     "inside each chunk the last stride was taken to be 1; a chunk has a step of its own.",
     earns=2,
-)
-def _(shape, strides, new_shape):
-    answer, view_dim = [0] * len(new_shape), len(new_shape) - 1
-    base, have, want = strides[-1], 1, 1
-    for dim in range(len(shape) - 1, -1, -1):
-        have *= shape[dim]
-        if dim == 0 or (shape[dim - 1] != 1 and strides[dim - 1] != have * base):
-            while view_dim >= 0 and (want < have or new_shape[view_dim] == 1):
-                answer[view_dim] = want
-                want *= new_shape[view_dim]
-                view_dim -= 1
-            if want != have:
-                return None
-            if dim > 0:
-                base, have, want = strides[dim - 1], 1, 1
-    return tuple(answer)
+)(edited(_view_strides, ("want * base", "want")))
 
 
 @view_strides.alternate("lay out every offset and look")
