@@ -347,7 +347,7 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
     """A long solution gone wrong in one place: a function or class with some text exchanged.
 
     Args:
-        solution: a candidate of the same file, undecorated or not.
+        solution: a candidate of the same file, undecorated or not, or one of several functions.
         edits: (text, what stands there instead); each text must be there exactly once.
 
     Raises:

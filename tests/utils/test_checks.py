@@ -40,6 +40,26 @@ def test_classes_can_be_edited_and_edits_edited():
     assert sys.modules[by_four.__module__] is not None
 
 
+def test_one_function_of_several_can_be_edited():
+    check = Check("both", parts={"p": 1}, reads="r")
+
+    @check.reference
+    class _:
+        def more(x):
+            return x + 1
+
+        def less(x):
+            return x - 1
+
+    @check.misconception("by two", "2 was added.", earns=0)
+    class _:
+        more = edited(check.right["more"], ("x + 1", "x + 2"))
+
+    (by_two,) = check.misconceptions
+    assert (by_two.thing["more"](3), by_two.thing["less"](3)) == (5, 2)
+    assert by_two.sources() == {"more": "def more(x):\n    return x + 2"}
+
+
 @pytest.mark.parametrize(("old", "times"), [("y", 0), ("x", 3)])
 def test_an_edit_that_does_not_fit_is_refused(old, times):
     with pytest.raises(ValueError, match=f"{times} times, expected once"):
