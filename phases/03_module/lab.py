@@ -751,7 +751,10 @@ def bytes_moved(plan) -> int:
     """Bytes that `.to("cuda")` copies, of a model on the CPU (or of a plan of one)."""
     model = assemble(plan)
     ### BEGIN SOLUTION
-    moved = [buffer for _, buffer in model.named_buffers(remove_duplicate=False)]
+    moved = []
+    for module in model.modules():
+        own = module.named_buffers(recurse=False, remove_duplicate=False)
+        moved += [buffer for _, buffer in own]
     for parameter in model.parameters():
         moved.append(parameter)
         if parameter.grad is not None:

@@ -216,7 +216,15 @@ dropout.misconception(
 )(edited(_Dropout, ("torch.where(kept, x * scale,", "torch.where(kept, x.data * scale,")))
 dropout.misconception(
     "cut off in eval", "what eval passes on has no graph: no gradient passes this layer.", earns=2
-)(edited(_Dropout, ("return x\n", "return x if self.training else x.detach()\n")))
+)(
+    edited(
+        _Dropout,
+        (
+            "zeros_like(x))\n        return x",
+            "zeros_like(x))\n        return x if self.training else x.detach()",
+        ),
+    )
+)
 
 
 @dropout.misconception("torch's own function", "`F.dropout` does all the work.", earns=0)
