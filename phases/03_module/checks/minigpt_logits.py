@@ -260,6 +260,13 @@ port_error(
     ("eps=1e-05", "eps=0.001"),
     name="Keras's eps", explanation="the norms use an ε of 1e-3, as they do in Keras.",
 )  # fmt: skip
+for eps, whose in {"1e-06": "JAX's", "1e-12": "BERT's"}.items():
+    port_error(
+        ("eps=1e-05", f"eps={eps}"),
+        name=f"{whose} eps",
+        explanation=f"the norms use an ε of {eps}; these weights were trained with 1e-5.",
+        keeps=("half precision", "float16 as on a GPU"),
+    )
 port_error(
     ("x = x + attention(f'blocks.{k}.attention', norm(f'blocks.{k}.norm_1', x))",
      "x = norm(f'blocks.{k}.norm_1', x + attention(f'blocks.{k}.attention', x))"),
