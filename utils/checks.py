@@ -401,9 +401,7 @@ def _as_thing(thing: Any) -> Any:
     """A class named ``_`` is a namespace of functions; anything else stands for itself."""
     if isinstance(thing, type) and thing.__name__ == "_":
         return {
-            name: function
-            for name, function in vars(thing).items()
-            if inspect.isfunction(function)
+            name: function for name, function in vars(thing).items() if inspect.isfunction(function)
         }
     return thing
 

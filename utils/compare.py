@@ -188,10 +188,12 @@ def _compare_values(
     error = (g - w).abs().to(torch.float64)
     finite = torch.where(torch.isfinite(error) & ~equal, error, torch.zeros_like(error))
     summary = f"right shape and dtype, wrong values: {count} of {want.numel()} differ"
-    lines = [f"  {index}: came {got[tuple(index)]:g}, expected {want[tuple(index)]:g}"
-             if not want.is_complex()
-             else f"  {index}: came {got[tuple(index)]}, expected {want[tuple(index)]}"
-             for index in wrong]
+    lines = [
+        f"  {index}: came {got[tuple(index)]:g}, expected {want[tuple(index)]:g}"
+        if not want.is_complex()
+        else f"  {index}: came {got[tuple(index)]}, expected {want[tuple(index)]}"
+        for index in wrong
+    ]
     if count > 5:
         lines.append(f"  … and {count - 5} more")
     if wide is not torch.int64:

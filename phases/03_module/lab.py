@@ -838,7 +838,9 @@ verify("bytes_moved", bytes_moved)
 # Don't stare at the logits. `numpy_forward.forward` also returns the stream after each block, and
 # its functions can be called one at a time: give both sides the same input, and find the first
 # that differs. Below, `stages_of` listens to your port through a forward hook on each module, and
-# the picture shows the first stage that is off; from there on, go inside as the lesson does.
+# the picture shows the first stage that is off; from there on, go inside as the lesson does. (It
+# hears a stage by way of the norm behind it. A norm that has another name than in `weights`, or is
+# not called as a module, makes its stage "not there".)
 # </details>
 
 # %% solution="minigpt_logits"
@@ -933,8 +935,7 @@ def stages_of(weights, tokens, config):
 
 stages = dict(zip(("embeddings", "block 0", "block 1"), theirs.residual, strict=True))
 stages |= {"final_norm": theirs.hidden, "lm_head": theirs.logits}
-found = stages_of(weights, tokens, config)
-port_difference({stage: stages[stage] for stage in found}, found)
+port_difference(stages, stages_of(weights, tokens, config))
 
 # %% test="minigpt_logits" points=5
 # Graded

@@ -236,8 +236,6 @@ def _(plan):
     return sum(tensor.nbytes for tensor in moved)
 
 
-
-
 @bytes_moved.misconception(
     "what is saved",
     "`state_dict` was summed up: it lacks gradients and buffers that aren't saved, and names tied "

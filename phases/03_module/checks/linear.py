@@ -169,9 +169,7 @@ linear.misconception(
 )  # fmt: skip
 
 
-@linear.misconception(
-    "torch's own layer", "the class is `nn.Linear` under another name.", earns=0
-)
+@linear.misconception("torch's own layer", "the class is `nn.Linear` under another name.", earns=0)
 class _TorchLinear(nn.Linear):
     pass
 
@@ -182,7 +180,9 @@ class _FunctionalLinear(nn.Module):
         super().__init__()
         bound = in_features**-0.5
         self.weight = nn.Parameter(torch.empty(out_features, in_features).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(out_features).uniform_(-bound, bound)) if bias else None
+        self.bias = (
+            nn.Parameter(torch.empty(out_features).uniform_(-bound, bound)) if bias else None
+        )
 
     def forward(self, x):
         return nn.functional.linear(x, self.weight, self.bias)

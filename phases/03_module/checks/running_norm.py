@@ -76,7 +76,8 @@ def _(draw):
     def apart(x, upstream):
         def play(subject):
             made = subject(x.shape[1])
-            unit = x.std(0) / made.call("__call__", x).std(0)  # what is wrong with y counts elsewhere
+            y = made.call("__call__", x)
+            unit = x.std(0) / y.std(0)  # a wrong scale of y costs points elsewhere
             backward = pull(made, upstream, x, "x")
             grads = {n: rough(unit * g, 0.01) for n, g in backward["gradients"].items()}
             return {
