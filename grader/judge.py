@@ -19,7 +19,7 @@ from grader.remote.link import InProcess, Link, LinkLost, OutOfTime
 from grader.remote.wire import NotByValue
 from grader.subject import Subject, SubjectRaised
 from utils.checks import ByHand, Candidate, Case, Check
-from utils.compare import Difference, compare
+from utils.compare import Difference, compare, with_article
 
 OUT_OF_TIME = "nothing before the cell's time was up (a loop that never ends?)"
 OTHER_KIND = "something of another kind than was asked for"
@@ -267,11 +267,10 @@ def difference(
         return f"returned {got.unusable}"
     if want.raised is not None:
         kind = want.raised.kinds[0]
-        if got.raised is None:
-            return f"expected a {kind}, but something was returned"
-        if kind in got.raised.kinds:
+        if kind in (got.raised.kinds if got.raised else ()):
             return ""
-        return f"expected a {kind}, came {got.raised.in_words()}"
+        came = f"came {got.raised.in_words()}" if got.raised else "but something was returned"
+        return f"expected {with_article(kind)}, {came}"
     if got.raised is not None:
         return f"raised {got.raised.in_words()}"
     if not check.changes_inputs and any(call.changed for call in got.calls):
@@ -331,7 +330,8 @@ def _recognise(
 ) -> Candidate | None:
     """The misconception that does what the learner did in every failed case of a part.
 
-    Two can fail a part in the same way; the one that also agrees elsewhere is the likelier.
+    Two can fail a part in the same way; the one that also agrees elsewhere is the likelier. Where
+    none stands out, the part's answer was too coarse to tell them apart, and none is named.
     """
     fitting = [
         candidate
@@ -340,12 +340,22 @@ def _recognise(
     ]
     if len(fitting) < 2:
         return fitting[0] if fitting else None
-    return max(
-        fitting,
-        key=lambda candidate: sum(
-            _alike(check, got, play(check, InProcess(candidate.thing), c)) for c, got, _ in every
-        ),
-    )
+    agreeing = [
+        sum(_agrees(check, played, play(check, InProcess(m.thing), played[0])) for played in every)
+        for m in fitting
+    ]
+    most = max(agreeing)
+    if agreeing.count(most) > 1 and most < len(every):
+        return None
+    return fitting[agreeing.index(most)]
+
+
+def _agrees(check: Check, played: Played, candidate: Outcome) -> bool:
+    """Whether a candidate and the learner did the same in a case, or are both right."""
+    c, got, want = played
+    if not difference(check, got, want):
+        return not difference(check, candidate, want)
+    return _alike(check, got, candidate)
 
 
 def _alike(check: Check, got: Outcome, candidate: Outcome) -> bool:

@@ -29,7 +29,7 @@ class SubjectRaised(Exception):
 
     Attributes:
         kinds: the names of the exception's type and its bases, nearest first.
-        message: the first line of what it said.
+        message: the first line of what it said, and the next where the first announces it.
     """
 
     def __init__(self, kinds: tuple[str, ...], message: str):
@@ -157,10 +157,30 @@ class Handle:
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method; ``"__call__"`` calls the instance itself.
 
+        A method that returns the instance, as ``eval`` does, gives a handle to it.
+
         Raises:
             SubjectRaised: when the method raised or does not exist.
         """
         return self._subject.run(args, kwargs, made=self._made, method=method)
+
+    def gradients(self, upstream: torch.Tensor, *args: Any) -> dict[str, Any]:
+        """What becomes of a gradient of the instance's output on its way back.
+
+        Args:
+            upstream: the gradient of the output, of its shape and dtype.
+            args: what the instance, a module, is called on.
+
+        Returns:
+            ``output``; ``arguments``, a gradient for each of ``args``; ``parameters``, a gradient
+            by name. None where none arrives, and throughout where the output does not have the
+            shape and dtype of ``upstream``.
+
+        Raises:
+            SubjectRaised: when the forward or the backward raised.
+        """
+        asked = {"do": "gradients", "made": self._made, "args": args, "upstream": upstream}
+        return self._subject.ask(asked)["value"]
 
     def get(self, attribute: str) -> Any:
         """An attribute's value.

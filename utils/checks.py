@@ -52,7 +52,8 @@ class Case:
         part: the part whose points it decides.
         play: what to do with the learner's code. It gets a subject: call it like the function it
             stands for; ``subject["name"]`` is one function of several; a class gives a handle
-            with ``handle.call("method", ...)`` and ``handle.get("attribute")``;
+            with ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a module,
+            ``handle.gradients(upstream, ...)``;
             ``subject.value()`` is a plain value. What it returns is compared with what the
             reference makes of the same play.
         of: the function that it is about, when the exercise asks for several.
@@ -112,7 +113,8 @@ class ByHand:
             ``aten.as_strided``. What is done to tensors of the learner's own is not looked at.
         forbid_ops: operators that may not touch an input's storage.
         forbid_names: functions, methods and attributes that the code may not call, read or
-            import. A variable or a function of the learner's own may carry such a name.
+            import. A variable, a function or an attribute of ``self`` that is the learner's own
+            may carry such a name.
     """
 
     because: str
@@ -143,11 +145,12 @@ class ByHand:
             tree = ast.parse(textwrap.dedent(source))
         except SyntaxError:
             return []
-        own = _names_bound_in(tree)
+        own, own_attributes = _names_bound_in(tree), _attributes_set_in(tree)
         used = []
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):
-                used.append((node.lineno, node.attr))
+                if not (_is_of_self(node) and node.attr in own_attributes):
+                    used.append((node.lineno, node.attr))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 if node.func.id not in own:
                     used.append((node.lineno, node.func.id))
@@ -324,6 +327,8 @@ class Check:
         explanation: str,
     ) -> Any:
         own = _as_thing(thing)
+        if isinstance(own, type):
+            own.__name__ = self.name  # as a learner's class is called: torch's errors quote it
         by_part = earns if isinstance(earns, Mapping) else None
         if by_part is not None and not set(by_part) <= set(self.parts):
             raise LookupError(f"check {self.name!r}: {name!r} earns for parts it doesn't have")
@@ -379,13 +384,24 @@ def _names_bound_in(tree: ast.AST) -> set[str]:
     return bound
 
 
+def _attributes_set_in(tree: ast.AST) -> set[str]:
+    """Attributes that the code itself gives to ``self``."""
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_of_self(node)
+    }
+
+
+def _is_of_self(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
 def _as_thing(thing: Any) -> Any:
     """A class named ``_`` is a namespace of functions; anything else stands for itself."""
     if isinstance(thing, type) and thing.__name__ == "_":
         return {
-            name: function
-            for name, function in vars(thing).items()
-            if inspect.isfunction(function)
+            name: function for name, function in vars(thing).items() if inspect.isfunction(function)
         }
     return thing
 

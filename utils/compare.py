@@ -114,9 +114,12 @@ def kind_of(value: Any) -> str:
         return "an int"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__}" if type(value) in (tuple, list) else "a tuple"
-    name = type(value).__name__
-    article = "an" if name[0].lower() in "aeiou" else "a"
-    return f"{article} {name}"
+    return with_article(type(value).__name__)
+
+
+def with_article(name: str) -> str:
+    """``an IndexError``, ``a ValueError``."""
+    return f"{'an' if name[:1].lower() in set('aeiou') else 'a'} {name}"
 
 
 def default_tolerance(dtype: torch.dtype) -> Tolerance:
@@ -185,10 +188,12 @@ def _compare_values(
     error = (g - w).abs().to(torch.float64)
     finite = torch.where(torch.isfinite(error) & ~equal, error, torch.zeros_like(error))
     summary = f"right shape and dtype, wrong values: {count} of {want.numel()} differ"
-    lines = [f"  {index}: came {got[tuple(index)]:g}, expected {want[tuple(index)]:g}"
-             if not want.is_complex()
-             else f"  {index}: came {got[tuple(index)]}, expected {want[tuple(index)]}"
-             for index in wrong]
+    lines = [
+        f"  {index}: came {got[tuple(index)]:g}, expected {want[tuple(index)]:g}"
+        if not want.is_complex()
+        else f"  {index}: came {got[tuple(index)]}, expected {want[tuple(index)]}"
+        for index in wrong
+    ]
     if count > 5:
         lines.append(f"  … and {count - 5} more")
     if wide is not torch.int64:
@@ -225,7 +230,8 @@ def _compare_sequences(
     if len(got) != len(want):
         detail = _side_by_side(got, want)
         detail = detail if len(detail) < 220 else ""
-        return Difference("length", f"expected {len(want)} entries, came {len(got)}", detail)
+        entries = "1 entry" if len(want) == 1 else f"{len(want)} entries"
+        return Difference("length", f"expected {entries}, came {len(got)}", detail)
     for index, (g, w) in enumerate(zip(got, want, strict=True)):
         difference = compare(g, w, tolerance=tolerance, strides=strides)
         if difference is None:

@@ -3,10 +3,11 @@
 A plan is a dict: the names of a module's parts, and what each of them is.
 
     {"embed": ["Embedding", 600, 64],               a layer of torch.nn and its arguments
-     "scale": ["parameter", torch.ones(64)],        with a third entry, its gradient
+     "scale": ["parameter", torch.ones(64)],        with a third entry, its gradient, of any dtype
      "seen": ["buffer", torch.zeros(1)],            with a third entry False, one that isn't saved
      "notes": ["plain", torch.zeros(5)],            an ordinary attribute
-     "head": {"weight": ["same", "embed.weight"]}}  a child; and a tensor that is there already
+     "head": {"weight": ["same", "embed.weight"]}}  a child; and what is there already, a tensor
+                                                    or a module
 
 `assemble` makes a `torch.nn.Module` of it; `drive` does the same with a Module of the learner's
 own, and asks it questions.
@@ -34,10 +35,11 @@ def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list
     """Build a plan out of `module_class`, and answer each request about it in plain values.
 
     requests, where `path` is "" for the whole or "block.head" for a part:
-        ("parameters", path)           [(name, tensor), ...] of named_parameters()
+        ("parameters", path)           the names and the tensors of named_parameters(), in order
         ("state_dict", path)           a copy of state_dict()
         ("load", path, state, keys)    load_state_dict(state): "loaded", or "refused" with those of
-                                       `keys` that the RuntimeError names
+                                       `keys` that the RuntimeError names; then every tensor of
+                                       the state is overwritten, which is nothing to a copy
         ("set", path, name, entry)     assign what a plan's entry describes
         ("get", path, name)            the value of an attribute
         ("shared", path, other)        whether two parameters are one object
@@ -71,14 +73,19 @@ def _answer(root: Any, made: dict, at_first: dict, node: type, what: str, *rest:
     path = rest[0] if rest and isinstance(rest[0], str) else ""
     module = _at(root, path)
     if what == "parameters":
-        return [(name, p.detach().clone()) for name, p in module.named_parameters()]
+        pairs = list(module.named_parameters())
+        return {"names": [n for n, _ in pairs], "values": [p.detach().clone() for _, p in pairs]}
     if what == "state_dict":
         return {name: tensor.clone() for name, tensor in module.state_dict().items()}
     if what == "load":
+        state = {name: tensor.clone() for name, tensor in rest[1].items()}
         try:
-            module.load_state_dict(rest[1])
+            module.load_state_dict(state)
         except RuntimeError as refusal:
             return "refused", [key for key in rest[2] if key in str(refusal)]
+        finally:
+            for tensor in state.values():
+                tensor.detach().zero_()
         return "loaded", []
     if what == "set":
         _set(module, rest[1], rest[2], node, made, path)
@@ -125,7 +132,10 @@ def _set(module: Any, name: str, entry: Any, node: Any, made: dict, path: str) -
     kind, *rest = copy.deepcopy(entry)  # whoever made the plan keeps its tensors as they are
     if kind == "parameter":
         thing: Any = nn.Parameter(rest[0], requires_grad=rest[0].is_floating_point())
-        thing.grad = rest[1] if len(rest) > 1 else None
+        if len(rest) > 1:
+            if rest[1].dtype != thing.dtype:
+                thing.grad_dtype = rest[1].dtype  # which torch wants to be told
+            thing.grad = rest[1]
     elif kind == "frozen":
         thing = nn.Parameter(rest[0], requires_grad=False)
     elif kind == "same":

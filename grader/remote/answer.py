@@ -29,8 +29,9 @@ class Answerer:
 
     Requests and replies are dicts of values. A request's ``do`` is ``call`` (with ``name`` for one
     of several functions, or ``made`` and ``method`` for an instance that a class made earlier),
-    ``get`` (an instance's attribute) or ``value``. A reply has one of ``value``, ``made`` (the
-    number of a new instance), ``raised``, ``refused`` and ``interrupted``.
+    ``gradients`` (of a call of such an instance, with ``upstream``), ``get`` (an instance's
+    attribute) or ``value``. A reply has one of ``value``, ``made`` (the number of an instance: a
+    new one, or the one whose method returned it), ``raised``, ``refused`` and ``interrupted``.
 
     Args:
         thing: what the learner wrote.
@@ -60,6 +61,9 @@ class Answerer:
             return {"value": self._thing}
         if request["do"] == "get":
             return {"value": getattr(self._made[request["made"]], request["attribute"])}
+        if request["do"] == "gradients":
+            made = self._made[request["made"]]
+            return {"value": gradients(made, request["args"], request["upstream"])}
         args, kwargs = request["args"], request["kwargs"]
         watch = OpRecorder(tree_leaves((args, kwargs))) if request["trace"] else None
         function = self._function(request)
@@ -71,6 +75,8 @@ class Answerer:
         if isinstance(function, type) and function is self._thing:
             self._made.append(result)
             return {"made": len(self._made) - 1}
+        if request["made"] is not None and result is self._made[request["made"]]:
+            return {"made": request["made"]}  # as eval() does
         # sent together, so that a result that views an argument still does
         ops = watch.ops[:MAX_OPS] if watch else []
         return {"value": result, "after": [args, kwargs], "ops": ops}
@@ -83,11 +89,44 @@ class Answerer:
         return self._thing
 
 
+def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any]:
+    """What a gradient of ``module(*args)`` becomes on its way back, None where none arrives.
+
+    Args:
+        module: an instance; its parameters, by name, are those that ``named_parameters`` gives.
+        args: tensors and other values.
+        upstream: the gradient of the output, of its shape and dtype.
+    """
+    own = {name: p for name, p in module.named_parameters() if isinstance(p, torch.Tensor)}
+    floating = [isinstance(a, torch.Tensor) and a.is_floating_point() for a in args]
+    leaves = [a.requires_grad_() if is_so else a for a, is_so in zip(args, floating, strict=True)]
+    # clones, since a leaf refuses to be changed in place: what comes of that is a call's affair
+    given = [a.clone() if is_so else a for a, is_so in zip(leaves, floating, strict=True)]
+    y = module(*given)
+    wanted = [a for a, is_so in zip(leaves, floating, strict=True) if is_so]
+    wanted += [p for p in own.values() if p.requires_grad]
+    found: dict[int, Any] = {}
+    alike = isinstance(y, torch.Tensor) and (y.shape, y.dtype) == (upstream.shape, upstream.dtype)
+    if alike and y.requires_grad:
+        arrived = torch.autograd.grad(y, wanted, upstream, allow_unused=True)
+        found = {id(leaf): grad for leaf, grad in zip(wanted, arrived, strict=True)}
+    return {
+        "output": y,
+        "arguments": [found.get(id(a)) for a in leaves],
+        "parameters": {str(name): found.get(id(p)) for name, p in own.items()},
+    }
+
+
 def describe(error: BaseException) -> dict[str, Any]:
-    """An exception by value: the names of its type and bases, nearest first; its first line."""
+    """An exception by value: the names of its type and bases, nearest first; its first line.
+
+    A first line that only announces the next, with a colon, brings that along.
+    """
     kinds = [str(k.__name__) for k in type(error).__mro__ if k is not object]
     try:
-        message = next(iter(str(error).splitlines()), "")
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        announces = len(lines) > 1 and lines[0].endswith(":")
+        message = " ".join(lines[: 2 if announces else 1])
     except Exception:
         message = ""
     return {"kinds": kinds, "message": str(message)[:1000]}

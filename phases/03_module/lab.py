@@ -7,7 +7,7 @@
 # %% [markdown]
 # # Lab 03: nn.Module
 #
-# Ten exercises and one question, 40 points, about two and a half hours. They follow [lesson
+# Ten exercises and one question, 40 points, about three and a half hours. They follow [lesson
 # 03](../../notebooks/03_module.ipynb). You begin by counting parameters on paper, write the four
 # layers that a transformer is made of, mend two models that fail in silence, build `Module` itself
 # from nothing, and end with a trained GPT that runs on layers of your choosing and says what its
@@ -15,9 +15,17 @@
 #
 # When your work is graded, your classes are made with sizes that you have not seen, given weights
 # through `load_state_dict`, and called. So *names and shapes are part of the answer*: a layer
-# whose weight has another name is a layer that nobody's checkpoint fits.
+# whose weight has another name is a layer that nobody's checkpoint fits. And so are gradients: a
+# layer that gives the right output and lets no gradient through is one that nobody can train.
 #
-# Parts of an exercise earn their points separately. Each question holds two hints, folded away.
+# Parts of an exercise earn their points separately. Each exercise holds two hints, folded away; the
+# question, which a person reads, holds none. If you have the whole repository, you can grade
+# yourself at any time: save the notebook, and in a terminal, in the repository's folder, say
+#
+# ```
+# python -m grader check release/03_module/03_module.ipynb
+# ```
+#
 # Run the next cell, then start.
 
 # %% given="setup"
@@ -48,7 +56,8 @@ from utils.views import dropout_modes, module_tree, port_difference
 #   LayerNorm a weight and a bias. When `tied`, the LM head's weight *is* the word embedding's, one
 #   Parameter under two names.
 #
-# Both return an int, by arithmetic on the sizes. No model needs to be made.
+# Both return an int, by arithmetic on the sizes; to make a model and count what it holds does not
+# count here.
 #
 # <details><summary>What does a linear layer hold?</summary>
 #
@@ -111,7 +120,9 @@ verify("count_parameters", mlp_parameters=mlp_parameters, minigpt_parameters=min
 # - it takes `x` of shape (…, in), with any number of dimensions in front, to (…, out);
 # - a fresh one draws both uniformly between −1/√in and +1/√in, as `nn.Linear` does.
 #
-# `nn.Linear` and `F.linear` are not for this exercise; `nn.Parameter` and `nn.init` are.
+# In this exercise and the next three you write a layer out of tensors, so torch's own layer and its
+# function do not count: here these are `nn.Linear` and `F.linear`. All the rest of torch is yours,
+# `nn.Parameter` and `nn.init` to begin with.
 #
 # <details><summary>What makes a tensor a parameter of the module?</summary>
 #
@@ -172,6 +183,8 @@ verify("Linear", Linear)
 # A token that is not in the table raises `IndexError`, and that means *any* such token: data sets
 # like to mark a gap with −1 or −100, and Python has an opinion of its own about the index −1.
 #
+# Write the look-up out of tensors: `nn.Embedding` and `F.embedding` do not count here.
+#
 # <details><summary>Which operation is a look-up?</summary>
 #
 # Indexing with a tensor of integers: phase 01, "Who shares bytes with whom".
@@ -227,6 +240,9 @@ verify("Embedding", Embedding)
 # where μ is the mean of the row and σ² the mean of (x − μ)², divided by n. The parameters `weight`
 # and `bias`, both (width,), begin as ones and zeros. Rows may be nearly constant, and they may lie
 # far from 0: a mean of 1,000 with a deviation of 1 must come out as well as a mean of 0.
+#
+# The gradient of x flows through μ and σ, too, so leave both in the graph. Write the norm out of
+# tensors: `nn.LayerNorm` and `F.layer_norm` do not count here.
 #
 # <details><summary>Two things that are easy to get nearly right</summary>
 #
@@ -284,7 +300,11 @@ verify("LayerNorm", LayerNorm)
 # the latter gives zeros. Any other `p` outside of 0 to 1 raises `ValueError`, when the layer is
 # made.
 #
-# The mode is `self.training`, which `nn.Module` keeps for you. The dtype of the input stays.
+# The mode is `self.training`, which `nn.Module` keeps for you. The dtype of the input stays, and so
+# does the input itself: the output is a new tensor, or in eval the input as it came. Gradients go
+# where the values went, by the same factor.
+#
+# Draw the mask yourself: `nn.Dropout` and `F.dropout` do not count here.
 #
 # <details><summary>By how much are those that stay made larger?</summary>
 #
@@ -359,8 +379,8 @@ verify("Dropout", Dropout)
 # ```
 #
 # Mend it, so that all of it is trained. It keeps its names: the layers are `layers.0`, `layers.1`
-# and so on, and the gain is `gain`, ones at first. What it computes stays the same. `fit` is
-# given; leave it as it is.
+# and so on, and the gain is `gain`, of shape (width,), ones at first. What it computes stays the
+# same. `fit` is given; leave it as it is.
 #
 # <details><summary>How do I see what is registered?</summary>
 #
@@ -424,7 +444,7 @@ verify("Stack", Stack)
 # %% [markdown]
 # ## 7 · The model that forgets
 #
-# *Medium, 20 minutes, 3 points: one for saving, one for eval, one for what the memory is.*
+# *Medium, 20 minutes, 3 points: one for saving, one for eval, one for a buffer without a graph.*
 #
 # This layer normalises each channel by a mean and a variance that it has *seen*: in training it
 # uses those of the batch, and remembers a running average; in eval it uses what it remembers. It
@@ -452,7 +472,8 @@ verify("Stack", Stack)
 # Mend it. `mean` and `variance` keep their names; they are saved with the model, they move with it,
 # and no optimizer ever sees them. What comes out, in training and in eval, is what came out of the
 # broken one. But look at what that does to a long training run: its memory is computed from `x`,
-# and so carries the graph of every batch there ever was. Mend this, too.
+# and so carries the graph of every batch there ever was. Mend this, too, and no more than this: the
+# output goes on having its graph, through the batch's own mean and variance.
 #
 # <details><summary>What is the word for a tensor that belongs to a module and is not trained?</summary>
 #
@@ -460,7 +481,8 @@ verify("Stack", Stack)
 # </details>
 # <details><summary>What about the graph?</summary>
 #
-# Phase 02, "When nothing is recorded". It concerns the update of the memory, and not the output.
+# Phase 02, "When nothing is recorded". It concerns the update of the memory, and neither the output
+# nor the mean and the variance that the output is made with.
 # </details>
 
 # %% solution="RunningNorm"
@@ -527,13 +549,16 @@ verify("RunningNorm", RunningNorm)
 #   When an attribute is assigned again, what was there before is forgotten. Attributes read as
 #   usual. Calling the module calls its `forward`.
 # - **Buffers.** `register_buffer(name, tensor)`: an attribute that is saved and not trained. After
-#   that, assigning a tensor to the name replaces the buffer.
+#   that, assigning a tensor to the name replaces the buffer. A tensor that was merely assigned is
+#   an attribute like any other: not saved.
 # - **Saving.** `state_dict()`: a dict from names to tensors, of all parameters and buffers at any
-#   depth; here a tied parameter stands under both its names. The tensors need no gradient.
+#   depth; here a tied parameter stands under both its names. Whether the tensors still require a
+#   gradient is up to you (torch's do not).
 # - **Loading.** `load_state_dict(state)` copies the values *into* the tensors that are there (an
-#   optimizer may be holding on to them). Names that are missing in `state`, names that are not the
-#   module's, and shapes that differ raise `RuntimeError`, with a message that names every one of
-#   them, and then nothing at all is changed.
+#   optimizer may be holding on to them), so what becomes of `state` afterwards is nothing to the
+#   module. Names that are missing in `state`, names that are not the module's, and shapes that
+#   differ in any way raise `RuntimeError`, with a message that names every one of them, and then
+#   nothing at all is changed.
 # - **Modes.** `training` is True at first; `train(mode=True)` and `eval()` set it here and in all
 #   children, at any depth.
 #
@@ -549,8 +574,8 @@ verify("RunningNorm", RunningNorm)
 # </details>
 # <details><summary>Which loads go wrong although all the names are right?</summary>
 #
-# `copy_` broadcasts: a tensor of shape (1,) fills one of shape (600,) without a word. So compare
-# shapes. And do all the comparing before the first copy.
+# `copy_` broadcasts: a tensor of shape (1,) fills one of shape (600,) without a word, and one of
+# (3,) goes into one of (1, 3). So compare shapes. And do all the comparing before the first copy.
 # </details>
 
 # %% solution="run_module"
@@ -730,15 +755,17 @@ verify("run_module", run_module)
 #
 # What counts is what is *copied*: the elements of a tensor, not the whole of a larger storage that
 # it lies in; a Parameter that is registered in two places once; a gradient, where a parameter has
-# one. For everything else, don't guess: the lesson shows how to watch a move without a GPU, since
-# `model.to(torch.float64)` goes the same way through the tree.
+# one (its dtype may be another). For everything else, don't guess: the lesson shows how to watch a
+# move without a GPU, since `model.to(torch.float64)` goes the same way through the tree. Only don't
+# take its copies for the bill: it leaves alone what is float64 already, and every tensor of
+# integers, and to a GPU they all go.
 #
 # <details><summary>How can I watch it?</summary>
 #
 # `model._apply(look)`, with a function `look` that prints the shape of the tensor it is given and
 # returns it as it is. A tensor that comes twice is copied twice, unless the second time finds it
-# already moved: a Parameter is changed in place, and a buffer is replaced by a new tensor in the
-# one place where it was found.
+# already moved: a Parameter is changed in place and so is its gradient, and a buffer is replaced by
+# a new tensor in the one module where it was found. (A module in two places is one module.)
 # </details>
 # <details><summary>My buffers come out too small</summary>
 #
@@ -751,7 +778,10 @@ def bytes_moved(plan) -> int:
     """Bytes that `.to("cuda")` copies, of a model on the CPU (or of a plan of one)."""
     model = assemble(plan)
     ### BEGIN SOLUTION
-    moved = [buffer for _, buffer in model.named_buffers(remove_duplicate=False)]
+    moved = []
+    for module in model.modules():
+        own = module.named_buffers(recurse=False, remove_duplicate=False)
+        moved += [buffer for _, buffer in own]
     for parameter in model.parameters():
         moved.append(parameter)
         if parameter.grad is not None:
@@ -787,7 +817,8 @@ verify("bytes_moved", bytes_moved)
 # model, loads `weights` (NumPy arrays by name, as `load_weights()` gives them) into it, moves it
 # to `device` and `dtype`, runs it on `tokens` (int64 of shape (B, T), on the CPU), and returns the
 # logits (B, T, V) **on the CPU, as float32**. Any `MiniGPTConfig` and any T up to the context must
-# work. `nn`'s layers are allowed, and so are your own; `utils.minigpt`'s torch model is not.
+# work. `nn`'s layers are allowed, and so are your own; what `utils.minigpt` has, the torch model and
+# the NumPy forward, is not for your answer.
 #
 # If the modules carry the names that the weights have, `load_state_dict` does the rest, and
 # complains where they differ. That is what strictness is for: let it be strict.
@@ -806,8 +837,10 @@ verify("bytes_moved", bytes_moved)
 #
 # Don't stare at the logits. `numpy_forward.forward` also returns the stream after each block, and
 # its functions can be called one at a time: give both sides the same input, and find the first
-# that differs. The next cell draws it, for a `port` that you keep (a forward hook on each module
-# is all it needs).
+# that differs. Below, `stages_of` listens to your port through a forward hook on each module, and
+# the picture shows the first stage that is off; from there on, go inside as the lesson does. (It
+# hears a stage by way of the norm behind it. A norm that has another name than in `weights`, or is
+# not called as a module, makes its stage "not there".)
 # </details>
 
 # %% solution="minigpt_logits"
@@ -878,9 +911,31 @@ for now, following in zip(tokens[0], mine[0].argmax(-1), strict=True):
     print(*tokenizer.words([now.item()]), "->", *tokenizer.words([following.item()]))
 
 # %%
+def stages_of(weights, tokens, config):
+    """Your port's stream after each stage, as the next norm gets it, and its logits."""
+    heard = []
+
+    def hear(module, given, out):
+        copies = [t.clone() if isinstance(t, torch.Tensor) else None for t in (*given[:1], out)]
+        heard.append((module, copies[0], copies[-1]))
+
+    hook = nn.modules.module.register_module_forward_hook(hear)  # for every module that is called
+    try:
+        logits = minigpt_logits(weights, tokens, config)
+    finally:
+        hook.remove()
+    names = {part: name for name, part in heard[-1][0].named_modules()} if heard else {}
+    calls = {names.get(part): (given, out) for part, given, out in heard}
+    norms = {"embeddings": "blocks.0.norm_1", "block 0": "blocks.1.norm_1", "block 1": "final_norm"}
+    found = {stage: calls[norm][0] for stage, norm in norms.items() if norm in calls}
+    if "final_norm" in calls:
+        found["final_norm"] = calls["final_norm"][1]
+    return found | {"lm_head": logits}
+
+
 stages = dict(zip(("embeddings", "block 0", "block 1"), theirs.residual, strict=True))
 stages |= {"final_norm": theirs.hidden, "lm_head": theirs.logits}
-port_difference(stages, stages | {"lm_head": mine})
+port_difference(stages, stages_of(weights, tokens, config))
 
 # %% test="minigpt_logits" points=5
 # Graded

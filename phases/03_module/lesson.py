@@ -9,7 +9,7 @@
 #
 # Everybody inherits from it, and its whole work is done while you are not looking: in an assignment. This lesson looks.
 #
-# It takes an hour. You need phase 01's storages and phase 02's leaves. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes an hour and a half. You need phase 01's storages and phase 02's leaves. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import copy
@@ -415,13 +415,13 @@ for name, scale in {"1": 1.0, "1/√in": 256**-0.5, "√2/√in": (2 / 256) ** 0
 # %% [markdown]
 # With weights of deviation 1 it ends beyond 10¹⁰, with 0.01 near nothing; √(2/in) keeps the size, since relu throws half of it away (that is He's rule; Glorot's is for tanh). `nn.Linear`'s default has a deviation of 1/√(3·in), smaller than either: it is older than these rules and good enough when norms follow.
 #
-# MiniGPT does as GPT-2 does: normal with deviation 0.02, smaller still where a layer writes into the residual stream, so that the sum of many blocks begins at the size of one. `model.apply(f)` calls f on every module, and `nn.init` has the rules by name.
+# MiniGPT does as GPT-2 does: normal with deviation 0.02, smaller still where a layer writes into the *residual stream*, the running sum `x = x + part(x)` that goes through all blocks and to which each of them adds its share; so the sum of many blocks begins at the size of one. `model.apply(f)` calls f on every module, and `nn.init` has the rules by name.
 
 # %% tags=["hide-input"]
 choice(
-    "All weights of a network of linear layers begin at exactly 0. What happens in training?",
+    "All weights and biases of an MLP with ReLUs begin at exactly 0. What happens in training?",
     {
-        "only the last bias learns": "Every hidden value is 0 and every weight sends back 0, so no gradient reaches anything but the last layer's bias.",
+        "only the last bias learns": "Every hidden value is 0 and every weight sends back 0, so no gradient but 0 reaches anything except the last layer's bias. (It takes the biases: with `nn.Linear`'s own, hidden values differ from 0, the last weight learns at the first step, and the layer before it at the second.)",
         "it learns, only more slowly": "A gradient for a weight is an input times what comes back; in here at least one of the two is 0 everywhere.",
         "the loss is NaN": "All numbers are finite. They are just all the same.",
     },
@@ -484,7 +484,7 @@ def look(t):
 _ = tied._apply(look)
 
 # %% [markdown]
-# Children come before the module itself. In each module, its parameters (and behind each the gradient, where there is one), then its buffers. The tied weight is *visited* twice. **Predict.** Is it copied twice? `.to(torch.float64)` takes the same way through the tree as `.to("cuda")` does, so count its copies.
+# Children come before the module itself. In each module, its parameters (and behind each the gradient, where there is one), then its buffers. The tied weight is *visited* twice. **Predict.** Is it copied twice? `.to(torch.float64)` takes the same way through the tree as `.to("cuda")` does, so count its copies. (One difference: it has nothing to do for integers, and for what is float64 already. To a GPU, they go as well.) To count, we switch on a *dispatch mode*, an object that is shown each operator before it runs; the next section has more of it.
 
 # %%
 class Copies(TorchDispatchMode):
@@ -545,7 +545,7 @@ number(
 # %% [markdown]
 # ## A forward is a list of decisions
 #
-# Now run it. What is left of a module in the moment of the call? A dispatch mode (phase 04 takes it apart) sees every operator, after autograd and before the kernel. For each of them PyTorch has decided on a kernel, by what the tensors are: their *device* and *dtype*.
+# Now run it. What is left of a module in the moment of the call? The dispatch mode of the last section (phase 04 takes it apart) sees every operator, after autograd and before the kernel. For each of them PyTorch has decided on a kernel, by what the tensors are: their *device* and *dtype*.
 
 # %%
 class Decisions(TorchDispatchMode):
@@ -653,7 +653,7 @@ theirs = dict(zip(coarse, (*original.residual[1:], original.hidden, original.log
 port_difference(theirs, stages_of(port, tokens, coarse))
 
 # %% [markdown]
-# Block 0 agrees to seven digits, block 1 does not. So go *into* block 1, with the input that the original had there, and look again.
+# Block 0 agrees to seven digits, block 1 does not. So go *into* block 1 and look again. Both sides begin there with the same input: the original with its own, the port with what its block 0 made, which we have just seen to be the same. (Had it not been, we would have handed the port's block the original's.)
 
 # %%
 part = numpy_forward.part

@@ -114,6 +114,54 @@ def test_a_broken_rule_costs_only_the_function_that_broke_it():
     assert "`g` uses `sum`" in verdict.parts[1].problem
 
 
+def coarse():
+    """One part says how large an answer is, the other only whether it is right."""
+    check = Check("coarse", parts={"value": 1, "yes or no": 1}, reads="r")
+    check.reference(lambda x: 2 * x)
+
+    def is_right(subject):
+        return subject(3) == 6
+
+    check.cases(lambda draw: [case("value", 5), Case("yes or no", is_right)])
+    check.misconception("squared", "it was squared.", earns=0)(lambda x: x * x)
+    check.misconception("halved", "it was halved.", earns=0)(lambda x: x / 2)
+    return check
+
+
+def test_an_answer_too_coarse_to_tell_two_mistakes_apart_names_neither():
+    check = coarse()
+    assert judge(check, lambda x: x * x, "s").misconceptions == ["squared"]
+    assert judge(check, lambda x: x / 2, "s").misconceptions == ["halved"]
+    verdict = judge(check, lambda x: x + 7, "s")
+    assert (verdict.earned, verdict.misconceptions) == (0, [])
+
+
+def test_a_refusal_in_other_words_counts_as_agreement():
+    check = Check("refusing", parts={"p": 1}, reads="r")
+    check.cases(lambda draw: [case("p", -1), case("p", -2)])
+
+    def refusing(*numbers):
+        def f(x):
+            if x in numbers:
+                raise IndexError(f"one of {len(numbers)}")
+            return x
+
+        return f
+
+    check.reference(refusing(-1, -2))
+    check.misconception("none", "none is refused.", earns=0)(refusing())
+    check.misconception("only -1", "only -1 is refused.", earns=0)(refusing(-1))
+
+    def learner(x):
+        if x == -1:
+            raise IndexError("words of my own")
+        return x
+
+    verdict = judge(check, learner, "s")
+    assert verdict.misconceptions == ["only -1"]
+    assert judge(check, lambda x: 0, "s").parts[0].problem.startswith("expected an IndexError, but")
+
+
 def test_what_a_case_may_show_stands_before_its_problem():
     check = Check("one", parts={"p": 1}, reads="r")
     check.reference(lambda x: x)

@@ -124,6 +124,74 @@ def test_a_class_is_called_through_a_handle():
     assert raised.value.kinds[0] == "AttributeError"
 
 
+def test_a_method_that_returns_its_instance_gives_a_handle_to_it():
+    drop = Subject(InProcess(torch.nn.Dropout))(0.5)
+    assert drop.call("eval").get("training") is False
+    assert drop.get("training") is False
+
+
+class _Half(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = torch.nn.Parameter(torch.ones(3))
+        self.still = torch.nn.Parameter(torch.ones(3), requires_grad=False)
+        self.unused = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x, index):
+        return (x.data[index] * self.gain + x[index]) * self.still
+
+
+def test_gradients_of_a_module_by_name():
+    x, upstream = torch.randn(4, 3), torch.randn(2, 3)
+    index = torch.tensor([1, 1])
+    found = Subject(InProcess(_Half))().gradients(upstream, x, index)
+    assert torch.equal(found["output"].detach(), 2 * x[index])
+    of_x, of_index = found["arguments"]
+    assert of_index is None
+    torch.testing.assert_close(of_x, torch.zeros(4, 3).index_add(0, index, upstream))
+    torch.testing.assert_close(found["parameters"]["gain"], (upstream * x[index]).sum(0))
+    assert found["parameters"]["still"] is found["parameters"]["unused"] is None
+
+
+def test_no_gradients_of_an_output_without_a_graph_or_of_another_shape():
+    norm = Subject(InProcess(torch.nn.LayerNorm))(3)
+    none = {"arguments": [None], "parameters": {"weight": None, "bias": None}}
+    found = norm.gradients(torch.ones(3), torch.ones(2, 3))
+    assert {key: found[key] for key in none} == none
+
+    class Cut(torch.nn.Module):
+        def forward(self, x):
+            return x.detach()
+
+    assert Subject(InProcess(Cut))().gradients(torch.ones(2), torch.ones(2))["arguments"] == [None]
+
+
+def test_a_forward_that_writes_to_its_input_has_gradients():
+    relu = Subject(InProcess(torch.nn.ReLU))(True)
+    x = torch.tensor([-1.0, 2.0])
+    found = relu.gradients(torch.ones(2), x)
+    assert torch.equal(found["arguments"][0], torch.tensor([0.0, 1.0]))
+    assert torch.equal(x, torch.tensor([-1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("one\ntwo", "one"),
+        ("what is wrong:\n\t two\n three", "what is wrong: two"),
+        ("\n  late", "late"),
+        ("a colon at the end:", "a colon at the end:"),
+    ],
+)
+def test_the_telling_line_of_a_message(said, shown):
+    def raises():
+        raise RuntimeError(said)
+
+    with pytest.raises(SubjectRaised) as raised:
+        Subject(InProcess(raises))()
+    assert raised.value.message == shown
+
+
 def test_several_functions_and_plain_values():
     subject = Subject(InProcess({"f": lambda x: x + 1}))
     assert subject["f"](1) == 2

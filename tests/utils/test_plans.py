@@ -47,6 +47,30 @@ def test_a_view_keeps_its_storage():
     assert model.part.untyped_storage().nbytes() == wide.untyped_storage().nbytes()
 
 
+def test_a_gradient_may_have_a_dtype_of_its_own():
+    half = ["parameter", torch.ones(2, dtype=torch.bfloat16), torch.ones(2)]
+    assert assemble({"w": half}).w.grad.dtype is torch.float32
+
+
+def test_a_module_may_stand_in_two_places():
+    model = assemble({"a": {"norm": ["LayerNorm", 3]}, "b": {"norm": ["same", "a.norm"]}})
+    assert model.b.norm is model.a.norm
+
+
+def test_a_state_is_overwritten_once_it_is_loaded():
+    class Shares:
+        def load_state_dict(self, state):
+            self.w = state["w"]
+
+        def state_dict(self):
+            return {"w": self.w}
+
+    state = {"w": torch.ones(2)}
+    load, look = ("load", "", state, []), ("state_dict", "")
+    assert torch.equal(drive(Shares, {}, load, look)[1]["w"], torch.zeros(2))
+    assert torch.equal(state["w"], torch.ones(2))
+
+
 def test_drive_refuses_to_test_torchs_module():
     with pytest.raises(TypeError, match="from nothing"):
         drive(nn.Module, {})

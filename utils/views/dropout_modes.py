@@ -98,7 +98,7 @@ def sentence(x: Tensor, out: Tensor, training: bool) -> str:
         words += f" and the others {short(round(stays[0].item(), 3))} times as large"
     if len(out) > 1:
         error = (out.mean(0) - x).abs().mean() / x.abs().mean()
-        words += f"; the mean of {len(out)} calls is within {error:.0%} of the input"
+        words += f"; the mean of {len(out)} calls is on average {error:.0%} off the input"
     return f"{words}."
 
 

@@ -21,6 +21,7 @@ ROW = 28
 LOW, HIGH = -9, 1  # powers of ten at the ends of the axis
 RIGHT = WIDTH - MARGIN - 96
 MOST = 40  # stages
+ABSENT = "not there"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def measure(original: Mapping[str, ArrayLike], port: Mapping[str, ArrayLike]) ->
 
 def _measured(name: str, want: Tensor, got: ArrayLike | None) -> Stage:
     if got is None:
-        return Stage(name, math.inf, "not there")
+        return Stage(name, math.inf, ABSENT)
     got = _tensor(got)
     if got.shape != want.shape:
         return Stage(name, math.inf, f"shape {tuple(got.shape)}, not {tuple(want.shape)}")
@@ -129,6 +130,9 @@ def sentence(stages: list[Stage], tolerance: float) -> str:
             return f"All {len(stages)} stages are the same to the last bit."
         return f"All {len(stages)} stages agree: what is left, {number(largest, 1)}, is rounding."
     stage = stages[first]
+    if stage.why == ABSENT:
+        before = ", and all that comes before it is right" if first else ""
+        return f"The port has no {stage.name} to compare{before}."
     if first == 0:
         return f"It differs from the first stage on: look into {stage.name}."
     if first == len(stages) - 1:

@@ -5,16 +5,22 @@ import math
 import torch
 from torch import nn
 
-from utils.checks import Case, Check, edited
+from utils.checks import ByHand, Case, Check, edited
 from utils.compare import Tolerance
 
-from .shared import in_eval
+from .shared import RULE, in_eval
 
 dropout = Check(
     "Dropout",
     parts={"in training": 1, "in eval": 1, "the edges": 1},
     reads="Two modes",
     tolerance=Tolerance(5e-3, 1e-6, "float16 carries 10 bits of fraction, a scale as many"),
+    by_hand=ByHand(
+        RULE.format("draw the mask yourself"),
+        forbid_names=frozenset(
+            {"Dropout", "dropout", "native_dropout", "alpha_dropout", "feature_dropout"}
+        ),
+    ),
 )
 
 
@@ -38,6 +44,7 @@ class _Dropout(nn.Module):
 def _(draw):
     def training(p, x):
         """What can be said of a random mask, in yes and no; each may fail once in a billion."""
+        upstream = draw.tensor(x.shape, x.dtype)
 
         def play(subject):
             made = subject(p)
@@ -45,16 +52,30 @@ def _(draw):
             gone = y == 0
             share = gone.double().mean().item()
             slack = 7 * math.sqrt(p * (1 - p) / x.numel())
-            rows, columns = gone.double().mean(1), gone.double().mean(0)
-            own = all(bool(((part > 0) & (part < 1)).all()) for part in (rows, columns))
+            rows, columns = (gone.double().mean(d) for d in (1, 0))
+            own = [bool(((part > 0) & (part < 1)).all()) for part in (rows, columns)]
             return {
                 **scale(x, y),
-                "as many as p says": not own or abs(share - p) < slack,
-                "each on its own": own,
+                "within a row": own[0],
+                "within a column": own[1],
+                "as many as p says": not all(own) or abs(share - p) < slack,
                 "anew in each call": not torch.equal(y, again),
+                "backward": backward(made, x, upstream),
             }
 
-        return Case("in training", play)
+        return Case("in training", play, places={**SCALE, **BACKWARD, **MASK})
+
+    def backward(made, x, upstream):
+        """What becomes of a gradient, held against what became of the values."""
+        found = made.gradients(upstream, x)
+        grad = found["arguments"][0]
+        if not isinstance(grad, torch.Tensor):
+            return {"arrives": False, "as the values": None}
+        want = upstream.double() * found["output"].double() / x.double()
+        return {
+            "arrives": True,
+            "as the values": bool((grad.double() - want).abs().max() <= 1e-2 * want.abs().max()),
+        }
 
     def scale(x, y):
         """By how much the elements that are left were multiplied."""
@@ -68,14 +89,23 @@ def _(draw):
         }
 
     def evaluated(p, x):
-        def play(subject):
-            y = in_eval(subject(p)).call("__call__", x)
-            return {**scale(x, y), "some dropped": bool((y == 0).any()), "same": torch.equal(x, y)}
+        upstream = draw.tensor(x.shape, x.dtype)
 
-        return Case("in eval", play)
+        def play(subject):
+            made = in_eval(subject(p))
+            y = made.call("__call__", x)
+            return {
+                **scale(x, y),
+                "some dropped": bool((y == 0).any()),
+                "same": torch.equal(x, y),
+                "backward": backward(made, x, upstream),
+            }
+
+        return Case("in eval", play, places={**SCALE, **BACKWARD, **PASSED})
 
     def edge(p, x):
-        return Case("the edges", lambda subject: subject(p).call("__call__", x))
+        play = lambda subject: subject(p).call("__call__", x)  # noqa: E731
+        return Case("the edges", play, shown=f"p = {p:g}")
 
     for dtype, layout in ((torch.float32, "transposed"), (torch.float16, "contiguous")):
         x = draw.tensor((150, 160), dtype, layout)
@@ -87,8 +117,30 @@ def _(draw):
         yield edge(1.0, x)
         yield evaluated(1.0, x)
     for p in (-0.25, 1.5):
-        yield Case("the edges", lambda subject, p=p: subject(p).get("training"))
+        shown = "p above 1" if p > 1 else "p below 0"
+        yield Case("the edges", lambda subject, p=p: subject(p).get("training"), shown=shown)
 
+
+SCALE = {
+    "['dtype']": "the output",
+    "['shape']": "the output's shape",
+    "['scale']": "the factor of what stays",
+    "['one scale for all']": "what stays is not all multiplied by one factor.",
+}
+BACKWARD = {
+    "['backward']['arrives']": "no gradient reaches the input.",
+    "['backward']['as the values']": "the gradient doesn't pass where the values did, and as large.",
+}
+MASK = {
+    "['within a row']": "whole rows are dropped, or left, together.",
+    "['within a column']": "whole columns are dropped, or left, together.",
+    "['as many as p says']": "the share of dropped elements isn't p.",
+    "['anew in each call']": "two calls gave the same output.",
+}
+PASSED = {
+    "['some dropped']": "elements were dropped.",
+    "['same']": "the input didn't pass as it is.",
+}
 
 dropout.misconception(
     "what stays is not scaled",
@@ -111,7 +163,7 @@ dropout.misconception(
     )
 )
 dropout.misconception(
-    "dropping in eval, too", "the mode is never asked for: elements are dropped in eval.", earns=2
+    "dropping in eval, too", "elements are dropped in eval as they are in training.", earns=2
 )(edited(_Dropout, ("self.training and self.p > 0", "self.p > 0")))
 dropout.misconception(
     "scaled in eval instead",
@@ -128,7 +180,7 @@ dropout.misconception(
     )
 )
 dropout.misconception(
-    "one mask for ever", "the mask is drawn once and used again in each call.", earns=2
+    "one mask for ever", "every call drops the same elements.", earns=2
 )(
     edited(
         _Dropout,
@@ -143,7 +195,9 @@ dropout.misconception(
     earns=2,
 )(edited(_Dropout, ("torch.rand_like(x.float()) >=", "torch.rand(x.shape[0], 1) >=")))
 dropout.misconception(
-    "0 divided by 0", "at p = 1 nothing is left to be scaled, and the scale is infinite.", earns=2
+    "0 divided by 0",
+    "at p = 1 comes NaN: what is left, which is nothing, was multiplied by an infinite scale.",
+    earns=2,
 )(
     edited(
         _Dropout,
@@ -155,6 +209,61 @@ dropout.misconception(
 dropout.misconception(
     "any p goes", "a p that is no probability is let through when the layer is made.", earns=2
 )(edited(_Dropout, ("if p < 0 or p > 1:", "if False:")))
+dropout.misconception(
+    "cut off in training",
+    "what training makes of the input has no graph: no gradient passes this layer.",
+    earns=2,
+)(edited(_Dropout, ("torch.where(kept, x * scale,", "torch.where(kept, x.data * scale,")))
+dropout.misconception(
+    "cut off in eval", "what eval passes on has no graph: no gradient passes this layer.", earns=2
+)(
+    edited(
+        _Dropout,
+        (
+            "zeros_like(x))\n        return x",
+            "zeros_like(x))\n        return x if self.training else x.detach()",
+        ),
+    )
+)
+
+
+@dropout.misconception("torch's own function", "`F.dropout` does all the work.", earns=0)
+class _FunctionalDropout(nn.Module):
+    def __init__(self, p=0.5):
+        super().__init__()
+        if p < 0 or p > 1:
+            raise ValueError("expected a probability")
+        self.p = p
+
+    def forward(self, x):
+        return nn.functional.dropout(x, self.p, self.training)
+
+
+@dropout.misconception(
+    "torch's own layer", "the class is `nn.Dropout` under another name.", earns=0
+)
+class _TorchDropout(nn.Dropout):
+    pass
+
+
+@dropout.alternate("a mask of its own module, an attribute named as the layer")
+class _MaskedDropout(nn.Module):
+    class Mask(nn.Module):
+        def forward(self, x, keep):
+            if not self.training:
+                return torch.ones_like(x)
+            return (torch.rand(x.shape) < keep).to(x.dtype)
+
+    def __init__(self, p=0.5):
+        super().__init__()
+        self.dropout = float(p)
+        if self.dropout < 0 or self.dropout > 1:
+            raise ValueError(f"{p} is no probability")
+        self.mask = self.Mask()
+
+    def forward(self, x):
+        keep = 1 - self.dropout if self.training else 1.0
+        return x * self.mask(x, keep) / (keep or 1.0)
 
 
 @dropout.alternate("torch.bernoulli")
@@ -171,15 +280,3 @@ class _BernoulliDropout(nn.Module):
         if self.training:
             return x * torch.bernoulli(torch.full(x.shape, self.keep, dtype=x.dtype)) / self.keep
         return x.clone()
-
-
-@dropout.alternate("torch's own function")
-class _TorchDropout(nn.Module):
-    def __init__(self, p=0.5):
-        super().__init__()
-        if p < 0 or p > 1:
-            raise ValueError("expected a probability")
-        self.p = p
-
-    def forward(self, x):
-        return nn.functional.dropout(x, self.p, self.training)

@@ -6,7 +6,7 @@ from torch import nn
 from utils.checks import ByHand, Case, Check, edited
 from utils.compare import Tolerance
 
-from .shared import LAYOUTS, RAW
+from .shared import LAYOUTS, RAW, RULE, places_of_pull, pull
 
 layer_norm = Check(
     "LayerNorm",
@@ -14,7 +14,9 @@ layer_norm = Check(
     reads="Layers are shapes",
     tolerance=Tolerance(1e-3, 3e-4, "a mean of 1,000 in float32 is known to 6e-5"),
     by_hand=ByHand(
-        "the exercise is to write the norm", forbid_ops=frozenset({"aten.native_layer_norm"})
+        RULE.format("write the norm yourself"),
+        forbid_ops=frozenset({"aten.native_layer_norm"}),
+        forbid_names=frozenset({"LayerNorm", "layer_norm", "native_layer_norm"}),
     ),
 )
 
@@ -35,32 +37,47 @@ class _LayerNorm(nn.Module):
 
 @layer_norm.cases
 def _(draw):
-    def fresh(part, x, **eps):
-        return Case(part, lambda subject: subject(x.shape[-1], **eps).call("__call__", x))
+    def fresh(part, x, shown="", **eps):
+        return Case(
+            part, lambda subject: subject(x.shape[-1], **eps).call("__call__", x), shown=shown
+        )
+
+    def normalised(x):
+        upstream = draw.tensor(x.shape)
+
+        def play(subject):
+            made = subject(x.shape[-1])
+            return made.call("__call__", x), pull(made, upstream, x, "x")
+
+        places = {"[0]": "the output", **places_of_pull("[1]", x="x")}
+        return Case("normalised", play, places=places)
 
     def loaded(x, weight, bias):
+        upstream = draw.tensor(x.shape)
+
         def play(subject):
             made = subject(x.shape[-1])
             made.call("load_state_dict", {"weight": weight, "bias": bias})
-            y = made.call("__call__", x)
-            return y, y.requires_grad, made.get("weight").requires_grad
+            return made.call("__call__", x), pull(made, upstream, x, "weight", "bias")
 
-        return Case("scale and shift", play)
+        words = {"weight": "the weight", "bias": "the bias"}
+        places = {"[0]": "the output", **places_of_pull("[1]", **words)}
+        return Case("scale and shift", play, places=places)
 
     for layout in LAYOUTS:
         n, t = draw.sample(range(2, 6), 2)
         width = draw.integer(7, 12)
         flat, deep = draw.tensor((n, width), layout=layout), draw.tensor((n, t, width))
-        yield fresh("normalised", flat)
-        yield fresh("normalised", deep)
+        yield normalised(flat)
+        yield normalised(deep)
         yield loaded(flat, draw.tensor((width,)), draw.tensor((width,)))
         yield loaded(deep, draw.tensor((width,)), draw.tensor((width,)))
     small, wide = draw.tensor((3, 8)), draw.tensor((4, 64))
     part = "small and large inputs"
-    yield fresh(part, small / 500)
-    yield fresh(part, small / 10, eps=0.01)
-    yield fresh(part, torch.zeros(2, 5) + draw.integer(1, 9))
-    yield fresh(part, wide + 1000)
+    yield fresh(part, small / 500, "rows nearly constant")
+    yield fresh(part, small / 10, "another eps", eps=0.01)
+    yield fresh(part, torch.zeros(2, 5) + draw.integer(1, 9), "constant rows")
+    yield fresh(part, wide + 1000, "rows with a mean of 1,000")
 
 
 layer_norm.misconception(
@@ -129,6 +146,60 @@ layer_norm.misconception(
     "the bias was added first, and so was scaled with the rest.",
     earns=2,
 )(edited(_LayerNorm, ("* self.weight + self.bias", "* self.weight + self.bias * self.weight")))
+layer_norm.misconception(
+    "x cut off", "the forward reads its input past autograd, and no gradient reaches it.", earns=2
+)(edited(_LayerNorm, ("centred = x -", "x = x.detach()\n        centred = x -")))
+layer_norm.misconception(
+    "statistics for constants",
+    "the mean and the variance were computed without a graph: autograd takes both for constants, "
+    "and the gradient of x lacks what flows through them.",
+    earns=2,
+)(
+    edited(
+        _LayerNorm,
+        ("x.mean(-1, keepdim=True)", "x.mean(-1, keepdim=True).detach()"),
+        ("centred.square().mean(-1, keepdim=True)",
+         "centred.square().mean(-1, keepdim=True).detach()"),
+    )
+)  # fmt: skip
+layer_norm.misconception(
+    "the variance for a constant",
+    "the variance was cut off from the graph, and the gradient of x lacks what flows through it.",
+    earns=2,
+)(edited(_LayerNorm, ("variance + self.eps", "variance.detach() + self.eps")))
+layer_norm.misconception(
+    "the mean for a constant",
+    "the mean was cut off from the graph, and the gradient of x lacks what flows through it.",
+    earns=2,
+)(edited(_LayerNorm, ("x.mean(-1, keepdim=True)", "x.mean(-1, keepdim=True).detach()")))
+layer_norm.misconception(
+    "weight.data in forward",
+    "the weight is read past autograd: the output is right, and its gradient never comes.",
+    earns=2,
+)(edited(_LayerNorm, ("* self.weight +", "* self.weight.data +")))
+layer_norm.misconception(
+    "bias.data in forward",
+    "the bias is read past autograd: the output is right, and its gradient never comes.",
+    earns=2,
+)(edited(_LayerNorm, ("+ self.bias", "+ self.bias.data")))
+
+
+@layer_norm.misconception(
+    "torch's own layer", "the class is `nn.LayerNorm` under another name.", earns=0
+)
+class _TorchLayerNorm(nn.LayerNorm):
+    pass
+
+
+@layer_norm.misconception("torch's own function", "`F.layer_norm` does all the work.", earns=0)
+class _FunctionalLayerNorm(nn.Module):
+    def __init__(self, width, eps=1e-5):
+        super().__init__()
+        self.eps = eps
+        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+
+    def forward(self, x):
+        return nn.functional.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
 
 @layer_norm.alternate("var_mean and rsqrt")

@@ -7,7 +7,7 @@ from torch import nn
 
 from utils.checks import ByHand, Case, Check, edited
 
-from .shared import LAYOUTS, RAW, SUMS, shapes_of
+from .shared import LAYOUTS, RAW, RULE, SUMS, places_of_pull, pull, rough, shapes_of
 
 linear = Check(
     "Linear",
@@ -15,8 +15,8 @@ linear = Check(
     reads="One line of magic",
     tolerance=SUMS,
     by_hand=ByHand(
-        "write the product and the sum yourself",
-        forbid_ops=frozenset({"aten.addmm", "aten.linear"}),
+        RULE.format("write the product and the sum yourself"),
+        forbid_names=frozenset({"Linear", "linear"}),
     ),
 )
 
@@ -42,16 +42,25 @@ def _(draw):
             made = subject(*args)
             return shapes_of(made), made.get("weight").requires_grad
 
-        return Case("what is registered", play)
+        places = {
+            "[0]": "what is saved",
+            "[0]['weight']": "the weight",
+            "[0]['bias']": "the bias",
+            "[1]": "the weight requires no gradient.",
+        }
+        return Case("what is registered", play, places=places)
 
     def forward(x, state, *args):
+        upstream = draw.tensor((*x.shape[:-1], args[1]))
+
         def play(subject):
             made = subject(*args)
             made.call("load_state_dict", state)
-            y = made.call("__call__", x)
-            return y, y.requires_grad
+            return made.call("__call__", x), pull(made, upstream, x, "x", *state)
 
-        return Case("forward", play)
+        words = {"x": "x", "weight": "the weight", "bias": "the bias"}
+        places = {"[0]": "the output", **places_of_pull("[1]", **words)}
+        return Case("forward", play, shown=f"x of {x.dim()} dimensions", places=places)
 
     def fresh(into, out):
         def play(subject):
@@ -59,17 +68,25 @@ def _(draw):
             bound = 1 / math.sqrt(into)
             found = {}
             for name in ("weight", "bias"):
-                values = one.get(name).detach().abs()
+                values = one.get(name).detach().double().abs() / bound
+                largest, mean = values.max().item(), values.mean().item()
                 found[name] = {
-                    "in bounds": bool(values.max() <= bound * (1 + 1e-6)),
-                    # of 200 uniform draws, the largest is above 0.9 and the mean near 0.5
-                    "reaching them": bool(values.max() > 0.9 * bound),
-                    "even": bool(0.35 * bound < values.mean() < 0.65 * bound),
+                    "in bounds": largest <= 1 + 1e-6,
+                    # of 250 uniform draws, the mean is near 0.5 and the largest above 0.9
+                    "mean": rough(math.log(max(mean, 1e-9)), 0.25),
+                    "reaching them": largest > 0.9,
                     "new each time": not torch.equal(one.get(name), two.get(name)),
                 }
             return found
 
-        return Case("fresh weights", play)
+        places = {}
+        for name in ("weight", "bias"):
+            at = f"['{name}']"
+            places[f"{at}['in bounds']"] = f"the fresh {name} reaches beyond ±1/√in."
+            places[f"{at}['mean']"] = f"the fresh {name} isn't drawn evenly between ±1/√in."
+            places[f"{at}['reaching them']"] = f"the fresh {name} doesn't reach as far as ±1/√in."
+            places[f"{at}['new each time']"] = f"two fresh layers have the same {name}."
+        return Case("fresh weights", play, places=places)
 
     for layout in LAYOUTS:
         n, t, i, o = draw.shape(4)
@@ -79,7 +96,9 @@ def _(draw):
         yield forward(draw.tensor((n, i), layout=layout), {"weight": weight, "bias": bias}, i, o)
         yield forward(draw.tensor((n, t, i), layout=layout), {"weight": weight}, i, o, False)
         yield forward(draw.tensor((i,), layout=layout), {"weight": weight, "bias": bias}, i, o)
-    yield fresh(draw.integer(20, 60), draw.integer(200, 300))
+    # few inputs for many outputs, and the other way round: the wrong size of the two shows
+    yield fresh(draw.integer(20, 40), draw.integer(250, 300))
+    yield fresh(draw.integer(600, 900), draw.integer(250, 300))
 
 
 linear.misconception("raw tensors", RAW, earns=1)(
@@ -108,6 +127,16 @@ linear.misconception(
     "the forward reads the numbers past autograd, so that no gradient reaches the weight.",
     earns=2,
 )(edited(_Linear, ("self.weight.T", "self.weight.data.T")))
+linear.misconception(
+    "bias.data in forward",
+    "the forward adds the bias past autograd, so that no gradient reaches it.",
+    earns=2,
+)(edited(_Linear, ("y + self.bias", "y + self.bias.data")))
+linear.misconception(
+    "x cut off",
+    "the forward reads its input past autograd: nothing before this layer would be trained.",
+    earns=2,
+)(edited(_Linear, ("x @ self.weight.T", "x.detach() @ self.weight.T")))
 linear.misconception(
     "the bias can't be left out", "there is a bias also where none was asked for.", earns=1
 )(edited(_Linear, (" if bias else None", "")))
@@ -138,6 +167,40 @@ linear.misconception(
         ("torch.empty(out_features).uniform_(-bound, bound)", "torch.randn(out_features)"),
     )
 )  # fmt: skip
+
+
+@linear.misconception("torch's own layer", "the class is `nn.Linear` under another name.", earns=0)
+class _TorchLinear(nn.Linear):
+    pass
+
+
+@linear.misconception("torch's own function", "`F.linear` does all the work.", earns=0)
+class _FunctionalLinear(nn.Module):
+    def __init__(self, in_features, out_features, bias=True):
+        super().__init__()
+        bound = in_features**-0.5
+        self.weight = nn.Parameter(torch.empty(out_features, in_features).uniform_(-bound, bound))
+        self.bias = (
+            nn.Parameter(torch.empty(out_features).uniform_(-bound, bound)) if bias else None
+        )
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.weight, self.bias)
+
+
+@linear.alternate("torch.addmm on rows")
+class _RowsLinear(nn.Module):
+    def __init__(self, in_features, out_features, bias=True):
+        super().__init__()
+        draw = torch.distributions.Uniform(-(in_features**-0.5), in_features**-0.5)
+        self.weight = nn.Parameter(draw.sample((out_features, in_features)))
+        self.bias = nn.Parameter(draw.sample((out_features,))) if bias else None
+
+    def forward(self, x):
+        rows = x.reshape(-1, x.shape[-1])
+        zero = rows.new_zeros(len(self.weight))
+        y = torch.addmm(zero if self.bias is None else self.bias, rows, self.weight.T)
+        return y.unflatten(0, x.shape[:-1]) if x.dim() > 1 else y[0]
 
 
 @linear.alternate("einsum, and nn.init")

@@ -9,7 +9,7 @@ from torch import nn
 from utils.checks import ByHand, Case, Check, case, edited, not_run
 from utils.compare import Tolerance
 from utils.minigpt import MiniGPTConfig, load_config, load_weights, numpy_forward
-from utils.parity import GpuRun, agree, gpu_run
+from utils.parity import TOLERANCES, GpuRun, agree, gpu_run
 from utils.records import NoRecord
 
 minigpt_logits = Check(
@@ -89,12 +89,20 @@ def _(draw):
         shape = (batch, length)
         return draw.tensor(shape, torch.int64).abs() * 7919 % config.vocab_size
 
+    part = "any sizes"
+
     for layers, heads in ((1, 2), (2, 3)):
         ff, vocabulary, context = draw.sample(range(9, 21), 3)
         config = MiniGPTConfig(vocabulary, 6 * heads, heads, layers, ff, context)
         weights = random_weights(draw, config)
         for length in (context, draw.integer(2, context - 1))[:layers]:
-            yield case("any sizes", weights, words(draw.integer(1, 3), length, config), config)
+            tokens = words(draw.integer(1, 3), length, config)
+            shown = "T as long as the context" if length == context else "T below the context"
+            yield case(part, weights, tokens, config, shown=shown)
+    for table in ("token_embedding.weight", "position_embedding.weight"):
+        weights = {**weights, table: weights[table] / 100}  # so small that the norms' ε shows
+    tokens = words(2, draw.integer(2, config.context - 1), config)
+    yield case(part, weights, tokens, config, shown="small embeddings")
     weights, config = trained()
     tokens = words(2, draw.integer(5, 16), config)
     yield case("the trained weights", weights, tokens, config)
@@ -107,11 +115,16 @@ def _(draw):
         return {
             "shape": tuple(logits.shape),
             "dtype": logits.dtype,
-            "near the float32 answer": agree(logits, exact, torch.float16),
+            "logits": measured(logits, exact, torch.float16),
             "really in float16": bool((logits - exact).abs().max() > 1e-3),
         }
 
-    yield Case("half precision", in_half)
+    places = {
+        "['dtype']": "the logits",
+        "['logits']": "in float16 the logits are further from the float32 answer than they may be.",
+        "['really in float16']": "the logits are those of float32: the model did not run in half.",
+    }
+    yield Case("half precision", in_half, places=places)
     try:
         gpu = gpu_run()
     except NoRecord as missing:
@@ -120,6 +133,16 @@ def _(draw):
         return
     yield on_a_gpu("float32 as on a GPU", gpu, torch.float32)
     yield on_a_gpu("float16 as on a GPU", gpu, torch.float16)
+
+
+def measured(logits, want, dtype):
+    """What is wanted, where the logits agree with it; else the logits. In units of the tolerance.
+
+    A mere yes or no would be the same for every wrong model, and so tell one from none.
+    """
+    allowed = TOLERANCES[dtype] * want.double().abs().max()
+    found = want if agree(logits, want, dtype) else logits
+    return found.double() * (1e-5 / allowed)
 
 
 NEEDS_GPU = "needs a GPU or a recorded GPU run, and there is {}"
@@ -135,10 +158,15 @@ def on_a_gpu(part: str, gpu: GpuRun, dtype: torch.dtype) -> Case:
             "shape": tuple(logits.shape),
             "dtype": logits.dtype,
             "device": logits.device.type,
-            "agrees with the GPU": gpu.agrees(logits, dtype),
+            "logits": measured(logits, torch.from_numpy(gpu.logits[dtype]), dtype),
         }
 
-    return Case(part, play, against=gpu.words)
+    places = {
+        "['dtype']": "the logits",
+        "['device']": "the logits are not on the CPU.",
+        "['logits']": "the logits are further from the GPU's than they may be.",
+    }
+    return Case(part, play, places=places, against=gpu.words)
 
 
 def port_error(*edits, name, explanation, keeps=()):
@@ -151,6 +179,10 @@ def port_error(*edits, name, explanation, keeps=()):
 port_error(
     ("scores.masked_fill(future, -math.inf)", "scores"),
     name="no mask", explanation="every position looks at those that come after it.",
+)  # fmt: skip
+port_error(
+    ("device=device).triu(1)", "device=device).triu(2)"),
+    name="masked one too late", explanation="each position also looks at the one right after it.",
 )  # fmt: skip
 port_error(
     ("scores.masked_fill(future, -math.inf)", "scores.masked_fill(future, 0.0)"),
@@ -186,6 +218,30 @@ port_error(
     explanation="heads were merged in the order in which they lie, not side by side.",
 )
 port_error(
+    ("linear(name, x).view(batch, length, config.n_heads, size).transpose(1, 2)",
+     "linear(name, x).view(batch, config.n_heads, length, size)"),
+    name="heads cut without a transpose",
+    explanation="the tensor was viewed as heads without a transpose: its shape is right, each head "
+    "got parts of several positions, and the merge does not undo it.",
+)  # fmt: skip
+port_error(
+    ("linear(name, x).view(batch, length, config.n_heads, size).transpose(1, 2)",
+     "linear(name, x).view(batch, length, size, config.n_heads).permute(0, 3, 1, 2)"),
+    name="heads interleaved",
+    explanation="the width was viewed as (head width, heads), so that a head got every n-th channel; "
+    "its channels should lie side by side.",
+)  # fmt: skip
+port_error(
+    ("for part in ('query', 'key', 'value'))", "for part in ('query', 'value', 'key'))"),
+    name="keys and values exchanged",
+    explanation="queries were compared with values, and keys were mixed.",
+)
+port_error(
+    ("for part in ('query', 'key', 'value'))", "for part in ('key', 'query', 'value'))"),
+    name="queries and keys exchanged",
+    explanation="each position's key was compared with the queries of the others.",
+)
+port_error(
     ("approximate='tanh'", "approximate='none'"),
     name="the other GELU",
     explanation="the exact GELU, with an erf, was used; the weights were trained with the tanh.",
@@ -201,6 +257,17 @@ port_error(
     name="another eps", explanation="the norms use another ε than 1e-5.",
 )  # fmt: skip
 port_error(
+    ("eps=1e-05", "eps=0.001"),
+    name="Keras's eps", explanation="the norms use an ε of 1e-3, as they do in Keras.",
+)  # fmt: skip
+for eps, whose in {"1e-06": "JAX's", "1e-12": "BERT's"}.items():
+    port_error(
+        ("eps=1e-05", f"eps={eps}"),
+        name=f"{whose} eps",
+        explanation=f"the norms use an ε of {eps}; these weights were trained with 1e-5.",
+        keeps=("half precision", "float16 as on a GPU"),
+    )
+port_error(
     ("x = x + attention(f'blocks.{k}.attention', norm(f'blocks.{k}.norm_1', x))",
      "x = norm(f'blocks.{k}.norm_1', x + attention(f'blocks.{k}.attention', x))"),
     ("x = x + mlp(f'blocks.{k}.mlp', norm(f'blocks.{k}.norm_2', x))",
@@ -215,6 +282,11 @@ port_error(
     "positions.",
 )  # fmt: skip
 port_error(
+    ("w['position_embedding.weight'][:length]", "w['position_embedding.weight'][1:length + 1]"),
+    name="positions from 1",
+    explanation="the first word got the second position's row, and so on: positions begin at 0.",
+)
+port_error(
     ("x @ w[f'{name}.weight'].T",
      "x @ (w[f'{name}.weight'] if len(w[f'{name}.weight']) == x.shape[-1] else "
      "w[f'{name}.weight'].T)"),
@@ -226,6 +298,26 @@ port_error(
     ("x = x + attention(", "x = attention("),
     name="a sum left out", explanation="attention replaced the stream; it should be added to it.",
 )  # fmt: skip
+port_error(
+    ("x = x + mlp(", "x = mlp("),
+    name="the MLP's sum left out",
+    explanation="the MLP replaced the stream; it should be added to it.",
+)
+port_error(
+    ("norm(f'blocks.{k}.norm_2', x)", "norm(f'blocks.{k}.norm_1', x)"),
+    name="one norm for both", explanation="the MLP reads the stream through the norm of attention.",
+)  # fmt: skip
+for called, code in {
+    "final_norm": "norm('final_norm', x)",
+    "norm_1": "norm(f'blocks.{k}.norm_1', x)",
+    "norm_2": "norm(f'blocks.{k}.norm_2', x)",
+}.items():
+    port_error(
+        (code, "nn.functional.layer_norm(x, (config.d_model,), eps=1e-05)"),
+        name=f"{called} with ones and zeros",
+        explanation=f"`{called}` kept its ones and zeros: the weight and the bias that it was given "
+        "never got there. With `strict=False` a name that doesn't fit is passed over in silence.",
+    )
 port_error(
     ("norm('final_norm', x)", "x"),
     name="no final norm", explanation="the head reads the stream as it is, without the last norm.",

@@ -115,10 +115,10 @@ def _(draw):
             answers = subject(plan, *requests)
             return show(answers) if show else answers
 
-        return Case(part, play)
-
-    def leaves(state):
-        return {name: draw.tensor(tuple(tensor.shape)) for name, tensor in state.items()}
+        places = {}
+        for k, request in enumerate(requests):
+            places |= places_of(f"[{k}]", *request)
+        return Case(part, play, places=places)
 
     for _ in range(2):
         a, b, c, d, e, f = draw.sample(
@@ -132,10 +132,13 @@ def _(draw):
         yield ask(part, deep, ("gradients", x), ("get", f"{b}.{d}", e), ("kept", f))
         plain = {a: vector(w), c: vector(w, "plain")}
         yield ask(part, plain, ("parameters", ""), ("get", "", c))
+        mixed = {b: {c: vector(w)}, a: vector(w), d: {e: vector(w)}, f: vector(w)}
+        yield ask(part, mixed, ("parameters", ""), ("call", "", x))
         changed = ("set", "", a, vector(w)), ("set", "", b, {d: vector(w)})
 
         def in_any_order(answers):  # a name that is assigned again may keep its place or lose it
-            return dict(answers[-2]), answers[-1]
+            found = answers[2]
+            return *answers[:2], dict(zip(found["names"], found["values"], strict=True)), answers[3]
 
         again = *changed, ("parameters", ""), ("state_dict", "")
         yield ask(part, deep, *again, show=in_any_order)
@@ -153,6 +156,9 @@ def _(draw):
         yield ask(part, counted, ("parameters", ""), ("state_dict", ""), ("call", "", x))
         anew = ("set", b, c, vector(w, "plain"))
         yield ask(part, counted, anew, ("state_dict", ""), ("get", b, c))
+        notes = {a: vector(w, "buffer"), b: {c: vector(w, "plain"), d: vector(w, "buffer")}}
+        late = ("set", "", e, vector(w, "plain"))
+        yield ask(part, {**notes, f: vector(w, "plain")}, late, ("state_dict", ""), ("get", b, c))
 
         part = "saving and loading"
         state = {a: draw.tensor((w,)), f"{b}.{c}": draw.tensor((w,)), f"{b}.{d}": draw.tensor((w,))}
@@ -166,20 +172,49 @@ def _(draw):
         less = {name: tensor for name, tensor in state.items() if name != f"{b}.{d}"}
         more = {**state, "alien.weight": torch.ones(w)}
         both = {**less, "alien.weight": torch.ones(w)}
-        thin = {**state, f"{b}.{d}": torch.ones(1)}
 
         def refused(answers):
             (answer, named), left = answers
-            return answer, sorted(named), left
+            return (answer, sorted(named)), left
 
         for wrong, named in ((less, [f"{b}.{d}"]), (more, keys[3:]), (both, [keys[3], f"{b}.{d}"])):
             request = ("load", "", wrong, named)
             yield ask(part, counted, request, ("state_dict", ""), show=refused)
-        yield ask(part, counted, ("load", "", thin, [f"{b}.{d}"]), ("state_dict", ""), show=refused)
+        flat = {a: ["parameter", draw.tensor((1, w))], b: {c: vector(w), d: vector(w, "buffer")}}
+        for name, shape in ((f"{b}.{d}", (1,)), (f"{b}.{c}", (1, w)), (a, (w,)), (a, (w, 1))):
+            request = ("load", "", {**state, a: torch.ones(1, w), name: torch.ones(shape)}, [name])
+            yield ask(part, flat, request, ("state_dict", ""), show=refused)
 
         part = "train and eval"
         yield ask(part, deep, ("modes", ""), ("eval", ""), ("modes", ""))
         yield ask(part, deep, ("eval", ""), ("train", b, True), ("modes", ""))
+
+
+def places_of(at, what, *rest):
+    """Words for the places in the answer to a request."""
+    whose = "" if rest[:1] == ("",) else " of a child"
+    if what == "parameters":
+        return {
+            at: f"`named_parameters()`{whose}",
+            f"{at}['names']": f"`named_parameters()`{whose} gives other names, or another order.",
+        }
+    if what == "load":
+        wanted = "has taken a state that does not fit" if rest[2] else "refused a state that fits"
+        return {
+            f"{at}[0]": f"`load_state_dict` {wanted}.",
+            f"{at}[1]": "the message of the RuntimeError leaves out a name that does not fit.",
+        }
+    return {
+        at: {
+            "state_dict": f"`state_dict()`{whose}",
+            "get": "what an attribute reads as",
+            "shared": "a parameter with two names is no longer one object.",
+            "kept": "a tensor is no longer the object that it was.",
+            "modes": "`training` is not what it should be, here or further down.",
+            "call": "what a call gives",
+            "gradients": "what `backward()` leaves at the parameters",
+        }.get(what, f"the answer to {what!r}")
+    }
 
 
 ALL = {
@@ -226,6 +261,32 @@ run_module.misconception(
         _run_module,
         ("for name, parameter in child.all_parameters():",
          "for name, parameter in child._parameters.items():"),
+    )
+)  # fmt: skip
+run_module.misconception(
+    "in one pass",
+    "the parameters of a child come where the child was assigned, between the module's own.",
+    earns=all_but("registration"),
+)(
+    edited(
+        _run_module,
+        ("""            yield from self._parameters.items()
+            for child_name, child in self._modules.items():
+                for name, parameter in child.all_parameters():
+                    yield (child_name + '.' + name, parameter)
+""",
+         """            for own_name in self.order:
+                if own_name in self._parameters:
+                    yield (own_name, self._parameters[own_name])
+                if own_name in self._modules:
+                    for name, parameter in self._modules[own_name].all_parameters():
+                        yield (own_name + '.' + name, parameter)
+"""),
+        ("self.__dict__['training'] = True",
+         "self.__dict__['training'] = True\n            self.__dict__['order'] = []"),
+        ("            keep[name] = value",
+         "            keep[name] = value\n            if name not in self.order:\n"
+         "                self.order.append(name)"),
     )
 )  # fmt: skip
 run_module.misconception(
@@ -301,6 +362,12 @@ run_module.misconception(
     )
 )  # fmt: skip
 run_module.misconception(
+    "loading shares",
+    "the module's tensors were made to lie in the state's own storages: whoever changes the state "
+    "afterwards changes the model.",
+    earns=all_but("saving and loading"),
+)(edited(_run_module, ("own[name].copy_(state[name])", "own[name].data = state[name]")))
+run_module.misconception(
     "what is unknown is ignored",
     "names that the module does not have are passed over in silence.",
     earns=all_but("refusals"),
@@ -315,6 +382,27 @@ run_module.misconception(
     "shapes are not compared, and `copy_` fills a tensor from a single number.",
     earns=all_but("refusals"),
 )(edited(_run_module, ("if missing or extra or shapes:", "if missing or extra:")))
+run_module.misconception(
+    "sizes for shapes",
+    "numbers of elements were compared, and not shapes: (3,) and (1, 3) have as many.",
+    earns=all_but("refusals"),
+)(
+    edited(
+        _run_module,
+        ("own[name].shape != state[name].shape", "own[name].numel() != state[name].numel()"),
+    )
+)
+run_module.misconception(
+    "nothing is refused",
+    "a state that doesn't fit is passed over in silence, and nothing is loaded.",
+    earns=all_but("refusals"),
+)(
+    edited(
+        _run_module,
+        ("raise RuntimeError(f'missing {missing}, unexpected {extra}, other shape {shapes}')",
+         "return"),
+    )
+)  # fmt: skip
 run_module.misconception(
     "refused half-way",
     "values were copied before all names had been looked at, so a refusal leaves a mixture.",
@@ -367,13 +455,25 @@ run_module.misconception(
 run_module.misconception(
     "every tensor is a parameter",
     "plain tensors were registered as if they were Parameters.",
-    earns=all_but("registration"),
+    earns=all_but("registration", "buffers"),
 )(
     edited(
         _run_module,
         ("if isinstance(value, nn.Parameter):", "if isinstance(value, torch.Tensor):"),
     )
 )
+run_module.misconception(
+    "every tensor is saved",
+    "the state holds every tensor that is an attribute, also those that nobody registered.",
+    earns=all_but("buffers"),
+)(
+    edited(
+        _run_module,
+        ("elif isinstance(value, Module):",
+         "elif isinstance(value, torch.Tensor):\n                keep = self._buffers\n"
+         "            elif isinstance(value, Module):"),
+    )
+)  # fmt: skip
 
 
 @run_module.alternate("no registry: look through the attributes")

@@ -5,7 +5,7 @@ from torch import nn
 
 from utils.checks import Case, Check, edited
 
-from .shared import SUMS, in_eval
+from .shared import SUMS, in_eval, places_of_pull, pull, rough
 
 running_norm = Check(
     "RunningNorm",
@@ -50,7 +50,13 @@ def _(draw):
             again.call("load_state_dict", state)
             return outputs, state, again.get("mean").detach(), again.get("variance").detach()
 
-        return Case("saved and restored", play)
+        places = {
+            "[0]": "the output in training",
+            "[1]": "what is saved",
+            "[2]": "the mean that was loaded",
+            "[3]": "the variance that was loaded",
+        }
+        return Case("saved and restored", play, places=places)
 
     def evaluated(momentum, batches, x):
         def play(subject):
@@ -60,20 +66,33 @@ def _(draw):
             outputs = seen(made, (x, x))
             return outputs, made.get("mean").detach(), made.get("variance").detach()
 
-        return Case("eval", play)
+        places = {
+            "[0]": "the output in eval",
+            "[1]": "the mean after eval",
+            "[2]": "the variance after eval",
+        }
+        return Case("eval", play, places=places)
 
-    def apart(x):
+    def apart(x, upstream):
         def play(subject):
             made = subject(x.shape[1])
             y = made.call("__call__", x)
+            unit = x.std(0) / y.std(0)  # a wrong scale of y costs points elsewhere
+            backward = pull(made, upstream, x, "x")
+            grads = {n: rough(unit * g, 0.01) for n, g in backward["gradients"].items()}
             return {
                 "registered": made.call("registered"),
-                "the output has a graph": y.requires_grad,
-                "the memory has one": made.get("mean").requires_grad
-                or made.get("variance").requires_grad,
+                "graph": made.get("mean").requires_grad or made.get("variance").requires_grad,
+                "backward": {**backward, "gradients": grads},
             }
 
-        return Case("a buffer without a graph", play)
+        places = {
+            "['registered']['parameters']": "an optimizer is given the memory.",
+            "['registered']['buffers']": "not all of the memory is registered as buffers.",
+            "['graph']": "the memory carries a graph.",
+            **places_of_pull("['backward']", x="x"),
+        }
+        return Case("a buffer without a graph", play, places=places)
 
     for _ in range(3):
         n, width = draw.sample(range(3, 9), 2)
@@ -81,7 +100,7 @@ def _(draw):
         batches = [draw.tensor((n, width)) + k for k in range(3)]
         yield saved(momentum, batches)
         yield evaluated(momentum, batches, draw.tensor((n, width)))
-        yield apart(draw.tensor((n, width)).requires_grad_())
+        yield apart(draw.tensor((n, width)).requires_grad_(), draw.tensor((n, width)))
 
 
 running_norm.misconception(
@@ -107,6 +126,20 @@ running_norm.misconception(
          "self.mean = nn.Parameter(torch.zeros(width))"),
         ("self.register_buffer('variance', torch.ones(width))",
          "self.variance = nn.Parameter(torch.ones(width))"),
+    )
+)  # fmt: skip
+running_norm.misconception(
+    "frozen parameters for buffers",
+    "the memory is made of Parameters that require no gradient: they are counted as parameters, and "
+    "given to optimizers, all the same.",
+    earns=2,
+)(
+    edited(
+        _RunningNorm,
+        ("self.register_buffer('mean', torch.zeros(width))",
+         "self.mean = nn.Parameter(torch.zeros(width), requires_grad=False)"),
+        ("self.register_buffer('variance', torch.ones(width))",
+         "self.variance = nn.Parameter(torch.ones(width), requires_grad=False)"),
     )
 )  # fmt: skip
 running_norm.misconception(
@@ -164,8 +197,42 @@ running_norm.misconception(
     )
 )  # fmt: skip
 running_norm.misconception(
+    "variance divided by n - 1",
+    "the variance of the batch is the sample's, divided by n - 1; the broken layer divided by n.",
+    earns=1,
+)(edited(_RunningNorm, ("x.var(0, correction=0)", "x.var(0)")))
+running_norm.misconception(
+    "a memory divided by n - 1",
+    "batches are normalised with a variance divided by n, and remembered with one divided by n - 1. "
+    "So does nn.BatchNorm1d; the broken layer divided by n in both.",
+    earns=1,
+)(edited(_RunningNorm, ("(variance - self.variance)", "(x.var(0) - self.variance)")))
+running_norm.misconception(
+    "statistics for constants",
+    "the batch's mean and variance were computed without a graph, or cut off from it: autograd takes "
+    "them for constants, and the gradient of x lacks what flows through them.",
+    earns=2,
+)(
+    edited(
+        _RunningNorm,
+        ("(x.mean(0), x.var(0, correction=0))",
+         "(x.mean(0).detach(), x.var(0, correction=0).detach())"),
+    )
+)  # fmt: skip
+running_norm.misconception(
+    "the variance for a constant",
+    "the batch's variance was cut off from the graph, and the gradient of x lacks what flows "
+    "through it.",
+    earns=2,
+)(edited(_RunningNorm, ("x.var(0, correction=0)", "x.var(0, correction=0).detach()")))
+running_norm.misconception(
+    "x cut off in the output",
+    "the output reads x past autograd: its gradient comes by way of the mean and the variance alone.",
+    earns=2,
+)(edited(_RunningNorm, ("return (x - mean)", "return (x.detach() - mean)")))
+running_norm.misconception(
     "the output cut off",
-    "the whole forward runs without a graph, so that nothing before this layer is trained.",
+    "the output has no graph, so that nothing before this layer is trained.",
     earns=2,
 )(
     edited(

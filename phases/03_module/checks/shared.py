@@ -1,18 +1,46 @@
 """What several exercises of lab 03 need."""
 
+import torch
+
 from utils.compare import Tolerance
 
 LAYOUTS = ("contiguous", "transposed", "sliced")
 SUMS = Tolerance(1e-4, 1e-5, "sums of a few products, each in an order of its own")
 RAW = "its tensors are ordinary attributes, which no module knows of: nothing saves or trains them."
+RULE = "torch's own layer and its function do not count here: {}"
 
 
 def shapes_of(made):
-    """Name -> (shape, dtype) of what a module saves."""
-    return {n: (tuple(t.shape), t.dtype) for n, t in made.call("state_dict").items()}
+    """Name -> zeros of the shape and dtype of what a module saves."""
+    return {n: torch.zeros_like(t) for n, t in made.call("state_dict").items()}
 
 
 def in_eval(made):
-    """The handle, in eval mode. (`eval()` returns the module itself, which can't come here.)"""
-    made.call("__setattr__", "training", False)
-    return made
+    """The handle, in eval mode."""
+    return made.call("eval")
+
+
+def rough(value, slack):
+    """A number in a unit in which `slack` is the absolute part of the tolerance SUMS.
+
+    What is drawn at random can only be compared roughly. It is compared as a number all the same:
+    a yes or no would be the same for every wrong answer.
+    """
+    return value * SUMS.atol / slack
+
+
+def pull(made, upstream, x, *names):
+    """Which of x and the parameters of these names a gradient reaches, and what it is there."""
+    found = made.gradients(upstream, x)
+    arrived = {"x": found["arguments"][0], **found["parameters"]}
+    reached = {name: isinstance(arrived.get(name), torch.Tensor) for name in names}
+    return {"reached": reached, "gradients": {n: arrived[n] for n in names if reached[n]}}
+
+
+def places_of_pull(where, **words):
+    """Words for the places in what `pull` returns; `words` says what the names stand for."""
+    said = {}
+    for name, word in words.items():
+        said[f"{where}['reached']['{name}']"] = f"no gradient reaches {word}."
+        said[f"{where}['gradients']['{name}']"] = f"the gradient of {word}"
+    return said

@@ -51,7 +51,8 @@ def _(draw):
             made = subject(width, depth)
             return shapes_of(made), made.get("gain").detach()
 
-        return Case("what is registered", play)
+        places = {"[0]": "what is saved", "[0]['gain']": "the gain", "[1]": "the fresh gain"}
+        return Case("what is registered", play, places=places)
 
     def trained(x, y, state, depth):
         def play(subject):
@@ -62,7 +63,13 @@ def _(draw):
             flag = made.get("gain").requires_grad
             return before, losses, dict(made.call("state_dict")), flag
 
-        return Case("what training changes", play)
+        places = {
+            "[0]": "the output before training",
+            "[1]": "the losses",
+            "[2]": "what is saved after training",
+            "[3]": "the gain requires no gradient.",
+        }
+        return Case("what training changes", play, places=places)
 
     for depth in (2, 3, 1):
         width = draw.integer(3, 6)
@@ -107,6 +114,11 @@ stack.misconception(
     "the gain is read past autograd: the output is right, and its gradient never comes.",
     earns=1,
 )(edited(_Stack, ("x * self.gain", "x * self.gain.data")))
+stack.misconception(
+    "one gain for all",
+    "the gain is a single number, where each channel should have its own.",
+    earns=0,
+)(edited(_Stack, ("nn.Parameter(torch.ones(width))", "nn.Parameter(torch.ones(1))")))
 stack.misconception(
     "one layer many times",
     "all entries of the list are one layer, registered under several names.",

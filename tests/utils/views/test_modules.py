@@ -66,7 +66,8 @@ def modes(layer, x, training, calls=40):
 
 def test_dropout_in_both_modes():
     x = torch.linspace(0.5, 2.0, 24)
-    check(*modes(nn.Dropout(0.75), x, True), "the others 4 times as large", "mean of 40 calls")
+    told = modes(nn.Dropout(0.75), x, True)
+    check(*told, "the others 4 times as large", "the mean of 40 calls is on average")
     check(*modes(nn.Dropout(0.75), x, False), "In eval the layer is not there")
     check(*modes(nn.Dropout(1.0), x, True, 1), "24 of 24 are gone.")
     check(*modes(nn.Identity(), x[:1], True, 1), "In training the layer is not there")
@@ -107,6 +108,12 @@ def test_what_cannot_be_measured_differs():
         "not there",
     ]
     check(*module.draw(found, 1e-5), "It differs from the first stage on: look into a")
+
+
+def test_a_stage_that_is_missing_is_not_said_to_differ():
+    stages = {name: np.ones((2, 3)) for name in "abc"}
+    check(*port(stages, {"a": stages["a"], "c": stages["c"]}), "The port has no b to compare, and")
+    check(*port(stages, {"c": stages["c"]}), "The port has no a to compare.")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,101 @@
+"""Wrong answers to lab 03 that look like a listed one, or nearly right: what a learner is told."""
+
+import pytest
+import torch
+from torch import nn
+
+from grader.catalogue import find_check
+from grader.judge import judge
+from utils import records
+from utils.checks import edited
+
+
+@pytest.fixture(autouse=True)
+def _no_gpu_and_no_record(monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(records, "RECORDS", tmp_path)
+
+
+PORT = find_check("minigpt_logits")[1]
+ELSEWHERE = {
+    "one weight transposed": (
+        "return linear(f'{name}.output', mixed)",
+        "return mixed @ w[f'{name}.output.weight'] + w[f'{name}.output.bias']",
+    ),
+    "louder words": (
+        "w['token_embedding.weight'][tokens]",
+        "8 * w['token_embedding.weight'][tokens]",
+    ),
+    "the last position's row for all": ("[:length]", "[length - 1:length]"),
+    "an eps of its own": ("eps=1e-05", "eps=0.3"),
+    "no bias at the head": ("linear('lm_head',", "0.5 * linear('lm_head',"),
+}
+
+
+@pytest.mark.parametrize("edit", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_port_that_is_wrong_in_its_own_way_is_taken_for_no_other(edit):
+    verdict = judge(PORT, edited(PORT.right, edit), "s")
+    assert (verdict.earned, verdict.misconceptions) == (0, [])
+    assert "further from the float32 answer" in verdict.parts[2].problem
+
+
+def test_a_port_with_two_mistakes_is_told_of_the_larger():
+    two = edited(PORT.right, ("approximate='tanh'", "approximate='none'"),
+                 ("scores.masked_fill(future, -math.inf)", "scores"))  # fmt: skip
+    assert judge(PORT, two, "s").misconceptions == ["no mask"]
+
+
+def test_a_narrow_range_is_not_taken_for_another_one():
+    check = find_check("Linear")[1]
+    half = edited(check.right, ("bound = 1 /", "bound = 0.5 /"))
+    verdict = judge(check, half, "s")
+    assert (verdict.earned, verdict.misconceptions) == (2, [])
+    assert verdict.parts[2].problem == "the fresh weight isn't drawn evenly between ±1/√in."
+
+
+def test_columns_are_not_rows():
+    check = find_check("Dropout")[1]
+    code = ("torch.rand_like(x.float()) >=", "torch.rand(x.shape[1]) >=")
+    verdict = judge(check, edited(check.right, code), "s")
+    assert (verdict.earned, verdict.misconceptions) == (2, [])
+    assert verdict.parts[0].problem == "whole columns are dropped, or left, together."
+
+
+def test_a_dropout_that_asks_a_child_for_the_mode_is_right():
+    class Inner(nn.Module):
+        def forward(self, x, p):
+            return x * (torch.rand(x.shape) >= p) / (1 - p) if self.training and p < 1 else x
+
+    class Outer(nn.Module):
+        def __init__(self, p=0.5):
+            super().__init__()
+            if not 0 <= p <= 1:
+                raise ValueError(p)
+            self.p, self.inner = p, Inner()
+
+        def forward(self, x):
+            return x * 0 if self.training and self.p == 1 else self.inner(x, self.p)
+
+    assert judge(find_check("Dropout")[1], Outer, "s").status == "right"
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "words"),
+    [
+        ("Stack", ("torch.ones(width)", "torch.tensor(1.0)"), "the gain: wrong shape: expected"),
+        ("run_module", ("yield from self._parameters.items()",
+                        "yield from reversed(self._parameters.items())"),
+         "`named_parameters()` gives other names, or another order."),
+        ("bytes_moved", ("moved, seen = (0, set())", "moved, seen = (1, set())"),
+         "a few layers: the wrong number of bytes."),
+    ],
+)  # fmt: skip
+def test_paths_of_a_play_are_in_words(name, edit, words):
+    check = find_check(name)[1]
+    assert judge(check, edited(check.right, edit), "s").parts[0].problem.startswith(words)
+
+
+def test_a_state_that_does_not_fit_is_told_by_its_names():
+    check = find_check("Linear")[1]
+    renamed = edited(check.right, ("self.weight = ", "self.w = "), ("self.weight.T", "self.w.T"))
+    assert 'Missing key(s) in state_dict: "w"' in judge(check, renamed, "s").parts[1].problem
