@@ -301,8 +301,8 @@ verify("LayerNorm", LayerNorm)
 # made.
 #
 # The mode is `self.training`, which `nn.Module` keeps for you. The dtype of the input stays, and so
-# does the input itself: the output is a new tensor, or in eval the input as it came. Gradients go
-# where the values went, by the same factor.
+# does the input itself: the output is a new tensor, or the input as it came where nothing is to be
+# done to it. Gradients go where the values went, by the same factor.
 #
 # Draw the mask yourself: `nn.Dropout` and `F.dropout` do not count here.
 #
