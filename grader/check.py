@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,9 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from traitlets.config import Config, PyFileConfigLoader
 
 from grader import UserError
+from grader.course import nbgrader_config
 from grader.layout import ROOT
 from grader.notes import Note
 from grader.preprocessors.execute import Execute
@@ -30,7 +29,6 @@ from grader.preprocessors.outputs import read_verdicts
 from grader.rebuild import is_owned, rebuild
 from grader.submission import MAX_BYTES, SubmittedCell, Unreadable, read_submission
 
-CONFIG = "nbgrader_config.py"
 SEED = re.compile(r"[0-9a-fA-F]{2,64}")
 
 
@@ -92,17 +90,6 @@ def _read(path: Path) -> bytes:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise UserError(f"{path} could not be opened: {error.strerror}") from None
-
-
-def nbgrader_config(root: Path) -> Config:
-    """The course's nbgrader settings, so that stubs look as they do when nbgrader makes them."""
-    if not (root / CONFIG).exists():
-        return Config()
-    before = list(sys.path)
-    try:
-        return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
-    finally:
-        sys.path[:] = before  # the file adds its folder for nbgrader, which knows nothing of ours
 
 
 def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]:

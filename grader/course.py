@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nbgrader.coursedir import CourseDirectory
-from traitlets.config import Config
+from traitlets.config import Config, PyFileConfigLoader
 
 from grader import UserError
-from grader.check import nbgrader_config
+
+CONFIG = "nbgrader_config.py"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,17 @@ def open_course(root: Path) -> Course:
     if "root" not in config.CourseDirectory:
         config.CourseDirectory.root = str(root)
     return Course(root, config, CourseDirectory(config=config))
+
+
+def nbgrader_config(root: Path) -> Config:
+    """The course's nbgrader settings, so that stubs look as they do when nbgrader makes them."""
+    if not (root / CONFIG).exists():
+        return Config()
+    before = list(sys.path)
+    try:
+        return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+    finally:
+        sys.path[:] = before  # the file adds its folder for nbgrader, which knows nothing of ours
 
 
 def enter_lab(root: Path, lab: str) -> None:

@@ -35,7 +35,7 @@ def grade_in_child(job: Job) -> Result:
     try:
         worker = _idle.get_nowait()
     except queue.Empty:
-        worker = Worker()
+        worker = Worker(job.sandbox)
     worker.give(Task(job))
     try:
         while (result := worker.receive()) is None:

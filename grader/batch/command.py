@@ -152,7 +152,8 @@ class _Run:
             from grader.batch.cluster import Cluster  # Dask is an optional extra
 
             return Cluster(self.args.scheduler, stopped)
-        return Pool(min(self.args.workers, len(self.students)), stopped)
+        size = min(self.args.workers, len(self.students))
+        return Pool(size, stopped, sandbox=not self.args.unsafe_no_sandbox)
 
     def _jobs(self) -> Iterator[Job]:
         """A job for each submission that is not recorded as it is now, read when it is wanted."""

@@ -52,7 +52,7 @@ class Worker:
     children of ``multiprocessing``. Its session is its own: Ctrl-C is not for it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sandbox: bool = True) -> None:
         ours, theirs = socket.socketpair()
         self.folder = Path(tempfile.mkdtemp(prefix="open-the-hood-worker-"))
         self.tasks: deque[Task] = deque()
@@ -67,6 +67,7 @@ class Worker:
                     "grader.batch.worker",
                     str(theirs.fileno()),
                     str(self.folder),
+                    *(["warm"] if sandbox else []),
                 ],
                 env={**os.environ, "PYTHONPATH": path},
                 pass_fds=[theirs.fileno()],
@@ -121,10 +122,14 @@ class Pool:
     Args:
         size: number of workers.
         stopped: asked twice a second; True ends the run with what is done.
+        sandbox: whether the jobs are to run in rooms.
     """
 
-    def __init__(self, size: int, stopped: Callable[[], bool] = lambda: False):
+    def __init__(
+        self, size: int, stopped: Callable[[], bool] = lambda: False, sandbox: bool = True
+    ):
         self._size = size
+        self._sandbox = sandbox
         self._stopped = stopped
         self._workers: list[Worker] = []
 
@@ -161,7 +166,7 @@ class Pool:
                 return
             if worker is NEW:
                 try:
-                    worker = Worker()
+                    worker = Worker(self._sandbox)
                 except OSError as error:  # a full disk, no more processes
                     raise UserError(f"no grading worker could be started: {error}") from None
                 self._workers.append(worker)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from grader.layout import ROOT, Room
 
-# Folders and files of the grader that build, record or show, and decide no mark, but for one.
+# Folders and files of the grader that build, record or show, and decide no mark, but for two.
 SILENT = {"batch", "build", "class_report", "sample_class", "demo.py", "prove.py", "summary.py"}
-JOB = Path("grader/batch/job.py")
+DECIDING = (Path("grader/batch/grading.py"), Path("grader/batch/job.py"))
 
 
 @cache
@@ -30,4 +30,4 @@ def _files(lab: str, root: Path) -> list[Path]:
         if path.relative_to(root / "grader").parts[0] not in SILENT
     ]
     utils = [p for p in (root / "utils").rglob("*.py") if "views" not in p.parts]
-    return [*grader, root / JOB, *utils, *Room(root, lab).checks]
+    return [*grader, *(root / path for path in DECIDING), *utils, *Room(root, lab).checks]

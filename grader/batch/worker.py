@@ -1,6 +1,7 @@
 """The program that a worker process runs: jobs come in over a socket, results go out.
 
-``python -m grader.batch.worker DESCRIPTOR FOLDER``, started by :class:`grader.batch.pool.Worker`.
+``python -m grader.batch.worker DESCRIPTOR FOLDER [warm]``, started by
+:class:`grader.batch.pool.Worker`; ``warm`` where jobs are to run in rooms.
 Jobs run in the main thread, because a sandbox dies with the *thread* that started it.
 """
 
@@ -13,13 +14,20 @@ import sys
 import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from grader.batch.job import Job, grade
-from grader.sandbox.warm import cool
+from grader.sandbox.warm import cool, warm_up
+
+if TYPE_CHECKING:
+    from grader.batch.job import Job
 
 
-def main(descriptor: int, folder: Path) -> None:
+def main(descriptor: int, folder: Path, warm: bool) -> None:
     """Grade until the other end closes."""
+    if warm:
+        warm_up()  # it imports for seconds, and so does the next line
+    from grader.batch.grading import grade
+
     connection = Connection(descriptor)
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     threading.Thread(target=listen, args=(connection, jobs, folder), daemon=True).start()
@@ -51,4 +59,4 @@ def leave(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), "warm" in sys.argv[3:])

@@ -12,12 +12,12 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import track
 
-from grader.check import nbgrader_config
 from grader.class_report.course import read_outline
 from grader.class_report.names import Names, pseudonyms
 from grader.class_report.page import Places, render
 from grader.class_report.sheets import ENCODING, LearnerSheet, write_exercises
 from grader.class_report.tally import Tally
+from grader.course import nbgrader_config
 from grader.layout import ROOT, names, phases
 from grader.results import Results
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import secrets
@@ -71,7 +72,7 @@ class Warm:
     """One zygote, and the folder that lives as long as it does."""
 
     def __init__(self) -> None:
-        """Start it and wait until it has imported everything. Raises CannotSandbox."""
+        """Start it, without waiting for it. Raises CannotSandbox."""
         for problem in missing():
             raise CannotSandbox(problem)
         self.owner = os.getpid()
@@ -92,8 +93,9 @@ class Warm:
         }
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         python = [sys.executable, "-I", "-c", START]
-        log = self.folder / "zygote.log"
-        with theirs, log.open("wb") as stderr:
+        self.log = self.folder / "zygote.log"
+        self.ready = False
+        with theirs, self.log.open("wb") as stderr:
             self.process = subprocess.Popen(
                 [*python, str(stage), str(theirs.fileno()), json.dumps(told)],
                 pass_fds=[theirs.fileno()],
@@ -104,9 +106,16 @@ class Warm:
                 cwd="/",
                 start_new_session=True,
             )
+
+    def wait(self) -> None:
+        """Wait until it has imported everything. Raises CannotSandbox."""
+        if self.ready:
+            return
         said = self._hear(self.control, SECONDS_TO_IMPORT)
-        if "ready" not in said:
-            problem = said.get("problem") or log.read_text(errors="replace")[-2000:] or "it died"
+        self.ready = "ready" in said
+        if not self.ready:
+            log = self.log.read_text(errors="replace")[-2000:]
+            problem = said.get("problem") or log or "it died"
             self.close()
             raise CannotSandbox(
                 Problem(
@@ -203,7 +212,15 @@ def warm() -> Warm:
             if _warm is not None:
                 _warm.close()
             _warm = Warm()
+        _warm.wait()
         return _warm
+
+
+def warm_up() -> None:
+    """Start this process's zygote now, beside other work; what hinders it `warm` will say."""
+    global _warm
+    with _lock, contextlib.suppress(CannotSandbox):
+        _warm = _warm or Warm()
 
 
 def cool() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook
 
-from grader.batch.job import grade
+from grader.batch.grading import grade
 from grader.batch.writer import Writer
 from grader.course import enter_lab
 from tests.faults.state import State, look

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from grader.batch import job as module
-from grader.batch.job import Job, Lab, grade
+from grader.batch import grading as module
+from grader.batch.grading import grade
+from grader.batch.job import Job, Lab
 from tests.grader.batch.small import hand_in, job_of, make_small
 
 

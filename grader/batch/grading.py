@@ -1,0 +1,178 @@
+"""One submission: notebook in, graded notebook out. No gradebook, no shared disk."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
+from nbgrader.converters import Autograde
+from nbgrader.preprocessors import (
+    AssignLatePenalties,
+    Execute,
+    OverwriteCells,
+    OverwriteKernelspec,
+    SaveAutoGrades,
+)
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
+from traitlets.config import Config
+from traitlets.utils.importstring import import_item
+
+from grader import UserError
+from grader.batch.job import GradedNotebook, Job, Result, as_file, failed, read_source
+from grader.batch.version import version
+from grader.preprocessors import ClearMarks
+from grader.preprocessors import Execute as SandboxedExecute
+from grader.preprocessors.compiled import cache_of
+from grader.rebuild import rebuild
+from grader.submission import Unreadable
+
+# Steps of nbgrader that look into the gradebook: `rebuild` or the writer does their work.
+ELSEWHERE = (
+    AssignLatePenalties,
+    ClearMarks,
+    OverwriteCells,
+    OverwriteKernelspec,
+    SaveAutoGrades,
+)
+
+
+class GraderFailed(Exception):
+    """Something on the grader's side went wrong; the message says what."""
+
+
+def grade(job: Job, scratch: Path | None = None) -> Result:
+    """Grade one submission; whatever happens becomes a result.
+
+    Args:
+        scratch: where the private folder of the run is made (default: the temporary folder).
+    """
+    started = time.monotonic()
+    try:
+        if version(job.lab.name) != job.lab.version:
+            raise GraderFailed(
+                "this worker has another version of the grader or of the lab's checks than the "
+                "command that sent the submission: install the same on both"
+            )
+        with tempfile.TemporaryDirectory(
+            prefix="submission-", dir=scratch, ignore_cleanup_errors=True
+        ) as folder:
+            _place(job.beside(), Path(folder))
+            graded = [_grade_notebook(job, name, folder) for name in job.lab.notebooks]
+    except UserError as reason:
+        return Result((), time.monotonic() - started, str(reason), hopeless=True)
+    except GraderFailed as reason:
+        return failed(job, str(reason), time.monotonic() - started)
+    except (OSError, MemoryError) as error:  # a full disk, no more processes
+        problem = f"the grading machine ran short: {type(error).__name__}: {error}"
+        return failed(job, problem, time.monotonic() - started)
+    except Exception as error:
+        problem = f"the notebook's outputs could not be processed ({type(error).__name__})"
+        result = failed(job, problem, time.monotonic() - started)
+        return Result(result.notebooks, result.seconds, problem)
+    problems = [problem for _, found in graded for problem in found]
+    notebooks = tuple(notebook for notebook, _ in graded)
+    return Result(notebooks, time.monotonic() - started, "; ".join(problems))
+
+
+def _grade_notebook(job: Job, name: str, folder: str) -> tuple[GradedNotebook, list[str]]:
+    submitted, source_nb = job.notebooks[name], read_source(job.lab.notebooks[name])
+    notes = [*job.notes, *([job.renamed[name]] if name in job.renamed else [])]
+    try:
+        nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
+    except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
+        submitted = Unreadable(f"The notebook is damaged ({type(error).__name__}).")
+        nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
+    ours = nb.metadata.open_the_hood
+    ours.seed = job.seeds.get(name) or secrets.token_hex(16)
+    ours.key = job.key
+    ours.sandbox = job.sandbox
+    resources = {
+        "metadata": {"name": name, "path": folder},
+        "unique_key": name,
+        "output_files_dir": f"{name}_files",
+        "nbgrader": {"student": job.student, "assignment": job.lab.name, "notebook": name},
+        "open_the_hood": {"cache": cache_of(source_nb)},
+    }
+    for step in _steps(job.lab.config):
+        if isinstance(step, Execute):
+            nb, resources = _execute(step, nb, resources, job.sandbox)
+        else:
+            nb, resources = step(nb, resources)
+    scores, problems = _scores(nb)
+    if isinstance(submitted, Unreadable):  # nothing was handed in that could have earned a point
+        scores = {cell: score and 0.0 for cell, score in scores.items()}
+    unanswered = {
+        cell.metadata.nbgrader.grade_id: _is_as_released(cell)
+        for cell in nb.cells
+        if is_solution(cell) or is_task(cell)
+    }
+    return GradedNotebook(name, as_file(nb), ours.seed, scores, unanswered), problems
+
+
+def _steps(config: Config) -> Iterator[Any]:
+    """The configured steps of ``nbgrader autograde``, in order, but for those done elsewhere."""
+    course = Autograde(config=config)
+    for step in [*course.sanitize_preprocessors, *course.autograde_preprocessors]:
+        step = import_item(step) if isinstance(step, str) else step
+        if not isinstance(step, type):
+            yield step
+        elif not issubclass(step, ELSEWHERE):
+            yield step(config=config)
+
+
+def _execute(
+    step: Execute, nb: NotebookNode, resources: Any, sandbox: bool
+) -> tuple[NotebookNode, Any]:
+    """Run the notebook. What a learner's code does is in its outputs; all else is our failure.
+
+    Raises:
+        UserError: where the course's own Execute would run strangers' code in the open.
+    """
+    os.environ["NBGRADER_EXECUTION"] = "autograde"  # nbgrader's word to the code it runs
+    if isinstance(step, SandboxedExecute):
+        step.unsafe_no_sandbox = not sandbox
+    elif sandbox:
+        raise UserError(
+            f"c.Autograde.autograde_preprocessors has {type(step).__name__}, which knows of no "
+            "sandbox: name grader.preprocessors.Execute there, or grade with --unsafe-no-sandbox"
+        )
+    try:
+        return step(nb, resources)
+    except UserError:
+        raise
+    except Exception as error:
+        raise GraderFailed(f"it could not be run: {type(error).__name__}: {error}") from error
+
+
+def _scores(nb: NotebookNode) -> tuple[dict[str, float | None], list[str]]:
+    """nbgrader's marks, and what it can't make a mark of."""
+    scores: dict[str, float | None] = {}
+    problems = []
+    for cell in nb.cells:
+        if not is_grade(cell):
+            continue
+        name = cell.metadata.nbgrader.grade_id
+        try:
+            scores[name] = determine_grade(cell)[0]
+        except (ValueError, KeyError) as error:
+            scores[name] = None
+            problems.append(f"the result of `{name}` is no mark: {error}")
+    return scores, problems
+
+
+def _is_as_released(cell: NotebookNode) -> bool:
+    unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
+    return unchanged and not is_task(cell)
+
+
+def _place(files: Mapping[str, bytes], folder: Path) -> None:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
