@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -18,13 +17,13 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import compute_checksum, is_solution
-from traitlets.config import Config, PyFileConfigLoader
+from traitlets.config import Config
 from traitlets.log import get_logger
 
 from grader.build.notebook import read
 from grader.build.problems import Problem, Refused
+from grader.course import nbgrader_config
 
-CONFIG = "nbgrader_config.py"
 DATABASE = "throw-away.db"
 
 
@@ -73,10 +72,7 @@ def holds_work(path: Path) -> bool:
 
 def course_config(root: Path, course: Path) -> Config:
     """The project's nbgrader configuration, its folders and gradebook moved into `course`."""
-    config = Config()
-    if (root / CONFIG).exists():
-        with import_path(root):
-            config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+    config = nbgrader_config(root)
     config.CourseDirectory.root = str(course)
     config.CourseDirectory.db_url = f"sqlite:///{course / DATABASE}"
     return config
@@ -120,13 +116,3 @@ def errors_of(log: logging.Logger) -> Iterator[list[str]]:
         yield said
     finally:
         log.handlers, log.propagate = handlers, propagate
-
-
-@contextmanager
-def import_path(root: Path) -> Iterator[None]:
-    """The configuration may name classes of this project: let them be imported."""
-    sys.path.insert(0, str(root))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(root))
