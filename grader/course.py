@@ -53,7 +53,9 @@ def nbgrader_config(root: Path) -> Config:
     try:
         return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
     finally:
-        sys.path[:] = before  # the file adds its folder for nbgrader, which knows nothing of ours
+        # What it adds, so that nbgrader finds a course's own steps, comes last: a copy of this
+        # project that lies there must not take the place of the one that runs.
+        sys.path[:] = before + [path for path in sys.path if path not in before]
 
 
 def enter_lab(root: Path, lab: str) -> None:
