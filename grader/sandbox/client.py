@@ -1,67 +1,160 @@
-"""A kernel client that waits no longer than it must."""
+"""A client for the kernel in a room: what nbclient asks of one, over the room's socket."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import queue
+import select
+import socket
 import time
 from typing import Any
 
 from jupyter_client.asynchronous import AsyncKernelClient
+from nbclient.exceptions import DeadKernelError
 
-# Both bound what a flood can make this process hold; what is too much is for the reader to say.
-MAX_MESSAGE = 9 << 20  # bytes; a little more than an honest kernel sends, see `messages`
-MAX_WAITING = 16  # messages; the kernel's own side keeps a thousand more
-MAX_UNREAD = 1 << 16  # bytes; what comes on the channels that nobody reads
+from grader.sandbox import messages
+
+# Bounds what a flood can make this process hold; of a channel that nobody reads, the last remain.
+MAX_WAITING = 16
+SECONDS_TO_SEND = 10
+PACKETS_AT_ONCE = 64
+GONE = object()
+
+
+class Channel:
+    """One of the two channels; both come over the same socket."""
+
+    def __init__(self, client: RoomClient, number: int) -> None:
+        self._client = client
+        self._number = number
+        self.waiting: asyncio.Queue[Any] = asyncio.Queue(MAX_WAITING)
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a request; that the kernel is gone shows when its answer is read."""
+        end, until = self._client.end, time.monotonic() + SECONDS_TO_SEND
+        room = select.poll()
+        room.register(end, select.POLLOUT)
+        data = messages.encode(message, self._client.session.pack)
+        with contextlib.suppress(OSError):
+            for packet in messages.packets(data, self._number):
+                if not room.poll(max(0.0, until - time.monotonic()) * 1000):
+                    return
+                end.send(packet)
+
+    async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
+        """The next message.
+
+        Raises queue.Empty when none comes within `timeout` seconds, messages.Unreadable for
+        something that is none, and DeadKernelError when none will come any more.
+        """
+        if self.waiting.empty():
+            self._client.listen()
+        try:
+            async with asyncio.timeout(timeout):
+                said = await self.waiting.get()
+        except TimeoutError:
+            raise queue.Empty from None
+        if said is GONE:
+            self.waiting.put_nowait(GONE)  # also for whoever asks next
+            await self._client.parent.over()
+            raise DeadKernelError("the kernel's end of the socket is closed")
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def put(self, said: Any) -> bool:
+        """A message, an exception or GONE; whether no more should come before a reader does."""
+        if self.waiting.full():  # no reader came since the last time
+            self.waiting.get_nowait()
+        self.waiting.put_nowait(said)
+        return self.waiting.full()
+
+    def is_alive(self) -> bool:
+        """Whether it is connected."""
+        return self._client.channels_running
 
 
 class RoomClient(AsyncKernelClient):
-    """The client of a SandboxedKernelManager, its `parent`."""
+    """The client of a SandboxedKernelManager, its `parent`.
 
-    def start_channels(
-        self,
-        shell: bool = True,
-        iopub: bool = True,
-        stdin: bool = True,
-        hb: bool = False,
-        control: bool = True,
-    ) -> None:
-        """Connect. No heartbeat: the manager knows of a death at once.
+    end: this side's end of the kernel's socket, not blocking; the manager closes it
+    """
 
-        A message that is larger than any honest one ends the connection that it came on.
-        """
-        self.context.maxmsgsize, self.context.rcvhwm = MAX_UNREAD, 1
-        super().start_channels(False, False, stdin, False, control)
-        self.context.maxmsgsize, self.context.rcvhwm = MAX_MESSAGE, MAX_WAITING
-        super().start_channels(shell, iopub, False, False, False)
+    def __init__(self, end: socket.socket, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.end = end
+        self.allow_stdin = False
+        self._assembler = messages.Assembler()
+        self._channels = {n: Channel(self, n) for n in (messages.SHELL, messages.IOPUB)}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listening = False
+
+    @property
+    def shell_channel(self) -> Channel:
+        """Requests and their replies."""
+        return self._channels[messages.SHELL]
+
+    @property
+    def iopub_channel(self) -> Channel:
+        """Outputs."""
+        return self._channels[messages.IOPUB]
+
+    @property
+    def channels_running(self) -> bool:
+        """Whether they were started and not stopped yet."""
+        return self._loop is not None
+
+    def start_channels(self, *args: Any, **kwargs: Any) -> None:
+        """Take what comes, in the event loop that runs now."""
+        self._loop = asyncio.get_running_loop()
+
+    def stop_channels(self) -> None:
+        """Take no more."""
+        self._pause()
+        self._loop = None
 
     async def wait_for_ready(self, timeout: float | None = None) -> None:
-        """Wait until the kernel answers and its outputs arrive. Raises RuntimeError."""
-        end = time.monotonic() + (timeout or float("inf"))
-        subscribed = False
-        while time.monotonic() < end:
-            try:
-                if not subscribed:
-                    await self._until(self.iopub_channel, kind="iopub_welcome")
-                    subscribed = True
-                asked = self.kernel_info()
-                reply = await self._until(self.shell_channel, asked, "kernel_info_reply")
-                self._handle_kernel_info_reply(reply)
-                while True:
-                    message = await self._until(self.iopub_channel, asked, "status")
-                    if message["content"]["execution_state"] == "idle":
-                        return
-            except queue.Empty:
-                if not await self.parent.is_alive():
-                    raise RuntimeError(
-                        f"the kernel ended before it was ready: {self.parent.why_stopped()}"
-                    ) from None
-        raise RuntimeError(f"the kernel did not answer within {timeout} s")
+        """Wait until the kernel says that it starts. Raises RuntimeError."""
+        try:
+            await self.iopub_channel.get_msg(timeout)
+        except queue.Empty:
+            raise RuntimeError(f"the kernel did not answer within {timeout} s") from None
+        except DeadKernelError:
+            raise RuntimeError(
+                f"the kernel ended before it was ready: {self.parent.why_stopped()}"
+            ) from None
 
-    @staticmethod
-    async def _until(channel: Any, asked: str | None = None, kind: str = "") -> dict[str, Any]:
-        """The next message of a kind, to one request or to any. Raises queue.Empty."""
-        while True:
-            message = await channel.get_msg(timeout=1)
-            about = message["parent_header"].get("msg_id")
-            if message["msg_type"] == kind and asked in (None, about):
-                return message
+    def listen(self) -> None:
+        """Read what comes, from the first time that somebody waits for it."""
+        if not self._listening and self._loop is not None:
+            self._loop.add_reader(self.end, self._take)
+            self._listening = True
+
+    def _pause(self) -> None:
+        if self._listening:
+            self._loop.remove_reader(self.end)
+            self._listening = False
+
+    def _take(self) -> None:
+        for _ in range(PACKETS_AT_ONCE):
+            try:
+                packet = self.end.recv(messages.PACKET + 1)
+            except BlockingIOError:
+                return
+            except OSError:
+                packet = b""
+            if not packet:
+                self._pause()
+                for channel in self._channels.values():
+                    channel.put(GONE)
+                return
+            try:
+                complete = self._assembler.take(packet)
+                if complete is None:
+                    continue
+                number, message = complete[0], messages.decode(complete[1])
+            except messages.Unreadable as error:
+                number, message = messages.IOPUB, error
+            if self._channels[number].put(message):
+                return  # a reader comes first

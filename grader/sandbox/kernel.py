@@ -1,11 +1,10 @@
-"""The child's side: confine this process to its room, then be an IPython kernel in it.
+"""The child's side: confine this process to its room, before it is an IPython kernel in it.
 
-Up to `serve`, everything runs before the learner's first line of code and before any thread.
+All of it runs before the learner's first line of code and before any thread.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import resource
@@ -42,7 +41,6 @@ ENVIRONMENT = {
     "TORCHINDUCTOR_CACHE_DIR": CACHE,
     "TRITON_CACHE_DIR": "/tmp/triton",
 }
-CHANNELS = ("shell", "iopub", "stdin", "control")
 
 
 class FilesError(Exception):
@@ -174,45 +172,3 @@ def _forget(remembering: Any) -> None:
     """Make one of matplotlib's functions that remember their first answer ask again."""
     names = remembering.__code__.co_freevars
     remembering.__closure__[names.index("called")].cell_contents = False
-
-
-def serve(settings: int, listeners: list[int]) -> None:
-    """Be the kernel until it is told to stop.
-
-    settings: descriptor to read the connection's key and the arguments from
-    listeners: listening sockets, in the order of CHANNELS
-    """
-    from ipykernel.kernelapp import IPKernelApp
-
-    from grader.sandbox.messages import RoomSession
-
-    class KernelApp(IPKernelApp):
-        """An IPython kernel on sockets that listen already: the room has no folder for them."""
-
-        def init_connection_file(self) -> None:
-            self.transport, self.ip = "ipc", "room"
-            for port, channel in enumerate(CHANNELS, 1):
-                setattr(self, f"{channel}_port", port)
-
-        def _try_bind_socket(self, s: Any, port: int) -> int:
-            s.use_fd = listeners[port - 1]  # libzmq then neither binds nor listens
-            return super()._try_bind_socket(s, port)
-
-        def init_poller(self) -> None:
-            pass  # whoever started it is outside; the room ends with them
-
-        def init_heartbeat(self) -> None:
-            pass  # the zygote knows when a kernel ends
-
-        def write_connection_file(self, **kwargs: Any) -> None:
-            pass
-
-        def log_connection_info(self) -> None:
-            pass
-
-    with open(settings, "rb") as file:
-        told = json.loads(file.read())
-    app = KernelApp.instance(log_level=40)
-    app.session = RoomSession(parent=app, key=told["key"].encode())
-    app.initialize(["--HistoryManager.enabled=False", *told["arguments"]])
-    app.start()

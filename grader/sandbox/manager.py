@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import secrets
 import socket
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,7 +20,7 @@ from grader.sandbox.limits import Limits
 from grader.sandbox.warm import Warm, ZygoteDied, warm
 
 PYTHON = ("", "python", "python3")  # names under which Jupyter knows the Python that asks
-CHANNELS = ("shell", "iopub", "stdin", "control")
+SECONDS_TO_SAY_WHY = 1
 SECONDS_TO_END = 10
 
 
@@ -47,10 +46,10 @@ class SandboxedKernelManager(AsyncKernelManager):
         self.limits = limits or Limits()
         self.files = files
         self.cache = cache
-        self.client_factory = RoomClient
         self.link: socket.socket
         self._lease: socket.socket | None = None
         self._ended = ""
+        self._ending = asyncio.Lock()
 
     @property
     def has_kernel(self) -> bool:
@@ -94,48 +93,35 @@ class SandboxedKernelManager(AsyncKernelManager):
             )
 
     def _start(self, arguments: list[str]) -> None:
-        nursery = warm()
         self._ended = ""
-        self.session.key = secrets.token_hex(32).encode()
-        self.transport, self.ip = "ipc", str(nursery.sockets / secrets.token_hex(4))
-        told = json.dumps({"key": self.session.key.decode(), "arguments": arguments})
         with ExitStack() as stack:
             lease, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            end, kernels_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             link, kernels_link = socket.socketpair()
-            stack.enter_context(kernels_link)
-            settings, inside = os.pipe()
-            stack.callback(os.close, settings)
-            with open(inside, "w") as file:
-                file.write(told)
-            listeners = [stack.enter_context(listener) for listener in self._listeners()]
-            descriptors = [theirs.detach(), kernels_link.fileno(), settings]
-            descriptors += [listener.fileno() for listener in listeners]
+            descriptors = [theirs.detach()]
+            for given in (kernels_end, kernels_link):
+                descriptors.append(stack.enter_context(given).fileno())
             for folder in (self.files, self.cache):
                 if folder is not None:
                     descriptors.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
                     stack.callback(os.close, descriptors[-1])
             try:
-                self._ask(nursery, descriptors, lease)
+                self._ask(warm(), arguments, descriptors, lease)
             except BaseException:
-                lease.close()
-                link.close()
-                self.cleanup_ipc_files()
+                for ours in (lease, end, link):
+                    ours.close()
                 raise
         lease.setblocking(False)
-        self._lease, self.link = lease, link
+        end.setblocking(False)
+        self._lease, self._end, self.link = lease, end, link
 
-    def _listeners(self) -> list[socket.socket]:
-        """Sockets that listen already, in a folder that only this user can enter."""
-        listeners = []
-        for port, channel in enumerate(CHANNELS, 1):
-            setattr(self, f"{channel}_port", port)
-            listener = socket.socket(socket.AF_UNIX)
-            listener.bind(f"{self.ip}-{port}")
-            listener.listen(16)
-            listeners.append(listener)
-        return listeners
+    def client(self, **kwargs: Any) -> RoomClient:
+        """A client of the kernel that was started."""
+        return RoomClient(self._end, parent=self, session=self.session, **kwargs)
 
-    def _ask(self, nursery: Warm, descriptors: list[int], lease: socket.socket) -> None:
+    def _ask(
+        self, nursery: Warm, arguments: list[str], descriptors: list[int], lease: socket.socket
+    ) -> None:
         limits = self.limits
         nursery.start(
             {
@@ -146,6 +132,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 "total_seconds": limits.total_seconds,
                 "files": self.files is not None,
                 "cache": self.cache is not None,
+                "arguments": arguments,
             },
             descriptors,
             lease,
@@ -170,6 +157,7 @@ class SandboxedKernelManager(AsyncKernelManager):
             "memory": f"it used more than {_size(self.limits.memory)} of memory",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",
             "died": "the kernel died",
+            "left": "it closed its connection to the grader",
         }.get(self._ended, "")
 
     def _listen(self) -> None:
@@ -204,24 +192,37 @@ class SandboxedKernelManager(AsyncKernelManager):
             await self._end_of_room()
         self._lease.close()
         self._lease = None
+        self._end.close()
         self.link.close()
-        await self.cleanup_resources()
 
-    async def _end_of_room(self) -> None:
+    async def over(self) -> None:
+        """The kernel's socket is closed: know why, and let its room end with it."""
+        async with self._ending:  # both channels' readers may ask
+            self._listen()
+            if self._lease is None or self._ended:
+                return
+            try:
+                await self._end_of_room(SECONDS_TO_SAY_WHY)
+            except ZygoteDied:  # it closed the socket and lives on
+                with contextlib.suppress(OSError):
+                    self._lease.send(b"end")
+                await self._end_of_room()
+                self._ended = "left"
+
+    async def _end_of_room(self, seconds: float = SECONDS_TO_END) -> None:
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
         loop.add_reader(self._lease, lambda: ended.done() or ended.set_result(None))
         try:
-            await asyncio.wait_for(ended, SECONDS_TO_END)
+            await asyncio.wait_for(ended, seconds)
         except TimeoutError:
-            raise ZygoteDied(f"a room did not end within {SECONDS_TO_END} s") from None
+            raise ZygoteDied(f"a room did not end within {seconds} s") from None
         finally:
             loop.remove_reader(self._lease)
         self._listen()
 
     async def cleanup_resources(self, restart: bool = False) -> None:
-        """Remove the sockets' names."""
-        self.cleanup_ipc_files()
+        """Nothing is left of a kernel that was shut down."""
 
     async def restart_kernel(self, now: bool = False, **kwargs: Any) -> None:
         """A new kernel in a new room."""

@@ -91,7 +91,7 @@ OURS = (
     "utils.views",
     "grader.remote.answer",
     "grader.remote.wire",
-    "grader.sandbox.messages",
+    "grader.sandbox.app",
 )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from grader.layout import ROOT
 
 # The kernels' side of this package: a zygote and its kernels find these files and no others.
-SANDBOX = ("kernel", "linux", "messages", "preload", "room", "seccomp", "watch", "zygote")
+SANDBOX = ("app", "kernel", "linux", "messages", "preload", "room", "seccomp", "watch", "zygote")
 REMOTE = ("answer", "wire")
 
 

@@ -79,8 +79,6 @@ class Warm:
         self.lock = threading.Lock()
         self.own_users = own_users()
         self.folder = Path(tempfile.mkdtemp(prefix="open-the-hood-")).resolve()
-        self.sockets = self.folder / "s"
-        self.sockets.mkdir(mode=0o700)
         stage = self.folder / "stage"
         make_stage(stage)
         shown = [*environment_folders(), str(stage)]

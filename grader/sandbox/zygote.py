@@ -4,7 +4,7 @@ It is started once per grading process and never sees a seed, a check, a grade o
 Messages are JSON over two kinds of SOCK_SEQPACKET sockets:
 
 - the grading process's socket carries one request per kernel: its limits, and descriptors for its
-  lease, its link, its settings, its four listeners and, where there are any, its folders;
+  lease, its socket to a client, its link and, where there are any, its folders;
 - the lease is that kernel's own. The grading process sends "interrupt" on it, or closes it, also
   by dying, and the room ends. The zygote sends "started", and at the end why it ended.
 """
@@ -32,7 +32,7 @@ from grader.sandbox.preload import preload, preload_compiler
 
 WATCH_SECONDS = 0.1
 MESSAGE = 1 << 16
-FIXED = 7  # lease, link, settings, four listeners
+FIXED = 3  # lease, socket to a client, link
 
 
 @dataclass
@@ -206,15 +206,14 @@ class Zygote:
             if child:
                 _write(report, {"kernel": child})
                 os._exit(0)
-            link, settings, *listeners = given[: FIXED - 1]
+            end, link = given[: FIXED - 1]
             files, cache = _optional(asked, given[FIXED - 1 :])
-            keep = [link, settings, *listeners]
-            kernel.confine(asked, files, cache, [*keep, report])
+            kernel.confine(asked, files, cache, [end, link, report])
             for tenant in self.tenants:
                 tenant.lease.detach()
             self.control.detach()
             self.tenants.clear()
-            for descriptor in keep:
+            for descriptor in (end, link):
                 os.set_inheritable(descriptor, False)
             kernel.refresh(self.told["stage"], link)
             _write(report, {"confined": True})
@@ -225,7 +224,9 @@ class Zygote:
                 _write(report, {"files": str(error)} if files else {"problem": _trace()})
             os._exit(1)
         try:
-            kernel.serve(settings, listeners)
+            from grader.sandbox.app import run  # preloaded, after the debugger was kept out
+
+            run(end, asked["arguments"])
         finally:
             os._exit(0)
 

@@ -133,15 +133,11 @@ def floods_with_foreign_parents(work: Work) -> None:
         """
         kernel = get_ipython().kernel
         import time
-        from jupyter_client.session import Session
-        session = Session(key=kernel.session.key)  # the room's own would shorten it
-        message = session.msg("stream", {"name": "stdout", "text": "x" * 1_000_000},
-                              parent={"msg_id": "nobody", "msg_type": "x"})
-        frames = session.serialize(message, ident=b"stream")
         end = time.monotonic() + 1.5
         while time.monotonic() < end:
-            kernel.iopub_thread.schedule(
-                lambda: kernel.iopub_thread.socket.send_multipart(frames))
+            kernel.session.send(
+                kernel.iopub_socket, "stream", {"name": "stdout", "text": "x" * 1_000_000},
+                parent={"msg_id": "nobody", "msg_type": "x"})
             time.sleep(0.005)
         """
     )
@@ -153,20 +149,35 @@ def floods_with_foreign_parents(work: Work) -> None:
     cell_seconds=6,
 )
 def fills_channels_that_nobody_reads(work: Work) -> None:
-    """Sends large messages on the channels for input and control, where they wait for ever."""
+    """Sends large messages on the channels for replies and for input, where they wait for ever."""
     work.first(
         """
         import time
-        from jupyter_client.session import Session
         kernel = get_ipython().kernel
-        ident = kernel._parent_ident["shell"]
-        session = Session(key=kernel.session.key)  # the room's own would shorten it
-        frames = [*ident, *session.serialize(session.msg(
-            "input_request", {"prompt": "x" * 8_000_000, "password": False}))]
         end = time.monotonic() + 4
         while time.monotonic() < end:
-            kernel.stdin_socket.send_multipart(frames, copy=False)
+            for stream in (kernel.stdin_socket, kernel.shell_stream):
+                kernel.session.send(
+                    stream, "input_request", {"prompt": "x" * 8_000_000, "password": False},
+                    ident=kernel._parent_ident["shell"])
             time.sleep(0.005)
+        """
+    )
+
+
+@attack(risks=ALL, tells="could not be read|did not end", dangerous=True, cell_seconds=6)
+def sends_messages_without_end(work: Work) -> None:
+    """Sends the beginning of a message, and then packets that continue it for ever."""
+    work.first(
+        """
+        import time
+        kernel = get_ipython().kernel
+        socket = getattr(kernel.session, "_end", None)  # a room's
+        end = time.monotonic() + 3
+        packet, flags = bytes(1 << 16), 5
+        while socket and time.monotonic() < end:
+            socket.send(bytes([flags]) + packet)
+            flags = 4
         """
     )
 

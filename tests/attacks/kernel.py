@@ -266,18 +266,28 @@ for kind, content in [
 
 @attack(risks=("twice",), tells="could not be read|NotRun|did not end")
 def sends_what_is_not_signed(work: Work) -> None:
-    """Writes raw frames without a signature, or with a foreign one, to the kernel's sockets."""
+    """Writes raw frames that are no messages, or not signed, to the kernel's sockets."""
     work.first(
         """
         kernel = get_ipython().kernel
-        ident = kernel._parent_ident["shell"]
-        for frames in ([b"x"], [b"<IDS|MSG>"], [b"<IDS|MSG>", b"0" * 64, b"{", b"{}", b"[", b""]):
-            kernel.iopub_thread.schedule(
-                lambda frames=frames: kernel.iopub_thread.socket.send_multipart(frames))
-            kernel.shell_stream.send_multipart([*ident, *frames])
-        kernel.shell_stream.flush()
+        if hasattr(kernel.session, "_end"):  # a room's one socket
+            for packet in (b"x", b"\\x05" + b"x" * 99, b"\\x07\\0\\0\\0\\2{}", b"\\x03\\0\\0\\0\\1["):
+                kernel.session._end.send(packet)
+        else:
+            ident = kernel._parent_ident["shell"]
+            for frames in ([b"x"], [b"<IDS|MSG>"], [b"<IDS|MSG>", b"0" * 64, b"{", b"{}", b""]):
+                kernel.iopub_thread.schedule(
+                    lambda frames=frames: kernel.iopub_thread.socket.send_multipart(frames))
+                kernel.shell_stream.send_multipart([*ident, *frames])
+            kernel.shell_stream.flush()
         """
     )
+
+
+@attack(risks=("twice",), tells="closed its connection")
+def hangs_up(work: Work) -> None:
+    """Closes every socket that the kernel has, so that nothing it does can be heard."""
+    work.first("import os\nos.closerange(3, 256)\nwhile True: pass")
 
 
 @attack()

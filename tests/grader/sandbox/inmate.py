@@ -48,15 +48,17 @@ class Inmate:
         """What the code prints, or its traceback. Raises TimeoutError."""
         texts: list[str] = []
 
-        def take(message: dict[str, Any]) -> None:
-            content = message["content"]
-            texts.extend(content.get("traceback", [content.get("text", "")]))
+        async def listen(asked: str) -> None:
+            while True:
+                message = await self.client.get_iopub_msg()
+                content = message["content"]
+                if message["parent_header"].get("msg_id") != asked:
+                    continue
+                if content.get("execution_state") == "idle":
+                    return
+                texts.extend(content.get("traceback", [content.get("text", "")]))
 
-        self.do(
-            self.client.execute_interactive(
-                code, output_hook=take, allow_stdin=False, timeout=seconds
-            )
-        )
+        self.do(asyncio.wait_for(listen(self.client.execute(code)), seconds))
         return "".join(texts)
 
     def value(self, code: str, seconds: float = 30) -> Any:

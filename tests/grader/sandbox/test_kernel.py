@@ -7,17 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
 from grader import UserError
 from grader.layout import ROOT
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied
+from grader.sandbox.messages import Unreadable
 from grader.sandbox.warm import warm
 from tests.grader.sandbox.inmate import Inmate, descendants, gone
 
@@ -78,10 +81,8 @@ def test_nothing_is_left_of_a_kernel() -> None:
     with Inmate() as inmate:
         inmate.run("import torch; torch.ones(2)")
         assert len(descendants()) >= 3  # bubblewrap outside and inside, and the kernel
-        sockets = list(warm().sockets.iterdir())
-        assert len(sockets) == 4
     assert not descendants()
-    assert not list(warm().sockets.iterdir())
+    assert {path.name for path in warm().folder.iterdir()} <= {"home", "stage", "zygote.log"}
 
 
 def test_a_daemon_dies_with_its_kernel() -> None:
@@ -211,17 +212,108 @@ def test_a_kernel_that_ends_itself_died(code: str) -> None:
     assert not descendants()
 
 
-def test_a_message_larger_than_any_honest_one_is_not_taken() -> None:
-    code = (
-        "from jupyter_client.session import Session; k = get_ipython().kernel\n"
-        "parts = Session(key=k.session.key).serialize("
-        "k.session.msg('stream', {'name': 'stdout', 'text': 'x' * (10 * 2**20)}))\n"
-        "k.iopub_thread.schedule(lambda: k.iopub_thread.socket.send_multipart(parts))"
-    )
+RAW = "end = get_ipython().kernel.session._end\n"
+UNREADABLE = {
+    "too large": "for at in range(160): end.send(bytes([4 | (at == 0)]) + bytes(1 << 16))",
+    "not a message": "end.send(bytes([7]) + b'{}')",
+    "a packet too large": "end.send(bytes([7]) + bytes(1 << 17))",
+}
+
+
+@pytest.mark.parametrize("how", UNREADABLE)
+def test_what_is_no_message_is_said_once_and_the_next_one_arrives(how: str) -> None:
     with Inmate() as inmate:
-        with pytest.raises(TimeoutError):
-            inmate.run(code, seconds=2)
-        assert inmate.do(inmate.manager.is_alive())
+        with pytest.raises(Unreadable):
+            inmate.run(RAW + UNREADABLE[how])
+        assert inmate.value("2 + 2") == 4
+
+
+def test_a_kernel_that_closes_its_socket_has_left() -> None:
+    with Inmate() as inmate:
+        with pytest.raises(DeadKernelError):
+            inmate.run(RAW + "end.close(); __import__('time').sleep(60)")
+        assert inmate.manager.why_stopped() == "it closed its connection to the grader"
+    assert not descendants()
+
+
+def test_an_output_arrives_while_its_cell_still_runs() -> None:
+    with Inmate() as inmate:
+        begun = time.monotonic()
+        inmate.client.execute("import time; print('early'); time.sleep(30)")
+        while True:
+            message = inmate.do(inmate.client.get_iopub_msg(timeout=10))
+            if message["msg_type"] == "stream":
+                break
+        assert message["content"]["text"].startswith("early")
+        assert time.monotonic() - begun < 10
+
+
+PRINTS = {
+    "a forked process": """
+        import os
+        if os.fork() == 0:
+            print("forked")
+            os._exit(0)
+        os.wait()
+        """,
+    "a program": "import subprocess; subprocess.run(['echo', 'forked'])",
+    "pool": """
+        import multiprocessing
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            pool.map(print, ["forked"])
+        """,
+}
+
+
+@pytest.mark.parametrize("who", PRINTS)
+def test_what_child_processes_print_is_shown(who: str) -> None:
+    with Inmate() as inmate:
+        said = inmate.run(textwrap.dedent(PRINTS[who]))
+        end = time.monotonic() + 10  # a thread reads it, perhaps after the cell's end
+        while "forked" not in said and time.monotonic() < end:
+            said += inmate.run("import time; time.sleep(0.1)")
+        assert "forked" in said
+
+
+def test_messages_of_many_threads_and_signals_stay_whole() -> None:
+    code = """
+        import signal, threading
+        done = []
+        def talk(name):
+            for n in range(200):
+                print(f"{name}-{n}", "x" * 1000, flush=True)
+            done.append(name)
+        class Alarm(Exception): pass
+        def ring(*_): raise Alarm
+        signal.signal(signal.SIGALRM, ring)
+        threads = [threading.Thread(target=talk, args=(name,)) for name in "abc"]
+        for thread in threads: thread.start()
+        rung = 0
+        while any(thread.is_alive() for thread in threads):
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
+            try:
+                while True:
+                    print("y" * 200_000, flush=True)
+            except Alarm:
+                rung += 1
+        for thread in threads: thread.join()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert rung > 3 and sorted(done) == ["a", "b", "c"], (rung, done)
+        """
+    with Inmate() as inmate:
+        said = inmate.run(textwrap.dedent(code))
+        assert "Error" not in said
+        for name in "abc":
+            assert f"{name}-199 " in said
+        assert inmate.value("2 + 2") == 4
+
+
+def test_comm_messages_bring_their_buffers() -> None:
+    with Inmate() as inmate:
+        inmate.client.execute("import ipywidgets; ipywidgets.Image(value=b'abc' * 100_000)")
+        buffers: list[bytes] = []
+        while b"abc" * 100_000 not in buffers:
+            buffers += inmate.do(inmate.client.get_iopub_msg(timeout=10))["buffers"]
 
 
 def test_too_many_files_are_the_learners_problem(tmp_path: Path) -> None:
@@ -248,6 +340,7 @@ def test_a_dead_zygote_is_said_and_replaced() -> None:
 LEFT_ALONE = """
 import asyncio, sys, time
 from grader.sandbox import SandboxedKernelManager
+from grader.sandbox.messages import Unreadable
 from grader.sandbox.warm import warm
 
 async def main():
