@@ -96,6 +96,7 @@ class Execute(NbGraderExecute):
         self._stopped = ""
         self._printed = 0
         self._code = Written()
+        self._polling: asyncio.Task[None] | None = None
         if self.unsafe_no_sandbox:
             self.log.warning("NO SANDBOX: this submission runs with your rights on your machine.")
         try:
@@ -176,6 +177,10 @@ class Execute(NbGraderExecute):
             return None
         return super().process_message(msg, cell, cell_index)
 
+    async def _async_poll_kernel_alive(self) -> None:
+        self._polling = asyncio.current_task()
+        await super()._async_poll_kernel_alive()
+
     def _limit(self, cell: NotebookNode) -> None:
         """Set the cell's time. What comes with the lab, such as imports, has all the lab's time."""
         given = is_locked(cell) and not is_grade(cell)
@@ -222,6 +227,9 @@ class Execute(NbGraderExecute):
             # A learner's code can send any message; what can't be read is their loss alone.
             self.log.exception("An output of cell %s could not be read", index)
             problem = "the output of this cell could not be read"
+        finally:
+            if self._polling is not None:  # nbclient leaves it running when something is raised
+                self._polling.cancel()
         count = part.get("execution_count")  # any message may bring any value
         cell.execution_count = count if type(count) is int and 0 <= count < MAX_COUNT else None
         return shorten(part.outputs), problem

@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.utils import _async_in_context
+from ipykernel.zmqshell import ZMQInteractiveShell
 from jupyter_client.session import Session
 from traitlets import Type
 
@@ -38,10 +40,14 @@ class RoomSession(Session):
     honest kernel should not run into that by printing a large list.
     """
 
-    def __init__(self, end: socket.socket, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._end = end
+        self._end: socket.socket
         self._sending = threading.RLock()
+
+    def connect(self, end: socket.socket) -> None:
+        """Take the kernel's end of the socket; this process is now the one that sends."""
+        self._end, self.pid = end, os.getpid()
 
     def send(
         self,
@@ -196,41 +202,34 @@ class RoomKernel(IPythonKernel):
 
 
 class RoomApp(IPKernelApp):
-    """The application around the kernel.
+    """The application around the kernel, made in the zygote and taken up by each fork.
 
-    end: the kernel's end of the socket to its client
+    Making it touches many pages of memory, which every fork would have to copy.
     """
 
     kernel_class = Type(RoomKernel, klass="ipykernel.kernelbase.Kernel").tag(config=True)
 
-    def __init__(self, end: socket.socket, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.end = end
+    def _nothing(self) -> None:
+        """A room has no connection file, no ports, and no configuration of this machine's.
 
-    def init_connection_file(self) -> None:
-        """There is none, as there are no ports."""
+        The zygote knows when a kernel ends, and when whoever started it is gone.
+        """
 
-    write_connection_file = log_connection_info = init_connection_file
-    # The zygote knows when a kernel ends, and when whoever started it is gone.
-    init_heartbeat = init_poller = init_connection_file
+    init_connection_file = write_connection_file = log_connection_info = _nothing
+    init_heartbeat = init_poller = load_config_file = _nothing
 
     def init_sockets(self) -> None:
-        """One socket for everything."""
-        self.session = RoomSession(self.end, parent=self, key=b"")
+        """One socket for everything, which `move_in` brings."""
+        self.session = RoomSession(parent=self, key=b"")
         self.iopub_thread = self.iopub_socket = Publisher(self.session)
         self.configure_tornado_logger()
 
     def init_io(self) -> None:
-        """Standard output and error."""
-        self.outstream_class = f"{__name__}.{RoomStream.__name__}"
-        # threads must not take an interrupt, which is for the one that runs cells
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        super().init_io()
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        """Standard output and error have threads, which a fork would lose."""
 
     def init_kernel(self) -> None:
         """The kernel itself."""
-        kernel = self.kernel = self.kernel_class.instance(
+        self.kernel = self.kernel_class.instance(
             parent=self,
             session=self.session,
             shell_channel_thread=_NoSubshells(),
@@ -240,24 +239,53 @@ class RoomApp(IPKernelApp):
             profile_dir=self.profile_dir,
             user_ns=self.user_ns,
         )
+
+    def move_in(self, end: socket.socket, home: str) -> None:
+        """In the room: take up what differs from one kernel to the next.
+
+        end: the kernel's end of the socket to its client
+        home: an existing folder
+        """
+        self.session.connect(end)
+        self.outstream_class = f"{__name__}.{RoomStream.__name__}"
+        # threads must not take an interrupt, which is for the one that runs cells
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        super().init_io()
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        kernel, shell = self.kernel, self.kernel.shell
         self.displayhook.get_execution_count = lambda: kernel.execution_count
+        self.ipython_dir = shell.ipython_dir = f"{home}/.ipython"
+        self.profile_dir._location_isset = False
+        self.profile_dir.location = f"{home}/.ipython/profile_default"
+        shell.starting_dir = os.getcwd()
 
     def start(self) -> None:
         """Serve until the learner's code ends it, or the socket is closed."""
         super(IPythonKernel, self.kernel).start()
         self.kernel.shell.exit_now = False
-        self.kernel.listen(self.end)
+        self.kernel.listen(self.session._end)
         self.kernel.io_loop.start()
 
 
-def run(end: int, arguments: list[str]) -> None:
+def prepare(arguments: Sequence[str] = ()) -> None:
+    """Make the application that `run` starts, in a process that may still be forked."""
+    app = RoomApp.instance(log_level=40)
+    app.initialize(["--HistoryManager.enabled=False", *arguments])
+
+
+def run(end: int, arguments: Sequence[str], home: str) -> None:
     """Be the kernel until it is told to stop.
 
-    end: descriptor of the socket
-    arguments: for IPKernelApp
+    end: descriptor of the socket to its client
+    arguments: for IPKernelApp; where there are any, the prepared application is of no use
+    home: see RoomApp.move_in
     """
-    app = RoomApp.instance(socket.socket(fileno=end), log_level=40)
-    app.initialize(["--HistoryManager.enabled=False", *arguments])
+    if arguments:
+        for prepared in (RoomApp, RoomKernel, ZMQInteractiveShell):
+            prepared.clear_instance()
+        prepare(arguments)
+    app = RoomApp.instance()
+    app.move_in(socket.socket(fileno=end), home)
     app.start()
     sys.stdout.flush()
     sys.stderr.flush()

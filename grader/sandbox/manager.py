@@ -22,6 +22,7 @@ from grader.sandbox.warm import Warm, ZygoteDied, warm
 PYTHON = ("", "python", "python3")  # names under which Jupyter knows the Python that asks
 SECONDS_TO_SAY_WHY = 1
 SECONDS_TO_END = 10
+OF_THE_ROOM = ("--HistoryManager.", "--IPKernelApp.log_level=")  # arguments that it sets itself
 
 
 class SandboxedKernelManager(AsyncKernelManager):
@@ -73,7 +74,8 @@ class SandboxedKernelManager(AsyncKernelManager):
         if self.has_kernel:
             raise RuntimeError("this manager has a kernel already")
         self._refuse_other_languages()
-        await asyncio.to_thread(self._start, list(extra_arguments))
+        arguments = [text for text in extra_arguments if not text.startswith(OF_THE_ROOM)]
+        await asyncio.to_thread(self._start, arguments)
 
     def _refuse_other_languages(self) -> None:
         """A room's kernel is the grader's own Python, whatever kernel of Python was asked for."""
