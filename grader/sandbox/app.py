@@ -182,7 +182,8 @@ class RoomKernel(IPythonKernel):
 
     def listen(self, end: socket.socket) -> None:
         """From now on, answer the requests that come."""
-        assembler, handle = messages.Assembler(), _async_in_context(partial(self.shell_main, None))
+        assembler = messages.Assembler(sys.maxsize)  # only the grader writes here
+        handle = _async_in_context(partial(self.shell_main, None))
         loop = asyncio.get_event_loop()
         tasks = set()
 

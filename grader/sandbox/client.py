@@ -61,10 +61,10 @@ class Channel:
             raise DeadKernelError("the kernel's end of the socket is closed")
         if isinstance(said, Exception):
             raise said
-        return said
+        return messages.decode(said)  # not before: what is read can be many times as large
 
     def put(self, said: Any) -> bool:
-        """A message, an exception or GONE; whether no more should come before a reader does."""
+        """A message's bytes, an exception, or GONE; True when a reader should come first."""
         if self.waiting.full():  # no reader came since the last time
             self.waiting.get_nowait()
         self.waiting.put_nowait(said)
@@ -151,10 +151,7 @@ class RoomClient(AsyncKernelClient):
                 return
             try:
                 complete = self._assembler.take(packet)
-                if complete is None:
-                    continue
-                number, message = complete[0], messages.decode(complete[1])
             except messages.Unreadable as error:
-                number, message = messages.IOPUB, error
-            if self._channels[number].put(message):
+                complete = messages.IOPUB, error
+            if complete is not None and self._channels[complete[0]].put(complete[1]):
                 return  # a reader comes first

@@ -36,9 +36,13 @@ def packets(message: bytes, channel: int) -> Sequence[bytes]:
 
 
 class Assembler:
-    """Puts packets together to messages; a message that was broken off is dropped."""
+    """Puts packets together to messages; a message that was broken off is dropped.
 
-    def __init__(self) -> None:
+    most: bytes that a message may have
+    """
+
+    def __init__(self, most: int = MAX_MESSAGE) -> None:
+        self._most = most
         self._parts: list[bytes] | None = None
         self._size = 0
 
@@ -54,9 +58,9 @@ class Assembler:
             return None
         self._parts.append(part)
         self._size += len(part)
-        if self._size > MAX_MESSAGE:
+        if self._size > self._most:
             self._parts = None
-            raise Unreadable(f"a message of more than {MAX_MESSAGE} bytes")
+            raise Unreadable(f"a message of more than {self._most} bytes")
         if not flags & LAST:
             return None
         message, self._parts = b"".join(self._parts), None

@@ -271,7 +271,8 @@ def sends_what_is_not_signed(work: Work) -> None:
         """
         kernel = get_ipython().kernel
         if hasattr(kernel.session, "_end"):  # a room's one socket
-            for packet in (b"x", b"\\x05" + b"x" * 99, b"\\x07\\0\\0\\0\\2{}", b"\\x03\\0\\0\\0\\1["):
+            packets = b"x", b"\\x05" + b"x" * 99, b"\\x07\\0\\0\\0\\2{}", b"\\x03\\0\\0\\0\\1["
+            for packet in packets:
                 kernel.session._end.send(packet)
         else:
             ident = kernel._parent_ident["shell"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,9 +15,13 @@ from grader.sandbox.warm import warm
 
 
 class Inmate:
-    """`with Inmate() as inmate: inmate.run("print(1)")`; options are the manager's."""
+    """`with Inmate() as inmate: inmate.run("print(1)")`; options are the manager's.
 
-    def __init__(self, **options: Any) -> None:
+    arguments: for IPKernelApp
+    """
+
+    def __init__(self, arguments: Sequence[str] = (), **options: Any) -> None:
+        self.arguments = arguments
         self.loop = asyncio.new_event_loop()
         self.manager = SandboxedKernelManager(**options)
 
@@ -26,7 +30,7 @@ class Inmate:
         return self
 
     async def _start(self) -> None:
-        await self.manager.start_kernel()
+        await self.manager.start_kernel(extra_arguments=self.arguments)
         self.client = self.manager.client()
         self.client.start_channels()
         await self.client.wait_for_ready(30)
