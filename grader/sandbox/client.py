@@ -8,6 +8,7 @@ import queue
 import select
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from jupyter_client.asynchronous import AsyncKernelClient
@@ -124,6 +125,29 @@ class RoomClient(AsyncKernelClient):
             raise RuntimeError(
                 f"the kernel ended before it was ready: {self.parent.why_stopped()}"
             ) from None
+
+    async def execute_interactive(
+        self,
+        code: str,
+        *,
+        output_hook: Callable[[dict[str, Any]], None],
+        timeout: float | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Execute code and return the reply; `output_hook` is called with each of its outputs.
+
+        options: as for `execute`
+        Raises TimeoutError, and what Channel.get_msg raises.
+        """
+        async with asyncio.timeout(timeout):
+            asked = self.execute(code, **options)
+            while True:
+                message = await self.iopub_channel.get_msg()
+                if message["parent_header"].get("msg_id") != asked:
+                    continue
+                if message["content"].get("execution_state") == "idle":
+                    return await self._recv_reply(asked)
+                output_hook(message)
 
     def listen(self) -> None:
         """Read what comes, from the first time that somebody waits for it."""

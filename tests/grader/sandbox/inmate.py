@@ -52,17 +52,11 @@ class Inmate:
         """What the code prints, or its traceback. Raises TimeoutError."""
         texts: list[str] = []
 
-        async def listen(asked: str) -> None:
-            while True:
-                message = await self.client.get_iopub_msg()
-                content = message["content"]
-                if message["parent_header"].get("msg_id") != asked:
-                    continue
-                if content.get("execution_state") == "idle":
-                    return
-                texts.extend(content.get("traceback", [content.get("text", "")]))
+        def take(message: dict[str, Any]) -> None:
+            content = message["content"]
+            texts.extend(content.get("traceback", [content.get("text", "")]))
 
-        self.do(asyncio.wait_for(listen(self.client.execute(code)), seconds))
+        self.do(self.client.execute_interactive(code, output_hook=take, timeout=seconds))
         return "".join(texts)
 
     def value(self, code: str, seconds: float = 30) -> Any:
