@@ -15,14 +15,12 @@ from typing import Any
 
 import torch
 
+from grader.answer_key import OTHER_KIND, AnswerKey, Outcome, answer_key, play
 from grader.remote.link import InProcess, Link, LinkLost, OutOfTime
-from grader.remote.wire import NotByValue
-from grader.subject import Subject, SubjectRaised
 from utils.checks import ByHand, Candidate, Case, Check
-from utils.compare import Difference, compare, with_article
+from utils.compare import Difference, agree, compare, with_article
 
 OUT_OF_TIME = "nothing before the cell's time was up (a loop that never ends?)"
-OTHER_KIND = "something of another kind than was asked for"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,17 +82,6 @@ class Verdict:
         return list(self.explanations)
 
 
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What one case came to: a value or an exception, and what the calls did besides."""
-
-    value: Any
-    raised: SubjectRaised | None
-    calls: tuple
-    unusable: str = ""
-    came: Any = None  # what the last call returned, for a case that can't look into it
-
-
 Asked = tuple[Case, Outcome]  # the case, the learner's outcome
 Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the reference's
 
@@ -110,8 +97,8 @@ def judge(check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str
             several functions the code of each, by name. Empty when unknown.
     """
     with _one_thread():
-        cases = check.draw_cases(seed)
-        return assess(check, seed, ask(check, InProcess(thing), cases), source=source)
+        key = answer_key(check, seed)
+        return assess(key, ask(key, InProcess(thing)), source=source)
 
 
 @contextlib.contextmanager
@@ -125,18 +112,18 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def ask(check: Check, link: Link, cases: list[Case]) -> list[Asked]:
+def ask(key: AnswerKey, link: Link) -> list[Asked]:
     """Let the learner's code play each case; nothing else is computed meanwhile.
 
     Once its time is up, or it is gone, the rest stays unplayed, which decides against it.
     """
     asked: list[Asked] = []
     why = ""
-    for c in cases:
+    for c in key.cases:
         got = Outcome(None, None, (), unusable=why)
         if not why:
             try:
-                got = play(check, link, c)
+                got = play(key.check, link, c)
             except (KeyboardInterrupt, OutOfTime):
                 why = OUT_OF_TIME
             except LinkLost as lost:
@@ -148,8 +135,7 @@ def ask(check: Check, link: Link, cases: list[Case]) -> list[Asked]:
 
 
 def assess(
-    check: Check,
-    seed: str,
+    key: AnswerKey,
     asked: list[Asked],
     *,
     source: str | Mapping[str, str] = "",
@@ -158,17 +144,19 @@ def assess(
     """Compare what the learner's code did with what the reference does, and say why they differ.
 
     Args:
-        asked: what :func:`ask` gave for the cases that ``seed`` draws.
+        key: what was asked, and what is right.
+        asked: what :func:`ask` gave for it.
         source: as for :func:`judge`.
         claims: as :class:`Verdict` has it.
     """
+    check = key.check
     not_run = {c.part: c.not_run for c, _ in asked if c.not_run}
-    played = [(c, got, _right_outcome(check, c)) for c, got in asked if c.part not in not_run]
+    played = [(c, got, key.right(c)) for c, got in asked if c.part not in not_run]
     attempted = not played or not all(_not_attempted(got) for _, got, _ in played)
     parts = tuple(
         PartResult(name, points, 0.0, "not run", not_run[name])
         if name in not_run
-        else _judge_part(check, name, [p for p in played if p[0].part == name], played, source)
+        else _judge_part(key, name, [p for p in played if p[0].part == name], played, source)
         if attempted
         else PartResult(name, points, 0.0, "not attempted", "not attempted yet")
         for name, points in check.parts.items()
@@ -180,7 +168,7 @@ def assess(
         parts=parts,
         status=_status(parts) if attempted else "not attempted",
         reads=check.reads,
-        seed=seed,
+        seed=key.seed,
         explanations={m.name: m.explanation for m in check.misconceptions if m.name in named},
         claims=claims,
     )
@@ -205,13 +193,13 @@ def _status(parts: tuple[PartResult, ...]) -> str:
 
 
 def _judge_part(
-    check: Check,
+    key: AnswerKey,
     name: str,
     mine: list[Played],
     every: list[Played],
     source: str | Mapping[str, str],
 ) -> PartResult:
-    points = check.parts[name]
+    check, points = key.check, key.check.parts[name]
     for c, got, _ in mine:
         rule = _broken_rule(check, c, got, source)
         if rule:
@@ -222,34 +210,11 @@ def _judge_part(
     against = mine[0][0].against
     if not wrong:
         return PartResult(name, points, points, "right", against=against)
-    known = _recognise(check, [(c, got) for c, got, _ in wrong], every)
+    known = _recognise(key, [(c, got) for c, got, _ in wrong], every)
     c, _, said = wrong[0]
     problem = f"{c.shown}: {said}" if c.shown else said
     known_as = known.name if known else ""
     return PartResult(name, points, 0.0, "wrong", problem, known_as, against=against)
-
-
-def _right_outcome(check: Check, c: Case) -> Outcome:
-    want = play(check, InProcess(check.right), c)
-    if want.unusable:
-        raise ValueError(f"check {check.name!r}: its reference returned {want.unusable}")
-    return want
-
-
-def play(check: Check, link: Link, c: Case) -> Outcome:
-    """Let the code at the other end of ``link`` play one case."""
-    subject = Subject(link, trace=check.by_hand is not None and check.by_hand.needs_trace)
-    try:
-        value = c.play(subject)
-    except SubjectRaised as error:
-        return Outcome(None, error, tuple(subject.calls))
-    except NotByValue as error:
-        return Outcome(None, None, tuple(subject.calls), unusable=str(error))
-    except (OutOfTime, LinkLost):
-        raise
-    except Exception:  # the case looks into what came back, which may be anything
-        return Outcome(None, None, tuple(subject.calls), unusable=OTHER_KIND, came=subject.came)
-    return Outcome(value, None, tuple(subject.calls), came=subject.came)
 
 
 def difference(
@@ -324,7 +289,7 @@ def _refused_names(rule: ByHand, code: str) -> list[str]:
 
 
 def _recognise(
-    check: Check,
+    key: AnswerKey,
     failed: list[tuple[Case, Outcome]],
     every: list[Played],
 ) -> Candidate | None:
@@ -333,16 +298,16 @@ def _recognise(
     Two can fail a part in the same way; the one that also agrees elsewhere is the likelier. Where
     none stands out, the part's answer was too coarse to tell them apart, and none is named.
     """
+    check = key.check
     fitting = [
         candidate
         for candidate in check.misconceptions
-        if all(_alike(check, got, play(check, InProcess(candidate.thing), c)) for c, got in failed)
+        if all(_alike(check, got, key.mistaken(candidate, c)) for c, got in failed)
     ]
     if len(fitting) < 2:
         return fitting[0] if fitting else None
     agreeing = [
-        sum(_agrees(check, played, play(check, InProcess(m.thing), played[0])) for played in every)
-        for m in fitting
+        sum(_agrees(check, played, key.mistaken(m, played[0])) for played in every) for m in fitting
     ]
     most = max(agreeing)
     if agreeing.count(most) > 1 and most < len(every):
@@ -371,5 +336,6 @@ def _alike(check: Check, got: Outcome, candidate: Outcome) -> bool:
     same_effects = [(c.changed, c.shares) for c in got.calls] == [
         (c.changed, c.shares) for c in candidate.calls
     ]
-    same = compare(got.value, candidate.value, tolerance=check.tolerance, strides=check.strides)
-    return same_effects and same is None
+    return same_effects and agree(
+        got.value, candidate.value, tolerance=check.tolerance, strides=check.strides
+    )

@@ -5,9 +5,14 @@ from __future__ import annotations
 import ast
 import symtable
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 # Code that does not parse, parses and does not compile, or is nested too deeply to be looked at.
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+# Characters; the tree of a longer cell takes too much memory to be kept.
+LONG = 10_000
 
 
 class Written:
@@ -20,14 +25,8 @@ class Written:
 
     def add(self, cell: str) -> None:
         """Take in the next cell. One that doesn't parse is passed over: nothing of it ran."""
-        code = "\n".join(line for line in cell.splitlines() if not line.startswith(("%", "!")))
-        try:
-            tree = ast.parse(code)
-        except UNREADABLE:
-            return
-        for statement in _statements(tree.body):
-            for name in _bound_by(statement):
-                self._known[name] = statement
+        bound = _bound_in if len(cell) > LONG else _bound_in_again
+        self._known.update(bound(cell))
 
     def behind(self, name: str) -> str:
         """The last definition of a name and of every name that it leans on, each once.
@@ -48,6 +47,22 @@ class Written:
                 except UNREADABLE:
                     found[statement] = ""
         return "\n\n".join(found.values())
+
+
+def _bound_in(cell: str) -> dict[str, ast.stmt]:
+    """The names that a cell binds at its outermost level, each with its last statement."""
+    code = "\n".join(line for line in cell.splitlines() if not line.startswith(("%", "!")))
+    try:
+        tree = ast.parse(code)
+    except UNREADABLE:
+        return {}
+    return {
+        name: statement for statement in _statements(tree.body) for name in _bound_by(statement)
+    }
+
+
+# What comes with a lab is the same for a whole class.
+_bound_in_again = lru_cache(maxsize=64)(_bound_in)
 
 
 def _names_of_others(code: str) -> list[str]:

@@ -200,7 +200,7 @@ class Candidate:
         return "\n\n\n".join(self.sources().values())
 
 
-@dataclass
+@dataclass(eq=False)  # each is itself: what was worked out for one is not for another
 class Check:
     """A graded exercise: what must hold, what goes wrong, what else is right.
 

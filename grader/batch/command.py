@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -137,6 +138,8 @@ class _Run:
     ):
         self.course, self.writer, self.lab = course, writer, lab
         self.students, self.args, self.outcome = students, args, outcome
+        # One for all of them: everybody is asked the same, and the answers are worked out once.
+        self.seed = secrets.token_hex(16)
 
     def grade(self, console: Console, stopped: Callable[[], bool]) -> None:
         """Grade what is not recorded yet, and record it as it comes."""
@@ -199,6 +202,7 @@ class _Run:
             notes=submission.notes,
             renamed=submission.renamed,
             timestamp=submission.timestamp,
+            seed=self.seed,
             seeds=seeds,
             graded_before=graded_before,
             sandbox=sandbox,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -89,7 +88,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[GradedNotebook, l
         submitted = Unreadable(f"The notebook is damaged ({type(error).__name__}).")
         nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
     ours = nb.metadata.open_the_hood
-    ours.seed = job.seeds.get(name) or secrets.token_hex(16)
+    ours.seed = job.seeds.get(name) or job.seed
     ours.key = job.key
     ours.sandbox = job.sandbox
     resources = {

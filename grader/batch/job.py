@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -52,7 +53,8 @@ class Job:
         files: the submission's other files, by relative path.
         notes: what is to be said about the submission as a whole.
         timestamp: what its timestamp.txt says, when it can be read.
-        seeds: by notebook, of an earlier grading of the same bytes; others are drawn.
+        seed: draws the cases of its checks; a run asks everyone the same.
+        seeds: by notebook, of an earlier grading of the same bytes, which is to be repeated.
         key: names the submission, the lab, the grader and the way of grading.
         changed_from: see ``digest``.
         digest: of what was handed in, without its time.
@@ -69,6 +71,7 @@ class Job:
     notes: tuple[Note, ...] = ()
     renamed: Mapping[str, Note] = field(default_factory=dict)
     timestamp: str | None = None
+    seed: str = field(default_factory=lambda: secrets.token_hex(16))
     seeds: Mapping[str, str] = field(default_factory=dict)
     graded_before: bool = False
     sandbox: bool = True

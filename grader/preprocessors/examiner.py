@@ -10,6 +10,7 @@ from types import TracebackType
 
 from nbformat.notebooknode import NotebookNode
 
+from grader.answer_key import answer_key
 from grader.catalogue import find_check
 from grader.judge import ask, assess, claims_of
 from grader.preprocessors.outputs import made_output
@@ -38,10 +39,9 @@ class Examiner:
 
     def __init__(self, hidden: str, seed: str, code: Written, end: socket.socket):
         name, thing, things = read_call(hidden)
-        self._phase, self._check = find_check(name)
-        self._seed = seed
-        self._cases = self._check.draw_cases(seed)
-        self._source = {n: code.behind(n) for n in things} if things else code.behind(name)
+        self._phase, check = find_check(name)
+        self._key = answer_key(check, seed)
+        self._code, self._several = code, list(things)
         named = ", ".join(f"{key!r}: {value}" for key, value in things.items())
         self.question = f"{SERVE}({'{' + named + '}' if things else thing})"
         self._link = OverSocket(end)
@@ -65,18 +65,25 @@ class Examiner:
         """What came of it, for the notebook; to be called when the question was executed."""
         self._link.cut("it gave no answer")
         verdict = assess(
-            self._check,
-            self._seed,
+            self._key,
             self._asked.result(),
-            source=self._source,
-            claims=claims_of(self._check),
+            source=self._source(),
+            claims=claims_of(self._key.check),
         )
         data = Report(verdict, self._phase.number)._repr_mimebundle_()
         return made_output("display_data", data=data)
 
+    def _source(self) -> str | dict[str, str]:
+        """The learner's code, where a rule says what it may not use."""
+        check = self._key.check
+        if check.by_hand is None:
+            return ""
+        behind = self._code.behind
+        return {name: behind(name) for name in self._several} or behind(check.name)
+
     def _ask(self) -> list:
         try:
-            return ask(self._check, self._link, self._cases)
+            return ask(self._key, self._link)
         finally:
             with contextlib.suppress(LinkLost):
                 self._link.end()

@@ -23,7 +23,7 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.utils import _async_in_context
 from ipykernel.zmqshell import ZMQInteractiveShell
 from jupyter_client.session import Session
-from traitlets import Type
+from traitlets import Float, Type
 
 from grader.sandbox import messages
 
@@ -179,6 +179,7 @@ class RoomKernel(IPythonKernel):
     """IPython's kernel without subshells."""
 
     _supports_kernel_subshells = False
+    _execute_sleep = Float(0.0)  # there is no other thread that would publish meanwhile
 
     def listen(self, end: socket.socket) -> None:
         """From now on, answer the requests that come."""

@@ -276,6 +276,7 @@ def _settle() -> None:
     if tasks != 1:
         raise room.RoomError(f"the warm process has {tasks} threads; a fork would hang")
     gc.collect()
+    linux.use_huge_pages()
     gc.freeze()  # the collector of a kernel then writes to no page that all of them share
 
 

@@ -3,8 +3,9 @@
 import jupytext
 import pytest
 
+from grader.answer_key import AnswerKey, answer_key
 from grader.catalogue import load_checks
-from grader.judge import judge
+from grader.judge import difference, judge
 from grader.layout import phases
 from grader.prove import prove
 
@@ -20,6 +21,10 @@ LABS = [pytest.param(phase, id=phase.name) for phase in phases() if phase.lab.ex
 @pytest.mark.parametrize("seed", ["a", "b", "c"])
 def test_candidates_come_out_as_predicted(phase, check, seed):
     assert prove(check, seed).faults == ()
+    kept, fresh = answer_key(check, seed), AnswerKey(check, seed)
+    for c, again in zip(kept.cases, fresh.cases, strict=True):
+        if not c.not_run:  # no candidate may have changed what the next is held against
+            assert not difference(check, kept.right(c), fresh.right(again))
 
 
 @pytest.mark.parametrize(("phase", "check"), CHECKS)

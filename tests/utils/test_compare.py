@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from utils.compare import Tolerance, compare
+from utils.compare import Tolerance, agree, compare
 
 X = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
 
@@ -33,6 +33,14 @@ X = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
 )
 def test_equal(got, want):
     assert compare(got, want) is None
+    assert agree(got, want)
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+def test_half_precision_complex_numbers_are_compared():
+    want = torch.tensor([1 + 2j]).to(torch.complex32)
+    assert compare(want.clone(), want) is None
+    assert compare(want + 1, want).kind == "values"
 
 
 @pytest.mark.parametrize(
@@ -67,6 +75,7 @@ def test_equal(got, want):
 )
 def test_different(got, want, kind):
     assert compare(got, want).kind == kind
+    assert not agree(got, want)
 
 
 def test_a_range_is_no_list():

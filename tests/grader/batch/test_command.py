@@ -51,6 +51,7 @@ def test_a_second_run_skips_and_a_resubmission_is_graded_with_another_seed(cours
     status, text = run(course)
     assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 2, 0)
     first = seed(course, "ann"), seed(course, "bob")
+    assert first[0] == first[1]  # those of one run are asked the same
     hand_in(course, "bob", "score 0.5", why="because")
     status, text = run(course)
     assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 1, 1)

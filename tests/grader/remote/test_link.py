@@ -10,6 +10,7 @@ import time
 import pytest
 import torch
 
+from grader.answer_key import AnswerKey
 from grader.judge import ask, assess, claims_of, judge
 from grader.remote import wire
 from grader.remote.answer import LINK_VARIABLE
@@ -92,8 +93,8 @@ def test_the_judge_gives_the_same_verdict_on_either_side(start):
     twice.reference(lambda x: 2 * x)
     twice.cases(lambda draw: [case("p", draw.tensor((2, 3)))])
     link, _ = start("twice")
-    asked = ask(twice, link, twice.draw_cases("s"))
-    far = assess(twice, "s", asked, claims=claims_of(twice))
+    key = AnswerKey(twice, "s")
+    far = assess(key, ask(key, link), claims=claims_of(twice))
     assert far.earned == judge(twice, lambda x: x + x, "s").earned == 1
     assert far.claims == ("that the inputs were left as they were",)
 
@@ -105,7 +106,7 @@ def test_an_interrupt_ends_the_call_and_not_the_conversation(start):
     check.cases(lambda draw: [case("p", 1, of="slow"), case("p", 1, of="twice")])
     Subject(link)["twice"](1)  # it is there
     threading.Timer(0.3, lambda: process.send_signal(2)).start()
-    asked = ask(check, link, check.draw_cases("s"))
+    asked = ask(AnswerKey(check, "s"), link)
     assert all("time was up" in got.unusable for _, got in asked)
     assert Subject(link)["twice"](2) == 4
 
@@ -194,8 +195,8 @@ def test_a_reply_of_another_form_is_only_a_wrong_answer(pair, reply):
     check.reference(lambda x: x * 2)
     check.cases(lambda draw: [case("p", torch.ones(2))])
     reply_with(theirs, lambda r: [wire.pack({"id": r["id"], **reply})])
-    asked = ask(check, link, check.draw_cases("s"))
-    verdict = assess(check, "s", asked)
+    key = AnswerKey(check, "s")
+    verdict = assess(key, ask(key, link))
     assert (verdict.status, verdict.earned) == ("wrong", 0)
 
 
