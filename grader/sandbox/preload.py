@@ -13,6 +13,7 @@ import sys
 
 ALWAYS = (
     "numpy",
+    "numpy.random",
     "torch",
     "torch.nn.functional",
     "torch.utils.data",
