@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -175,10 +175,37 @@ class _NoSubshells:
         return False
 
 
+class RoomShell(ZMQInteractiveShell):
+    """IPython's shell. The kernel asks it about each cell what it then asks itself; an answer
+    is kept for that, and for no later cell of the same text.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kept: dict[tuple[str, str], Any] = {}
+        super().__init__(**kwargs)
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """The Python behind a cell, in which magics have become calls."""
+        return self._once(("python", raw_cell), partial(super().transform_cell, raw_cell))
+
+    def should_run_async(self, raw_cell: str, **kwargs: Any) -> bool:
+        """Whether a cell awaits something."""
+        ask = partial(super().should_run_async, raw_cell, **kwargs)
+        return self._once(("awaits", raw_cell), ask)
+
+    def _once(self, question: tuple[str, str], ask: Callable[[], Any]) -> Any:
+        if question in self._kept:
+            return self._kept.pop(question)
+        self._kept = {other: kept for other, kept in self._kept.items() if other[1] == question[1]}
+        self._kept[question] = ask()
+        return self._kept[question]
+
+
 class RoomKernel(IPythonKernel):
     """IPython's kernel without subshells."""
 
     _supports_kernel_subshells = False
+    shell_class = Type(RoomShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
     _execute_sleep = Float(0.0)  # there is no other thread that would publish meanwhile
 
     def listen(self, end: socket.socket) -> None:
@@ -283,7 +310,7 @@ def run(end: int, arguments: Sequence[str], home: str) -> None:
     home: see RoomApp.move_in
     """
     if arguments:
-        for prepared in (RoomApp, RoomKernel, ZMQInteractiveShell):
+        for prepared in (RoomApp, RoomKernel, RoomShell):
             prepared.clear_instance()
         prepare(arguments)
     app = RoomApp.instance()

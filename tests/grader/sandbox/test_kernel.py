@@ -243,6 +243,43 @@ def test_arguments_make_an_application_of_its_own() -> None:
         assert "NameError" in inmate.run("given")
 
 
+def test_a_cell_is_transformed_once_and_the_same_text_again_in_the_next() -> None:
+    with Inmate() as inmate:
+        inmate.run(
+            "shell, seen = get_ipython(), []\n"
+            "def louder(lines):\n"
+            "    seen.append(len(lines))\n"
+            "    return [line.replace('quiet', 'LOUD' * len(seen)) for line in lines]\n"
+            "shell.input_transformers_post.append(louder)"
+        )
+        assert inmate.run("print('quiet')") == "LOUD\n"
+        assert inmate.run("print('quiet')") == "LOUDLOUD\n"
+        assert (
+            inmate.run("import asyncio\nawait asyncio.sleep(0)\nprint('quiet')")
+            == "LOUD" * 3 + "\n"
+        )
+        assert inmate.run("%%time\nprint('quiet')").startswith("LOUD" * 4 + "\n")
+
+
+def test_a_starting_kernel_imports_nothing() -> None:
+    code = """
+import sys
+import grader.sandbox.zygote
+from grader.sandbox.preload import preload
+preload()
+from grader.sandbox.app import prepare
+prepare()
+print(*sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    with Inmate() as inmate:
+        loaded = inmate.value("list(__import__('sys').modules)")
+    missing = sorted(set(loaded) - set(done.stdout.split()))
+    assert missing == [], f"add to grader/sandbox/preload.py what stands for: {missing}"
+
+
 def test_a_long_source_and_a_long_output_cross() -> None:
     with Inmate() as inmate:
         long = "x" * (12 * MIB)
