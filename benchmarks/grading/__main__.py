@@ -1,8 +1,8 @@
 """How fast a class is graded, beside plain nbgrader, on this machine and in one run.
 
-    python -m benchmarks.grading                      a torch lab and a lab that compiles; minutes
+    python -m benchmarks.grading                      two torch labs, a lab that compiles; minutes
     python -m benchmarks.grading --quick              the same path in less than a minute, roughly
-    python -m benchmarks.grading --lab 02_autograd    another torch lab
+    python -m benchmarks.grading --lab 02_autograd    another torch lab in place of the two
     python -m benchmarks.grading --json FILE          the figures as JSON, too
 
 Nothing of a real course is touched: classes are made up and live in temporary folders.
@@ -29,6 +29,7 @@ from benchmarks.grading.show import show
 from grader import UserError
 from grader.layout import ROOT, choose
 
+LABS = ["00_hello", "01_tensors"]  # a lab of two exercises, and one of ten
 COMPILED = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"
 TORCH_LAB = Plan(plain=(4, 40), nbgrader=(4, 40), batch=(8, 40), two=(40, 400))
 COMPILE_LAB = Plan(plain=(2, 40), nbgrader=(2, 40), batch=(4, 40), two=(40,))
@@ -43,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     start = time.monotonic()
     try:
-        [room] = choose(ROOT, [options.lab])
-        figures = measure(room.folder, options, console)
+        rooms = choose(ROOT, options.lab or LABS[options.quick :])
+        figures = measure([room.folder for room in rooms], options, console)
     except UserError as error:
         print(f"benchmarks.grading: {error}", file=sys.stderr)
         return 2
@@ -55,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(phase: Path, options: argparse.Namespace, console: Console) -> dict:
-    """All figures, as they go into the JSON file."""
+def measure(phases: Sequence[Path], options: argparse.Namespace, console: Console) -> dict:
+    """All figures, as they go into the JSON file. phases: of torch labs."""
     torch_plan = QUICK if options.quick else TORCH_LAB
     if options.count:
         torch_plan = torch_plan.with_count(options.count)
@@ -70,12 +71,15 @@ def measure(phase: Path, options: argparse.Namespace, console: Console) -> dict:
                 "torch": torch.__version__,
                 "quick": options.quick,
             },
-            "labs": [lab_figures(where / "torch", phase, torch_plan, console)],
+            "labs": [
+                lab_figures(where / phase.name, phase, torch_plan, console) for phase in phases
+            ],
         }
         if not options.quick:
             figures["labs"].append(lab_figures(where / "compile", COMPILED, COMPILE_LAB, console))
         sizes, new = (QUICK_SIZES, QUICK_NEW) if options.quick else (SIZES, NEW)
-        found = large_classes(where / "torch", phase, sizes, new, console)
+        largest = phases[-1]
+        found = large_classes(where / largest.name, largest, sizes, new, console)
         figures["classes"] = [asdict(one) for one in found]
     return figures
 
@@ -87,7 +91,9 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--lab", default="01_tensors", help="a torch lab, by its folder's name")
+    made.add_argument(
+        "--lab", nargs="+", help=f"torch labs, by their folders' names (default: {' '.join(LABS)})"
+    )
     made.add_argument("--count", type=int, metavar="N", help="submissions in the larger runs")
     made.add_argument("--quick", action="store_true", help="small runs; says little")
     made.add_argument("--json", type=Path, metavar="FILE")

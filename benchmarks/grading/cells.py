@@ -37,7 +37,9 @@ def pure_time(course: Course, work: Sequence[bytes], *, pictures: bool) -> Pure:
     source = nbformat.read(path, as_version=4)
     notebooks = [rebuild(data, source).nb for data in work]
     cells = [[c.source for c in nb.cells if c.cell_type == "code"] for nb in notebooks]
-    environment = dict(course.environment()) | {"OPEN_THE_HOOD_SEED": "0"}
+    environment = dict(course.environment())
+    # each graded cell draws afresh, as in a kernel of its own: nothing is known from another one
+    environment.pop("OPEN_THE_HOOD_SEED", None)
     if not pictures:
         environment["OPEN_THE_HOOD_TEXT_ONLY"] = "1"
     return asyncio.run(_execute(cells, environment))
