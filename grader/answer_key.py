@@ -7,6 +7,7 @@ comes to, is worked out once and kept.
 from __future__ import annotations
 
 import dataclasses
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,8 @@ from utils.checks import Candidate, Case, Check
 # More than the exercises of a lab, which are graded in turn for each submission.
 KEPT = 64
 
+# As Python and torch say it.
+OUT_OF_MEMORY = re.compile(r"^MemoryError|can't allocate memory")
 OTHER_KIND = "something of another kind than was asked for"
 
 
@@ -46,30 +49,37 @@ class AnswerKey:
     def __init__(self, check: Check, seed: str):
         self.check, self.seed = check, seed
         self.cases = check.draw_cases(seed)
-        self._right: dict[int, Outcome] = {}
-        self._mistaken: dict[tuple[str, int], Outcome] = {}
+        self._known: dict[tuple[str, int], Outcome] = {}
 
     def right(self, c: Case) -> Outcome:
         """What the reference makes of one of the cases.
 
         Raises:
             ValueError: when it returns something that can't cross between processes.
+            MemoryError: when this machine had not enough for it.
         """
-        found = self._right.get(id(c))
-        if found is None:
-            found = self._right[id(c)] = play(self.check, InProcess(self.check.right), c)
-            if found.unusable:
-                raise ValueError(
-                    f"check {self.check.name!r}: its reference returned {found.unusable}"
-                )
+        found = self._outcome("", self.check.right, c)
+        if found.unusable:
+            raise ValueError(f"check {self.check.name!r}: its reference returned {found.unusable}")
         return found
 
     def mistaken(self, misconception: Candidate, c: Case) -> Outcome:
-        """What a misconception of the check makes of one of the cases."""
-        place = misconception.name, id(c)
-        if place not in self._mistaken:
-            self._mistaken[place] = play(self.check, InProcess(misconception.thing), c)
-        return self._mistaken[place]
+        """What a misconception of the check makes of one of the cases.
+
+        Raises:
+            MemoryError: when this machine had not enough for it.
+        """
+        return self._outcome(misconception.name, misconception.thing, c)
+
+    def _outcome(self, name: str, thing: Any, c: Case) -> Outcome:
+        place = name, id(c)
+        if place not in self._known:
+            found = play(self.check, InProcess(thing), c)
+            if found.raised is not None and OUT_OF_MEMORY.search(str(found.raised)):
+                # kept, it would be held against everybody; a grader that starts afresh may do it
+                raise MemoryError(f"check {self.check.name!r}: {found.raised}")
+            self._known[place] = found
+        return self._known[place]
 
 
 @lru_cache(maxsize=KEPT)

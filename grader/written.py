@@ -9,8 +9,6 @@ from functools import lru_cache
 
 # Code that does not parse, parses and does not compile, or is nested too deeply to be looked at.
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-
-
 # Characters; the tree of a longer cell takes too much memory to be kept.
 LONG = 10_000
 

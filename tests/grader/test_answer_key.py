@@ -91,3 +91,15 @@ def test_a_reference_that_gives_what_cannot_cross_is_the_graders_fault():
     check.cases(lambda draw: [case("p", 1)])
     with pytest.raises(ValueError, match="'opaque': its reference returned .* type object"):
         judge(check, lambda x: x, "s")
+
+
+@pytest.mark.parametrize("how", ["x.repeat(2**44)", "bytes(2**62)"])
+def test_a_machine_that_ran_short_is_held_against_nobody(how):
+    enough = []
+    check = Check("large", parts={"p": 1}, reads="r")
+    check.reference(lambda x: 2 * x if enough else eval(how))
+    check.cases(lambda draw: [case("p", draw.tensor((3,)))])
+    with pytest.raises(MemoryError, match="'large'"):
+        judge(check, lambda x: 2 * x, "s")
+    enough.append(True)
+    assert judge(check, lambda x: 2 * x, "s").status == "right"
