@@ -27,6 +27,8 @@ AHEAD = 2
 TICK = 0.5
 # A sandbox stops a notebook long before; a worker that is stuck all the same is killed.
 STUCK_SECONDS = 3600.0
+SECONDS_TO_START = 60.0
+SECONDS_TO_END = 2.0
 NEW = object()
 
 
@@ -109,10 +111,17 @@ class Worker:
         return f"its worker process ended with status {status}: {log[-1] if log else 'no word'}"
 
     def close(self) -> None:
-        """End it at once, with what it started."""
-        self.connection.close()
-        self.process.kill()
-        self.process.wait()
+        """End it, with what it started: at once, or as soon as it has started, since one that is
+        killed before leaves files behind that nobody knows of.
+        """
+        if not self.ready:
+            self.connection.poll(SECONDS_TO_START)
+        self.connection.close()  # it clears up and ends, also when this process goes no further
+        try:
+            self.process.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -36,8 +36,10 @@ def main(descriptor: int, folder: Path, warm: bool) -> None:
         while True:
             result = grade(jobs.get(), folder)
             if result.retryable:
-                cool()  # this process will be killed, and can't clear up then
+                cool()  # another process will try again, and this one do nothing more
             connection.send(result)
+            if result.retryable:
+                return
     except OSError:
         leave(folder)
 

@@ -80,7 +80,18 @@ class Warm:
         self.own_users = own_users()
         self.folder = Path(tempfile.mkdtemp(prefix="open-the-hood-")).resolve()
         stage = self.folder / "stage"
-        make_stage(stage)
+        try:
+            make_stage(stage)
+        except OSError as error:  # a full disk, no file so large
+            shutil.rmtree(self.folder, ignore_errors=True)
+            # that of a whole folder lists each file with what hindered it
+            why = error.args[0][0][2] if isinstance(error, shutil.Error) else error
+            raise CannotSandbox(
+                Problem(
+                    f"the warm process's files could not be written: {why}",
+                    f"Make room in {self.folder.parent} and run the same command again.",
+                )
+            ) from error
         shown = [*environment_folders(), str(stage)]
         told = {
             "folder": str(self.folder),

@@ -16,6 +16,7 @@ from nbgrader.api import Gradebook
 from grader.batch.grading import grade
 from grader.batch.writer import Writer
 from grader.course import enter_lab
+from tests.faults import processes
 from tests.faults.state import State, look
 from tests.grader.batch.small import CONFIG, HW, hand_in, job_of, make_small
 from tests.grader.tiny import (
@@ -157,7 +158,7 @@ def _with_reference(root: Path, lab: str, folder: Path, same_seeds: bool) -> Cla
     )
     if done.returncode:
         raise RuntimeError(f"the class can't be graded at all:\n{done.stdout}{done.stderr}")
-    if left := [path.name for path in tmp.iterdir()]:
+    if left := processes.after_a_while(lambda: os.listdir(tmp)):
         raise RuntimeError(f"a run that nothing disturbed leaves {left} in the temporary folder")
     # what it compiled, each round need not compile again
     for package in ("grader", "utils"):

@@ -100,9 +100,17 @@ def writer_at(scene: Scene, point: str) -> Struck:
     return Struck(what, scene.recorded(), status, (KILLED, 0) if where else (KILLED,))
 
 
+def _begun(scene: Scene) -> tuple[Run, int]:
+    """A run that has recorded something: before that it may be Python, starting, that is hit."""
+    first = scene.recorded() + 1
+    run, number = scene.aimed()
+    run.until_recorded(first)
+    return run, max(first, number)
+
+
 def ctrl_c(scene: Scene) -> Struck:
     """Ctrl-C, once."""
-    run, number = scene.aimed()
+    run, number = _begun(scene)
     at = scene.recorded()
     run.process.send_signal(signal.SIGINT)
     status = run.wait()
@@ -111,7 +119,7 @@ def ctrl_c(scene: Scene) -> Struck:
 
 def ctrl_c_twice(scene: Scene) -> Struck:
     """Ctrl-C, and again at once or soon after."""
-    run, number = scene.aimed()
+    run, number = _begun(scene)
     at = scene.recorded()
     run.process.send_signal(signal.SIGINT)
     time.sleep(scene.rng.choice((0.001, 0.01, 0.1)))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 WORKER = b"grader.batch.worker"
+SECONDS_TO_VANISH = 20
 ZYGOTE = b"from grader.sandbox.zygote import main"
 
 
@@ -48,6 +51,16 @@ def of(folder: Path) -> list[int]:
         with suppress(OSError):
             if os.fsencode(folder) in _command(int(entry.name)) + (entry / "environ").read_bytes():
                 found.append(int(entry.name))
+    return found
+
+
+def after_a_while(left: Callable[[], list]) -> list:
+    """What is left and does not vanish: a warm process that is killed while it starts clears up
+    when it has started.
+    """
+    end = time.monotonic() + SECONDS_TO_VANISH
+    while (found := left()) and time.monotonic() < end:
+        time.sleep(0.05)
     return found
 
 

@@ -20,7 +20,6 @@ from tests.faults.classes import Class, variables, words
 from tests.faults.state import State, differences, halves, look, recorded
 
 SECONDS_FOR_A_RUN = 300
-SECONDS_TO_VANISH = 20
 KILLED = -9
 GOES_ON = "run the same command again"
 
@@ -238,10 +237,8 @@ def _left_behind(scene: Scene, files: bool) -> list[str]:
     def still() -> list[int]:
         return [pid for pid in processes.of(scene.tmp) if pid not in others]
 
-    end = time.monotonic() + SECONDS_TO_VANISH
-    while time.monotonic() < end and (still() or (files and os.listdir(scene.tmp))):
-        time.sleep(0.05)
-    out = [f"processes are left: {processes.named(left)}"] if (left := still()) else []
-    if files and (names := sorted(os.listdir(scene.tmp))):
+    left = processes.after_a_while(still)
+    out = [f"processes are left: {processes.named(left)}"] if left else []
+    if files and (names := processes.after_a_while(lambda: sorted(os.listdir(scene.tmp)))):
         out.append(f"temporary files are left: {names}")
     return out
