@@ -59,27 +59,28 @@ class AnswerKey:
             MemoryError: when this machine had not enough for it.
         """
         found = self._outcome("", self.check.right, c)
+        if _ran_short(found):  # a grader that starts afresh may have enough
+            raise MemoryError(f"check {self.check.name!r}: {found.raised}")
         if found.unusable:
             raise ValueError(f"check {self.check.name!r}: its reference returned {found.unusable}")
         return found
 
     def mistaken(self, misconception: Candidate, c: Case) -> Outcome:
-        """What a misconception of the check makes of one of the cases.
-
-        Raises:
-            MemoryError: when this machine had not enough for it.
-        """
+        """What a misconception of the check makes of one of the cases."""
         return self._outcome(misconception.name, misconception.thing, c)
 
     def _outcome(self, name: str, thing: Any, c: Case) -> Outcome:
         place = name, id(c)
-        if place not in self._known:
-            found = play(self.check, InProcess(thing), c)
-            if found.raised is not None and OUT_OF_MEMORY.search(str(found.raised)):
-                # kept, it would be held against everybody; a grader that starts afresh may do it
-                raise MemoryError(f"check {self.check.name!r}: {found.raised}")
+        if place in self._known:
+            return self._known[place]
+        found = play(self.check, InProcess(thing), c)
+        if not _ran_short(found):  # kept, it would be held against everybody
             self._known[place] = found
-        return self._known[place]
+        return found
+
+
+def _ran_short(outcome: Outcome) -> bool:
+    return outcome.raised is not None and bool(OUT_OF_MEMORY.search(str(outcome.raised)))
 
 
 @lru_cache(maxsize=KEPT)

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     start = time.monotonic()
     try:
-        rooms = choose(ROOT, options.lab or LABS[options.quick :])
+        rooms = choose(ROOT, options.lab or (LABS[-1:] if options.quick else LABS))
         figures = measure([room.folder for room in rooms], options, console)
     except UserError as error:
         print(f"benchmarks.grading: {error}", file=sys.stderr)
@@ -63,6 +63,9 @@ def measure(phases: Sequence[Path], options: argparse.Namespace, console: Consol
         torch_plan = torch_plan.with_count(options.count)
     with tempfile.TemporaryDirectory(prefix="grading-", ignore_cleanup_errors=True) as folder:
         where = Path(folder)
+        plans = [(phase, torch_plan) for phase in phases]
+        if not options.quick:
+            plans.append((COMPILED, COMPILE_LAB))
         figures = {
             "machine": {
                 "processors": len(os.sched_getaffinity(0)),
@@ -72,11 +75,9 @@ def measure(phases: Sequence[Path], options: argparse.Namespace, console: Consol
                 "quick": options.quick,
             },
             "labs": [
-                lab_figures(where / phase.name, phase, torch_plan, console) for phase in phases
+                lab_figures(where / phase.name, phase, plan, console) for phase, plan in plans
             ],
         }
-        if not options.quick:
-            figures["labs"].append(lab_figures(where / "compile", COMPILED, COMPILE_LAB, console))
         sizes, new = (QUICK_SIZES, QUICK_NEW) if options.quick else (SIZES, NEW)
         largest = phases[-1]
         found = large_classes(where / largest.name, largest, sizes, new, console)

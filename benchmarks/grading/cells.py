@@ -15,6 +15,7 @@ from jupyter_client.asynchronous import AsyncKernelClient
 from benchmarks.grading.course import Course
 from grader.build.execute import this_python
 from grader.rebuild import rebuild
+from grader.verify import SEED_VARIABLE
 
 CPU = "__import__('time').process_time()"
 
@@ -39,7 +40,7 @@ def pure_time(course: Course, work: Sequence[bytes], *, pictures: bool) -> Pure:
     cells = [[c.source for c in nb.cells if c.cell_type == "code"] for nb in notebooks]
     environment = dict(course.environment())
     # each graded cell draws afresh, as in a kernel of its own: nothing is known from another one
-    environment.pop("OPEN_THE_HOOD_SEED", None)
+    environment.pop(SEED_VARIABLE, None)
     if not pictures:
         environment["OPEN_THE_HOOD_TEXT_ONLY"] = "1"
     return asyncio.run(_execute(cells, environment))

@@ -52,11 +52,11 @@ class Job:
         notebooks: what was handed in for each notebook of the lab, or why there is nothing.
         files: the submission's other files, by relative path.
         notes: what is to be said about the submission as a whole.
+        renamed: by notebook, what is to be said of a file that had another name.
         timestamp: what its timestamp.txt says, when it can be read.
         seed: draws the cases of its checks; a run asks everyone the same.
         seeds: by notebook, of an earlier grading of the same bytes, which is to be repeated.
         key: names the submission, the lab, the grader and the way of grading.
-        changed_from: see ``digest``.
         digest: of what was handed in, without its time.
         graded_before: whether plain nbgrader graded this same submission.
         sandbox: False runs learners' code unprotected.

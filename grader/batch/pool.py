@@ -177,7 +177,7 @@ class Pool:
                 try:
                     worker = Worker(self._sandbox)
                 except OSError as error:  # a full disk, no more processes
-                    raise UserError(f"no grading worker could be started: {error}") from None
+                    raise _cannot_start(error) from None
                 self._workers.append(worker)
             worker.give(task)
 
@@ -196,7 +196,7 @@ class Pool:
         except EOFError:
             problem = worker.why_dead()
             if not worker.ready:
-                raise UserError(f"no grading worker could be started: {problem}") from None
+                raise _cannot_start(problem) from None
             yield from self._replace(worker, problem, waiting)
             return
         if result is None:
@@ -219,3 +219,9 @@ class Pool:
             if result is not None:
                 yield tasks.popleft().job, result
         waiting.extend(tasks)
+
+
+def _cannot_start(why: object) -> UserError:
+    return UserError(
+        f"no grading worker could be started: {why}. Put that right and run the same command again"
+    )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def main(descriptor: int, folder: Path, warm: bool) -> None:
-    """Grade until the other end closes."""
+    """Grade until the other end closes, or something breaks that is not the learner's."""
     if warm:
         warm_up()  # it imports for seconds, and so does the next line
     from grader.batch.grading import grade
@@ -33,15 +33,13 @@ def main(descriptor: int, folder: Path, warm: bool) -> None:
     threading.Thread(target=listen, args=(connection, jobs, folder), daemon=True).start()
     try:
         connection.send(None)
-        while True:
-            result = grade(jobs.get(), folder)
-            if result.retryable:
-                cool()  # another process will try again, and this one do nothing more
+        while not (result := grade(jobs.get(), folder)).retryable:
             connection.send(result)
-            if result.retryable:
-                return
+        cool()  # another process will try again; this one does nothing more
+        connection.send(result)
     except OSError:
-        leave(folder)
+        pass  # nobody is there
+    leave(folder)
 
 
 def listen(connection: Connection, jobs: queue.SimpleQueue[Job], folder: Path) -> None:

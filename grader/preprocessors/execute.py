@@ -29,6 +29,7 @@ from grader.preprocessors.outputs import (
     without_stderr,
 )
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
+from grader.verify import SEED_VARIABLE
 from grader.written import Written
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,7 +125,7 @@ class Execute(NbGraderExecute):
         self.extra_arguments = [*self.extra_arguments, "--IPKernelApp.log_level=40"]
         if self.unsafe_no_sandbox:
             path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-            kwargs["env"] = {**os.environ, "OPEN_THE_HOOD_SEED": self._seed, "PYTHONPATH": path}
+            kwargs["env"] = {**os.environ, SEED_VARIABLE: self._seed, "PYTHONPATH": path}
         try:
             super().start_new_kernel(**kwargs)
         except FilesRefused as refused:

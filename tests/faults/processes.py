@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 WORKER = b"grader.batch.worker"
-SECONDS_TO_VANISH = 20
 ZYGOTE = b"from grader.sandbox.zygote import main"
+SECONDS_TO_VANISH = 20
 
 
 def below(pid: int) -> list[int]:

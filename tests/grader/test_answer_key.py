@@ -103,3 +103,12 @@ def test_a_machine_that_ran_short_is_held_against_nobody(how):
         judge(check, lambda x: 2 * x, "s")
     enough.append(True)
     assert judge(check, lambda x: 2 * x, "s").status == "right"
+
+
+def test_a_misconception_that_needs_too_much_memory_names_nobody():
+    check = Check("modest", parts={"p": 1}, reads="r")
+    check.reference(lambda x: 2 * x)
+    check.cases(lambda draw: [case("p", draw.tensor((3,)))])
+    check.misconception("greedy", "It was repeated.", earns=0)(lambda x: x.repeat(2**44))
+    verdict = judge(check, lambda x: x + 1, "s")
+    assert (verdict.status, verdict.misconceptions) == ("wrong", [])

@@ -14,6 +14,6 @@ def _one_thread():
 
 
 @pytest.fixture(autouse=True)
-def no_keys():
+def _no_keys():
     """What a check asks depends on the machine, and some tests change what it seems to have."""
     answer_key.cache_clear()

@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -134,3 +135,18 @@ def test_the_command_needs_neither_torch_nor_bubblewrap_to_say_so() -> None:
     )
     assert done.returncode == 1, done.stderr
     assert "is not installed" in done.stdout
+
+
+@pytest.mark.usefixtures("room")
+def test_files_that_cannot_be_written_are_said_and_none_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_stage(stage: Path) -> None:
+        stage.mkdir()
+        raise shutil.Error([("a", "b", "[Errno 27] File too large: 'b'")])
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("grader.sandbox.warm.make_stage", make_stage)
+    with pytest.raises(CannotSandbox, match="too large.*run the same command again"):
+        Warm()
+    assert list(tmp_path.iterdir()) == []
