@@ -1,8 +1,11 @@
-# demo · test · lab · build · bench · clean. Each sets up .venv itself, once: the stamp's name holds the
+# demo · check · test · proof · lab · build · bench · clean. Each sets up .venv itself, once: the stamp's name holds the
 # hash of pyproject.toml, so a finished set-up is never repeated and a changed one is brought up to date.
 
 PYTHON ?= python3
-WORKERS ?= 2
+# Of the tests: one more than cores, since a third of them wait more than they work.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Of the demo: a lab's folder name, several, or all; the one that shows most when none is named.
+LAB ?=
 
 VENV := .venv
 STAMP := $(VENV)/.ready-$(shell git hash-object pyproject.toml)
@@ -10,29 +13,31 @@ STAMP := $(VENV)/.ready-$(shell git hash-object pyproject.toml)
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: demo test lab build bench clean help sandbox
+.PHONY: demo check test proof lab build bench clean help sandbox
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    build the course, then release, grade and report on a sample class"
+	@echo "make demo    build the course, then release, grade and report on a sample class (LAB=all: on all)"
+	@echo "make check   what one runs while writing, in a minute"
 	@echo "make test    everything CI runs"
+	@echo "make proof   everything there is, at full width: for a night or a release"
 	@echo "make lab     open JupyterLab on the start page"
 	@echo "make build   turn the text in phases/ into notebooks"
 	@echo "make bench   measure how fast a class is graded; with an NVIDIA GPU, the kernels, too"
 	@echo "make clean   remove .venv, dist and caches; never submissions or grades"
 
 demo: build sandbox
-	@$(RUN) python -m grader demo
+	@$(RUN) python -m grader demo $(LAB)
 
 # Learners' code runs in rooms that bubblewrap builds; where apt may install it, it does.
 sandbox: $(STAMP)
 	@command -v bwrap >/dev/null || $(RUN) python -m grader doctor --install
 
-# A file's tests stay on one worker: one JupyterLab and one browser, fixtures made once.
-test: $(STAMP) sandbox
+# How tests are chosen and spread: tests/conftest.py.
+check test proof: $(STAMP) sandbox
 	@$(RUN) ruff check .
 	@$(RUN) python -m grader build --check
-	@$(RUN) python -m pytest -n $(WORKERS) --dist loadfile
+	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --costs
 
 lab: $(STAMP)
 	@$(RUN) python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/notebooks/start.ipynb

@@ -1,23 +1,71 @@
 """Prove the checks: each rejects and names its misconceptions and accepts every right solution.
 
 ``python -m grader checks`` runs every check against its own candidates and prints the table; the
-test suite does the same with several seeds.
+test suite does the same with a fixed seed and a new one. A candidate runs among the lab's own
+cells, as it would in a learner's notebook, and is judged once for each seed.
 """
 
 from __future__ import annotations
 
 import argparse
+import builtins
 import dataclasses
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from grader.answer_key import AnswerKey, answer_key
+from grader.build.text import parse
 from grader.catalogue import load_checks
-from grader.judge import judge
+from grader.judge import Verdict, difference, judge
 from grader.layout import ROOT, choose
+from grader.written import Written, names_read_by
 from utils.checks import Candidate, Check
+
+
+@dataclasses.dataclass(frozen=True)
+class LabCode:
+    """The code cells of a lab's text that a candidate runs among.
+
+    Attributes:
+        given: cells that come with the lab, in order.
+        solutions: by exercise, the solution cell as the lab's text has it.
+    """
+
+    given: tuple[str, ...] = ()
+    solutions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> LabCode:
+        """The code of a lab's text; none where the phase has no lab."""
+        if not path.exists():
+            return cls()
+        cells = parse(path.name, path.read_text(encoding="utf-8")).cells
+        return cls(
+            tuple(cell.source for cell in cells if "given" in cell.header),
+            {c.header["solution"]: c.source for c in cells if "solution" in c.header},
+        )
+
+    def names_after(self, cell: str) -> dict[str, Any]:
+        """What is defined once the given cells and then this one have run, by name.
+
+        Raises:
+            Exception: whatever the cell raises.
+        """
+        names: dict[str, Any] = {"__name__": "__main__"}
+        for code in self._given_compiled:
+            exec(code, names)
+        exec(compile(cell, "<solution>", "exec"), names)
+        return names
+
+    @cached_property
+    def _given_compiled(self) -> list[Any]:
+        return [compile(cell, "<given>", "exec") for cell in self.given]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,53 +86,109 @@ class Proof:
     not_run: dict[str, str]
 
 
-def prove(check: Check, seed: str) -> Proof:
-    """Run the check against the reference, a stub, every alternate and every misconception."""
-    faults = []
-    reference = Candidate("reference", check.right, (), check.points)
-    for right in (reference, *check.alternates):
-        fault = _fault_in(check, right, seed, named=False)
-        if fault:
-            faults.append(fault)
-    stub = _earned_by_stub(check, seed)
-    if stub:
-        faults.append(f"{check.name}: an untouched stub earns {stub:g}, expected 0")
-    wrong = [f for m in check.misconceptions if (f := _fault_in(check, m, seed, named=True))]
-    accepted = len(check.alternates) - sum("alternate" in f for f in faults)
-    rejected = len(check.misconceptions) - len(wrong)
-    return Proof(check, rejected, accepted, (*faults, *wrong), check.not_run())
+def prove(check: Check, seed: str, lab: LabCode) -> Proof:
+    """Run the check against every candidate, the lab's solution, a stub, and itself once more."""
+    missing = check.not_run()
+    trial = _Trial(check, seed, lab, missing)
+    right = [f for candidate in check.alternates if (f := trial.of_alternate(candidate))]
+    wrong = [f for candidate in check.misconceptions if (f := trial.of_misconception(candidate))]
+    others = [f for f in (trial.of_solution(), trial.of_stub(), trial.of_reference()) if f]
+    return Proof(
+        check,
+        rejected=len(check.misconceptions) - len(wrong),
+        accepted=len(check.alternates) - len(right),
+        faults=(*others, *right, *wrong),
+        not_run=missing,
+    )
 
 
-def _fault_in(check: Check, candidate: Candidate, seed: str, *, named: bool) -> str:
-    source = _sources(candidate)
-    # the reference may lean on anything: by-hand rules bind learners
-    bound = check if candidate.own else dataclasses.replace(check, by_hand=None)
-    verdict = judge(bound, candidate.thing, seed, source=source)
-    kind = "misconception" if named else "alternate" if candidate.own else "reference"
-    said = f"{check.name}: {kind} “{candidate.name}”"
-    expected = check.expects(candidate)
-    if verdict.earned != expected:
-        return f"{said} earns {verdict.earned:g}, expected {expected:g}"
-    told = candidate.name in verdict.misconceptions or any(p.broken_rule for p in verdict.parts)
-    if named and not told:
-        took = ", ".join(verdict.misconceptions) or "nothing"
-        return f"{said} is rejected but taken for {took}"
-    return ""
+@dataclasses.dataclass(frozen=True)
+class _Trial:
+    """One check on one seed; each method returns what is wrong, in a sentence, or nothing."""
+
+    check: Check
+    seed: str
+    lab: LabCode
+    missing: dict[str, str]
+
+    def of_reference(self) -> str:
+        """Whether a fresh key asks the same and answers the same as the one that was used.
+
+        So the reference earns everything, and remembers no earlier call; and no candidate has
+        changed what the next is held against.
+        """
+        check = self.check
+        used, fresh = answer_key(check, self.seed), AnswerKey(check, self.seed)
+        for c, again in zip(used.cases, fresh.cases, strict=True):
+            if not c.not_run and (why := difference(check, used.right(c), fresh.right(again))):
+                return f"{check.name}: the reference, asked again, differs: {why}"
+        return ""
+
+    def of_solution(self) -> str:
+        cell = self.lab.solutions.get(self.check.name)
+        if cell is None:
+            return ""
+        return self._fault("the lab's solution", cell, self.check.earnable(self.missing))
+
+    def of_stub(self) -> str:
+        def stub(*_: Any, **__: Any) -> None:
+            raise NotImplementedError
+
+        right = self.check.right
+        thing = dict.fromkeys(right, stub) if isinstance(right, dict) else stub
+        return self._unexpected("an untouched stub", judge(self.check, thing, self.seed), 0)
+
+    def of_alternate(self, candidate: Candidate) -> str:
+        return self._fault(f"alternate “{candidate.name}”", *self._handed_in(candidate))
+
+    def of_misconception(self, candidate: Candidate) -> str:
+        said = f"misconception “{candidate.name}”"
+        return self._fault(said, *self._handed_in(candidate), named=candidate.name)
+
+    def _handed_in(self, candidate: Candidate) -> tuple[str, float]:
+        cell = candidate.cell(self.check.name, self.lab.solutions.get(self.check.name, ""))
+        return cell, self.check.expects(candidate, self.missing)
+
+    def _fault(self, said: str, cell: str, expected: float, named: str = "") -> str:
+        """Run a solution cell and judge what it defines.
+
+        Args:
+            named: the misconception that must be recognised, unless a rule is broken.
+        """
+        check, several = self.check, isinstance(self.check.right, dict)
+        wanted = list(check.right) if several else [check.name]
+        try:
+            names = self.lab.names_after(cell)
+        except Exception as error:
+            return f"{check.name}: {said} does not run: {type(error).__name__}: {error}"
+        written = Written([*self.lab.given, cell])
+        sources = {name: written.behind(name) for name in wanted}
+        if unknown := _unknown(sources.values(), names):
+            return f"{check.name}: {said} uses {unknown}, which the lab does not define"
+        verdict = judge(
+            check,
+            {name: names[name] for name in wanted} if several else names[check.name],
+            self.seed,
+            source="" if check.by_hand is None else sources if several else sources[check.name],
+        )
+        if unexpected := self._unexpected(said, verdict, expected):
+            return unexpected
+        told = named in verdict.misconceptions or any(part.broken_rule for part in verdict.parts)
+        if named and not told:
+            took = ", ".join(verdict.misconceptions) or "nothing"
+            return f"{check.name}: {said} is rejected but taken for {took}"
+        return ""
+
+    def _unexpected(self, said: str, verdict: Verdict, expected: float) -> str:
+        if verdict.earned == expected:
+            return ""
+        return f"{self.check.name}: {said} earns {verdict.earned:g}, expected {expected:g}"
 
 
-def _sources(candidate: Candidate) -> str | dict[str, str]:
-    """The candidate's code as the judge wants it: of each function, when there are several."""
-    if isinstance(candidate.thing, dict):
-        return candidate.sources()
-    return candidate.source() if candidate.own else ""
-
-
-def _earned_by_stub(check: Check, seed: str) -> float:
-    def stub(*_, **__):
-        raise NotImplementedError
-
-    thing = dict.fromkeys(check.right, stub) if isinstance(check.right, dict) else stub
-    return judge(check, thing, seed).earned
+def _unknown(sources: Iterable[str], names: Mapping[str, Any]) -> str:
+    """The global names that some code reads and nothing defines, separated by commas."""
+    read = {name for source in sources for name in names_read_by(source)}
+    return ", ".join(sorted(n for n in read if n not in names and not hasattr(builtins, n)))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +205,8 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         checks = load_checks(phase.folder)
         if not checks:
             continue
-        proofs = [prove(check, args.seed) for check in checks.values()]
+        lab = LabCode.read(phase.lab)
+        proofs = [prove(check, args.seed, lab) for check in checks.values()]
         console.print(_table(phase.name, proofs))
         for proof in proofs:
             for part, why in proof.not_run.items():

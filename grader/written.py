@@ -41,7 +41,7 @@ class Written:
             if statement is not None and statement not in found:
                 try:
                     found[statement] = ast.unparse(statement)
-                    waiting += _names_of_others(found[statement])
+                    waiting += names_read_by(found[statement])
                 except UNREADABLE:
                     found[statement] = ""
         return "\n\n".join(found.values())
@@ -63,8 +63,12 @@ def _bound_in(cell: str) -> dict[str, ast.stmt]:
 _bound_in_again = lru_cache(maxsize=64)(_bound_in)
 
 
-def _names_of_others(code: str) -> list[str]:
-    """What the code leans on: names that it reads, except a function's arguments and variables."""
+def names_read_by(code: str) -> list[str]:
+    """The global names that some code reads: not a function's arguments and variables.
+
+    Raises:
+        SyntaxError: for code that does not parse.
+    """
     names, waiting = [], [symtable.symtable(code, "<cell>", "exec")]
     while waiting:
         scope = waiting.pop()

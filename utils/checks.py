@@ -35,7 +35,7 @@ import ast
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -199,6 +199,18 @@ class Candidate:
             raise TypeError(f"candidate {self.name!r} is a value and has no source")
         return "\n\n\n".join(self.sources().values())
 
+    def cell(self, name: str, solution: str) -> str:
+        """The solution cell of a learner who hands this candidate in.
+
+        Args:
+            name: the exercise's.
+            solution: the cell as the lab's own text has it; a partial candidate's functions go
+                below it.
+        """
+        if not self.own:
+            return f"{name} = {self.thing!r}"
+        return f"{solution}\n\n\n{self.source()}" if self.partial else self.source()
+
 
 @dataclass(eq=False)  # each is itself: what was worked out for one is not for another
 class Check:
@@ -267,22 +279,30 @@ class Check:
         """The parts that can't be run on this machine, and why."""
         return {c.part: c.not_run for c in self.draw_cases("") if c.not_run}
 
-    def earnable(self) -> float:
-        """The points of the parts that can be run on this machine."""
-        missing = self.not_run()
+    def earnable(self, missing: Collection[str] | None = None) -> float:
+        """The points of the parts that can be run on this machine.
+
+        Args:
+            missing: the other parts, where the caller has asked :meth:`not_run` before: to find
+                them draws all cases.
+        """
+        missing = self.not_run() if missing is None else missing
         return sum(points for part, points in self.parts.items() if part not in missing)
 
-    def expects(self, candidate: Candidate) -> float:
+    def expects(self, candidate: Candidate, missing: Collection[str] | None = None) -> float:
         """What a candidate must earn on this machine.
+
+        Args:
+            missing: as for :meth:`earnable`.
 
         Raises:
             LookupError: when that depends on parts that can't be run, and it doesn't say on which.
         """
-        missing = self.not_run()
+        missing = self.not_run() if missing is None else missing
         if not missing or candidate.earns == 0:
             return candidate.earns
         if candidate.earns == self.points:
-            return self.earnable()
+            return self.earnable(missing)
         if candidate.by_part is None:
             raise LookupError(
                 f"check {self.name!r}: {', '.join(missing)} can't be run here, so say what "

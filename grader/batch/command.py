@@ -95,11 +95,22 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         )
     outcomes = {name: Outcome(name) for name in labs}
     with only_one(course), _interruptible() as stopped, Writer(course) as writer:
-        for name, lab in labs.items():
+        for lab in labs.values():
             _enter(course, writer, lab, console)
-            if not stopped():
-                run_of_lab = _Run(course, writer, lab, students[name], args, outcomes[name])
-                run_of_lab.grade(console, stopped)
+        total = sum(map(len, students.values()))
+        title = next(iter(labs)) if len(labs) == 1 else f"{len(labs)} labs"
+        with (
+            Shown(console, title, total) as shown,
+            _executor(args, total, stopped) as executor,
+        ):
+            runs = {
+                name: _Run(course, writer, lab, students[name], args, outcomes[name], shown)
+                for name, lab in labs.items()
+            }
+            # one lab after the other, so that a worker needs the answers to one lab at a time
+            jobs = (job for run_of_lab in runs.values() for job in run_of_lab.jobs())
+            for job, result in executor.run(jobs):
+                runs[job.lab.name].record(job, result)
     for outcome in outcomes.values():
         outcome.show(console)
     if stopped():
@@ -124,8 +135,17 @@ def _enter(course: Course, writer: Writer, lab: Lab, console: Console) -> None:
         )
 
 
+def _executor(args: argparse.Namespace, total: int, stopped: Callable[[], bool]) -> Executor:
+    """Where the submissions are graded: one for all labs, so that its workers start once."""
+    if args.scheduler:
+        from grader.batch.cluster import Cluster  # Dask is an optional extra
+
+        return Cluster(args.scheduler, stopped)
+    return Pool(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
+
+
 class _Run:
-    """The grading of one lab."""
+    """The grading of one lab: its jobs, and what becomes of their results."""
 
     def __init__(
         self,
@@ -135,30 +155,15 @@ class _Run:
         students: list[str],
         args: argparse.Namespace,
         outcome: Outcome,
+        shown: Shown,
     ):
         self.course, self.writer, self.lab = course, writer, lab
         self.students, self.args, self.outcome = students, args, outcome
+        self.shown = shown
         # One for all of them: everybody is asked the same, and the answers are worked out once.
         self.seed = secrets.token_hex(16)
 
-    def grade(self, console: Console, stopped: Callable[[], bool]) -> None:
-        """Grade what is not recorded yet, and record it as it comes."""
-        with (
-            Shown(console, self.lab.name, len(self.students)) as self.shown,
-            self._executor(stopped) as executor,
-        ):
-            for job, result in executor.run(self._jobs()):
-                self._record(job, result)
-
-    def _executor(self, stopped: Callable[[], bool]) -> Executor:
-        if self.args.scheduler:
-            from grader.batch.cluster import Cluster  # Dask is an optional extra
-
-            return Cluster(self.args.scheduler, stopped)
-        size = min(self.args.workers, len(self.students))
-        return Pool(size, stopped, sandbox=not self.args.unsafe_no_sandbox)
-
-    def _jobs(self) -> Iterator[Job]:
+    def jobs(self) -> Iterator[Job]:
         """A job for each submission that is not recorded as it is now, read when it is wanted."""
         for student in self.students:
             try:
@@ -208,7 +213,12 @@ class _Run:
             sandbox=sandbox,
         )
 
-    def _record(self, job: Job, result: Result) -> None:
+    def record(self, job: Job, result: Result) -> None:
+        """Write a result into the gradebook.
+
+        Raises:
+            UserError: when there is no point in going on.
+        """
         problem = result.problem
         if result.hopeless:
             raise UserError(problem)

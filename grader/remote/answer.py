@@ -1,8 +1,8 @@
 """The side beside the learner's code: it answers calls, and decides nothing.
 
 A request names what to call and brings the arguments; the reply brings what came back, the
-arguments as they are afterwards, and what was seen besides. Whatever this code is made to say by
-the learner's own, it can only be what their functions might have returned.
+arguments' tensors and arrays as they are afterwards, and what was seen besides. Whatever this code
+is made to say by the learner's own, it can only be what their functions might have returned.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -77,9 +78,12 @@ class Answerer:
             return {"made": len(self._made) - 1}
         if request["made"] is not None and result is self._made[request["made"]]:
             return {"made": request["made"]}  # as eval() does
-        # sent together, so that a result that views an argument still does
+        # Sent together, so that a result that views an argument still does. Of the arguments only
+        # what has a storage: a graph of thousands of names need not go both ways.
+        stored = (torch.Tensor, np.ndarray)
+        after = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, stored)]
         ops = watch.ops[:MAX_OPS] if watch else []
-        return {"value": result, "after": [args, kwargs], "ops": ops}
+        return {"value": result, "after": after, "ops": ops}
 
     def _function(self, request: dict[str, Any]) -> Callable:
         if request["made"] is not None:

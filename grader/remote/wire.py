@@ -32,7 +32,7 @@ import json
 import math
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,9 @@ DTYPES = {
     for name, dtype in NAMES_OF_DTYPES.items()
     if not name.startswith(("q", "bits", "complex32"))
 }
+# What stands in the JSON as itself. Most values are of just these types, so they are asked for
+# first, and where they stand, in containers.
+AS_THEY_ARE = frozenset({int, str, bool, type(None)})
 # Flags of a tensor, as letters.
 GRAD, CONJ, NEG = "g", "c", "n"
 
@@ -141,11 +144,21 @@ class _Encoder:
         self.storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
 
     def tree(self, value: Any, depth: int) -> Any:
-        self.items += 1
-        if depth > MAX_DEPTH:
+        """What stands in the JSON for a value."""
+        return self._trees((value,), depth)[0]
+
+    def _trees(self, values: Collection[Any], depth: int) -> list[Any]:
+        """What stands in the JSON for values that lie side by side."""
+        self.items += len(values)
+        if values and depth > MAX_DEPTH:
             raise NotByValue(f"something nested more than {MAX_DEPTH} levels deep")
         if self.items > MAX_ITEMS:
             raise NotByValue(f"more than {MAX_ITEMS} values")
+        return [v if type(v) in AS_THEY_ARE else self._other(v, depth) for v in values]
+
+    def _other(self, value: Any, depth: int) -> Any:
+        if isinstance(value, torch.Tensor):
+            return {"tensor": self._tensor(value)}
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, bool):
@@ -162,27 +175,25 @@ class _Encoder:
             return {"dtype": str(value).removeprefix("torch.")}
         if isinstance(value, torch.device):
             return {"device": str(value)}
-        if isinstance(value, torch.Tensor):
-            return {"tensor": self._tensor(value)}
         if isinstance(value, np.ndarray):
             return {"array": self._array(value)}
         return self._container(value, depth + 1)
 
     def _container(self, value: Any, depth: int) -> Any:
         if isinstance(value, slice):
-            bounds = (value.start, value.stop, value.step)
-            return {"slice": [self.tree(v, depth) for v in bounds]}
+            return {"slice": self._trees((value.start, value.stop, value.step), depth)}
         if isinstance(value, Mapping):
-            pairs = [[self.tree(k, depth), self.tree(v, depth)] for k, v in value.items()]
-            return {"dict": pairs}
+            keys, values = list(value.keys()), list(value.values())
+            pairs = zip(self._trees(keys, depth), self._trees(values, depth), strict=True)
+            return {"dict": list(pairs)}
         if isinstance(value, (tuple, list)):
-            items = [self.tree(v, depth) for v in value]
+            items = self._trees(value, depth)
             return items if isinstance(value, list) else {"tuple": items}
         if dataclasses.is_dataclass(value) and type(value).__module__.startswith("utils."):
-            fields = {
-                f.name: self.tree(getattr(value, f.name), depth) for f in dataclasses.fields(value)
-            }
-            return {"config": [type(value).__module__, type(value).__name__, fields]}
+            names = [field.name for field in dataclasses.fields(value)]
+            fields = self._trees([getattr(value, name) for name in names], depth)
+            content = dict(zip(names, fields, strict=True))
+            return {"config": [type(value).__module__, type(value).__name__, content]}
         raise NotByValue(
             f"a value of type {type(value).__name__}: expected tensors, arrays, numbers, strings, "
             "or containers of them"
@@ -242,15 +253,24 @@ class _Decoder:
         self.bytes = 0
 
     def value(self, tree: Any, depth: int) -> Any:
-        self.items += 1
-        if depth > MAX_DEPTH or self.items > MAX_ITEMS:
+        """The value that a part of the JSON stands for."""
+        return self._values((tree,), depth)[0]
+
+    def _values(self, trees: Collection[Any], depth: int) -> list[Any]:
+        """The values that parts of the JSON, side by side, stand for."""
+        self.items += len(trees)
+        if trees and (depth > MAX_DEPTH or self.items > MAX_ITEMS):
             raise NotByValue("a message with too many values or levels")
-        if tree is None or isinstance(tree, (bool, int)):
-            return tree
-        if isinstance(tree, str):
-            return _text(tree)
+        return [
+            (_text(tree) if type(tree) is str else tree)
+            if type(tree) in AS_THEY_ARE
+            else self._other(tree, depth)
+            for tree in trees
+        ]
+
+    def _other(self, tree: Any, depth: int) -> Any:
         if isinstance(tree, list):
-            return [self.value(v, depth + 1) for v in tree]
+            return self._values(tree, depth + 1)
         ((kind, content),) = tree.items()
         if kind in ("tensor", "array"):
             return self._tensor(*content) if kind == "tensor" else self._array(*content)
@@ -260,18 +280,20 @@ class _Decoder:
 
     def _container(self, kind: str, content: Any, depth: int) -> Any:
         if kind == "tuple":
-            return tuple(self.value(v, depth) for v in content)
+            return tuple(self._values(_list(content), depth))
         if kind == "dict":
-            return {self.value(k, depth): self.value(v, depth) for k, v in content}
+            keys, values = [k for k, _ in content], [v for _, v in content]
+            pairs = zip(self._values(keys, depth), self._values(values, depth), strict=True)
+            return dict(pairs)
         if kind == "slice":
-            start, stop, step = content
-            return slice(*(self.value(v, depth) for v in (start, stop, step)))
+            return slice(*self._values(_list(content, 3), depth))
         if kind == "config":
             module, name, fields = content
             known = getattr(sys.modules.get(module), name, None)
             if not (module.startswith("utils.") and dataclasses.is_dataclass(known)):
                 raise NotByValue("a value of a class that is not known here")
-            return known(**{key: self.value(v, depth) for key, v in fields.items()})
+            values = self._values(list(fields.values()), depth)
+            return known(**dict(zip(fields, values, strict=True)))
         raise NotByValue("a message with a kind of value that is not known here")
 
     def _storage(self, index: int, nbytes: int) -> bytearray:
@@ -335,7 +357,13 @@ class _Decoder:
 
 def _text(text: str) -> str:
     """Without halves of characters, which no file can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _list(content: Any, size: int | None = None) -> list[Any]:
+    if not isinstance(content, list) or size not in (None, len(content)):
+        raise NotByValue("a message with something else where a list must stand")
+    return content
 
 
 def _no_float(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import nbformat
@@ -40,11 +41,7 @@ class Exercise:
 
     def written(self, candidate: Candidate) -> str:
         """What the solution cell says when a learner writes this candidate."""
-        if not candidate.own:
-            return f"{self.name} = {candidate.thing!r}"
-        if candidate.partial:
-            return f"{self.reference}\n\n\n{candidate.source()}"
-        return candidate.source()
+        return candidate.cell(self.name, self.reference)
 
 
 @dataclass(frozen=True)
@@ -55,17 +52,29 @@ class Lab:
     release: NotebookNode
     exercises: tuple[Exercise, ...]
 
+    @cached_property
+    def missing(self) -> dict[str, dict[str, str]]:
+        """By exercise, the parts that can't be run on this machine, and why."""
+        return {exercise.name: exercise.check.not_run() for exercise in self.exercises}
+
     def full(self) -> dict[str, float]:
         """All points of every exercise that can be earned on this machine."""
-        return {exercise.name: float(exercise.check.earnable()) for exercise in self.exercises}
+        return {e.name: float(e.check.earnable(self.missing[e.name])) for e in self.exercises}
+
+    def expects(self, exercise: Exercise, candidate: Candidate) -> float:
+        """The points that a candidate of an exercise must earn on this machine."""
+        return float(exercise.check.expects(candidate, self.missing[exercise.name]))
 
     def solved(self, answers: dict[str, str] | None = None) -> NotebookNode:
         """A submission: the reference everywhere, except where ``answers`` says otherwise."""
+        return self.answered({e.name: e.reference for e in self.exercises} | (answers or {}))
+
+    def answered(self, answers: dict[str, str]) -> NotebookNode:
+        """A submission: the release everywhere, except where ``answers`` says otherwise."""
         nb = copy.deepcopy(self.release)
-        answers = answers or {}
         for exercise in self.exercises:
-            answer = answers.get(exercise.name, exercise.reference)
-            find(nb, exercise.solution_id).source = answer
+            if exercise.name in answers:
+                find(nb, exercise.solution_id).source = answers[exercise.name]
         return nb
 
 

@@ -62,13 +62,44 @@ def make_class(lab: Lab, happenings: Sequence[Callable] = accidents.ALL) -> list
     whatever else happens.
 
     Args:
-        happenings: functions of :mod:`grader.sample_class.accidents`; a few make a small class.
+        happenings: functions of :mod:`grader.sample_class.accidents`; none for honest learners
+            alone.
     """
-    work = [
-        *_right(lab),
-        *_mistaken(lab),
-        *(make(lab, _exercise(lab, i)) for i, make in enumerate(happenings)),
+    happened = (make(lab, _exercise(lab, i)) for i, make in enumerate(happenings))
+    return _enrol(lab, [*_right(lab), *_mistaken(lab), *happened])
+
+
+def make_sample(lab: Lab) -> list[Learner]:
+    """As few learners as hand in every alternate and every misconception once.
+
+    One has solved everything, one has left the lab as it was. The others make a mistake in each
+    exercise, as long as there are mistakes left to make, and leave the rest as it was.
+    """
+    columns = zip_longest(*(exercise.check.misconceptions for exercise in lab.exercises))
+    mistaken = [
+        {
+            exercise.name: (exercise, candidate)
+            for exercise, candidate in zip(lab.exercises, column, strict=True)
+            if candidate is not None
+        }
+        for column in columns
     ]
+    stories = [f"mistaken in {len(own)} of the exercises, the rest untouched" for own in mistaken]
+    return _enrol(
+        lab,
+        [
+            *_right(lab),
+            *(
+                _with_misconceptions(lab, story, own, solved=False)
+                for story, own in zip(stories, mistaken, strict=True)
+            ),
+            accidents.untouched(lab, lab.exercises[0]),
+        ],
+    )
+
+
+def _enrol(lab: Lab, work: Sequence[accidents.Work]) -> list[Learner]:
+    """Give each piece of work a learner's name."""
     return [
         Learner(
             id=_student_id(name),
@@ -144,14 +175,17 @@ def _common(lab: Lab, exercise: Exercise) -> Candidate:
 
 
 def _with_misconceptions(
-    lab: Lab, story: str, own: dict[str, tuple[Exercise, Candidate]]
+    lab: Lab, story: str, own: dict[str, tuple[Exercise, Candidate]], *, solved: bool = True
 ) -> accidents.Work:
+    """A learner with these mistakes, who has solved the rest, or left it as it was."""
     answers = {name: exercise.written(candidate) for name, (exercise, candidate) in own.items()}
-    earns = lab.full() | {
-        name: float(exercise.check.expects(candidate))
-        for name, (exercise, candidate) in own.items()
+    earns = {
+        name: lab.expects(exercise, candidate) for name, (exercise, candidate) in own.items()
     }
-    return accidents.Work(story, lab.solved(answers), earns)
+    if solved:
+        return accidents.Work(story, lab.solved(answers), lab.full() | earns)
+    nothing = {exercise.name: 0.0 for exercise in lab.exercises}
+    return accidents.Work(story, lab.answered(answers), nothing | earns)
 
 
 def _names(count: int) -> list[str]:

@@ -45,7 +45,7 @@ class Attack:
         dangerous: outside of a room it would harm this machine, or read what is not its own.
         cell_seconds: the lab's limit: short where nothing but the limit ends it, long where
             something else does.
-        seconds: at most so long.
+        seconds: at most so long, and as long again as some honest submissions take just then.
     """
 
     family: str

@@ -10,7 +10,7 @@ attack = family.attack
 ALL = ("twice", "row_sums", "corner")
 
 
-@attack(tells="MemoryError|can't allocate|memory|died", dangerous=True, cell_seconds=6)
+@attack(tells="MemoryError|can't allocate|memory|died", dangerous=True, cell_seconds=60)
 def takes_memory_at_once(work: Work) -> None:
     """Asks for a hundred gigabytes in one piece, and for two that it writes to."""
     work.first(
@@ -27,13 +27,13 @@ def takes_memory_at_once(work: Work) -> None:
     )
 
 
-@attack(risks=("twice",), tells="MemoryError|memory", dangerous=True, cell_seconds=6)
+@attack(risks=("twice",), tells="MemoryError|memory", dangerous=True, cell_seconds=60)
 def takes_memory_slowly(work: Work) -> None:
     """Takes memory ten megabytes at a time, in a list that it never lets go."""
     work.first("hoard = []\nwhile True:\n    hoard.append(bytearray(10 << 20))")
 
 
-@attack(costs=ALL, tells="memory", dangerous=True, cell_seconds=6)
+@attack(costs=ALL, tells="memory", dangerous=True, cell_seconds=60)
 def takes_memory_in_many_processes(work: Work) -> None:
     """Forks children that each stay below the limit and together use far more."""
     work.first(
@@ -84,7 +84,7 @@ def is_a_fork_bomb(work: Work) -> None:
     )
 
 
-@attack(tells="can't start new thread", dangerous=True, cell_seconds=6)
+@attack(tells="can't start new thread", dangerous=True, cell_seconds=60)
 def starts_threads_for_ever(work: Work) -> None:
     """Starts threads until the machine has no more."""
     work.first(
@@ -146,7 +146,7 @@ def floods_with_foreign_parents(work: Work) -> None:
 @attack(
     risks=ALL,
     dangerous=True,
-    cell_seconds=6,
+    cell_seconds=60,
 )
 def fills_channels_that_nobody_reads(work: Work) -> None:
     """Sends large messages on the channels for replies and for input, where they wait for ever."""
@@ -165,7 +165,7 @@ def fills_channels_that_nobody_reads(work: Work) -> None:
     )
 
 
-@attack(risks=ALL, tells="could not be read|did not end", dangerous=True, cell_seconds=6)
+@attack(risks=ALL, tells="could not be read|did not end", dangerous=True, cell_seconds=60)
 def sends_messages_without_end(work: Work) -> None:
     """Sends the beginning of a message, and then packets that continue it for ever."""
     work.first(
@@ -182,7 +182,7 @@ def sends_messages_without_end(work: Work) -> None:
     )
 
 
-@attack(tells="No space left", dangerous=True, cell_seconds=6)
+@attack(tells="No space left", dangerous=True, cell_seconds=60)
 def fills_the_disk(work: Work) -> None:
     """Writes to /tmp, to HOME and to /dev/shm until they are full."""
     work.first(
@@ -217,7 +217,7 @@ def writes_one_huge_file(work: Work) -> None:
     )
 
 
-@attack(tells="No space|made [0-9]+|Disk quota", seconds=20, dangerous=True, cell_seconds=6)
+@attack(tells="No space|made [0-9]+|Disk quota", seconds=20, dangerous=True, cell_seconds=60)
 def makes_files_without_number(work: Work) -> None:
     """Makes empty files until no file system takes any more."""
     work.first(
@@ -234,7 +234,7 @@ def makes_files_without_number(work: Work) -> None:
     )
 
 
-@attack(tells="Too many open files", cell_seconds=6)
+@attack(tells="Too many open files", cell_seconds=60)
 def opens_files_without_number(work: Work) -> None:
     """Opens files and sockets until no descriptor is left."""
     work.first(

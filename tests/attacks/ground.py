@@ -57,7 +57,7 @@ LIMITS = {
     "file_mb": 16,
     "output_kb": 512,
     "processes": 64,
-    "total_seconds": 8,
+    "total_seconds": 120,
 }
 TEMPLATES = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader"
 

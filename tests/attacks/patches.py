@@ -200,7 +200,7 @@ def claims_that_it_is_a_view(work: Work) -> None:
         def lie(self, request):
             reply = told(self, request)
             if "after" in reply and reply["value"].shape == (2, 2):
-                x = reply["after"][0][0]
+                x = reply["after"][0]
                 reply["value"] = x.as_strided((2, 2), x.stride(), x.storage_offset())
                 reply["ops"] = []
             return reply

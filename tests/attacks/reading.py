@@ -88,7 +88,7 @@ def reads_other_processes(work: Work) -> None:
     )
 
 
-@attack(tells=r"pids: 1 2 3|pids: [0-9 ]*\b", dangerous=True, cell_seconds=6)
+@attack(tells=r"pids: 1 2 3|pids: [0-9 ]*\b", dangerous=True, cell_seconds=60)
 def reads_the_memory_of_others(work: Work) -> None:
     """Searches the memory of its own process and of all others for what a grader knows."""
     work.first(

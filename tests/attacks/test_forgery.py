@@ -5,6 +5,8 @@ import pytest
 from tests.attacks.catalogue import every_attack
 from tests.attacks.trial import attacks_of, withstand
 
+pytestmark = pytest.mark.slow(25)
+
 FAMILIES = ("metadata", "kernel", "patches", "link", "lies", "files")
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from tests.attacks.trial import attacks_of, withstand
 
+pytestmark = pytest.mark.slow(40)
+
 FAMILIES = ("reading", "escape", "folder", "exhaustion", "endings", "feedback")
 
 

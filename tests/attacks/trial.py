@@ -16,6 +16,9 @@ from tests.attacks.work import lazy
 
 FULL = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
 MIB = 2**20
+# How many honest submissions, graded at the same time on the same busy machine, an attack may last
+# beyond its own seconds.
+HONEST = 10
 
 
 def attacks_of(*families: str) -> list[Any]:
@@ -38,10 +41,10 @@ def withstand(attack: Attack, ground: Ground, honest: Outcome) -> None:
     assert ground.spilled(outcome) == []
     assert dangers(outcome.page) == dangers(honest.page)
     assert re.search(attack.tells, outcome.told), outcome.told[:2000]
-    assert outcome.seconds < attack.seconds
     assert outcome.memory < 200 * MIB
     assert left_behind() == []
     after = grade_honest(ground)
+    assert outcome.seconds < attack.seconds + HONEST * after.seconds
     assert after.scores == FULL
     assert outputs(after) == outputs(honest)
 

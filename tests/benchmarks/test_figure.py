@@ -7,6 +7,8 @@ import pytest
 from benchmarks.figure import draw_bandwidth, show_bandwidth, show_roofline
 from utils.records import Record
 
+pytestmark = pytest.mark.slow(15)  # the dry run
+
 
 def test_a_dry_run_is_named_as_one_in_title_and_alternative_text(dry_run):
     figure, alt = draw_bandwidth(dry_run, "forward", "float32")
@@ -50,6 +52,9 @@ def test_both_are_shown_with_alternative_text(dry_run, capsys):
     assert "[figure] Softmax forward, float32" in said
     assert "Roofline. Softmax forward, NVIDIA H200: memory is the bound" in said
     assert "4 × 60, bfloat16: 1.25 FLOP per byte" in said
+
+
+pytestmark = pytest.mark.slow(15)  # the dry run
 
 
 def test_a_dry_run_is_named_as_one_in_the_roofline(dry_run, capsys):

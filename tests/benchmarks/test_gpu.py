@@ -11,6 +11,8 @@ from benchmarks.context import NotRun
 from benchmarks.provenance import provenance, slug, source_hash
 from utils.records import RECORDS, load
 
+pytestmark = pytest.mark.slow(15)
+
 
 def test_a_dry_run_says_so_and_where_it_comes_from(dry_run):
     origin = dry_run.provenance

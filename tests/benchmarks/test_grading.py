@@ -9,7 +9,8 @@ from benchmarks.grading.__main__ import main
 from benchmarks.grading.runs import Run
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.full,  # it measures, and proves no more than that the way is there
+    pytest.mark.slow(60),
     pytest.mark.skipif(shutil.which("bwrap") is None, reason="not run: bubblewrap is missing"),
 ]
 

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from benchmarks.gpu import main
 from benchmarks.tune import TUNED, Best, candidates, rules, rules_source
 from utils.softmax import launch
@@ -42,6 +44,8 @@ def test_a_sweep_tries_what_can_hold_a_row():
             assert candidate.loop or candidate.tile >= shape[1]
 
 
+@pytest.mark.full
+@pytest.mark.slow(35)
 def test_a_dry_sweep_writes_its_times_and_rules(tmp_path):
     assert main(["--dry-run", "--tune", "--out", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "dry-run" / "tune.json").read_text())["result"]

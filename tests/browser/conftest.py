@@ -22,11 +22,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 COPIED = ("notebooks", "source", "release", "utils", "grader", "phases", "nbgrader_config.py")
-PATIENCE = 60_000  # ms; two cores may be busy with other tests
-SERVER_SECONDS = 90
-expect.set_options(timeout=PATIENCE)
+MILLISECONDS = 1000 * PATIENCE
+expect.set_options(timeout=MILLISECONDS)
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
@@ -131,10 +132,11 @@ def environment(folder: Path) -> dict[str, str]:
 
 def wait_for(lab: Lab, server: subprocess.Popen, log: Path) -> None:
     """Return when the server answers; fail with the end of its log when it never does."""
-    deadline = time.monotonic() + SERVER_SECONDS
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and server.poll() is None:
         try:
-            urllib.request.urlopen(f"{lab.address}/api/status?token={lab.token}", timeout=5).close()
+            status = f"{lab.address}/api/status?token={lab.token}"
+            urllib.request.urlopen(status, timeout=PATIENCE).close()
             return
         except (urllib.error.URLError, OSError):
             time.sleep(0.2)
@@ -154,7 +156,7 @@ def browser(chromium: str) -> Iterator[Browser]:
 def page(browser: Browser, lab: Lab) -> Iterator[Page]:
     """A fresh browser profile whose every request stays on this machine."""
     context: BrowserContext = browser.new_context(viewport={"width": 1400, "height": 1000})
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(MILLISECONDS)
     context.route(
         lambda url: not url.startswith((lab.address, "data:", "blob:")), lambda route: route.abort()
     )

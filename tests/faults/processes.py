@@ -9,9 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 WORKER = b"grader.batch.worker"
 ZYGOTE = b"from grader.sandbox.zygote import main"
-SECONDS_TO_VANISH = 20
 
 
 def below(pid: int) -> list[int]:
@@ -58,7 +59,7 @@ def after_a_while(left: Callable[[], list]) -> list:
     """What is left and does not vanish: a warm process that is killed while it starts clears up
     when it has started.
     """
-    end = time.monotonic() + SECONDS_TO_VANISH
+    end = time.monotonic() + PATIENCE
     while (found := left()) and time.monotonic() < end:
         time.sleep(0.05)
     return found

@@ -18,8 +18,8 @@ from pathlib import Path
 from tests.faults import processes
 from tests.faults.classes import Class, variables, words
 from tests.faults.state import State, differences, halves, look, recorded
+from tests.patience import PATIENCE
 
-SECONDS_FOR_A_RUN = 300
 KILLED = -9
 GOES_ON = "run the same command again"
 
@@ -88,7 +88,7 @@ class Run:
 
     def wait(self) -> int:
         """Its exit status."""
-        return self.process.wait(SECONDS_FOR_A_RUN)
+        return self.process.wait(PATIENCE)
 
 
 class Scene:
@@ -162,10 +162,10 @@ class Scene:
 
     def until(self, happened: Callable[[], object], step: float = 0.05) -> bool:
         """Wait for something to be true. Raises TimeoutError."""
-        end = time.monotonic() + SECONDS_FOR_A_RUN
+        end = time.monotonic() + PATIENCE
         while not happened():
             if time.monotonic() > end:
-                raise TimeoutError(f"it did not happen within {SECONDS_FOR_A_RUN} s")
+                raise TimeoutError(f"it did not happen within {PATIENCE:g} s")
             time.sleep(step)
         return True
 

@@ -17,7 +17,7 @@ KINDS = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(95)
 def test_whatever_happens_to_a_run_the_next_one_ends_with_the_same_grades():
     console = Console(file=io.StringIO(), width=200)
     status = main(["--only", *KINDS, "--rounds", str(len(KINDS))], console)

@@ -90,7 +90,7 @@ def grade_tiny(root: Path) -> dict:
 def run_demo(root: Path, **options) -> dict:
     """``python -m grader demo`` in that folder; its exit status and what it printed."""
     console = Console(file=io.StringIO(), width=140)
-    arguments = argparse.Namespace(**{"lab": [], "remove": False} | options)
+    arguments = argparse.Namespace(**{"lab": [LAB], "remove": False} | options)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment(root).items():
             if os.environ.get(name) != value:

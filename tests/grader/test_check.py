@@ -146,7 +146,7 @@ def test_what_a_verdict_says_went_wrong(changes, says):
     assert check.problems(said) == says
 
 
-@pytest.mark.slow
+@pytest.mark.slow(12)
 def test_for_real_with_a_kernel(graded_course, tmp_path):
     """The command as it is typed, in a course of its own."""
     import subprocess

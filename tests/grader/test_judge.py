@@ -1,3 +1,5 @@
+import contextlib
+import math
 import subprocess
 import sys
 
@@ -5,8 +7,9 @@ import pytest
 import torch
 
 from grader.judge import judge
-from grader.prove import prove
+from grader.prove import LabCode, prove
 from grader.report import Report
+from grader.subject import SubjectRaised
 from grader.verify import VERDICT_MIME
 from utils.checks import ByHand, Case, Check, case, not_run
 
@@ -291,17 +294,73 @@ def test_proof_finds_a_check_that_cannot_fail():
     lax = Check("lax", parts={"p": 1}, reads="r")
     lax.reference(lambda x: None)
     lax.cases(lambda draw: [case("p", 1)])
-    lax.misconception("wrong", "anything.", earns=0)(lambda x: None)
-    assert "earns 1, expected 0" in prove(lax, "s").faults[0]
+
+    @lax.misconception("wrong", "anything.", earns=0)
+    def _(x):
+        return None
+
+    assert prove(lax, "s", LabCode()).faults == ("lax: misconception “wrong” earns 1, expected 0",)
+
+
+def test_proof_finds_a_name_that_only_the_checks_file_has():
+    """The sample class hands candidates in, so they must run where a learner's code runs."""
+    odd = Check("odd", parts={"p": 1}, reads="r")
+    odd.reference(lambda x: x % 2)
+    odd.cases(lambda draw: [case("p", 1)])
+
+    @odd.alternate("with a helper")
+    def _(x):
+        return math.fmod(x, 2)
+
+    assert prove(odd, "s", LabCode(given=("import math",))).faults == (
+        "odd: alternate “with a helper” earns 0, expected 1",
+    )
+    assert prove(odd, "s", LabCode()).faults == (
+        "odd: alternate “with a helper” uses math, which the lab does not define",
+    )
+
+
+def test_proof_finds_a_reference_that_remembers_and_a_solution_that_is_wrong():
+    calls = []
+    moody = Check("moody", parts={"p": 1}, reads="r")
+    moody.reference(lambda x: calls.append(x) or len(calls))
+    moody.cases(lambda draw: [case("p", 1)])
+    lab = LabCode(solutions={"moody": "def moody(x):\n    return 0"})
+    solution, reference = prove(moody, "s", lab).faults
+    assert solution == "moody: the lab's solution earns 0, expected 1"
+    assert reference.startswith("moody: the reference, asked again, differs: ")
+
+
+def test_proof_finds_a_stub_that_earns_and_a_cell_that_does_not_run():
+    easy = Check("easy", parts={"p": 1}, reads="r")
+    easy.reference(lambda x: x)
+
+    def play(subject):
+        with contextlib.suppress(SubjectRaised):
+            subject(1)
+        return "nothing was looked at"
+
+    easy.cases(lambda draw: [Case("p", play)])
+    assert prove(easy, "s", LabCode(solutions={"easy": "1 / 0"})).faults == (
+        "easy: the lab's solution does not run: ZeroDivisionError: division by zero",
+        "easy: an untouched stub earns 1, expected 0",
+    )
 
 
 def test_proof_finds_two_misconceptions_that_look_alike():
     twins = Check("twins", parts={"p": 1}, reads="r")
     twins.reference(lambda x: x)
     twins.cases(lambda draw: [case("p", 1)])
-    twins.misconception("first", "one.", earns=0)(lambda x: x + 1)
-    twins.misconception("second", "two.", earns=0)(lambda x: 1 + x)
-    assert "taken for first" in prove(twins, "s").faults[0]
+
+    @twins.misconception("first", "one.", earns=0)
+    def _(x):
+        return x + 1
+
+    @twins.misconception("second", "two.", earns=0)
+    def _(x):
+        return 1 + x
+
+    assert "taken for first" in prove(twins, "s", LabCode()).faults[0]
 
 
 def test_an_exception_tells_no_hidden_number():
@@ -363,7 +422,11 @@ def partly_run():
     check = Check("partly", parts={"here": 2, "on a GPU": 3}, reads="Somewhere")
     check.reference(lambda x: x + 1)
     check.cases(lambda draw: [case("here", 1), not_run("on a GPU", "needs a GPU")])
-    check.misconception("doubled", "it was doubled.", earns={"on a GPU": 3})(lambda x: x * 3)
+
+    @check.misconception("doubled", "it was doubled.", earns={"on a GPU": 3})
+    def _(x):
+        return x * 3
+
     return check
 
 
@@ -397,7 +460,7 @@ def test_a_check_of_which_nothing_runs_says_so(partly_run):
 
 
 def test_the_proof_says_what_nothing_was_proven_about(partly_run):
-    proof = prove(partly_run, "s")
+    proof = prove(partly_run, "s", LabCode())
     assert (proof.faults, proof.rejected) == ((), 1)
     assert proof.not_run == {"on a GPU": "needs a GPU"}
 

@@ -13,7 +13,7 @@ from grader.submission import read_submission
 from tests.grader.conftest import REAL, run_demo
 from tests.grader.tiny import ANSWERS, LAB, ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(60)
 
 # Words that stand in hidden cells, rubrics, or anywhere that a learner should not see.
 SECRET = ("BEGIN HIDDEN", "verify(", "grader.verify", "RUBRIC", "MARK SCHEME", str(ROOT))

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from nbgrader.preprocessors import SaveCells
 from nbgrader.utils import is_grade, is_solution
 
 from grader import UserError
+from grader.batch.grading import grade
 from grader.batch.intake import read_lab, read_submission_of
-from grader.batch.job import Job
+from grader.batch.job import Job, Result
 from grader.build.release import make_gradebook
 from grader.course import Course, open_course
 from grader.preprocessors import Execute
@@ -26,6 +28,23 @@ from grader.rebuild import as_recorded
 from tests.grader.tiny import write
 
 HW = "hw"
+
+
+class Here:
+    """An executor for tests that are not about processes: each job in this one, at once."""
+
+    def __enter__(self) -> Here:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
+        """Results as the command wants them."""
+        for job in jobs:
+            yield job, grade(job)
+
+
 CONFIG = """
 c = get_config()
 c.CourseDirectory.root = {root!r}

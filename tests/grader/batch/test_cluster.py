@@ -1,7 +1,6 @@
 """The same on a Dask cluster of two real worker processes."""
 
 import os
-import time
 from dataclasses import replace
 
 import pytest
@@ -17,7 +16,7 @@ from tests.grader.batch.running import marks
 from tests.grader.batch.small import hand_in, job_of, make_small
 from tests.grader.batch.test_command import count, run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(35)
 
 
 @pytest.fixture(scope="module")
@@ -96,10 +95,8 @@ def test_a_lost_scheduler_ends_the_run_with_a_message(course):
     with LocalCluster(**options) as lost, Cluster(lost.scheduler_address) as cluster:
         with pytest.raises(UserError, match="offers the resource GPU"):
             list(cluster.run([for_gpu(course)]))
-        found = cluster.run(jobs(course, "score 1", "sleep 60"))
+        found = cluster.run(jobs(course, "score 1", "sleep 3600"))
         assert next(found)[0].student == "s0"
-        started = time.monotonic()
         lost.close()
         with pytest.raises(UserError, match="is lost"):
             list(found)
-        assert time.monotonic() - started < 30

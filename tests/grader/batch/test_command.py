@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from nbgrader.api import Gradebook
@@ -18,8 +17,9 @@ from grader import UserError
 from grader.batch import command, pool
 from grader.layout import ROOT
 from tests.grader.batch.running import graded, marks
-from tests.grader.batch.small import HW, hand_in, make_small
+from tests.grader.batch.small import HW, Here, hand_in, make_small
 from tests.grader.tiny import write
+from tests.patience import PATIENCE, eventually
 
 
 @pytest.fixture
@@ -27,8 +27,14 @@ def course(tmp_path):
     return make_small(tmp_path / "course")
 
 
+@pytest.fixture
+def here(monkeypatch):
+    """No worker processes: for what the command does with results, wherever they come from."""
+    monkeypatch.setattr(command, "_executor", lambda *_: Here())
+
+
 def run(course, *words, workers=1):
-    """The command in this process: exit status and what it printed."""
+    """The command, called in this process: exit status and what it printed."""
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     console = Console(file=io.StringIO(), width=200)
@@ -45,7 +51,7 @@ def seed(course, student):
     return graded(course.root, student, HW).metadata.open_the_hood.seed
 
 
-def test_a_second_run_skips_and_a_resubmission_is_graded_with_another_seed(course):
+def test_a_second_run_skips_and_a_resubmission_is_graded_with_another_seed(course, here):
     hand_in(course, "ann", "score 1", why="because")
     hand_in(course, "bob", "score 2", why="because")
     status, text = run(course)
@@ -60,7 +66,7 @@ def test_a_second_run_skips_and_a_resubmission_is_graded_with_another_seed(cours
     assert seed(course, "bob") != first[1]
 
 
-def test_regrade_asks_the_same_again_also_when_the_files_are_gone(course):
+def test_regrade_asks_the_same_again_also_when_the_files_are_gone(course, here):
     hand_in(course, "ann", "score 1")
     run(course)
     before = seed(course, "ann")
@@ -70,7 +76,7 @@ def test_regrade_asks_the_same_again_also_when_the_files_are_gone(course):
     assert seed(course, "ann") == before
 
 
-def test_files_that_are_gone_or_replaced_are_graded_again_and_copied_ones_are_not(course):
+def test_files_that_are_gone_or_replaced_are_graded_again_and_copied_ones_are_not(course, here):
     for student in ("ann", "bob", "cleo"):
         hand_in(course, student, "score 1")
     run(course)
@@ -83,7 +89,7 @@ def test_files_that_are_gone_or_replaced_are_graded_again_and_copied_ones_are_no
     assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 2, 1)
 
 
-def test_a_mark_without_its_record_is_made_again(course):
+def test_a_mark_without_its_record_is_made_again(course, here):
     """A run was killed after the files were written and before the transaction was committed."""
     hand_in(course, "ann", "score 1")
     run(course)
@@ -94,29 +100,31 @@ def test_a_mark_without_its_record_is_made_again(course):
     assert marks(course.root, "ann", HW)["test"] == 1.0
 
 
+@pytest.mark.slow(60)
 def test_a_learner_whom_the_grader_failed_is_tried_again_by_the_next_run(course, monkeypatch):
     monkeypatch.setattr(pool, "TRIES", 1)
     hand_in(course, "ann", "raise")
     hand_in(course, "bob", "score 1")
-    status, text = run(course)
+    status, text = run(course, OPEN)
     assert status == 1
     assert count(text, "without a verdict") == 1
     assert "ann: the grader failed 1 times" in text
     assert marks(course.root, "ann", HW) == {"test": None, "why": None}
-    status, text = run(course)
+    status, text = run(course, OPEN)
     assert (status, count(text, "recorded before")) == (1, 1)
 
 
+@pytest.mark.slow(60)
 def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
     monkeypatch.setattr(command, "HOPELESS", 2)
     monkeypatch.setattr(pool, "TRIES", 1)
     for number in range(4):
         hand_in(course, f"s{number}", "raise")
     with pytest.raises(UserError, match="2 submissions in a row .* no kernel today"):
-        run(course, workers=2)
+        run(course, OPEN, workers=2)
 
 
-def test_what_would_fail_for_everyone_stops_at_once_and_marks_nobody(course):
+def test_what_would_fail_for_everyone_stops_at_once_and_marks_nobody(course, here):
     for number in range(3):
         hand_in(course, f"s{number}", "refuse")
     with pytest.raises(UserError, match="no sandbox here"):
@@ -125,6 +133,7 @@ def test_what_would_fail_for_everyone_stops_at_once_and_marks_nobody(course):
         assert gradebook.assignment_submissions(HW) == []
 
 
+@pytest.mark.slow(60)
 def test_odd_submissions_get_a_verdict_and_the_others_too(course):
     submitted = course.root / "submitted"
     hand_in(course, "empty", b"")
@@ -152,7 +161,7 @@ def test_odd_submissions_get_a_verdict_and_the_others_too(course):
         assert "put in order" in graded(course.root, student, HW).cells[0].source
 
 
-def test_companion_files_lie_beside_as_nbgrader_puts_them(course):
+def test_companion_files_lie_beside_as_nbgrader_puts_them(course, here):
     path = hand_in(course, "ann", "score 1")
     write(b"theirs", path.with_name("data.csv"))
     write(b"theirs", path.with_name("own.csv"))
@@ -169,7 +178,7 @@ def test_companion_files_lie_beside_as_nbgrader_puts_them(course):
         assert str(gradebook.find_submission(HW, "ann").timestamp) == "2026-01-02 10:00:00"
 
 
-def test_without_a_sandbox_it_is_said_and_noted(course):
+def test_without_a_sandbox_it_is_said_and_noted(course, here):
     hand_in(course, "ann", "score 1")
     text = run(course, "--unsafe-no-sandbox")[1]
     assert text.count("sandbox") >= 2
@@ -185,7 +194,7 @@ def test_nobody_to_grade_is_said(course):
         run(course, "--students", "b*", "c*")
 
 
-def test_a_second_run_beside_the_first_is_refused(course):
+def test_a_second_run_beside_the_first_is_refused(course, here):
     from grader.batch.lock import only_one
 
     hand_in(course, "ann", "score 1")
@@ -202,6 +211,8 @@ def test_a_number_of_workers_that_is_none_is_refused(workers):
         parser.parse_args([HW, "--workers", workers])
 
 
+# Nothing here runs in a room, so none need be warmed up.
+OPEN = "--unsafe-no-sandbox"
 SCRIPT = """
 import argparse, sys
 from pathlib import Path
@@ -213,7 +224,7 @@ sys.exit(command.run(parser.parse_args(sys.argv[2:]), root=Path(sys.argv[1])))
 
 
 def start(course):
-    words = [sys.executable, "-c", SCRIPT, str(course.root), HW, "--workers", "2"]
+    words = [sys.executable, "-c", SCRIPT, str(course.root), HW, "--workers", "2", OPEN]
     return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
@@ -229,28 +240,27 @@ def recorded(course):
 
 
 def wait_for(course, number, process):
-    until = time.monotonic() + 60
-    while recorded(course) < number and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.02)
+    eventually(lambda: recorded(course) >= number or process.poll() is not None)
 
 
+@pytest.mark.slow(60)
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
     for number in range(10):
         hand_in(course, f"s{number}", f"score {number / 10}")
-    hand_in(course, "z0", "sleep 60")
+    hand_in(course, "z0", "sleep 3600")
     process = start(course)
     wait_for(course, 10, process)
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=20)[0]
+    said = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 130
     assert "same command goes on" in said
     assert recorded(course) == 10
     shutil.rmtree(course.root / "submitted" / "z0")
-    status, text = run(course)
+    status, text = run(course, OPEN)
     assert (status, count(text, "recorded before")) == (0, 10)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 def test_killed_at_any_moment_and_run_again_each_has_exactly_one_right_verdict(course):
     for number in range(40):
         hand_in(course, f"s{number:02}", f"score {number % 10 / 10}")
@@ -260,14 +270,14 @@ def test_killed_at_any_moment_and_run_again_each_has_exactly_one_right_verdict(c
         process.kill()
         process.communicate()
         assert recorded(course) >= number
-    status, text = run(course, workers=2)
+    status, text = run(course, OPEN, workers=2)
     assert status == 0
     assert recorded(course) == 40
     for path in course.root.glob("autograded/*"):
         assert [p.name for p in path.iterdir()] == [HW], "nothing is left lying about"
         key = json.loads((path / HW / f"{HW}.ipynb").read_bytes())["metadata"]["open_the_hood"]
         assert key["key"]
-    assert count(run(course)[1], "recorded before") == 40
+    assert count(run(course, OPEN)[1], "recorded before") == 40
 
 
 def test_a_lab_that_the_gradebook_cannot_know_is_not_graded(course, monkeypatch):

@@ -7,10 +7,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tests.grader.batch.running import graded, rows
-from tests.grader.batch.test_command import run
+from tests.grader.batch.test_command import OPEN, run
 from tests.grader.tiny import ROOT, cell, nbgrader, write
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(60)
 NAMES = ("one", "two")
 
 
@@ -48,8 +48,9 @@ def hand_in(course, student, answer, names=NAMES, why="Why?"):
 
 @pytest.fixture(scope="module")
 def courses(tmp_path_factory):
-    """The same class three times: graded by nbgrader, by the batch, by it with our settings."""
-    made = {name: tmp_path_factory.mktemp("foreign") / name for name in ("plain", "bare", "ours")}
+    """The same class four times: by nbgrader and by the batch, bare and with our settings."""
+    names = ("plain", "button", "bare", "ours")
+    made = {name: tmp_path_factory.mktemp("foreign") / name for name in names}
     for name in NAMES:
         write(notebook(name), made["plain"] / "source" / "hw" / f"{name}.ipynb")
     write(b"7", made["plain"] / "source" / "hw" / "data.txt")
@@ -58,21 +59,24 @@ def courses(tmp_path_factory):
         ("ann", "def f(x):\n    return x", {"why": "because"}),
         ("ben", "def f(x):\n    return 1", {}),
         ("cleo", "from helper import f", {}),
+        ("fay", "def f(x):\n    raise ValueError(x)", {"names": ("one",)}),
         ("dan", "import sys\ndef f(x):\n    print('!', file=sys.stderr)\n    return x", {}),
         ("eve", "def f(x):\n    return x", {"names": ("one",)}),
     ]:
         hand_in(made["plain"], student, answer, **more)
     write(b"def f(x):\n    return x\n", made["plain"] / "submitted" / "cleo" / "hw" / "helper.py")
-    for name in ("bare", "ours"):
+    for name in ("button", "bare", "ours"):
         shutil.copytree(made["plain"], made[name])
-    shutil.copy(ROOT / "nbgrader_config.py", made["ours"])
-    with (made["ours"] / "nbgrader_config.py").open("a") as config:
-        config.write(f"\nc.CourseDirectory.root = {str(made['ours'])!r}\n")
-    done = nbgrader(ROOT, "autograde", "hw", cwd=made["plain"])
-    assert done.returncode == 0, done.stderr
+    for name in ("button", "ours"):
+        shutil.copy(ROOT / "nbgrader_config.py", made[name])
+        with (made[name] / "nbgrader_config.py").open("a") as config:
+            config.write(f"\nc.CourseDirectory.root = {str(made[name])!r}\n")
+    for name in ("plain", "button"):
+        done = nbgrader(ROOT, "autograde", "hw", cwd=made[name])
+        assert done.returncode == 0, done.stderr
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPEN_THE_HOOD_EXCHANGE", str(made["ours"] / "exchange"))
-        for name, words in [("bare", ["--unsafe-no-sandbox"]), ("ours", [])]:
+        for name, words in [("bare", [OPEN]), ("ours", [])]:
             course = type("Course", (), {"root": made[name]})
             status, text = run(course, *words, workers=2)
             assert status == 0, text
@@ -83,19 +87,23 @@ def test_without_any_settings_it_is_what_nbgrader_does(courses):
     plain, bare = (rows(courses[name], "hw") for name in ("plain", "bare"))
     # a notebook that was not handed in is a person's to look at, where nbgrader closes it
     for found in (plain, bare):
-        assert found["eve"].pop("two/draw")[0] in (0.0, None)
-        assert found["eve"].pop("two/why")[0] == 0.0
-        found["eve"] = {name: row[0] for name, row in found["eve"].items() if "comment" not in name}
+        for student in ("eve", "fay"):
+            assert found[student].pop("two/draw")[0] in (0.0, None)
+            assert found[student].pop("two/why")[0] == 0.0
+            found[student] = {k: row[0] for k, row in found[student].items() if "comment" not in k}
     assert bare == plain
     assert plain["ann"]["one/all"] == (3.0, None, None, False)
     assert plain["cleo"]["two/partial"][0] == 1.5
     assert plain["dan"]["one/all"][0] == 0.0
 
 
-def test_with_our_settings_only_warnings_cost_nothing(courses):
-    plain, ours = (rows(courses[name], "hw") for name in ("plain", "ours"))
+@pytest.mark.parametrize("ours", ["button", "ours"])
+def test_with_our_settings_only_warnings_cost_nothing(courses, ours):
+    """By `nbgrader autograde`, which formgrader's button calls, and by the batch."""
+    plain, ours = (rows(courses[name], "hw") for name in ("plain", ours))
     for student in ("ann", "ben", "cleo"):
         assert ours[student] == plain[student]
+    assert plain["ben"]["one/all"][0] == 0.0
     marks = {name: row[0] for name, row in ours["dan"].items()}
     assert (marks["one/all"], marks["one/partial"]) == (3.0, 1.5)
 

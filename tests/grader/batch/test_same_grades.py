@@ -10,7 +10,7 @@ from grader.sample_class import load_lab, make_class
 from tests.grader.batch.running import grade, graded, rows
 from tests.grader.tiny import LAB, nbgrader
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(100)
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +57,11 @@ def test_in_the_learners_process_and_from_outside_the_verdicts_are_the_same(both
     _, rooms = both
     open_air = tmp_path / "course"
     shutil.copytree(rooms, open_air)
-    limit = ("--cell-seconds", str(CELL_SECONDS))
-    done = grade(open_air, "--students", "sample-*", "--unsafe-no-sandbox", *limit)
+    honest = [learner.id for learner in make_class(load_lab(rooms, LAB), happenings=())]
+    assert len(honest) > 4
+    done = grade(open_air, "--students", *honest, "--unsafe-no-sandbox")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No sandbox" in done.stdout
-    honest = [learner.id for learner in make_class(load_lab(rooms, LAB), ())]
-    assert len(honest) > 4
     for student in honest:
         inside, outside = graded(open_air, student), graded(rooms, student)
         assert inside.metadata.open_the_hood.seed == outside.metadata.open_the_hood.seed

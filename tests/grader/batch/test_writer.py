@@ -3,7 +3,6 @@
 import datetime
 import sqlite3
 import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -168,10 +167,8 @@ def test_a_gradebook_that_stays_locked_is_said_and_nothing_is_half_recorded(cour
     lock = sqlite3.connect(course.root / "gradebook.db")
     with Writer(course, patience=0.2) as writer:
         lock.execute("BEGIN IMMEDIATE")
-        started = time.monotonic()
         with pytest.raises(UserError, match="locked for 0.2 s.*same command again"):
             writer.record(job_of(course, "ann"), result())
-        assert time.monotonic() - started < 5
         lock.rollback()
         assert writer.recorded(HW, "ann") is None
         writer.record(job_of(course, "ann"), result())

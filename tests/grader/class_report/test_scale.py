@@ -4,11 +4,14 @@ import argparse
 import io
 import tracemalloc
 
+import pytest
 from rich.console import Console
 
 from grader import results
 from grader.class_report import command
 from tests.grader.class_report.made_up import LAB, crowd, make_course
+
+pytestmark = pytest.mark.slow(8)
 
 
 def peak(course):

@@ -32,7 +32,7 @@ for top, _, names in os.walk(os.environ["TORCHINDUCTOR_CACHE_DIR"]):
 """
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow(45),
     pytest.mark.skipif(shutil.which("g++") is None, reason="not run: no C++ compiler here"),
 ]
 

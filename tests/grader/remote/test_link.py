@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import torch
@@ -17,6 +16,8 @@ from grader.remote.answer import LINK_VARIABLE
 from grader.remote.link import LinkLost, OverSocket
 from grader.subject import Subject, SubjectRaised
 from utils.checks import Check, case
+
+pytestmark = pytest.mark.slow(12)
 
 LEARNER = """
 import torch
@@ -122,10 +123,8 @@ def test_a_process_that_dies_is_lost(start):
 def test_a_waiting_request_can_be_cut(start):
     link, _ = start("slow")
     threading.Timer(0.3, lambda: link.cut("the cell ended")).start()
-    begun = time.monotonic()
     with pytest.raises(LinkLost, match="the cell ended"):
         Subject(link)(1)
-    assert time.monotonic() - begun < 15
 
 
 @pytest.fixture

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from grader.sandbox import SandboxedKernelManager
 from grader.sandbox.warm import warm
+from tests.patience import PATIENCE
 
 
 class Inmate:
@@ -33,7 +34,7 @@ class Inmate:
         await self.manager.start_kernel(extra_arguments=self.arguments)
         self.client = self.manager.client()
         self.client.start_channels()
-        await self.client.wait_for_ready(30)
+        await self.client.wait_for_ready(PATIENCE)
 
     def __exit__(
         self,
@@ -48,36 +49,47 @@ class Inmate:
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self.loop.run_until_complete(work)
 
-    def run(self, code: str, seconds: float = 30) -> str:
-        """What the code prints, or its traceback. Raises TimeoutError."""
+    def run(self, code: str, heard: Callable[[str], None] = lambda text: None) -> str:
+        """What the code prints, or its traceback.
+
+        Args:
+            heard: told of each piece of it, while the code runs.
+        """
         texts: list[str] = []
 
         def take(message: dict[str, Any]) -> None:
             content = message["content"]
-            texts.extend(content.get("traceback", [content.get("text", "")]))
+            said = content.get("traceback", [content.get("text", "")])
+            texts.extend(said)
+            heard("".join(said))
 
-        self.do(self.client.execute_interactive(code, output_hook=take, timeout=seconds))
+        self.do(self.client.execute_interactive(code, output_hook=take, timeout=PATIENCE))
         return "".join(texts)
 
-    def value(self, code: str, seconds: float = 30) -> Any:
+    def wait_until_said(self, word: str) -> None:
+        """Wait until what runs, which may go on, has printed a word."""
+        while True:
+            message = self.do(self.client.get_iopub_msg(timeout=PATIENCE))
+            if message["msg_type"] == "stream" and word in message["content"]["text"]:
+                return
+
+    def value(self, code: str) -> Any:
         """What the last line's expression is, through JSON."""
         *before, last = code.strip().splitlines()
-        printed = self.run(
-            "\n".join([*before, f"print(__import__('json').dumps({last}))"]), seconds
-        )
+        printed = self.run("\n".join([*before, f"print(__import__('json').dumps({last}))"]))
         try:
             return json.loads(printed)
         except ValueError:
             raise AssertionError(printed) from None
 
-    def ends(self, seconds: float = 10) -> str:
+    def ends(self) -> str:
         """Wait until the kernel has ended by itself; why it did."""
 
         async def wait() -> None:
             while await self.manager.is_alive():
                 await asyncio.sleep(0.05)
 
-        self.do(asyncio.wait_for(wait(), seconds))
+        self.do(asyncio.wait_for(wait(), PATIENCE))
         return self.manager.why_stopped()
 
 

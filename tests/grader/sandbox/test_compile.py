@@ -27,12 +27,12 @@ import base64, os
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 @pytest.mark.skipif(shutil.which("g++") is None, reason="not run: there is no C++ compiler here")
 @pytest.mark.usefixtures("room")
 def test_it_compiles_and_takes_a_prepared_cache(tmp_path: Path) -> None:
     with Inmate() as inmate:
-        same, cold, hits = inmate.value(CODE, seconds=180)
+        same, cold, hits = inmate.value(CODE)
         assert same
         assert hits == 0
         listing = inmate.value(FOLDER.replace("\n ", " "))
@@ -41,7 +41,7 @@ def test_it_compiles_and_takes_a_prepared_cache(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(data))
     with Inmate(cache=tmp_path) as inmate:
-        same, warm, hits = inmate.value(CODE, seconds=180)
+        same, warm, hits = inmate.value(CODE)
         assert same
         assert hits == 1
         assert warm < cold

@@ -15,8 +15,10 @@ import pytest
 
 from grader.layout import ROOT
 from tests.grader.sandbox import mounts
+from tests.patience import PATIENCE
 
 pytestmark = [
+    pytest.mark.slow(35),
     pytest.mark.usefixtures("room"),
     pytest.mark.skipif(bool(mounts.why_not()), reason=f"not run: {mounts.why_not()}"),
 ]
@@ -31,7 +33,6 @@ def folder() -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.slow
 def test_an_ordinary_user_has_the_same_rooms(folder: Path) -> None:
     stash = folder / "stash"
     stash.mkdir()
@@ -45,7 +46,7 @@ def test_an_ordinary_user_has_the_same_rooms(folder: Path) -> None:
         env={**os.environ, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "not run" not in done.stdout
@@ -56,6 +57,7 @@ import sys
 sys.path.insert(0, {root!r})
 from tests.grader.sandbox.inmate import Inmate
 import grader.layout
+from tests.patience import PATIENCE
 assert str(grader.layout.ROOT) == {root!r}, grader.layout.ROOT
 assert sys.prefix == {root!r} + "/.venv", sys.prefix
 with Inmate() as inmate:
@@ -81,7 +83,7 @@ def test_an_environment_in_the_project_shows_nothing_else_of_it(folder: Path) ->
         [*mounts.in_namespace(steps), str(python), "-P", "-c", code],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         cwd=root,
     )
     assert done.returncode == 0, done.stderr[-3000:]

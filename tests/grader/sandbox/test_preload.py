@@ -11,6 +11,8 @@ from grader.layout import phases
 from grader.sandbox.warm import cool
 from tests.grader.sandbox.inmate import Inmate
 
+pytestmark = pytest.mark.slow(25)
+
 HIDDEN = "### BEGIN HIDDEN TESTS"
 FEW = 5
 
@@ -24,7 +26,7 @@ def test_a_reference_run_imports_little_more(lab: Path) -> None:
         before = set(inmate.value("import sys\nlist(sys.modules)"))
         for cell in nbformat.read(lab, 4).cells:
             if cell.cell_type == "code":
-                inmate.run(cell.source.partition(HIDDEN)[0], seconds=120)
+                inmate.run(cell.source.partition(HIDDEN)[0])
         after = set(inmate.value("list(sys.modules)"))
     missing = sorted(after - before)
     assert len(missing) <= FEW, f"add to grader/sandbox/preload.py what stands for: {missing}"
@@ -48,7 +50,7 @@ def test_the_zygote_ran_nothing() -> None:
         assert said == "8 torch.Size([300, 300])\n"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 @pytest.mark.usefixtures("room")
 def test_for_a_lab_that_compiles_the_compiler_is_there_too(tmp_path: Path) -> None:
     """Nothing but what the code itself compiles is imported in its kernel."""
@@ -58,6 +60,5 @@ def test_for_a_lab_that_compiles_the_compiler_is_there_too(tmp_path: Path) -> No
             "before = set(sys.modules)\n"
             "torch.compile(lambda x: torch.softmax(x * 2 + 1, -1))(torch.ones(2, 8))\n"
             "sorted(name for name in set(sys.modules) - before if 'compile_tasks' not in name)",
-            seconds=180,
         )
     assert len(missing) <= FEW, f"add to COMPILER in grader/sandbox/preload.py: {missing}"

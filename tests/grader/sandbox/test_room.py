@@ -16,6 +16,8 @@ from grader.sandbox.stage import SANDBOX, environment_folders
 from grader.sandbox.warm import own_users, warm
 from tests.grader.sandbox.inmate import Inmate
 
+pytestmark = pytest.mark.slow(6)
+
 
 @pytest.fixture(scope="module")
 def status(shared: Inmate) -> dict[str, str]:

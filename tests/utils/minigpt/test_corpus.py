@@ -1,7 +1,11 @@
 """The corpus holds what it says, and training shows nothing of what is held out."""
 
+import pytest
+
 from utils.minigpt import corpus
 from utils.minigpt.corpus import LANGUAGES
+
+pytestmark = pytest.mark.slow(12)
 
 
 def read(words):

@@ -15,6 +15,8 @@ from utils.minigpt.ngram import NGram
 from utils.minigpt.train import Recipe, make_optimizer, train
 from utils.minigpt.weights import DATA
 
+pytestmark = pytest.mark.slow(20)
+
 SMALL = MiniGPTConfig(d_model=16, n_heads=2, n_layers=1, d_ff=32)
 
 

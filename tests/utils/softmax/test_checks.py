@@ -8,6 +8,8 @@ from benchmarks.softmax_cases import Case
 from benchmarks.softmax_checks import CHECKS, check_case
 from utils.softmax import run
 
+pytestmark = pytest.mark.slow(35)
+
 CPU = torch.device("cpu")
 
 

@@ -9,6 +9,8 @@ import triton.language as tl
 
 from utils.softmax.compiled import CompileError, compile_kernel, compiled
 
+pytestmark = pytest.mark.slow(10)
+
 
 def wide(text: str, what: str) -> int:
     """Loads ("ld") or stores ("st") in PTX that move several values at once."""

@@ -12,6 +12,8 @@ import triton.language as tl
 
 from utils.softmax.interpreter import interpreted
 
+pytestmark = pytest.mark.slow(9)
+
 ROOT = Path(__file__).parents[3]
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from utils.softmax.launch import TABLE, Launch, choose, choose_interpreted, power_of_two
 
+pytestmark = pytest.mark.slow(9)
+
 EVERYTHING = Path(__file__).with_name("compile_everything.py")
 
 

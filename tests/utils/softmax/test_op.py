@@ -11,6 +11,8 @@ from torch import nn
 from utils.softmax import TritonMissing, softmax
 from utils.softmax.op import row_softmax
 
+pytestmark = pytest.mark.slow(5)
+
 ROOT = Path(__file__).parents[3]
 
 

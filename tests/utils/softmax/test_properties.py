@@ -11,6 +11,8 @@ from utils.softmax import run, softmax
 from utils.softmax.launch import Launch
 from utils.softmax.run import DTYPES
 
+pytestmark = pytest.mark.slow(7)
+
 CPU = torch.device("cpu")
 
 launches = st.none() | st.builds(

@@ -1,0 +1,76 @@
+"""What was proven before need not be proven again while nothing that it rests on has changed.
+
+Only on a machine of one's own: CI proves everything, and so does ``make proof``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from grader.layout import ROOT
+
+# What a lab's proof rests on: its own folders, and what all labs share.
+OWN = ("phases", "source", "release")
+SHARED = ("grader", "utils", "nbgrader_config.py", "pyproject.toml", "tests/grader", "tests/phases")
+
+
+class Proven:
+    """Remembers proofs by hashes of all that they rest on.
+
+    ``make check`` asks only whether the lab itself has changed: it is for who writes one.
+
+    Args:
+        config: pytest's, whose cache folder keeps them.
+    """
+
+    def __init__(self, config: pytest.Config):
+        self._cache = config.cache
+        self._always = config.option.width == "proof" or bool(os.environ.get("CI"))
+        self._places = {"check": ["own"]}.get(config.option.width, ["own", "shared"])
+
+    def skip_if_unchanged(self, lab: str, what: str) -> None:
+        """Skip the test when it has passed with all as it is now."""
+        if self.unchanged(lab, what):
+            pytest.skip("proven before, and nothing that it rests on has changed since")
+
+    def unchanged(self, lab: str, what: str) -> bool:
+        """Whether a proof of a lab stands."""
+        known, now = self._cache.get(_key(lab, what), {}), digests(lab)
+        return not self._always and all(known.get(p) == now[p] for p in self._places)
+
+    def remember(self, lab: str, what: str) -> None:
+        """A proof of a lab was made."""
+        self._cache.set(_key(lab, what), digests(lab))
+
+
+def _key(lab: str, what: str) -> str:
+    return f"proven/{lab}/{what}"
+
+
+def digests(lab: str, root: Path = ROOT) -> dict[str, str]:
+    """SHA-256 over every file of a lab's own, and over every file that all labs share."""
+    return {"own": _digest(root, [f"{name}/{lab}" for name in OWN]), "shared": _shared(root)}
+
+
+@cache
+def _shared(root: Path) -> str:
+    return _digest(root, SHARED)
+
+
+def _digest(root: Path, places: Iterable[str]) -> str:
+    found = hashlib.sha256()
+    for path in sorted(file for place in places for file in _files(root / place)):
+        found.update(path.relative_to(root).as_posix().encode() + b"\0")
+        found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()
+
+
+def _files(place: Path) -> list[Path]:
+    every = [place] if place.is_file() else place.rglob("*")
+    return [path for path in every if path.is_file() and "__pycache__" not in path.parts]
