@@ -1,5 +1,6 @@
-# demo · check · test · proof · lab · build · bench · clean. Each sets up .venv itself, once: the stamp's name holds the
-# hash of pyproject.toml, so a finished set-up is never repeated and a changed one is brought up to date.
+# demo · check · test · proof · lab · build · bench · clean. Each sets up .venv itself, once: the
+# stamp's name holds the hash of pyproject.toml, so a finished set-up is never repeated and a changed
+# one is brought up to date.
 
 PYTHON ?= python3
 # Of the tests: one more than cores, since a third of them wait more than they work.

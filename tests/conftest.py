@@ -48,8 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Costs(shown=config.option.costs))
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"seed of this run: --seed {config.option.seed}"
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    terminalreporter.write_line(f"The seed of this run: --seed {config.option.seed}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,0 +1,12 @@
+"""nbgrader's own tests have the same outcomes with a kernel in a room, but where it is explained."""
+
+import pytest
+
+from tests.nbgrader_suite.__main__ import main
+
+pytestmark = [pytest.mark.full, pytest.mark.slow(900)]
+
+
+def test_nbgraders_own_tests(capsys):
+    status = main([])
+    assert status == 0, capsys.readouterr().out

@@ -1,0 +1,126 @@
+"""How the tests themselves are run: what is left out, in which order, what may be skipped."""
+
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from grader.layout import ROOT
+from tests.conftest import ByGroup
+from tests.costs import folder_of
+from tests.proven import Proven, digests
+
+LAB = "99_tiny"
+
+
+class Cache(dict):
+    """As much of pytest's as is used."""
+
+    set = dict.__setitem__
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A folder with all that a proof rests on."""
+    for name in ("grader", "utils", "tests/grader", "tests/phases", f"phases/{LAB}"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file.py").write_text(name)
+    return tmp_path
+
+
+def proven(width, cache):
+    return Proven(SimpleNamespace(cache=cache, option=SimpleNamespace(width=width)))
+
+
+@pytest.mark.parametrize(
+    ("path", "changed"),
+    [
+        (f"phases/{LAB}/checks/twice.py", {"own"}),
+        (f"release/{LAB}/{LAB}.ipynb", {"own"}),
+        ("phases/98_other/lab.py", set()),
+        ("grader/sandbox/room.py", {"shared"}),
+        ("utils/checks.py", {"shared"}),
+        ("pyproject.toml", {"shared"}),
+        ("tests/grader/test_lab_proof.py", {"shared"}),
+        ("grader/__pycache__/room.pyc", set()),
+    ],
+)
+def test_a_proof_stands_while_what_it_rests_on_is_the_same(course, path, changed):
+    from tests import proven as module
+
+    module._shared.cache_clear()
+    before = digests(LAB, course)
+    (course / path).parent.mkdir(parents=True, exist_ok=True)
+    (course / path).write_text("new")
+    module._shared.cache_clear()
+    after = digests(LAB, course)
+    assert {part for part in before if before[part] != after[part]} == changed
+
+
+def test_what_was_proven_is_skipped_here_and_never_in_ci_or_a_proof(monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    cache = Cache()
+    assert not proven("test", cache).unchanged(LAB, "twice")
+    proven("test", cache).remember(LAB, "twice")
+    assert proven("test", cache).unchanged(LAB, "twice")
+    assert not proven("test", cache).unchanged(LAB, "row_sums")
+    assert not proven("proof", cache).unchanged(LAB, "twice")
+    monkeypatch.setattr("tests.proven._shared", lambda root: "a changed grader")
+    assert not proven("test", cache).unchanged(LAB, "twice")
+    assert proven("check", cache).unchanged(LAB, "twice")
+    monkeypatch.setenv("CI", "true")
+    assert not proven("check", cache).unchanged(LAB, "twice")
+
+
+def test_a_files_tests_stay_together_unless_they_are_of_a_group():
+    split = ByGroup._split_scope
+    assert split(None, "tests/a/test_b.py::test_c") == "tests/a/test_b.py"
+    assert split(None, "tests/a/test_b.py::test_c[x-1]") == "tests/a/test_b.py"
+    assert split(None, "tests/a/test_b.py::test_c[kernel: dies]") == "tests/a/test_b.py kernel"
+
+
+def test_costs_are_added_up_by_folder_and_lab():
+    assert folder_of("tests/utils/test_b.py::test_c") == "tests/utils"
+    assert folder_of("tests/attacks/test_b.py::test_c[kernel: dies]") == "tests/attacks"
+    assert folder_of("tests/phases/test_b.py::test_c[02_x: twice]") == "tests/phases 02_x"
+
+
+MARKED = """
+import pytest
+
+def test_quick(): pass
+
+@pytest.mark.slow(5)
+def test_slow(): pass
+
+@pytest.mark.slow(50)
+def test_slower(): pass
+
+@pytest.mark.full
+def test_full(full): assert full
+"""
+
+
+@pytest.mark.parametrize(
+    ("width", "order"),
+    [
+        ("check", ["quick"]),
+        ("test", ["slower", "slow", "quick"]),
+        ("proof", ["slower", "slow", "quick", "full"]),
+    ],
+)
+def test_each_width_runs_its_own_and_the_slowest_first(tmp_path, width, order):
+    for name in ("conftest", "costs", "proven"):
+        (tmp_path / "tests").mkdir(exist_ok=True)
+        shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
+    (tmp_path / "tests" / "test_marked.py").write_text(MARKED)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    words = [sys.executable, "-m", "pytest", "--width", width, "-v", "--costs", "--seed", "abc"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    ran = [line for line in done.stdout.splitlines() if "PASSED" in line]
+    assert [line.partition("::test_")[2].split()[0] for line in ran] == order
+    assert "--seed abc" in done.stdout
+    assert f"{'all':40}{len(order):7}" in done.stdout
