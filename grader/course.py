@@ -71,7 +71,7 @@ def nbgrader(root: Path, *words: str) -> None:
     Raises:
         UserError: with the end of its log, when it fails.
     """
-    run_module(root, "nbgrader", *words)
+    run_module(root, "grader.nbgrader", *words)
 
 
 def run_module(root: Path, module: str, *words: str, shown: bool = False) -> None:

@@ -31,7 +31,10 @@ from grader.summary import print_summary
 SHOWPIECE = "01_tensors"
 ALL = "all"
 FOLDERS = ("submitted", "autograded", "feedback")
-# nbgrader gives feedback one by one; two processes, each with half of the class, use two cores.
+# nbgrader gives feedback one by one; two processes use two cores. Where there is only one lab, each
+# has half of the class.
+AT_ONCE = 2
+EVERYBODY = (f"--student={PREFIX}*",)
 HALVES = (f"--student={PREFIX}[a-i]*", f"--student={PREFIX}[!a-i]*")
 # Endless loops are in the class on purpose; nobody should wait a lab's whole minute for them.
 CELL_SECONDS = 6
@@ -56,6 +59,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         return 0
     classes = {lab: make_class(load_lab(root, lab)) for lab in labs}
     grade_classes(root, classes, console)
+    give_feedback(root, labs, console)
     surprises = [line for lab in labs for line in show_class(root, lab, classes[lab], console)]
     nbgrader(root, "export")
     _closing(console, labs, surprises)
@@ -85,13 +89,21 @@ def grade_classes(root: Path, classes: Mapping[str, Sequence[Learner]], console:
     console.print(f"{count} submissions graded in {took:.0f} s.")
 
 
+def give_feedback(root: Path, labs: Sequence[str], console: Console) -> None:
+    """Let nbgrader write a page for each learner."""
+    parts = HALVES if len(labs) == 1 else EVERYBODY
+    with console.status("Writing feedback"), ThreadPoolExecutor(AT_ONCE) as pool:
+        for done in [
+            pool.submit(nbgrader, root, "generate_feedback", lab, "--force", part)
+            for lab in labs
+            for part in parts
+        ]:
+            done.result()
+
+
 def show_class(root: Path, lab: str, learners: Sequence[Learner], console: Console) -> list[str]:
-    """Give feedback, report and print; returns a line for each score that surprised."""
-    with console.status(f"{lab}: writing feedback and report"):
-        with ThreadPoolExecutor(len(HALVES)) as pool:
-            words = ("generate_feedback", lab, "--force")
-            for half in [pool.submit(nbgrader, root, *words, half) for half in HALVES]:
-                half.result()
+    """Write the class report and print what came of it; a line for each score that surprised."""
+    with console.status(f"{lab}: writing the report"):
         # not read, only written: others in the course may lack their marks, which is its status
         words = argparse.Namespace(lab=lab, out=None, hide_names=False)
         class_report.run(words, root, Console(quiet=True))

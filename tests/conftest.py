@@ -103,3 +103,9 @@ def seeds(request: pytest.FixtureRequest, full: bool) -> list[str]:
 def proven(request: pytest.FixtureRequest) -> Proven:
     """What was proven before on this machine."""
     return Proven(request.config)
+
+
+@pytest.fixture(scope="session")
+def worker_id(request: pytest.FixtureRequest) -> str:
+    """pytest-xdist's name for this worker, or ``master`` where tests run in one process."""
+    return getattr(request.config, "workerinput", {}).get("workerid", "master")

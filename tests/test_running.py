@@ -117,7 +117,7 @@ def test_each_width_runs_its_own_and_the_slowest_first(tmp_path, width, order):
         shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
     (tmp_path / "tests" / "test_marked.py").write_text(MARKED)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    words = [sys.executable, "-m", "pytest", "--width", width, "-v", "--costs", "--seed", "abc"]
+    words = [sys.executable, "-m", "pytest", "--width", width, "-vv", "--costs", "--seed", "abc"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     ran = [line for line in done.stdout.splitlines() if "PASSED" in line]

@@ -18,6 +18,7 @@ from nbgrader.preprocessors import Execute as NbGraderExecute
 from nbgrader.utils import is_grade, is_locked
 from traitlets import Bool, Integer, default
 
+from grader.layout import ROOT
 from grader.notes import Note
 from grader.preprocessors.examiner import Examiner
 from grader.preprocessors.outputs import (
@@ -32,7 +33,6 @@ from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
 from grader.verify import SEED_VARIABLE
 from grader.written import Written
 
-ROOT = Path(__file__).resolve().parents[2]
 TIMED_OUT = "TimeLimit"
 # So many times the limit may still arrive before a kernel that heeds no interrupt is killed.
 FLOOD = 4

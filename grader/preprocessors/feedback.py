@@ -14,7 +14,7 @@ from nbformat.v4 import new_output
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_task
 
-from grader.preprocessors.execute import ROOT
+from grader.layout import ROOT
 from grader.preprocessors.outputs import is_verified, plain
 
 # The environment may lie inside the course's folder, and that inside the home: see _shorten.

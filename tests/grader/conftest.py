@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from rich.console import Console
 
 from grader import demo
@@ -27,6 +24,7 @@ from tests.grader.tiny import (
     source_notebook,
     write,
 )
+from tests.once import made_once
 
 REAL = "ana-real"
 
@@ -62,19 +60,8 @@ class GradedCourse:
 @pytest.fixture(scope="session")
 def graded_course(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> GradedCourse:
     """The tiny lab's whole class, graded once for all workers of a test run."""
-    return graded_once(tmp_path_factory, worker_id, "tiny-course", grade_tiny)
-
-
-def graded_once(
-    factory: pytest.TempPathFactory, worker: str, name: str, grade: Callable[[Path], dict]
-) -> GradedCourse:
-    """Make a course in a folder that all workers share; the first to come does the work."""
-    base = factory.getbasetemp() if worker == "master" else factory.getbasetemp().parent
-    root, done = base / name, base / f"{name}.json"
-    with FileLock(base / f"{name}.lock"):
-        if not done.exists():
-            done.write_text(json.dumps(grade(root)))
-    return GradedCourse(root, **json.loads(done.read_text()))
+    root, outcome = made_once(tmp_path_factory, worker_id, "tiny-course", grade_tiny)
+    return GradedCourse(root, **outcome)
 
 
 def grade_tiny(root: Path) -> dict:
@@ -97,12 +84,6 @@ def run_demo(root: Path, **options) -> dict:
                 patch.setenv(name, value)
         status = demo.run(arguments, root=root, console=console)
     return {"status": status, "printed": console.file.getvalue()}
-
-
-@pytest.fixture(scope="session")
-def worker_id(request: pytest.FixtureRequest) -> str:
-    """pytest-xdist's name for this worker, or ``master`` where tests run in one process."""
-    return getattr(request.config, "workerinput", {}).get("workerid", "master")
 
 
 @pytest.fixture

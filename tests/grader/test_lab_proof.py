@@ -15,9 +15,10 @@ from grader.layout import ROOT
 from grader.preprocessors.outputs import VERDICT_MIME
 from grader.results import read_class
 from grader.sample_class import Learner, load_lab, make_class, make_sample
-from tests.grader.conftest import GradedCourse, graded_once, run_demo
+from tests.grader.conftest import GradedCourse, run_demo
 from tests.grader.test_release_proof import SECRET
 from tests.grader.tiny import make_course
+from tests.once import made_once
 
 pytestmark = pytest.mark.slow(150)
 
@@ -43,7 +44,8 @@ def course(tmp_path_factory, worker_id, full, proven) -> GradedCourse:
                 patch.setattr(demo, "CELL_SECONDS", 60)  # nothing here loops
             return run_demo(root, lab=labs)
 
-    return graded_once(tmp_path_factory, worker_id, "labs-course", grade)
+    root, outcome = made_once(tmp_path_factory, worker_id, "labs-course", grade)
+    return GradedCourse(root, **outcome)
 
 
 @pytest.mark.parametrize("name", LABS)

@@ -14,7 +14,7 @@ from grader.batch.cluster import Cluster
 from grader.layout import ROOT
 from tests.grader.batch.running import marks
 from tests.grader.batch.small import hand_in, job_of, make_small
-from tests.grader.batch.test_command import count, run
+from tests.grader.batch.test_command import OPEN, count, run
 
 pytestmark = pytest.mark.slow(35)
 
@@ -38,7 +38,7 @@ def scheduler():
 def jobs(course, *given):
     for number, answer in enumerate(given):
         hand_in(course, f"s{number}", answer)
-        yield job_of(course, f"s{number}")
+        yield job_of(course, f"s{number}", sandbox=False)
 
 
 def test_every_job_gets_its_result_whatever_dies(course, scheduler, tmp_path):
@@ -60,7 +60,7 @@ def test_every_job_gets_its_result_whatever_dies(course, scheduler, tmp_path):
 def test_the_command_grades_there(course, scheduler):
     for student in ("ann", "bob"):
         hand_in(course, student, "score 1.5")
-    words = ("--scheduler", scheduler.scheduler_address, "--students", "ann", "bob")
+    words = ("--scheduler", scheduler.scheduler_address, OPEN, "--students", "ann", "bob")
     status, text = run(course, *words)
     assert (status, count(text, "graded")) == (0, 2)
     assert marks(course.root, "ann", "hw")["test"] == 1.5

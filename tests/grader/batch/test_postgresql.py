@@ -49,7 +49,7 @@ def server():
         shutil.rmtree(folder)
 
 
-def test_postgresql_holds_the_same_as_sqlite(server, tmp_path):
+def test_postgresql_holds_the_same_as_sqlite(server, tmp_path, here):
     found = {}
     for url in ("", server):
         course = make_small(tmp_path / (url[:8] or "sqlite"))
@@ -62,7 +62,7 @@ def test_postgresql_holds_the_same_as_sqlite(server, tmp_path):
             hand_in(course, f"s{number}", answer)
         assert run(course)[0] == 1
         hand_in(course, "s0", "score 0.5", why="so")
-        text = run(course, workers=2)[1]
+        text = run(course)[1]
         assert count(text, "recorded before") == 2
         found[url] = rows(course.root, HW, url=url)
     assert found[server] == found[""]

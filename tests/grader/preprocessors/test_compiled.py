@@ -19,6 +19,7 @@ from grader.catalogue import load_checks
 from grader.layout import ROOT, Room
 from grader.preprocessors import Execute, compiled
 from grader.preprocessors.outputs import read_verdicts
+from grader.sandbox.warm import cool
 
 FOLDER = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"
 TELL = """\
@@ -35,6 +36,14 @@ pytestmark = [
     pytest.mark.slow(45),
     pytest.mark.skipif(shutil.which("g++") is None, reason="not run: no C++ compiler here"),
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _a_zygote_of_its_own():
+    """Its zygote has imported the compiler, which no other test expects."""
+    cool()
+    yield
+    cool()
 
 
 def lab():

@@ -4,8 +4,8 @@ import sysconfig
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from grader.layout import ROOT
 from grader.preprocessors import CleanFeedback
-from grader.preprocessors.execute import ROOT
 from tests.grader.preprocessors.test_outputs import SOURCE, error, graded_cell, report, result
 
 ORDINARY = "assert visible(1)\n### BEGIN HIDDEN TESTS\nassert hidden(2)\n### END HIDDEN TESTS"
