@@ -113,14 +113,14 @@ def make_small(root: Path, names: tuple[str, ...] = (HW,)) -> Course:
     return course
 
 
-def enter(course: Course, names: tuple[str, ...] = (HW,)) -> None:
+def enter(course: Course, names: tuple[str, ...] = (HW,), lab: str = HW) -> None:
     """What `nbgrader generate_assignment` does to the gradebook, in this process."""
     with Gradebook(course.directory.db_url) as gradebook:
-        gradebook.update_or_create_assignment(HW)
+        gradebook.update_or_create_assignment(lab)
     for name in names:
-        path = course.root / "source" / HW / f"{name}.ipynb"
+        path = course.root / "source" / lab / f"{name}.ipynb"
         nb = as_recorded(nbformat.read(path, as_version=4), course.config)
-        where = {"notebook": name, "assignment": HW, "db_url": course.directory.db_url}
+        where = {"notebook": name, "assignment": lab, "db_url": course.directory.db_url}
         SaveCells(config=course.config).preprocess(nb, {"nbgrader": where})
 
 
@@ -132,9 +132,11 @@ def answered(answer: str, why: str = "") -> NotebookNode:
     return nb
 
 
-def hand_in(course: Course, student: str, answer: str | bytes, why: str = "") -> Path:
+def hand_in(
+    course: Course, student: str, answer: str | bytes, why: str = "", lab: str = HW
+) -> Path:
     """Put a submission into the course."""
-    path = course.root / "submitted" / student / HW / f"{HW}.ipynb"
+    path = course.root / "submitted" / student / lab / f"{lab}.ipynb"
     return write(answer if isinstance(answer, bytes) else answered(answer, why), path)
 
 

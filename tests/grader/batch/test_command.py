@@ -17,7 +17,7 @@ from grader import UserError
 from grader.batch import command
 from grader.layout import ROOT
 from tests.grader.batch.running import graded, marks
-from tests.grader.batch.small import HW, hand_in, make_small
+from tests.grader.batch.small import HW, Here, enter, hand_in, make_small, source
 from tests.grader.tiny import write
 from tests.patience import PATIENCE, eventually
 
@@ -27,12 +27,12 @@ def course(tmp_path):
     return make_small(tmp_path / "course")
 
 
-def run(course, *words, workers=1):
+def run(course, *words, workers=1, labs=(HW,)):
     """The command, called in this process: exit status and what it printed."""
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     console = Console(file=io.StringIO(), width=200)
-    args = parser.parse_args([HW, "--workers", str(workers), *words])
+    args = parser.parse_args([*labs, "--workers", str(workers), *words])
     return command.run(args, root=course.root, console=console), console.file.getvalue()
 
 
@@ -174,6 +174,22 @@ def test_without_a_sandbox_it_is_said_and_noted(course, here):
     assert text.count("sandbox") >= 2
     assert graded(course.root, "ann", HW).metadata.open_the_hood.sandbox is False
     assert count(run(course)[1], "graded") == 1
+
+
+def test_several_labs_go_through_the_same_workers(course, monkeypatch):
+    made = []
+    monkeypatch.setattr(command, "_executor", lambda *given: made.append(given) or Here())
+    write(source(), course.root / "source" / "hw2" / "hw2.ipynb")
+    enter(course, ("hw2",), "hw2")
+    for lab, score in ((HW, 1), ("hw2", 2)):
+        for student in ("ann", "bob"):
+            hand_in(course, student, f"score {score}", lab=lab)
+    status, text = run(course, labs=(HW, "hw2"))
+    assert status == 0
+    assert [total for _, total, _ in made] == [4]
+    assert text.count("graded") == 2  # a table each
+    assert [marks(course.root, "bob", lab)["test"] for lab in (HW, "hw2")] == [1.0, 2.0]
+    assert seed(course, "ann") == seed(course, "bob")
 
 
 def test_nobody_to_grade_is_said(course):
