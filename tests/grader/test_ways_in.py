@@ -126,14 +126,7 @@ def graded(tmp_path_factory):
     write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
     assert nbgrader(course, "generate_assignment", LAB).returncode == 0
     hostile_class(course)
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", "autograde", LAB],
-        cwd=course,
-        env=environment(course),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = python(course, "-m", "nbgrader", "autograde", LAB)
     feedback = nbgrader(course, "generate_feedback", LAB)
     return SimpleNamespace(course=course, status=done.returncode, log=done.stderr, page=feedback)
 
@@ -205,24 +198,38 @@ def test_a_good_timestamp_is_recorded(graded):
 
 
 def test_files_that_a_browser_would_run_are_for_the_learners_own_code_only(graded):
+    assert served(graded.course, "autograded") == {*HARMLESS, f"{LAB}.ipynb"}
+    assert served(graded.course, "feedback") == {*HARMLESS, f"{LAB}.html"}
     text = shown(graded.course, "pages")
     for name in (*PAGES, *HARMLESS):
         assert f"'{name}'" in text, name
-    for step in ("autograded", "feedback"):
-        folder = graded.course / step / "pages" / LAB
-        found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-        own = {f"{LAB}.ipynb"} if step == "autograded" else {f"{LAB}.html"}
-        assert found == {*HARMLESS} | own
     assert f"and {len(PAGES) - 5} more: your code can read this" in text
-    assert 'href="proof.html' not in (folder / f"{LAB}.html").read_text()
+    page = graded.course / "feedback" / "pages" / LAB / f"{LAB}.html"
+    assert 'href="proof.html' not in page.read_text()
+
+
+def served(course, step):
+    folder = course / step / "pages" / LAB
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_batch_does_the_same_with_the_whole_class(graded, tmp_path):
+    course = copied(graded, tmp_path)
+    words = ("grade", LAB, "--workers=1")
+    done = python(course, "-m", "grader", *words)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    for student in ("honest", "special", "fifo-time", "bad-time", "pages"):
+        assert marks(course, student) == ALL, student
+    for student in ("link", "hard-link", "linked-notebook", "linked-lab", "linked-student"):
+        assert marks(course, student) == NONE, student
+        assert SECRET not in shown(course, student)
+    assert served(course, "autograded") == {*HARMLESS, f"{LAB}.ipynb"}
+    assert "'proof.html'" in shown(course, "pages")
 
 
 def test_formgrader_lists_and_grades_a_hostile_class(graded, tmp_path):
-    course = tmp_path / "course"
-    shutil.copytree(graded.course, course, symlinks=True, ignore=_special)
-    for student in ("fifo-time", "special"):
-        name = "timestamp.txt" if student == "fifo-time" else "data.csv"
-        os.mkfifo(course / "submitted" / student / LAB / name)
+    course = copied(graded, tmp_path)
     script = (
         "import json\n"
         "from nbgrader.apps import NbGrader\n"
@@ -234,20 +241,42 @@ def test_formgrader_lists_and_grades_a_hostile_class(graded, tmp_path):
         f"done = [api.autograde('{LAB}', s) for s in ('fifo-time', 'bad-time', 'link')]\n"
         "print(json.dumps([len(listed), done]))\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=course,
-        env=environment(course),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    ran = python(course, "-c", script)
     assert ran.returncode == 0, ran.stderr
     count, done = json.loads(ran.stdout.splitlines()[-1])
     assert count >= 15
     assert all(one["success"] for one in done), done
     assert marks(course, "link") == NONE
     assert marks(course, "fifo-time") == ALL
+
+
+def copied(graded, tmp_path):
+    """A copy of the course in which links and FIFOs are what they were."""
+    course = tmp_path / "course"
+    shutil.copytree(graded.course, course, symlinks=True, ignore=_special)
+    os.mkfifo(course / "submitted" / "fifo-time" / LAB / "timestamp.txt")
+    os.mkfifo(course / "submitted" / "special" / LAB / "data.csv")
+    source = course / "source" / LAB / f"{LAB}.ipynb"
+    for student, name, target in (
+        ("hard-link", "s.txt", source),
+        ("hard-link", "secret.txt", course / "secret.txt"),
+        ("hard-linked-notebook", source.name, source),
+    ):
+        path = course / "submitted" / student / LAB / name
+        path.unlink()
+        os.link(target, path)
+    return course
+
+
+def python(course, *words):
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=course,
+        env=environment(course),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
 
 def _special(folder, names):
