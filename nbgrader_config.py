@@ -25,6 +25,14 @@ with contextlib.suppress(OSError):  # where it can't be made, nbgrader says so w
     exchange.mkdir(parents=True, exist_ok=True)
 c.Exchange.root = str(exchange)
 
+# What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
+# may have no grader; grading needs one anyhow.
+with contextlib.suppress(ModuleNotFoundError):
+    from grader.ways_in import guard
+
+    guard()
+    c.ExchangeFactory.collect = "grader.collect.Collect"
+
 # The same words in every stub; the check recognises them as "not attempted".
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
 c.ClearSolutions.text_stub = "*Write your answer here.*"

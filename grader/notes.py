@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nbformat.notebooknode import NotebookNode
@@ -19,7 +20,7 @@ class Note:
     Attributes:
         kind: ``unreadable``, ``foreign``, ``renamed``, ``missing``, ``copied``, ``changed``,
             ``retyped``, ``settings``, ``tags``, ``files``, ``unknown``, ``left out``,
-            ``timestamp`` or ``ungraded``.
+            ``not shown``, ``timestamp`` or ``ungraded``.
         message: a sentence for the learner.
         cell: the ``grade_id`` that it is about.
     """
@@ -49,6 +50,22 @@ def renamed(expected: str) -> Note:
 def left_out(name: str, reason: str) -> Note:
     """A file that was handed in beside the notebook is not there when it runs."""
     return Note("left out", f"{name} was left out: {reason}.")
+
+
+def not_shown(names: Sequence[str]) -> list[Note]:
+    """Files that only the learner's own code gets to see; nothing is said where there are none."""
+    if not names:
+        return []
+    some = ", ".join(map(_quoted, names[:5]))
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return [
+        Note(
+            "not shown",
+            f"{some}{more}: your code can read this, but it is not kept beside the graded "
+            "notebook, because a browser might run it. Data, pictures (.csv, .json, .npz, .png) "
+            "and .py files are kept.",
+        )
+    ]
 
 
 def no_timestamp(problem: str) -> Note:

@@ -123,6 +123,7 @@ def _answers(
             answer = submitted[chosen[grade_id]]
             if is_solution(cell):
                 cell.source = answer.source
+                _attach(answer, cell)
             elif not _same(answer.source, released[grade_id]):
                 found.append(edited(grade_id))
             found += differences(grade_id, answer, cell)
@@ -211,9 +212,14 @@ def _free_cell(cell: SubmittedCell, position: int) -> NotebookNode:
     if cell.kind == "raw":
         return nbformat.v4.new_raw_cell(cell.source, metadata=metadata)
     new = nbformat.v4.new_markdown_cell(cell.source, metadata=metadata)
-    if cell.attachments:
-        new.attachments = nbformat.from_dict(cell.attachments)
+    _attach(cell, new)
     return new
+
+
+def _attach(answer: SubmittedCell, cell: NotebookNode) -> None:
+    """Give a text cell the pictures that were pasted into it."""
+    if cell.cell_type == "markdown" and answer.attachments:
+        cell.attachments = nbformat.from_dict(answer.attachments)
 
 
 def _notebook(master: NotebookNode, cells: list[NotebookNode], notes: list[Note]) -> NotebookNode:

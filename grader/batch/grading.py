@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
 from grader.preprocessors.compiled import cache_of
 from grader.rebuild import rebuild
+from grader.shown import place
 from grader.submission import Unreadable
 
 # Steps of nbgrader that look into the gradebook: `rebuild` or the writer does their work.
@@ -61,7 +62,7 @@ def grade(job: Job, scratch: Path | None = None) -> Result:
         with tempfile.TemporaryDirectory(
             prefix="submission-", dir=scratch, ignore_cleanup_errors=True
         ) as folder:
-            _place(job.beside(), Path(folder))
+            place(job.beside(), Path(folder))
             graded = [_grade_notebook(job, name, folder) for name in job.lab.notebooks]
     except UserError as reason:
         return Result((), time.monotonic() - started, str(reason), hopeless=True)
@@ -168,10 +169,3 @@ def _scores(nb: NotebookNode) -> tuple[dict[str, float | None], list[str]]:
 def _is_as_released(cell: NotebookNode) -> bool:
     unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
     return unchanged and not is_task(cell)
-
-
-def _place(files: Mapping[str, bytes], folder: Path) -> None:
-    for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)

@@ -14,18 +14,24 @@ from pathlib import Path
 
 import nbformat
 from nbgrader.converters import Autograde
-from nbgrader.utils import find_all_files, parse_utc
+from nbgrader.utils import find_all_files
 from traitlets.config import Config
 
 from grader import UserError
 from grader.batch.job import Lab
 from grader.batch.version import version
 from grader.course import Course
-from grader.folder import read_beside, read_notebook, why_no_folder
-from grader.notes import Note, no_timestamp
+from grader.folder import (
+    TIMESTAMP,
+    read_beside,
+    read_notebook,
+    read_timestamp,
+    why_no_folder,
+)
+from grader.notes import Note, not_shown
+from grader.shown import unshown
 from grader.submission import Unreadable
 
-TIMESTAMP = "timestamp.txt"
 # Settings that say where things are, not how they are graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
 
@@ -126,6 +132,7 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
     files: dict[str, bytes] = {}
     notes: list[Note] = []
     renamed: dict[str, Note] = {}
+    timestamp, wrong = None, []
     problem = why_no_folder(folder)
     if problem:
         notebooks = {name: Unreadable(problem) for name in lab.notebooks}
@@ -137,26 +144,16 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
                 renamed[name] = note
         ignore = [*course.directory.ignore, "*.ipynb"]
         files, notes = read_beside(folder, ignore)
-    timestamp, wrong = _timestamp(files.get(TIMESTAMP))
+        notes += not_shown(unshown(files, lab.files))
+        timestamp, wrong = read_timestamp(folder)
     return Submission(
         notebooks=notebooks,
         files=files,
         notes=(*notes, *wrong),
         renamed=renamed,
-        timestamp=timestamp,
+        timestamp=timestamp and timestamp.isoformat(),
         digest=_digest(_parts(notebooks, files, [*notes, *renamed.values()])),
     )
-
-
-def _timestamp(data: bytes | None) -> tuple[str | None, list[Note]]:
-    """What nbgrader's gradebook takes as a time, and a note where it takes nothing."""
-    if data is None or not data.strip():
-        return None, []
-    try:
-        text = data[:200].decode().strip()
-        return parse_utc(text).isoformat(), []
-    except Exception:  # dateutil fails in many ways
-        return None, [no_timestamp("it holds no date and time")]
 
 
 def _parts(

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from pathlib import PurePosixPath
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -15,6 +14,7 @@ from traitlets.config import Config
 
 from grader.notes import Note, ungraded
 from grader.rebuild import rebuild
+from grader.shown import merged, shown
 from grader.submission import Unreadable
 
 
@@ -77,19 +77,16 @@ class Job:
     sandbox: bool = True
 
     def beside(self) -> dict[str, bytes]:
-        """The files that lie beside the notebooks: the learner's, replaced by the lab's own."""
-        given = {name: data for name, data in self.lab.files.items() if name not in self._kept()}
-        folders = {str(parent) for name in given for parent in PurePosixPath(name).parents}
-        theirs = {
-            name: data
-            for name, data in self.files.items()
-            if name not in folders
-            and not ({name, *map(str, PurePosixPath(name).parents)} & set(given))
-        }
-        return theirs | given
+        """The files that lie beside the notebooks when they run."""
+        return merged(self.files, self._given())
 
-    def _kept(self) -> set[str]:
-        return set(self.lab.kept) & set(self.files)
+    def shown(self) -> dict[str, bytes]:
+        """Those of them that lie beside the graded notebooks, for others to open."""
+        return shown(self.beside(), self._given())
+
+    def _given(self) -> dict[str, bytes]:
+        kept = set(self.lab.kept) & set(self.files)
+        return {name: data for name, data in self.lab.files.items() if name not in kept}
 
 
 @dataclass(frozen=True)

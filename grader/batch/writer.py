@@ -145,7 +145,7 @@ class Writer:
         """
         lab, student = job.lab.name, job.student
         with self._said_clearly():
-            stamp = self.files.write(student, lab, result.notebooks, job.beside())
+            stamp = self.files.write(student, lab, result.notebooks, job.shown())
             with self._transaction() as session:
                 submission = self._submission(job)
                 before = session.execute(

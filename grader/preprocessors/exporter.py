@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import find_all_files
 
-from grader.folder import read_notebook
+from grader.folder import read_beside, read_notebook, read_timestamp, why_no_folder
+from grader.notes import Note, not_shown
 from grader.preprocessors.compiled import cache_of
+from grader.preprocessors.converter import CarefulAutograde
 from grader.rebuild import rebuild
+from grader.shown import merged, place, shown, unshown
+from grader.submission import Unreadable
+from grader.ways_in import guard
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What came with the notebooks of a submission.
+
+    Attributes:
+        problem: why its folder can't be read, or empty.
+        files: what lies beside a notebook that runs.
+        notes: what is to be said about it.
+    """
+
+    problem: str
+    files: Mapping[str, bytes]
+    notes: tuple[Note, ...]
 
 
 class SubmissionExporter(NotebookExporter):
@@ -22,12 +48,17 @@ class SubmissionExporter(NotebookExporter):
     ``nbgrader autograde`` makes one before it touches a submission, and reads each submission
     twice: as it was handed in, and as it was written into ``autograded/``. Only the first is
     rebuilt. The seed of the last grading goes along when the same bytes are graded again.
+
+    The files beside it are read here, too, once. The notebook runs in a folder of its own with all
+    of them; ``autograded/`` gets those that others may open (:mod:`grader.shown`).
     """
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
         self._graded: dict[str, NotebookNode] = {}
         if self.parent is not None:
+            guard()
+            CarefulAutograde.take_over(self.parent)
             self._expect_every_notebook()
             self._remember_seeds()
 
@@ -37,21 +68,68 @@ class SubmissionExporter(NotebookExporter):
         """The preprocessed notebook of a file, rebuilt first when it is a submission."""
         if self.parent is None:
             return super().from_filename(filename, resources=resources, **kwargs)
-        source = self._source_folder(resources["nbgrader"]["assignment"]) / Path(filename).name
+        path = Path(filename)
+        source = self._source_folder(resources["nbgrader"]["assignment"]) / path.name
         source_nb = nbformat.read(source, as_version=4)
         if not self.parent._sanitizing:
             resources["open_the_hood"] = {"cache": cache_of(source_nb)}
-            return super().from_filename(filename, resources=resources, **kwargs)
-        names = self._names(source.parent)
-        submitted, note = read_notebook(Path(filename).parent, source.name, names)
-        nb = rebuild(submitted, source_nb, self.config, [note] if note else []).nb
+            return self._run(nbformat.read(path, as_version=4), source.stem, resources)
+        submitted, note = self._read_notebook(path.parent, source)
+        notes = [*self._beside.notes, *([note] if note else [])]
+        nb = rebuild(submitted, source_nb, self.config, notes).nb
         ours = nb.metadata.open_the_hood
         before = self._graded.get(self._destination(filename), {})
         again = before.get("submission") == ours.submission
         ours.seed = before["seed"] if again and before.get("seed") else secrets.token_hex(16)
         resources["open_the_hood"] = {"again": again}
-        resources["metadata"] = {"name": source.stem, "path": str(Path(filename).parent)}
+        resources["metadata"] = {"name": source.stem, "path": str(path.parent)}
         return self.from_notebook_node(nb, resources=resources, **kwargs)
+
+    def read_folder(self, assignment: str, student: str) -> None:
+        """Read what lies beside the notebooks of a submission, and put down what others may open.
+
+        nbgrader calls it once for each submission, before it asks for the notebooks.
+        """
+        converter, course = self.parent, self.parent.coursedir
+        folder = Path(converter._format_source(assignment, student))
+        graded = Path(converter._format_dest(assignment, student))
+        given = self._given
+        problem, files, notes, wrong = why_no_folder(folder), {}, [], []
+        if not problem:
+            files, notes = read_beside(folder, [*course.ignore, "*.ipynb"])
+            notes += not_shown(unshown(files, given))
+            wrong = read_timestamp(folder)[1]
+        kept = set(converter.exclude_overwriting.get(assignment, ())) & set(files)
+        given = {name: data for name, data in given.items() if name not in kept}
+        beside = merged(files, given)
+        self._beside = Beside(problem, beside, (*notes, *wrong))
+        graded.mkdir(parents=True, exist_ok=True)
+        for left in graded.rglob("*"):  # where some notebooks of several are graded again
+            if left.suffix != ".ipynb" and not left.is_dir():
+                left.unlink()
+        place(shown(beside, given), graded)
+
+    def _run(
+        self, nb: NotebookNode, name: str, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Let the steps run a notebook among its files, in a folder that nobody serves."""
+        with tempfile.TemporaryDirectory(prefix="submission-") as folder:
+            place(self._beside.files, Path(folder))
+            resources["metadata"] = {"name": name, "path": folder}
+            return self.from_notebook_node(nb, resources=resources)
+
+    def _read_notebook(self, folder: Path, source: Path) -> tuple[bytes | Unreadable, Note | None]:
+        if self._beside.problem:
+            return Unreadable(self._beside.problem), None
+        return read_notebook(folder, source.name, self._names(source.parent))
+
+    @cached_property
+    def _given(self) -> dict[str, bytes]:
+        """The lab's own files beside its notebooks."""
+        course = self.parent.coursedir
+        folder = self._source_folder(course.assignment_id)
+        paths = find_all_files(str(folder), [*course.ignore, "*.ipynb"])
+        return {Path(p).relative_to(folder).as_posix(): Path(p).read_bytes() for p in paths}
 
     def _source_folder(self, assignment: str) -> Path:
         course = self.parent.coursedir
@@ -72,7 +150,7 @@ class SubmissionExporter(NotebookExporter):
         pattern = Path(self.parent._format_source(course.assignment_id, course.student_id))
         for folder in Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))):
             found = [Path(path).name for path in assignments.get(str(folder), [])]
-            if folder.is_dir() and not set(found) & set(expected):
+            if os.path.lexists(folder) and not set(found) & set(expected):
                 assignments[str(folder)] = [str(folder / name) for name in expected]
 
     def _remember_seeds(self) -> None:

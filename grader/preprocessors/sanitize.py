@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +14,15 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution
 from traitlets import default
 
+from grader.preprocessors.links import (
+    PROPERTIES,
+    has_commands,
+    is_link,
+    is_style,
+    verbatim,
+    without_commands,
+    without_links,
+)
 from grader.preprocessors.outputs import VERDICT_MIME
 
 TEXT = {"a", "b", "br", "code", "del", "em", "i", "kbd", "small", "span", "strong", "sub", "sup"}
@@ -31,7 +39,8 @@ class Sanitize(SanitizeHTML):
     """nbconvert's SanitizeHTML with the course's own list of what is harmless.
 
     Applied to every output and to text cells that a learner wrote. Pictures must be inside the
-    page (``data:``), so that opening it tells nobody.
+    page (``data:``), so that opening it tells nobody; for links see
+    :mod:`grader.preprocessors.links`.
     """
 
     @default("enabled")
@@ -64,39 +73,46 @@ class Sanitize(SanitizeHTML):
         for output in outputs:
             if output.output_type in ("display_data", "execute_result"):
                 output.metadata = _sizes(output.metadata)
+                if "text/latex" in output.data:
+                    output.data["text/latex"] = without_commands(_joined(output.data["text/latex"]))
                 if "text/markdown" in output.data:
                     output.data["text/markdown"] = harmless(output.data["text/markdown"])
         return outputs
 
     def sanitize_html_tags(self, text: Any) -> str:
         """Harmless markup only; text without any is returned as it is."""
-        text = text if isinstance(text, str) else "".join(map(str, text))
+        text = without_commands(_joined(text))
         if not MARKUP.search(text):
             return text
-        return bleach.clean(
+        cleaned = bleach.clean(
             text,
             tags=TEXT | BLOCKS | TABLES,
             attributes=_allowed,
-            protocols={"http", "https", "mailto", "data"},
-            css_sanitizer=CSSSanitizer(),
+            protocols={"http", "https", "data"},
+            css_sanitizer=CSSSanitizer(allowed_css_properties=PROPERTIES),
             strip=True,
         )
+        return without_commands(cleaned)
+
+
+def _joined(text: Any) -> str:
+    return text if isinstance(text, str) else "".join(map(str, text))
 
 
 def harmless(markdown: str, attachments: Mapping[str, Any] | None = None) -> str:
     """Text whose HTML is clean already; as it was written where markdown makes more of it.
 
     Links and pictures come out of markdown, too, in more spellings than can be listed: so the
-    page's own renderer is asked.
+    page's own renderer is asked. What it takes for no link, another page's may take for one.
 
     Args:
         markdown: clean of HTML.
         attachments: the cell's pictures.
     """
     if _renders_clean(markdown, attachments):
-        return markdown
-    verbatim = f"<pre>{html.escape(markdown)}</pre>"
-    return verbatim if _renders_clean(verbatim) else "(This text could not be shown.)"
+        return without_links(markdown)
+    written = verbatim(markdown)
+    return written if _renders_clean(written) else "(This text could not be shown.)"
 
 
 def _renders_clean(markdown: str, attachments: Mapping[str, Any] | None = None) -> bool:
@@ -109,19 +125,12 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any] | None = None) 
 
     def note(tag: str, name: str, value: str) -> bool:
         fine = name in ("id", "class") or _allowed(tag, name, value)
-        if name == "href":
-            fine = _scheme(value) in ("", "http", "https", "mailto")
         if not fine:
             refused.append((tag, name))
         return fine
 
     bleach.clean(rendered, tags=TEXT | BLOCKS | TABLES, attributes=note, strip=True)
-    return not refused
-
-
-def _scheme(url: str) -> str:
-    """What a browser takes for the scheme; it leaves out spaces and control characters."""
-    return re.match(r"(?:([^/?#]*):)?", re.sub(r"[\x00-\x20\x7f-\x9f]", "", url).lower())[1] or ""
+    return not refused and not has_commands(rendered)
 
 
 def _sizes(metadata: Any) -> NotebookNode:
@@ -141,5 +150,5 @@ def _allowed(tag: str, name: str, value: str) -> bool:
             name == "src" and PICTURE.match(value) is not None
         )
     if tag == "a" and name == "href":
-        return not value.lstrip().lower().startswith("data:")
-    return name in ATTRIBUTES
+        return is_link(value)
+    return name in ATTRIBUTES and (name != "style" or is_style(value))

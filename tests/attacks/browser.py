@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+LINK = re.compile(r"https?://[\w\[]|#")
+# Commands of formulas that link, load or cover; MathJax looks for them outside of code.
+FORMULA = re.compile(r"\\(href|url|mmlToken|includegraphics|html\w+|style|cssId|class|bbox)\b")
+QUIET = {"pre", "code", "script", "style", "textarea"}
+
 
 class _Dangers(HTMLParser):
     """Collects what in a page can run, navigate, cover it, or call home."""
@@ -16,21 +21,31 @@ class _Dangers(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.found: list[str] = []
+        self._quiet: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in QUIET:
+            self._quiet.append(tag)
         if tag in self.TAGS:
             self.found.append(f"<{tag}>")
         for name, value in attrs:
             plain = re.sub(r"[\x00-\x20]", "", value or "").lower()
-            scheme = plain.partition(":")[0]
             if name.startswith("on"):
                 self.found.append(f"{tag} {name}")
             elif name in self.LOADS and not plain.startswith("data:image/"):
                 self.found.append(f"{tag} {name} loads {plain[:40]}")
-            elif name == "href" and scheme in ("javascript", "vbscript", "data", "file"):
+            elif name in ("href", "ping", "cite") and not LINK.match(plain):
                 self.found.append(f"{tag} {name} is {plain[:40]}")
             elif name == "style" and re.search(r"url\(|expression|position", plain):
                 self.found.append(f"{tag} style {plain[:40]}")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._quiet:
+            del self._quiet[self._quiet.index(tag) :]
+
+    def handle_data(self, data: str) -> None:
+        if not self._quiet:
+            self.found += [f"formula {found[0]}" for found in FORMULA.finditer(data)]
 
 
 def dangers(page: str) -> list[str]:

@@ -65,6 +65,47 @@ def displays_markdown_that_runs(work: Work) -> None:
         work.text(evil)
 
 
+LINKS = [
+    "[my derivation](proof.html) [a](<proof.html>) [b](\nproof.html) [c](/lab) [d](?x=1) [e]()",
+    "[a][proof] [proof]\n\n[proof]: proof.html\n\n[![pasted](attachment:a.png)](proof.svg)",
+    "> [far]: <//evil.example/x>\n\n[far] [b](..%2f..%2fsubmitted%2fproof.html) <proof.html>",
+    "[a](https:proof.html) [b](http:/proof.html) [c](https:///proof.html) [d](ftp://evil.example)",
+    "It costs 5$ [a](proof.html) and 6$ or ``[b](proof.html)`` `` and `[c](proof.html)``.",
+    "<a href=proof.html>a</a> <a href='https:proof.html'>b</a> <a href='//evil.example'>c</a>",
+    "<a href='https://example.net' ping='//evil.example/seen'>a</a> <q cite=proof.html>b</q>",
+    "<area href=proof.html><form action=proof.html><button formaction=proof.html>a</button></form>",
+    "<svg><a xlink:href=proof.html><text>a</text></a><use href=proof.svg#x /></svg>",
+    "<embed src=proof.pdf><object data=proof.svg></object><img src=a.svg srcset='proof.svg 1x'>",
+    "<table background=proof.svg><tr><td background=proof.svg>a</table><body background=proof.svg>",
+    "<p style='cursor:url(proof.cur),auto'>a</p><p style='background:url(proof.svg)'>b</p>",
+    r"$\href{proof.html}{x}$ $$\mmlToken{mi}[href='proof.html']{x}$$ $\hre&#102;{proof.html}{x}$",
+    r"<p>$&#92;href{proof.html}{x}$</p> $\let\z\href\z{proof.html}{x}$",
+    r"$\bbox[background:url(//evil.example)]{x}$ $\style{background:url(//evil.example)}{x}$",
+]
+
+
+@attack()
+def links_to_a_page_beside_the_notebook(work: Work) -> None:
+    """Brings pages that run and links to them, in every way that text or HTML can link or load."""
+    for name in ("proof.html", "proof.svg", "proof.pdf", "proof.xhtml"):
+        (work.folder / name).write_text("<script>alert('hood')</script>")
+    for links in LINKS:
+        work.text(links)
+
+
+@attack()
+def displays_links_to_a_page_beside_the_notebook(work: Work) -> None:
+    """Displays the same links as HTML, markdown and formulas, and writes the page itself."""
+    work.first(
+        f"""
+        from IPython.display import HTML, Latex, Markdown
+        open("proof.html", "w").write("<script>alert(1)</script>")
+        for links in {LINKS!r}:
+            display(HTML(links), Markdown(links), Latex(links))
+        """
+    )
+
+
 @attack()
 def shows_a_picture_from_elsewhere(work: Work) -> None:
     """Shows a picture of another machine, which learns who opens the page, and when."""

@@ -2,10 +2,20 @@
 
 import os
 import socket
+from datetime import datetime
 
 import pytest
 
-from grader.folder import MAX_DEPTH, MAX_FILES, read_beside, read_file, read_notebook, why_no_folder
+from grader.folder import (
+    MAX_DEPTH,
+    MAX_FILES,
+    files_in,
+    read_beside,
+    read_file,
+    read_notebook,
+    read_timestamp,
+    why_no_folder,
+)
 from grader.submission import Unreadable
 from tests.grader.tiny import write
 
@@ -128,3 +138,42 @@ def test_a_hard_link_is_somebody_elses_file(tmp_path):
     (tmp_path / "theirs").write_text("secret")
     os.link(tmp_path / "theirs", tmp_path / "hw.ipynb")
     assert "hard link" in str(read_file(tmp_path / "hw.ipynb"))
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_read_is_not_followed(tmp_path):
+    write(b"secret", tmp_path / "theirs" / "b.txt")
+    mine = tmp_path / "mine"
+    write(b"1", mine / "a.txt")
+    write(b"2", mine / "data" / "b.txt")
+    reading = files_in(mine, [])
+    assert next(reading) == ("a.txt", b"1")
+    (mine / "data").rename(tmp_path / "away")
+    (mine / "data").symlink_to(tmp_path / "theirs")
+    [(name, why)] = reading
+    assert name == "data"
+    assert isinstance(why, Unreadable)
+
+
+def test_a_folder_that_is_a_link_is_a_sentence(tmp_path):
+    write(b"1", tmp_path / "theirs" / "a.txt")
+    (tmp_path / "mine").symlink_to("theirs")
+    [(_, why)] = files_in(tmp_path / "mine", [])
+    assert isinstance(why, Unreadable)
+
+
+def test_of_a_large_file_its_start_can_be_read(tmp_path):
+    assert len(read_file(special("huge", tmp_path / "hw.ipynb"), head=200)) == 200
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "fifo", "socket", "huge"])
+def test_a_time_that_can_not_be_read_is_a_sentence(tmp_path, kind):
+    special(kind, tmp_path / "timestamp.txt")
+    time, [note] = read_timestamp(tmp_path)
+    assert time is None
+    assert note.message.startswith("`timestamp.txt` can't be used")
+
+
+def test_a_time_is_read_and_may_be_missing(tmp_path):
+    assert read_timestamp(tmp_path) == (None, [])
+    write(b"2026-01-02 10:00:00 UTC\n", tmp_path / "timestamp.txt")
+    assert read_timestamp(tmp_path) == (datetime(2026, 1, 2, 10), [])

@@ -4,8 +4,10 @@ import pytest
 
 from grader import UserError
 from grader.batch.intake import find_students, read_lab, read_submission_of
+from grader.batch.job import Job
 from grader.submission import Unreadable
 from tests.grader.batch.small import HW, hand_in, make_small
+from tests.grader.test_folder import special
 from tests.grader.tiny import write
 
 
@@ -82,6 +84,28 @@ def test_a_damaged_time_is_said_and_counts_as_none(course, text):
     found = read_submission_of(course, read_lab(course, HW), "ann")
     assert found.timestamp is None
     assert [note.kind for note in found.notes] == ["timestamp"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "link"])
+def test_a_time_that_is_no_file_is_said(course, kind):
+    special(kind, course.root / "submitted" / "ann" / HW / "timestamp.txt")
+    found = read_submission_of(course, read_lab(course, HW), "ann")
+    assert found.timestamp is None
+    assert "timestamp" in [note.kind for note in found.notes]
+
+
+def test_a_page_beside_the_notebook_is_for_its_own_code_and_that_is_said(course):
+    write(b"x", course.root / "submitted" / "ann" / HW / "proof.html")
+    write(b"x", course.root / "submitted" / "ann" / HW / "logo.svg")
+    write(b"y", course.root / "source" / HW / "logo.svg")
+    lab = read_lab(course, HW)
+    found = read_submission_of(course, lab, "ann")
+    [note] = found.notes
+    assert note.kind == "not shown"
+    assert note.message.startswith("`proof.html`: your code can read this")
+    job = Job(lab, "ann", found.notebooks, found.files, key="", digest="")
+    assert job.beside() == {"proof.html": b"x", "logo.svg": b"y"}
+    assert job.shown() == {"logo.svg": b"y"}
 
 
 def test_whatever_is_handed_in_there_is_something_to_grade(course):

@@ -1,10 +1,15 @@
 """Nothing that a learner writes runs in someone else's browser."""
 
+import html
 import re
+import time
 
 import pytest
+from markdown_it import MarkdownIt
+from nbconvert.filters import markdown2html_mistune
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 
+from grader.preprocessors.links import without_links
 from grader.preprocessors.outputs import VERDICT_MIME
 from grader.preprocessors.sanitize import Sanitize
 
@@ -131,3 +136,107 @@ def test_of_what_is_said_about_a_picture_only_its_size_stays():
         "filenames": {"image/png": "//example.org/x.png"},
     }
     assert sanitized(output).cells[0].outputs[0].metadata == {"image/png": {"height": 20}}
+
+
+LEARNER = {"open_the_hood": {"by": "learner"}}
+RELATIVE = ["proof.html", "/lab", "//example.net/x", "https:proof.html", "https:///x", "?x=1", ""]
+RELATIVE += ["..%2f..%2fproof.html", "mailto:a@b.example", "ftp://example.net", " proof.html"]
+ABSOLUTE = ["https://example.net/a?b=1#c", "HTTP://example.net", "#a-title"]
+
+
+@pytest.mark.parametrize("address", RELATIVE)
+@pytest.mark.parametrize("mime", ["text/html", "text/markdown"])
+def test_a_link_of_html_that_is_not_absolute_is_none(address, mime):
+    markup = f'<p>see <a href="{address}">mine</a></p>'
+    nb = sanitized(shows({mime: markup}), new_markdown_cell(markup, metadata=LEARNER))
+    for shown in (nb.cells[0].outputs[0].data[mime], nb.cells[1].source):
+        assert "see" in shown
+        assert "mine" in shown
+        assert "href" not in shown
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        *("[x]({})", "[x](<{}>)", "[x](\n{})", "![x]({})", "[x]: {}\n\n[x]", "[x][y]\n\n[y]: <{}>"),
+        *("> [y]:\n> {}\n\n[x][y]", "[![x](attachment:a.png)]({})", "# [x]({})", "| [x]({}) |"),
+    ],
+)
+@pytest.mark.parametrize("address", RELATIVE[:-1])
+def test_a_link_of_markdown_that_is_not_absolute_is_none(markdown, address):
+    text = markdown.format(address)
+    shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
+    pages = [MarkdownIt("commonmark").enable("table").render(shown), markdown2html_mistune(shown)]
+    assert not re.search(r"(href|src)=", "".join(pages))
+    assert "x" in shown
+
+
+@pytest.mark.parametrize("address", ABSOLUTE)
+def test_absolute_links_and_those_within_the_page_stay(address):
+    for text in (f"[x]({address})", f"[x]: {address}\n\n[x]", f'<a href="{address}">x</a>'):
+        assert sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source == text
+
+
+def test_what_one_page_reads_as_a_formula_and_another_as_a_link_is_neither():
+    text = "It costs 5$ [x](proof.html) and 6$, `f[0](x)`."
+    shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
+    assert shown == "It costs 5$ [x] (proof.html) and 6$, `f[0] (x)`."
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        *(
+            r"\href{proof.html}{x}",
+            r"\mmlToken{mi}[href='proof.html']{x}",
+            r"\hre&#102;{proof.html}{x}",
+        ),
+        *(r"&#92;href{proof.html}{x}", r"\let\z\href\z{proof.html}{x}", r"\style{color:red}{x}"),
+        *(r"\bbox[background:url(//example.net)]{x}", r"\csname href\endcsname{proof.html}{x}"),
+    ],
+)
+@pytest.mark.parametrize(
+    "around", ["${}$", "$${}$$", "\\\\({}\\\\)", "<p>${}$</p>", "<b>x</b> ${}$"]
+)
+def test_a_formula_makes_no_links(formula, around):
+    text = around.format(formula)
+    kinds = ("text/html", "text/markdown", "text/latex")
+    nb = sanitized(new_markdown_cell(text, metadata=LEARNER), *(shows({k: text}) for k in kinds))
+    found = [nb.cells[0].source]
+    found += [c.outputs[0].data[k] for c, k in zip(nb.cells[1:], kinds, strict=True)]
+    for shown in found:
+        assert not re.search(r"\\(href|mmlToken|style|bbox|csname)", html.unescape(shown)), shown
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "cursor:url(https://example.net/x.png),auto",
+        "background:url(//example.net)",
+        r"background-color:\75rl(//example.net)",
+        "font-family:&#117;rl(//example.net)",
+        "list-style:image-set('//example.net' 1x)",
+    ],
+)
+def test_a_style_loads_nothing(style):
+    markup = f'<p style="{style};color:red">x</p>'
+    shown = sanitized(shows({"text/html": markup})).cells[0].outputs[0].data["text/html"]
+    assert "example.net" not in shown
+    kept = sanitized(shows({"text/html": '<p style="color:rgb(1,2,3)">x</p>'})).cells[0].outputs[0]
+    assert "color:rgb(1,2,3)" in kept.data["text/html"].replace(" ", "")
+
+
+def test_a_picture_of_the_cells_own_stays():
+    text = "![a sketch](attachment:a.png)"
+    cell = new_markdown_cell(text, metadata=LEARNER)
+    cell.attachments = {"a.png": {"image/png": "AAAA"}}
+    assert sanitized(cell).cells[0].source == text
+    cell.source = "[a sketch](attachment:a.png)"
+    assert sanitized(cell).cells[0].source.startswith("<pre>")
+
+
+def test_many_links_are_found_in_time():
+    text = "[x](" * 20_000 + "](   " * 20_000
+    begun = time.monotonic()
+    assert "](" not in without_links(text)
+    assert time.monotonic() - begun < 5

@@ -1,0 +1,79 @@
+"""``nbgrader collect``, for an exchange that every learner can write to."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nbgrader.exchange.default import ExchangeCollect
+
+from grader.folder import files_in, why_no_folder
+from grader.shown import place
+from grader.submission import Unreadable
+
+
+class Collect(ExchangeCollect):
+    """nbgrader's collect, which reads each submission by :mod:`grader.folder`.
+
+    nbgrader follows links: one to the instructor's notebook would be collected as the learner's
+    work. Here a link, a FIFO or a device is left out; what is no folder is collected as an empty
+    one; what has no proper name is passed over. The log says so, and the others are collected.
+    """
+
+    def init_src(self) -> None:
+        """Find the newest submission of each learner."""
+        super().init_src()
+        self.src_records = [one for one in self.src_records if not one.get("problem")]
+
+    def _path_to_record(self, path: str) -> dict[str, Any]:
+        """nbgrader's record of a submission, or one with a problem, which is not collected."""
+        name = os.path.basename(path)
+        try:
+            record = super()._path_to_record(path)
+            if record["username"] not in ("", ".", ".."):
+                return record
+        except (Exception, SystemExit):  # nbgrader ends the command, dateutil fails in many ways
+            pass
+        self.log.warning("%r was passed over: it is not named LEARNER+LAB+TIME", name)
+        # a name that no learner has, so that it takes nobody's place
+        return {
+            "username": f"/{name}",
+            "filename": name,
+            "timestamp": datetime.min,
+            "problem": True,
+        }
+
+    def copy_files(self) -> None:
+        """Collect what can be, and an empty folder in the place of what is none."""
+        broken = {}
+        for record in self.src_records:
+            problem = why_no_folder(Path(self.inbound_path) / record["filename"])
+            if problem:
+                broken[record["filename"]] = record
+                self.log.warning("%s: nothing is collected: %s", record["username"], problem)
+        self.src_records = [one for one in self.src_records if one["filename"] not in broken]
+        super().copy_files()
+        course = self.coursedir
+        for record in broken.values():
+            folder = course.format_path(
+                course.submitted_directory, record["username"], course.assignment_id
+            )
+            os.makedirs(folder, exist_ok=True)
+
+    def do_copy(self, src: str, dest: str, log: Any = None) -> None:
+        """Copy a submission: its plain files are read first, nbgrader copies those."""
+        with tempfile.TemporaryDirectory(prefix="collected-") as folder:
+            read = Path(folder) / "submission"
+            read.mkdir()
+            for name, data in files_in(Path(src), self.coursedir.ignore):
+                if isinstance(data, Unreadable):
+                    self.log.warning("%s: %r was left out: %s", src, name, data)
+                else:
+                    place({name: data}, read)
+            try:
+                super().do_copy(str(read), dest, log)
+            except RuntimeError as error:  # larger than the course's max_dir_size
+                self.log.error("%s: nothing is collected: %s", src, error)

@@ -1,0 +1,162 @@
+"""A learner's page does not run with the instructor's session, whichever way it is clicked."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.api import Gradebook
+from playwright.sync_api import Page, expect
+
+from tests.grader.tiny import environment
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow(60)]
+
+HW = "hw"
+# Raises its own grade with the session of whoever opens it, and says in its title how it went.
+PROOF = """<title>opened</title><script>
+(async () => {
+  const own = location.pathname.split("/")[3];
+  const grades = await (await fetch(`/formgrader/api/grades?submission_id=${own}`)).json();
+  const token = document.cookie.match(/_xsrf=([^;]+)/)[1];
+  await fetch(`/formgrader/api/grade/${grades[0].id}`, {
+    method: "PUT", headers: {"X-XSRFToken": token, "Content-Type": "application/json"},
+    body: JSON.stringify({manual_score: 3}),
+  });
+  document.title = "raised";
+})().catch(() => { document.title = "refused"; });
+</script>"""
+LINKS = [
+    "[my derivation](proof.html)",
+    "<a href='proof.html'>my drawing</a>",
+    "[my table][t]\n\n[t]: proof.html",
+    "$\\href{proof.html}{my formula}$",
+]
+
+
+@pytest.fixture(scope="module")
+def graded(lab):
+    """The id of a hostile submission in formgrader, graded by the button's own way."""
+    nb = new_notebook()
+    kind = {"grade": False, "solution": False, "locked": False, "task": False, "schema_version": 3}
+    solution = kind | {"solution": True, "grade_id": "f"}
+    graded = kind | {"grade": True, "locked": True, "grade_id": "test", "points": 3}
+    stub = "### BEGIN SOLUTION\nx = 1\n### END SOLUTION"
+    nb.cells = [
+        new_code_cell(stub, metadata={"nbgrader": solution}),
+        new_code_cell("assert x == 1", metadata={"nbgrader": graded}),
+    ]
+    source = lab.course / "source" / HW / f"{HW}.ipynb"
+    source.parent.mkdir()
+    nbformat.write(nb, source)
+    run(lab.course, "generate_assignment", HW)
+    folder = lab.course / "submitted" / "eve" / HW
+    shutil.copytree(lab.course / "release" / HW, folder)
+    nb = nbformat.read(folder / f"{HW}.ipynb", as_version=4)
+    nb.cells += [new_markdown_cell(text) for text in LINKS]
+    nb.cells.append(new_markdown_cell("[elsewhere](https://example.net/) [above](#top)"))
+    nb.cells.append(
+        new_code_cell(
+            "from IPython.display import HTML\nHTML('<a href=proof.html>my output</a>')\n"
+        )
+    )
+    nbformat.write(nb, folder / f"{HW}.ipynb")
+    for name in ("proof.html", "proof.svg", "proof.xhtml"):
+        (folder / name).write_text(PROOF)
+    (folder / "data.csv").write_text("1")
+    run(lab.course, "autograde", HW, "--student=eve")
+    with gradebook(lab) as found:
+        return found.find_submission_notebook(HW, HW, "eve").id
+
+
+def run(course: Path, *words: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *words],
+        cwd=course,
+        env=environment(course),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def gradebook(lab) -> Gradebook:
+    return Gradebook(f"sqlite:///{lab.course / 'gradebook.db'}")
+
+
+def raised(lab) -> float | None:
+    """What a person gave by hand: nobody did."""
+    with gradebook(lab) as found:
+        return found.find_grade("test", HW, HW, "eve").manual_score
+
+
+def submission(page: Page, lab, graded: str) -> str:
+    """Open the submission in formgrader as the instructor; returns its address."""
+    address = f"{lab.address}/formgrader/submissions/{graded}/"
+    page.goto(f"{lab.address}/lab?token={lab.token}")
+    page.goto(address)
+    expect(page.get_by_text("my derivation")).to_be_visible()
+    return address
+
+
+@pytest.mark.parametrize("words", ["my derivation", "my drawing", "my table", "my output"])
+def test_a_click_on_a_learners_words_leads_nowhere(page, lab, graded, words):
+    address = submission(page, lab, graded)
+    assert leads_to(page, words) == []
+    page.get_by_text(words).last.click()
+    page.wait_for_timeout(1000)
+    assert page.url == address
+    assert raised(lab) is None
+
+
+def leads_to(page: Page, words: str) -> list[str]:
+    """Addresses of links with these words."""
+    return page.eval_on_selector_all(
+        "a[href]",
+        "(links, words) => links.filter(a => a.textContent.includes(words)).map(a => a.href)",
+        words,
+    )
+
+
+def test_only_absolute_links_and_those_within_the_page_are_left(page, lab, graded):
+    address = submission(page, lab, graded)
+    assert leads_to(page, "elsewhere") == ["https://example.net/"]
+    assert leads_to(page, "above") == [f"{address}#top"]
+    inside = page.eval_on_selector_all(
+        "#notebook-container a[href]", "links => links.map(a => a.getAttribute('href'))"
+    )
+    assert all(one.startswith(("https://", "#")) for one in inside), inside
+
+
+@pytest.mark.parametrize("name", ["proof.html", "proof.svg", "proof.xhtml"])
+def test_the_page_is_not_served_with_the_graded_notebook(page, lab, graded, name):
+    address = submission(page, lab, graded)
+    assert page.request.get(address + "data.csv").ok
+    assert page.request.get(address + name).status == 404
+    assert not (lab.course / "autograded" / "eve" / HW / name).exists()
+
+
+@pytest.mark.parametrize("where", ["left by an older grading", "where it was handed in"])
+def test_a_page_that_is_there_all_the_same_runs_apart(page, lab, graded, where):
+    address = submission(page, lab, graded)
+    path = f"..%2f..%2f..%2fsubmitted%2feve%2f{HW}%2fproof.html"
+    if where == "left by an older grading":
+        path = "old.html"
+        (lab.course / "autograded" / "eve" / HW / path).write_text(PROOF)
+    page.goto(address + path)
+    expect(page).to_have_title("refused")
+    assert raised(lab) is None
+
+
+def test_the_same_script_at_jupyters_own_origin_does_raise_the_grade(page, lab, graded):
+    """What the others rest on: it is not for a mistake in the script that nothing happens."""
+    submission(page, lab, graded)
+    page.add_script_tag(content=PROOF.partition("<script>")[2].partition("</script>")[0])
+    expect(page).to_have_title("raised")
+    assert raised(lab) == 3
+    with gradebook(lab) as found:
+        found.find_grade("test", HW, HW, "eve").manual_score = None
+        found.db.commit()
