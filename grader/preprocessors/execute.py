@@ -24,7 +24,7 @@ from grader.preprocessors.outputs import (
     made_output,
     settle,
     shorten,
-    split_hidden,
+    verified_parts,
     weight,
     without_stderr,
 )
@@ -143,7 +143,7 @@ class Execute(NbGraderExecute):
             return cell, self.resources
         begun = time.monotonic()
         self._limit(cell)
-        parts = split_hidden(cell.source) if is_grade(cell) else None
+        parts = verified_parts(cell)
         self._code.add(parts[0] if parts else cell.source)
         if parts is None:
             outputs, problem = self._run(cell.source, cell, index)
