@@ -53,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scheduler", metavar="ADDRESS", help="grade on a Dask cluster: tcp://host:8786"
     )
     parser.add_argument(
-        "--regrade", action="store_true", help="grade again what is recorded, with the same cases"
+        "--regrade",
+        action="store_true",
+        help="grade again what is recorded; who handed in the same is asked the same cases",
     )
     parser.add_argument(
         "--cell-seconds",
@@ -195,7 +197,9 @@ class _Run:
         if before:
             seeds = before.seeds if before.digest == submission.digest else {}
         else:
-            seeds = files.seeds_of_plain_grading(student, lab.name, submission.notebooks)
+            seeds = files.seeds_of_plain_grading(
+                student, lab.name, submission.notebooks, submission.files
+            )
             graded_before = len(seeds) == len(lab.notebooks)
         return Job(
             lab=lab,
@@ -208,7 +212,7 @@ class _Run:
             renamed=submission.renamed,
             timestamp=submission.timestamp,
             seed=self.seed,
-            seeds=seeds,
+            seeds=seeds if self.args.regrade else {},
             graded_before=graded_before,
             sandbox=sandbox,
         )

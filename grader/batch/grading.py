@@ -29,6 +29,7 @@ from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
 from grader.preprocessors.compiled import cache_of
 from grader.rebuild import rebuild
+from grader.same import digest
 from grader.submission import Unreadable
 
 # Steps of nbgrader that look into the gradebook: `rebuild` or the writer does their work.
@@ -89,6 +90,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[GradedNotebook, l
         nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
     ours = nb.metadata.open_the_hood
     ours.seed = job.seeds.get(name) or job.seed
+    ours.submission = digest({name: job.notebooks[name]}, job.files)
     ours.key = job.key
     ours.sandbox = job.sandbox
     resources = {

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,9 +23,10 @@ from grader.batch.version import version
 from grader.course import Course
 from grader.folder import read_beside, read_notebook, why_no_folder
 from grader.notes import Note, no_timestamp
+from grader.same import TIMESTAMP, digest, digest_of
 from grader.submission import Unreadable
 
-TIMESTAMP = "timestamp.txt"
+MOST_OF_A_TIME = 100  # characters of a timestamp, many more than any form of one has
 # Settings that say where things are, not how they are graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
 
@@ -36,11 +37,11 @@ class Submission:
 
     Attributes:
         notebooks: each expected one by name without ``.ipynb``, or why there is none.
-        files: the others, by relative path.
+        files: the others, by relative path, without nbgrader's timestamp.
         notes: what is to be said about the submission as a whole.
         renamed: what is to be said about a notebook that had another name.
         timestamp: when it was handed in, if that is known.
-        digest: SHA-256 of what was handed in, without its time.
+        digest: SHA-256 of all that a room can see of it.
     """
 
     notebooks: Mapping[str, bytes | Unreadable]
@@ -52,8 +53,8 @@ class Submission:
 
     def key(self, lab: Lab, sandbox: bool) -> str:
         """Names this submission, the lab, the grader and the way of grading."""
-        stamp = self.files.get(TIMESTAMP, b"").hex()
-        return _digest([lab.digest, self.digest, stamp, str(sandbox)])
+        said = [note.message for note in self.notes]
+        return digest_of([lab.digest, self.digest, str(self.timestamp), *said, str(sandbox)])
 
 
 def read_lab(course: Course, name: str) -> Lab:
@@ -86,7 +87,7 @@ def read_lab(course: Course, name: str) -> Lab:
         kept=kept,
         config=config,
         version=graded_by,
-        digest=_digest([*parts, *kept, settings, graded_by]),
+        digest=digest_of([*parts, *kept, settings, graded_by]),
         gpu=any(_needs_gpu(name, data) for name, data in notebooks.items()),
     )
 
@@ -137,14 +138,14 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
                 renamed[name] = note
         ignore = [*course.directory.ignore, "*.ipynb"]
         files, notes = read_beside(folder, ignore)
-    timestamp, wrong = _timestamp(files.get(TIMESTAMP))
+    timestamp, wrong = _timestamp(files.pop(TIMESTAMP, None))
     return Submission(
         notebooks=notebooks,
         files=files,
         notes=(*notes, *wrong),
         renamed=renamed,
         timestamp=timestamp,
-        digest=_digest(_parts(notebooks, files, [*notes, *renamed.values()])),
+        digest=digest(notebooks, files, [note.message for note in (*notes, *renamed.values())]),
     )
 
 
@@ -153,29 +154,12 @@ def _timestamp(data: bytes | None) -> tuple[str | None, list[Note]]:
     if data is None or not data.strip():
         return None, []
     try:
-        text = data[:200].decode().strip()
+        text = data.decode().strip()
+        if len(text) > MOST_OF_A_TIME:
+            raise ValueError(text)
         return parse_utc(text).isoformat(), []
     except Exception:  # dateutil fails in many ways
         return None, [no_timestamp("it holds no date and time")]
-
-
-def _parts(
-    notebooks: Mapping[str, bytes | Unreadable], files: Mapping[str, bytes], notes: Iterable[Note]
-) -> Iterable[str]:
-    for name, data in notebooks.items():
-        is_data = isinstance(data, bytes)
-        yield f"notebook {name} {hashlib.sha256(data).hexdigest() if is_data else data}"
-    for name, data in sorted(files.items()):
-        if name != TIMESTAMP:
-            yield f"file {name} {hashlib.sha256(data).hexdigest()}"
-    yield from (note.message for note in notes)
-
-
-def _digest(parts: Iterable[str]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
-    return digest.hexdigest()
 
 
 def _needs_gpu(name: str, data: bytes) -> bool:

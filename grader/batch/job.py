@@ -50,14 +50,14 @@ class Job:
     Attributes:
         student: nbgrader's student id.
         notebooks: what was handed in for each notebook of the lab, or why there is nothing.
-        files: the submission's other files, by relative path.
+        files: the submission's other files, by relative path, without nbgrader's timestamp.
         notes: what is to be said about the submission as a whole.
         renamed: by notebook, what is to be said of a file that had another name.
         timestamp: what its timestamp.txt says, when it can be read.
         seed: draws the cases of its checks; a run asks everyone the same.
-        seeds: by notebook, of an earlier grading of the same bytes, which is to be repeated.
+        seeds: by notebook, of an earlier grading that somebody asked to repeat.
         key: names the submission, the lab, the grader and the way of grading.
-        digest: of what was handed in, without its time.
+        digest: of all that a room can see of the submission.
         graded_before: whether plain nbgrader graded this same submission.
         sandbox: False runs learners' code unprotected.
     """

@@ -38,6 +38,7 @@ from grader.batch.files import AutogradedFiles
 from grader.batch.job import GradedNotebook, Job, Lab, Result
 from grader.course import Course
 from grader.rebuild import as_recorded, is_owned
+from grader.same import TIMESTAMP
 
 PATIENCE = 60.0
 RESUME = "What was recorded stays; run the same command again to go on from there"
@@ -145,7 +146,10 @@ class Writer:
         """
         lab, student = job.lab.name, job.student
         with self._said_clearly():
-            stamp = self.files.write(student, lab, result.notebooks, job.beside())
+            beside = job.beside()
+            if job.timestamp:  # as nbgrader writes it, whatever form it came in
+                beside[TIMESTAMP] = f"{job.timestamp.replace('T', ' ')} UTC\n".encode()
+            stamp = self.files.write(student, lab, result.notebooks, beside)
             with self._transaction() as session:
                 submission = self._submission(job)
                 before = session.execute(

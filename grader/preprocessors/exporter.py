@@ -10,10 +10,12 @@ from typing import Any
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
+from traitlets import Bool
 
-from grader.folder import read_notebook
+from grader.folder import read_beside, read_notebook
 from grader.preprocessors.compiled import cache_of
 from grader.rebuild import rebuild
+from grader.same import digest
 
 
 class SubmissionExporter(NotebookExporter):
@@ -21,8 +23,14 @@ class SubmissionExporter(NotebookExporter):
 
     ``nbgrader autograde`` makes one before it touches a submission, and reads each submission
     twice: as it was handed in, and as it was written into ``autograded/``. Only the first is
-    rebuilt. The seed of the last grading goes along when the same bytes are graded again.
+    rebuilt. Each grading draws its cases anew, also with ``--force`` and by formgrader's button,
+    unless ``same_cases`` says otherwise.
     """
+
+    same_cases = Bool(
+        False,
+        help="Where the same submission is graded again (`--force`), ask the same hidden cases.",
+    ).tag(config=True)
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
@@ -43,14 +51,18 @@ class SubmissionExporter(NotebookExporter):
             resources["open_the_hood"] = {"cache": cache_of(source_nb)}
             return super().from_filename(filename, resources=resources, **kwargs)
         names = self._names(source.parent)
-        submitted, note = read_notebook(Path(filename).parent, source.name, names)
+        folder = Path(filename).parent
+        submitted, note = read_notebook(folder, source.name, names)
         nb = rebuild(submitted, source_nb, self.config, [note] if note else []).nb
         ours = nb.metadata.open_the_hood
+        files, left = read_beside(folder, [*self.parent.coursedir.ignore, "*.ipynb"])
+        ours.submission = digest({source.stem: submitted}, files)
         before = self._graded.get(self._destination(filename), {})
-        again = before.get("submission") == ours.submission
-        ours.seed = before["seed"] if again and before.get("seed") else secrets.token_hex(16)
+        again = not left and before.get("submission") == ours.submission
+        stored = before.get("seed") if again and self.same_cases else None
+        ours.seed = stored or secrets.token_hex(16)
         resources["open_the_hood"] = {"again": again}
-        resources["metadata"] = {"name": source.stem, "path": str(Path(filename).parent)}
+        resources["metadata"] = {"name": source.stem, "path": str(folder)}
         return self.from_notebook_node(nb, resources=resources, **kwargs)
 
     def _source_folder(self, assignment: str) -> Path:

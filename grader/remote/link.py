@@ -140,9 +140,13 @@ class OverSocket:
         return b"".join(chunks)
 
     def _wait(self, for_writing: bool = False) -> None:
-        reading = [self._cut] if for_writing else [self._cut, self._end]
-        ready, _, _ = select.select(reading, [self._end] if for_writing else [], [])
-        if self._cut in ready:
+        waiting = select.poll()  # select can't take the descriptors of a process that has many
+        waiting.register(self._cut, select.POLLIN)
+        try:
+            waiting.register(self._end, select.POLLOUT if for_writing else select.POLLIN)
+        except ValueError:  # its owner has closed the socket
+            raise LinkLost("its process is gone") from None
+        if self._cut in dict(waiting.poll()):
             raise LinkLost(self._why)
 
 

@@ -76,6 +76,32 @@ def test_regrade_asks_the_same_again_also_when_the_files_are_gone(course, here):
     assert seed(course, "ann") == before
 
 
+def test_without_being_asked_to_it_never_repeats_the_cases_of_a_submission(course, here):
+    """Whoever knows them could bring the answers in whatever does not seem to matter."""
+    for student in ("ann", "bob", "cleo"):
+        hand_in(course, student, "score 1")
+    run(course)
+    first = seed(course, "ann")
+    shutil.rmtree(course.root / "autograded" / "ann")
+    (course.root / "submitted" / "bob" / HW / "timestamp.txt").write_text("2026-01-02 10:00 UTC")
+    (course.root / "submitted" / "cleo" / HW / "timestamp.txt").write_text("x" * 1000)
+    status, text = run(course)
+    assert (status, count(text, "graded")) == (0, 3)
+    assert first not in {seed(course, student) for student in ("ann", "bob", "cleo")}
+
+
+def test_regrade_asks_a_submission_that_has_changed_other_cases(course, here):
+    for student in ("ann", "bob"):
+        write(b"1", hand_in(course, student, "score 1").with_name("data.csv"))
+    run(course)
+    first = seed(course, "ann")
+    write(b"2", course.root / "submitted" / "ann" / HW / "data.csv")
+    (course.root / "submitted" / "bob" / HW / "timestamp.txt").write_text("2026-01-02 10:00 UTC")
+    assert run(course, "--regrade")[0] == 0
+    assert seed(course, "ann") != first
+    assert seed(course, "bob") == first  # only its time is another one
+
+
 def test_files_that_are_gone_or_replaced_are_graded_again_and_copied_ones_are_not(course, here):
     for student in ("ann", "bob", "cleo"):
         hand_in(course, student, "score 1")

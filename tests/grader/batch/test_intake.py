@@ -73,14 +73,28 @@ def test_the_time_alone_makes_no_other_submission(course):
     after = read_submission_of(course, lab, "ann")
     assert after.digest == before.digest
     assert after.timestamp == "2026-01-02T10:00:00"
-    assert after.files["timestamp.txt"] == path.read_bytes()
+    assert after.files == {}, "no room shows it"
 
 
-@pytest.mark.parametrize("text", [b"yesterday", b"\xff\xfe", b"9" * 10_000, b"2026-13-45 99:00:00"])
+TIME = b"2026-01-02 10:00:00 UTC"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"yesterday",
+        b"\xff\xfe",
+        b"9" * 10_000,
+        b"2026-13-45 99:00:00",
+        TIME + b"\n" + b" " * 200 + b"and what the cases were",
+        b"\n".join([TIME] * 8),
+    ],
+)
 def test_a_damaged_time_is_said_and_counts_as_none(course, text):
     write(text, course.root / "submitted" / "ann" / HW / "timestamp.txt")
     found = read_submission_of(course, read_lab(course, HW), "ann")
     assert found.timestamp is None
+    assert found.files == {}
     assert [note.kind for note in found.notes] == ["timestamp"]
 
 
@@ -106,3 +120,16 @@ def test_a_gpu_is_asked_for_where_the_lab_says_so(course):
     at = text.rindex('"metadata": {}')
     path.write_text(text[:at] + metadata + text[at:].partition('"nbformat":')[2])
     assert read_lab(course, HW).gpu
+
+
+@pytest.mark.parametrize(
+    "name", ["timestamp.txt.", "Timestamp.txt", "a/timestamp.txt", ".timestamp"]
+)
+def test_whatever_else_a_room_can_see_makes_another_submission(course, name):
+    lab = read_lab(course, HW)
+    before = read_submission_of(course, lab, "ann")
+    for data in (b"", b"1", b"2"):
+        write(data, course.root / "submitted" / "ann" / HW / name)
+        after = read_submission_of(course, lab, "ann")
+        assert (after.digest != before.digest) == (after.files != before.files)
+        before = after
