@@ -22,10 +22,11 @@ from grader.batch.job import Lab
 from grader.batch.version import version
 from grader.course import Course
 from grader.folder import read_beside, read_notebook, why_no_folder
-from grader.notes import Note, no_timestamp
+from grader.notes import Note, left_out, no_timestamp
 from grader.same import TIMESTAMP, digest, digest_of
 from grader.submission import Unreadable
 
+LONGEST_PATH = 1000  # bytes below the submission's folder; a machine's own limit is some thousand
 MOST_OF_A_TIME = 100  # characters of a timestamp, many more than any form of one has
 # Settings that say where things are, not how they are graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
@@ -138,6 +139,9 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
                 renamed[name] = note
         ignore = [*course.directory.ignore, "*.ipynb"]
         files, notes = read_beside(folder, ignore)
+        for name in [name for name in files if len(name.encode()) > LONGEST_PATH]:
+            del files[name]
+            notes.append(left_out(f"A file in `{name.split('/')[0][:60]}`", "its path is too long"))
     timestamp, wrong = _timestamp(files.pop(TIMESTAMP, None))
     return Submission(
         notebooks=notebooks,

@@ -119,7 +119,7 @@ class Result:
         seconds: that it took.
         problem: why a person must look at it, or empty.
         retryable: the grader failed, not the learner; another try may work.
-        hopeless: it would fail for everyone, as where no sandbox can be made.
+        hopeless: it seems that it would fail for everyone, as where no sandbox can be made.
     """
 
     notebooks: tuple[GradedNotebook, ...]

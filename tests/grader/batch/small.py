@@ -55,7 +55,9 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.AssignLatePenalties",
 ]
 """
-WORDS = re.compile(r"(score|raise|refuse|sleep|kill once|kill|full) ?(\S*)")
+WORDS = re.compile(r"^(score|raise|refuse|sleep|kill once|kill|full) ?(\S*)", re.MULTILINE)
+# Does to every submission what a word does to the one that says it.
+MACHINE = "PRETENDED_MACHINE"
 
 
 class Pretend(Execute):
@@ -64,7 +66,7 @@ class Pretend(Execute):
     def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None):
         """Set the graded cells' results."""
         [answer] = [c.source for c in nb.cells if is_solution(c) and not is_grade(c)]
-        what, how = WORDS.match(answer).groups()
+        what, how = WORDS.search(os.environ.get(MACHINE, answer)).groups()
         if what == "raise":
             raise RuntimeError("no kernel today")
         if what == "refuse":

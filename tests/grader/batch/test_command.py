@@ -14,10 +14,11 @@ from nbgrader.api import Gradebook
 from rich.console import Console
 
 from grader import UserError
-from grader.batch import command, pool
+from grader.batch import canary, command, pool
+from grader.batch.outcome import Outcome
 from grader.layout import ROOT
 from tests.grader.batch.running import graded, marks
-from tests.grader.batch.small import HW, Here, hand_in, make_small
+from tests.grader.batch.small import HW, MACHINE, Here, hand_in, make_small
 from tests.grader.tiny import write
 from tests.patience import PATIENCE, eventually
 
@@ -142,17 +143,55 @@ def test_a_learner_whom_the_grader_failed_is_tried_again_by_the_next_run(course,
 
 @pytest.mark.slow(60)
 def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
-    monkeypatch.setattr(command, "HOPELESS", 2)
+    monkeypatch.setattr(canary, "DOUBT", 2)
     monkeypatch.setattr(pool, "TRIES", 1)
+    monkeypatch.setenv(MACHINE, "raise")
     for number in range(4):
-        hand_in(course, f"s{number}", "raise")
-    with pytest.raises(UserError, match="2 submissions in a row .* no kernel today"):
+        hand_in(course, f"s{number}", "score 1")
+    with pytest.raises(UserError, match="own source could not be graded either.* no kernel today"):
         run(course, OPEN, workers=2)
+    monkeypatch.delenv(MACHINE)
+    status, text = run(course, OPEN)
+    assert (status, count(text, "graded")) == (0, 4)
 
 
-def test_what_would_fail_for_everyone_stops_at_once_and_marks_nobody(course, here):
+@pytest.mark.parametrize("word", ["raise", "refuse", "full"])
+def test_however_many_fail_alone_they_fail_alone(course, here, word):
+    """Hostile learners can make their own submissions fail, in a row, and in each rerun."""
+    for number in range(25):
+        hand_in(course, f"a{number}", word)
+    hand_in(course, "zoe", "score 1.5")
+    status, text = run(course)
+    assert status == 1
+    assert (count(text, "graded"), count(text, "without a verdict")) == (1, 25)
+    assert marks(course.root, "zoe", HW)["test"] == 1.5
+    assert marks(course.root, "a0", HW)["test"] is None
+    assert "own source" not in text
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert len(gradebook.assignment_submissions(HW)) == 26
+    assert sorted(p.name for p in (course.root / "autograded").iterdir())[-1] == "zoe"
+
+
+def test_what_failed_before_is_graded_last(course, here, monkeypatch):
+    for student in ("abe", "ann"):
+        hand_in(course, student, "raise")
+    run(course)
+    for student in ("bob", "zoe"):
+        hand_in(course, student, "score 1")
+    order, add = [], Outcome.add
+    monkeypatch.setattr(
+        Outcome,
+        "add",
+        lambda self, job, result: order.append(job.student) or add(self, job, result),
+    )
+    run(course)
+    assert order == ["bob", "zoe", "abe", "ann"]
+
+
+def test_what_would_fail_for_everyone_stops_and_marks_nobody(course, here, monkeypatch):
+    monkeypatch.setenv(MACHINE, "refuse")
     for number in range(3):
-        hand_in(course, f"s{number}", "refuse")
+        hand_in(course, f"s{number}", "score 1")
     with pytest.raises(UserError, match="no sandbox here"):
         run(course)
     with Gradebook(course.directory.db_url) as gradebook:

@@ -1,11 +1,14 @@
 """From a course folder to jobs: who handed in, what, and when it counts as the same."""
 
+import os
+
 import pytest
 
 from grader import UserError
+from grader.batch.grading import grade
 from grader.batch.intake import find_students, read_lab, read_submission_of
 from grader.submission import Unreadable
-from tests.grader.batch.small import HW, hand_in, make_small
+from tests.grader.batch.small import HW, hand_in, job_of, make_small
 from tests.grader.tiny import write
 
 
@@ -133,3 +136,18 @@ def test_whatever_else_a_room_can_see_makes_another_submission(course, name):
         after = read_submission_of(course, lab, "ann")
         assert (after.digest != before.digest) == (after.files != before.files)
         before = after
+
+
+def test_a_path_that_no_other_folder_could_hold_is_left_out(course):
+    """Written below another folder it would be an error, and that the grader's."""
+    inside = os.open(course.root / "submitted" / "ann" / HW, os.O_RDONLY)
+    for _ in range(18):
+        os.mkdir("d" * 220, dir_fd=inside)
+        outside, inside = inside, os.open("d" * 220, os.O_RDONLY, dir_fd=inside)
+        os.close(outside)
+        os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=inside))
+    os.close(inside)
+    found = read_submission_of(course, read_lab(course, HW), "ann")
+    assert len(found.files) == 4
+    assert {note.kind for note in found.notes} == {"left out"}
+    assert grade(job_of(course, "ann")).retryable is False
