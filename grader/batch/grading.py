@@ -23,7 +23,16 @@ from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
-from grader.batch.job import GradedNotebook, Job, Result, as_file, failed, read_source
+from grader.batch.bounds import TOO_MUCH
+from grader.batch.job import (
+    GradedNotebook,
+    Job,
+    Result,
+    as_file,
+    failed,
+    given_up,
+    read_source,
+)
 from grader.batch.version import version
 from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
@@ -46,11 +55,13 @@ class GraderFailed(Exception):
     """Something on the grader's side went wrong; the message says what."""
 
 
-def grade(job: Job, scratch: Path | None = None) -> Result:
+def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Result:
     """Grade one submission; whatever happens becomes a result.
 
     Args:
         scratch: where the private folder of the run is made (default: the temporary folder).
+        in_bounds: whether :func:`grader.batch.bounds.bounded` limits the memory of this process,
+            so that it is the submission that asked for too much where there is none left.
     """
     started = time.monotonic()
     try:
@@ -69,6 +80,8 @@ def grade(job: Job, scratch: Path | None = None) -> Result:
     except GraderFailed as reason:
         return failed(job, str(reason), time.monotonic() - started)
     except (OSError, MemoryError) as error:  # a full disk, no more processes
+        if in_bounds and isinstance(error, MemoryError):
+            return given_up(job, TOO_MUCH, time.monotonic() - started)
         problem = f"the grading machine ran short: {type(error).__name__}: {error}"
         return failed(job, problem, time.monotonic() - started)
     except Exception as error:
@@ -145,7 +158,7 @@ def _execute(
         )
     try:
         return step(nb, resources)
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except Exception as error:
         raise GraderFailed(f"it could not be run: {type(error).__name__}: {error}") from error

@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade
+from nbgrader.utils import is_grade, is_solution, is_task
 from traitlets.config import Config
 
-from grader.notes import Note, ungraded
+from grader.notes import Note, ungraded, unreadable
 from grader.rebuild import rebuild
 from grader.submission import Unreadable
 
@@ -131,15 +131,28 @@ class Result:
 
 def failed(job: Job, problem: str, seconds: float = 0.0) -> Result:
     """The result where there is no verdict: the lab as released, every mark open, and why."""
+    return Result(_as_released(job, ungraded(problem), None), seconds, problem, retryable=True)
+
+
+def given_up(job: Job, problem: str, seconds: float = 0.0) -> Result:
+    """The result where it is the submission that can't be graded: no points, and why."""
+    return Result(_as_released(job, unreadable(f"{problem.capitalize()}."), 0.0), seconds, problem)
+
+
+def _as_released(job: Job, note: Note, score: float | None) -> tuple[GradedNotebook, ...]:
     notebooks = []
     for name, source in job.lab.notebooks.items():
-        note = ungraded(problem)
-        nb = rebuild(Unreadable(problem), read_source(source), job.lab.config).nb
+        nb = rebuild(Unreadable(note.message), read_source(source), job.lab.config).nb
         nb.cells[0].source = note.message
         nb.metadata.open_the_hood.notes = [asdict(note)]
-        scores = {c.metadata.nbgrader.grade_id: None for c in nb.cells if is_grade(c)}
+        scores = {
+            # a person decides about what a learner wrote
+            c.metadata.nbgrader.grade_id: None if is_solution(c) or is_task(c) else score
+            for c in nb.cells
+            if is_grade(c)
+        }
         notebooks.append(GradedNotebook(name, as_file(nb), "", scores, {}))
-    return Result(tuple(notebooks), seconds, problem, retryable=True)
+    return tuple(notebooks)
 
 
 @lru_cache(maxsize=8)

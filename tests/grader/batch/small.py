@@ -55,7 +55,9 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.AssignLatePenalties",
 ]
 """
-WORDS = re.compile(r"^(score|raise|refuse|sleep|kill once|kill|full) ?(\S*)", re.MULTILINE)
+WORDS = re.compile(
+    r"^(score|raise|refuse|sleep|kill once|kill|full|toil|hoard) ?(\S*)", re.MULTILINE
+)
 # Does to every submission what a word does to the one that says it.
 MACHINE = "PRETENDED_MACHINE"
 
@@ -77,6 +79,11 @@ class Pretend(Execute):
             if how:
                 Path(how).touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        if what == "toil":
+            re.match(r"(a|aa)*b", "a" * 1000)  # in C, and for ever
+        if what == "hoard":
+            data = [bytes(1 << 24) for _ in range(int(how))]
+            nb.metadata.hoarded = len(data)
         if what == "sleep":
             time.sleep(float(how))
         score = how if what == "score" else "2"
