@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 
 from grader import UserError
-from grader.batch.bounds import TOO_MUCH
 from grader.batch.job import Job, Result, failed, given_up
 from grader.batch.pool import AHEAD, TICK, Task, Worker
+from grader.bounds import TOO_MUCH
 
 try:
     from distributed import Client, Future

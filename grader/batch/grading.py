@@ -23,7 +23,6 @@ from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
-from grader.batch.bounds import TOO_MUCH
 from grader.batch.job import (
     GradedNotebook,
     Job,
@@ -34,6 +33,7 @@ from grader.batch.job import (
     read_source,
 )
 from grader.batch.version import version
+from grader.bounds import TOO_MUCH
 from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
 from grader.preprocessors.compiled import cache_of
@@ -60,7 +60,7 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
 
     Args:
         scratch: where the private folder of the run is made (default: the temporary folder).
-        in_bounds: whether :func:`grader.batch.bounds.bounded` limits the memory of this process,
+        in_bounds: whether :func:`grader.bounds.bounded` limits the memory of this process,
             so that it is the submission that asked for too much where there is none left.
     """
     started = time.monotonic()

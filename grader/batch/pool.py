@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from grader import UserError
-from grader.batch.bounds import ENDS, TOO_MUCH
 from grader.batch.job import Job, Result, failed, given_up
+from grader.bounds import ENDS, TOO_MUCH
 from grader.layout import ROOT
 
 TRIES = 3

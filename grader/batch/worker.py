@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.batch.bounds import bounded
+from grader.bounds import bounded
 from grader.sandbox.warm import cool, warm_up
 
 if TYPE_CHECKING:

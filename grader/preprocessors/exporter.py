@@ -10,12 +10,14 @@ from typing import Any
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
-from traitlets import Bool
+from traitlets import Bool, Float
 
+from grader.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
 from grader.folder import read_beside, read_notebook
 from grader.preprocessors.compiled import cache_of
 from grader.rebuild import rebuild
 from grader.same import digest
+from grader.submission import Unreadable
 
 
 class SubmissionExporter(NotebookExporter):
@@ -30,6 +32,11 @@ class SubmissionExporter(NotebookExporter):
     same_cases = Bool(
         False,
         help="Where the same submission is graded again (`--force`), ask the same hidden cases.",
+    ).tag(config=True)
+
+    work_seconds = Float(
+        SECONDS,
+        help="Processor seconds that one notebook's data may cost this process; then it earns 0.",
     ).tag(config=True)
 
     def __init__(self, config: Any = None, **kwargs: Any):
@@ -47,23 +54,40 @@ class SubmissionExporter(NotebookExporter):
             return super().from_filename(filename, resources=resources, **kwargs)
         source = self._source_folder(resources["nbgrader"]["assignment"]) / Path(filename).name
         source_nb = nbformat.read(source, as_version=4)
-        if not self.parent._sanitizing:
-            resources["open_the_hood"] = {"cache": cache_of(source_nb)}
-            return super().from_filename(filename, resources=resources, **kwargs)
-        names = self._names(source.parent)
-        folder = Path(filename).parent
-        submitted, note = read_notebook(folder, source.name, names)
+        cache = {} if self.parent._sanitizing else {"cache": cache_of(source_nb)}
+        try:
+            with alarmed(self.work_seconds):
+                if self.parent._sanitizing:
+                    return self._rebuilt(Path(filename), source.name, source_nb, resources)
+                resources["open_the_hood"] = cache
+                return super().from_filename(filename, resources=resources, **kwargs)
+        except TooMuchWork:
+            self.log.warning("%s: %s", filename, TOO_MUCH)
+        nb = rebuild(Unreadable(f"{TOO_MUCH.capitalize()}."), source_nb, self.config).nb
+        resources["open_the_hood"] = cache
+        return self._processed(nb, Path(filename), resources)
+
+    def _rebuilt(
+        self, path: Path, name: str, source_nb: NotebookNode, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        names = self._names(self._source_folder(resources["nbgrader"]["assignment"]))
+        submitted, note = read_notebook(path.parent, name, names)
         nb = rebuild(submitted, source_nb, self.config, [note] if note else []).nb
         ours = nb.metadata.open_the_hood
-        files, left = read_beside(folder, [*self.parent.coursedir.ignore, "*.ipynb"])
-        ours.submission = digest({source.stem: submitted}, files)
-        before = self._graded.get(self._destination(filename), {})
+        files, left = read_beside(path.parent, [*self.parent.coursedir.ignore, "*.ipynb"])
+        ours.submission = digest({path.stem: submitted}, files)
+        before = self._graded.get(self._destination(str(path)), {})
         again = not left and before.get("submission") == ours.submission
         stored = before.get("seed") if again and self.same_cases else None
         ours.seed = stored or secrets.token_hex(16)
         resources["open_the_hood"] = {"again": again}
-        resources["metadata"] = {"name": source.stem, "path": str(folder)}
-        return self.from_notebook_node(nb, resources=resources, **kwargs)
+        return self._processed(nb, path, resources)
+
+    def _processed(
+        self, nb: NotebookNode, path: Path, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        resources["metadata"] = {"name": path.stem, "path": str(path.parent)}
+        return self.from_notebook_node(nb, resources=resources)
 
     def _source_folder(self, assignment: str) -> Path:
         course = self.parent.coursedir

@@ -78,6 +78,34 @@ def test_a_regrade_of_the_same_gives_the_same_verdicts_where_it_is_asked_for(
     assert again.metadata.open_the_hood.seed != before.metadata.open_the_hood.seed
 
 
+TOIL = """
+import nbgrader.preprocessors
+class Toil(nbgrader.preprocessors.NbGraderPreprocessor):
+    def preprocess(self, nb, resources):
+        while any("toil" in cell.source for cell in nb.cells):
+            pass
+        return nb, resources
+c.Autograde.autograde_preprocessors = [Toil, *c.Autograde.autograde_preprocessors]
+"""
+
+
+def test_a_submission_that_takes_too_much_work_earns_nothing_and_the_class_goes_on(copied_course):
+    course = copied_course
+    shutil.rmtree(course / "submitted")
+    with (course / "nbgrader_config.py").open("a") as settings:
+        settings.write(TOIL)
+    right = solved(released(source_notebook()))
+    write(right, submission(course, "odd-a"))
+    write(right, submission(course, "odd-z"))
+    right.cells.append(new_markdown_cell("toil"))
+    write(right, submission(course, "odd-m"))
+    status, log = autograde(course, "--student=odd-*", "--SubmissionExporter.work_seconds=30")
+    assert status == 0, log
+    assert marks(course, "odd-a") == marks(course, "odd-z") == ALL
+    assert marks(course, "odd-m") == NONE
+    assert "too much work to process" in graded(course, "odd-m").cells[0].source
+
+
 def test_a_regrade_draws_its_cases_anew(copied_course, graded_course):
     course, student = copied_course, graded_course.learner("same mistake everywhere").id
     before = graded(course, student)

@@ -14,8 +14,8 @@ import pytest
 
 from grader import UserError
 from grader.batch import pool as module
-from grader.batch.bounds import bounded
 from grader.batch.pool import AHEAD, Pool
+from grader.bounds import bounded
 from grader.layout import ROOT
 from tests.grader.batch.small import hand_in, job_of, make_small
 from tests.grader.tiny import write
@@ -108,7 +108,7 @@ def test_a_worker_that_is_stuck_is_killed(course, monkeypatch):
 @pytest.fixture
 def strict(tmp_path, monkeypatch):
     """Workers that give a submission little."""
-    code = "import grader.batch.bounds as b; b.bounded.__wrapped__.__defaults__ = (20.0, 400 << 20)"
+    code = "import grader.bounds as b; b.bounded.__wrapped__.__defaults__ = (20.0, 400 << 20)"
     write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "strict"))
 
