@@ -21,7 +21,7 @@ MAX_FILES = 1000
 MAX_ENTRIES = 10_000
 MAX_DEPTH = 20
 TIMESTAMP = "timestamp.txt"
-MAX_TIME = 200  # bytes; a date and time is shorter
+MAX_TIME = 100  # bytes; a date and time is much shorter
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER = FILE | os.O_DIRECTORY
 # What is not an ordinary file, in a learner's words.
@@ -108,11 +108,11 @@ def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:
     path = folder / TIMESTAMP
     if not os.path.lexists(path):
         return None, []
-    data = read_file(path, head=MAX_TIME)
+    data = read_file(path, head=MAX_TIME + 1)
     if isinstance(data, Unreadable):
         return None, [no_timestamp(str(data).rstrip("."))]
     try:
-        text = data.decode().strip()
+        text = data.decode().strip() if len(data) <= MAX_TIME else "too long"
         return (parse_utc(text) if text else None), []
     except Exception:  # dateutil fails in many ways
         return None, [no_timestamp("it holds no date and time")]

@@ -222,9 +222,21 @@ def difference(
 ) -> str:
     """Why ``got`` is not what the reference did, in words without values; empty when it is.
 
+    What a learner's process sent may be of any form, so whatever comparing it raises decides
+    against it; that this machine ran short of memory does not.
+
     Args:
         places: as :class:`Case` has it.
     """
+    try:
+        return _difference(check, got, want, places or {})
+    except MemoryError:
+        raise
+    except Exception:
+        return f"returned {OTHER_KIND}"
+
+
+def _difference(check: Check, got: Outcome, want: Outcome, places: Mapping[str, str]) -> str:
     if got.unusable:
         other = compare(got.came, want.came) if got.unusable == OTHER_KIND else None
         if other is not None and other.kind in ("type", "length", "keys"):
@@ -242,7 +254,7 @@ def difference(
         return "the function changed one of its inputs; work on a new tensor"
     wrong = compare(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
     if wrong is not None:
-        return _in_words(wrong, places or {})
+        return _in_words(wrong, places)
     if check.sharing and [c.shares for c in got.calls] != [c.shares for c in want.calls]:
         if any(s is None for c in got.calls for s in c.shares):
             return "right values, but in a storage of its own: a copy, where a view is asked for"
@@ -336,6 +348,11 @@ def _alike(check: Check, got: Outcome, candidate: Outcome) -> bool:
     same_effects = [(c.changed, c.shares) for c in got.calls] == [
         (c.changed, c.shares) for c in candidate.calls
     ]
-    return same_effects and agree(
-        got.value, candidate.value, tolerance=check.tolerance, strides=check.strides
-    )
+    try:
+        return same_effects and agree(
+            got.value, candidate.value, tolerance=check.tolerance, strides=check.strides
+        )
+    except MemoryError:
+        raise
+    except Exception:  # as in `difference`
+        return False

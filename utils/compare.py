@@ -12,6 +12,7 @@ for values which the reader can see anyway.
 from __future__ import annotations
 
 import numbers
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,6 +43,11 @@ _DEFAULT_TOLERANCES = {
     torch.complex64: Tolerance(1.3e-6, 1e-5, "two float32 numbers"),
     torch.complex128: Tolerance(1e-7, 1e-7, "two float64 numbers"),
 }
+
+
+# Keys may be many and long, and a sentence names them.
+_FEW = reprlib.Repr()
+_FEW.maxlist, _FEW.maxtuple, _FEW.maxstring, _FEW.maxother = 12, 12, 60, 60
 
 
 @dataclass(frozen=True)
@@ -231,11 +237,13 @@ def _compare_values(got: torch.Tensor, want: torch.Tensor, how: _How) -> Differe
 def _compare_mappings(got: Any, want: Mapping, how: _How) -> Difference | None:
     if not isinstance(got, Mapping):
         return _wrong_type(got, "a dict")
+    if not how.explain and len(got) != len(want):
+        return Difference("keys", "")
     missing = [key for key in want if key not in got]
     extra = [key for key in got if key not in want]
     if missing or extra:
-        said = [f"missing {missing}"] if missing else []
-        said += [f"not expected {extra}"] if extra else []
+        said = [f"missing {_FEW.repr(missing)}"] if missing else []
+        said += [f"not expected {_FEW.repr(extra)}"] if extra else []
         return Difference("keys", f"wrong keys: {', '.join(said)}")
     for key in want:
         difference = _compare(got[key], want[key], how)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 
 from grader import UserError
-from grader.batch.job import Job, Result, failed
+from grader.batch.job import Job, Result, failed, given_up
 from grader.batch.pool import AHEAD, TICK, Task, Worker
+from grader.bounds import TOO_MUCH
 
 try:
     from distributed import Client, Future
@@ -41,9 +42,10 @@ def grade_in_child(job: Job) -> Result:
         while (result := worker.receive()) is None:
             pass  # it has said that it is there
     except EOFError:
-        problem = worker.why_dead()
+        too_much, problem = worker.took_too_much(), worker.why_dead()
         worker.close()
-        return failed(job, problem, time.monotonic() - started)
+        say = given_up if too_much else failed
+        return say(job, TOO_MUCH if too_much else problem, time.monotonic() - started)
     worker.tasks.clear()
     if result.retryable:
         worker.close()

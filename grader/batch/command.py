@@ -15,18 +15,16 @@ from typing import Protocol
 from rich.console import Console
 
 from grader import UserError
+from grader.batch.canary import Canary
 from grader.batch.intake import find_students, read_lab, read_submission_of
-from grader.batch.job import Job, Lab, Result
+from grader.batch.job import Job, Lab, Result, failed
 from grader.batch.lock import only_one
 from grader.batch.outcome import Outcome
 from grader.batch.pool import Pool
 from grader.batch.progress import Shown
-from grader.batch.writer import Writer
+from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course
 from grader.layout import ROOT
-
-# So many in a row that only the grader is to blame for: something is wrong with the machine.
-HOPELESS = 10
 
 
 class Executor(AbstractContextManager, Protocol):
@@ -53,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scheduler", metavar="ADDRESS", help="grade on a Dask cluster: tcp://host:8786"
     )
     parser.add_argument(
-        "--regrade", action="store_true", help="grade again what is recorded, with the same cases"
+        "--regrade",
+        action="store_true",
+        help="grade again what is recorded; who handed in the same is asked the same cases",
     )
     parser.add_argument(
         "--cell-seconds",
@@ -109,8 +109,13 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
             }
             # one lab after the other, so that a worker needs the answers to one lab at a time
             jobs = (job for run_of_lab in runs.values() for job in run_of_lab.jobs())
-            for job, result in executor.run(jobs):
-                runs[job.lab.name].record(job, result)
+            while not stopped():
+                for job, result in executor.run(jobs):
+                    runs[job.lab.name].take(job, result)
+                left = [job for run_of_lab in runs.values() if (job := run_of_lab.canary.job())]
+                if not left:
+                    break
+                jobs = iter(left)
     for outcome in outcomes.values():
         outcome.show(console)
     if stopped():
@@ -162,9 +167,27 @@ class _Run:
         self.shown = shown
         # One for all of them: everybody is asked the same, and the answers are worked out once.
         self.seed = secrets.token_hex(16)
+        self.canary = Canary(lab, sandbox=not args.unsafe_no_sandbox)
+        self.in_doubt: list[tuple[Job, str]] = []  # with why they could not be graded
 
     def jobs(self) -> Iterator[Job]:
-        """A job for each submission that is not recorded as it is now, read when it is wanted."""
+        """A job for each submission that is not recorded as it is now, read when it is wanted.
+
+        What could not be graded the last time comes last, and where nothing can be, as it seems,
+        the lab's own source comes in between.
+        """
+        for student, before in self._in_order():
+            job = self._job(student, before)
+            if job is None:
+                self.outcome.skipped += 1
+                self.shown.advance(graded=False)
+            else:
+                yield job
+            if (honest := self.canary.job()) is not None:
+                yield honest
+
+    def _in_order(self) -> Iterator[tuple[str, Recorded | None]]:
+        failed_before = []
         for student in self.students:
             try:
                 student.encode()
@@ -173,18 +196,17 @@ class _Run:
                 self.outcome.fail(name, "the name of the student's folder is not UTF-8: rename it")
                 self.shown.advance(graded=False, failed=True)
                 continue
-            job = self._job(student)
-            if job is None:
-                self.outcome.skipped += 1
-                self.shown.advance(graded=False)
+            before = self.writer.recorded(self.lab.name, student)
+            if before and not before.key:
+                failed_before.append((student, before))
             else:
-                yield job
+                yield student, before
+        yield from failed_before
 
-    def _job(self, student: str) -> Job | None:
+    def _job(self, student: str, before: Recorded | None) -> Job | None:
         lab, files, sandbox = self.lab, self.writer.files, not self.args.unsafe_no_sandbox
         submission = read_submission_of(self.course, lab, student)
         key = submission.key(lab, sandbox)
-        before = self.writer.recorded(lab.name, student)
         if before and before.key == key and not self.args.regrade:
             names = list(lab.notebooks)
             if files.stamp(student, lab.name, names) == before.stamp or all(
@@ -195,7 +217,9 @@ class _Run:
         if before:
             seeds = before.seeds if before.digest == submission.digest else {}
         else:
-            seeds = files.seeds_of_plain_grading(student, lab.name, submission.notebooks)
+            seeds = files.seeds_of_plain_grading(
+                student, lab.name, submission.notebooks, submission.files
+            )
             graded_before = len(seeds) == len(lab.notebooks)
         return Job(
             lab=lab,
@@ -208,20 +232,31 @@ class _Run:
             renamed=submission.renamed,
             timestamp=submission.timestamp,
             seed=self.seed,
-            seeds=seeds,
+            seeds=seeds if self.args.regrade else {},
             graded_before=graded_before,
             sandbox=sandbox,
         )
 
-    def record(self, job: Job, result: Result) -> None:
-        """Write a result into the gradebook.
+    def take(self, job: Job, result: Result) -> None:
+        """Write a result into the gradebook, once it is clear that the machine can grade.
 
         Raises:
             UserError: when there is no point in going on.
         """
-        problem = result.problem
+        if self.canary.is_mine(job):
+            self.canary.judge(result)
+            while self.in_doubt:
+                doubted, why = self.in_doubt.pop()
+                self._record(doubted, failed(doubted, why))
+            return
+        self.canary.note(result)
         if result.hopeless:
-            raise UserError(problem)
+            self.in_doubt.append((job, result.problem))
+        else:
+            self._record(job, result)
+
+    def _record(self, job: Job, result: Result) -> None:
+        problem = result.problem
         try:
             self.writer.record(job, result)
         except UserError:
@@ -232,11 +267,6 @@ class _Run:
         else:
             self.outcome.add(job, result)
         self.shown.advance(graded=True, failed=bool(problem))
-        if self.outcome.failures_in_a_row >= HOPELESS:
-            raise UserError(
-                f"{HOPELESS} submissions in a row could not be graded, the last because {problem}. "
-                "Put that right and run the same command again; what was recorded stays"
-            )
 
 
 @contextmanager

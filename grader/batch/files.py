@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ from nbgrader.converters import Autograde
 from grader.batch.job import GradedNotebook
 from grader.course import Course
 from grader.folder import read_file
+from grader.same import digest
 from grader.submission import Unreadable
 
 
@@ -88,14 +88,18 @@ class AutogradedFiles:
             return {}
 
     def seeds_of_plain_grading(
-        self, student: str, lab: str, notebooks: Mapping[str, bytes | Unreadable]
+        self,
+        student: str,
+        lab: str,
+        notebooks: Mapping[str, bytes | Unreadable],
+        files: Mapping[str, bytes],
     ) -> dict[str, str]:
-        """Seeds with which ``nbgrader autograde`` graded these same notebooks, where it did."""
+        """Seeds with which ``nbgrader autograde`` graded this same submission, where it did."""
         seeds = {}
         for name, data in notebooks.items():
             ours = self.metadata(student, lab, name)
-            digest = hashlib.sha256(data if isinstance(data, bytes) else b"").hexdigest()
-            if "key" not in ours and ours.get("submission") == digest and ours.get("seed"):
+            same = ours.get("submission") == digest({name: data}, files)
+            if "key" not in ours and same and ours.get("seed"):
                 seeds[name] = ours["seed"]
         return seeds
 

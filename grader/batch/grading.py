@@ -23,12 +23,22 @@ from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
-from grader.batch.job import GradedNotebook, Job, Result, as_file, failed, read_source
+from grader.batch.job import (
+    GradedNotebook,
+    Job,
+    Result,
+    as_file,
+    failed,
+    given_up,
+    read_source,
+)
 from grader.batch.version import version
+from grader.bounds import TOO_MUCH
 from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
 from grader.preprocessors.compiled import cache_of
 from grader.rebuild import rebuild
+from grader.same import digest
 from grader.shown import place
 from grader.submission import Unreadable
 
@@ -46,11 +56,13 @@ class GraderFailed(Exception):
     """Something on the grader's side went wrong; the message says what."""
 
 
-def grade(job: Job, scratch: Path | None = None) -> Result:
+def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Result:
     """Grade one submission; whatever happens becomes a result.
 
     Args:
         scratch: where the private folder of the run is made (default: the temporary folder).
+        in_bounds: whether :func:`grader.bounds.bounded` limits the memory of this process,
+            so that it is the submission that asked for too much where there is none left.
     """
     started = time.monotonic()
     try:
@@ -69,6 +81,8 @@ def grade(job: Job, scratch: Path | None = None) -> Result:
     except GraderFailed as reason:
         return failed(job, str(reason), time.monotonic() - started)
     except (OSError, MemoryError) as error:  # a full disk, no more processes
+        if in_bounds and isinstance(error, MemoryError):
+            return given_up(job, TOO_MUCH, time.monotonic() - started)
         problem = f"the grading machine ran short: {type(error).__name__}: {error}"
         return failed(job, problem, time.monotonic() - started)
     except Exception as error:
@@ -90,6 +104,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[GradedNotebook, l
         nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
     ours = nb.metadata.open_the_hood
     ours.seed = job.seeds.get(name) or job.seed
+    ours.submission = digest({name: job.notebooks[name]}, job.files)
     ours.key = job.key
     ours.sandbox = job.sandbox
     resources = {
@@ -144,7 +159,7 @@ def _execute(
         )
     try:
         return step(nb, resources)
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except Exception as error:
         raise GraderFailed(f"it could not be run: {type(error).__name__}: {error}") from error

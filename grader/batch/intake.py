@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,10 +28,12 @@ from grader.folder import (
     read_timestamp,
     why_no_folder,
 )
-from grader.notes import Note, not_shown
+from grader.notes import Note, left_out, not_shown
+from grader.same import digest, digest_of
 from grader.shown import unshown
 from grader.submission import Unreadable
 
+LONGEST_PATH = 1000  # bytes below the submission's folder; a machine's own limit is some thousand
 # Settings that say where things are, not how they are graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
 
@@ -42,11 +44,11 @@ class Submission:
 
     Attributes:
         notebooks: each expected one by name without ``.ipynb``, or why there is none.
-        files: the others, by relative path.
+        files: the others, by relative path, without nbgrader's timestamp.
         notes: what is to be said about the submission as a whole.
         renamed: what is to be said about a notebook that had another name.
         timestamp: when it was handed in, if that is known.
-        digest: SHA-256 of what was handed in, without its time.
+        digest: SHA-256 of all that a room can see of it.
     """
 
     notebooks: Mapping[str, bytes | Unreadable]
@@ -58,8 +60,8 @@ class Submission:
 
     def key(self, lab: Lab, sandbox: bool) -> str:
         """Names this submission, the lab, the grader and the way of grading."""
-        stamp = self.files.get(TIMESTAMP, b"").hex()
-        return _digest([lab.digest, self.digest, stamp, str(sandbox)])
+        said = [note.message for note in self.notes]
+        return digest_of([lab.digest, self.digest, str(self.timestamp), *said, str(sandbox)])
 
 
 def read_lab(course: Course, name: str) -> Lab:
@@ -92,7 +94,7 @@ def read_lab(course: Course, name: str) -> Lab:
         kept=kept,
         config=config,
         version=graded_by,
-        digest=_digest([*parts, *kept, settings, graded_by]),
+        digest=digest_of([*parts, *kept, settings, graded_by]),
         gpu=any(_needs_gpu(name, data) for name, data in notebooks.items()),
     )
 
@@ -144,6 +146,10 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
                 renamed[name] = note
         ignore = [*course.directory.ignore, "*.ipynb"]
         files, notes = read_beside(folder, ignore)
+        for name in [name for name in files if len(name.encode()) > LONGEST_PATH]:
+            del files[name]
+            notes.append(left_out(f"A file in `{name.split('/')[0][:60]}`", "its path is too long"))
+        files.pop(TIMESTAMP, None)
         notes += not_shown(unshown(files, lab.files))
         timestamp, wrong = read_timestamp(folder)
     return Submission(
@@ -152,27 +158,8 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
         notes=(*notes, *wrong),
         renamed=renamed,
         timestamp=timestamp and timestamp.isoformat(),
-        digest=_digest(_parts(notebooks, files, [*notes, *renamed.values()])),
+        digest=digest(notebooks, files, [note.message for note in (*notes, *renamed.values())]),
     )
-
-
-def _parts(
-    notebooks: Mapping[str, bytes | Unreadable], files: Mapping[str, bytes], notes: Iterable[Note]
-) -> Iterable[str]:
-    for name, data in notebooks.items():
-        is_data = isinstance(data, bytes)
-        yield f"notebook {name} {hashlib.sha256(data).hexdigest() if is_data else data}"
-    for name, data in sorted(files.items()):
-        if name != TIMESTAMP:
-            yield f"file {name} {hashlib.sha256(data).hexdigest()}"
-    yield from (note.message for note in notes)
-
-
-def _digest(parts: Iterable[str]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
-    return digest.hexdigest()
 
 
 def _needs_gpu(name: str, data: bytes) -> bool:

@@ -9,10 +9,10 @@ from functools import lru_cache
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade
+from nbgrader.utils import is_grade, is_solution, is_task
 from traitlets.config import Config
 
-from grader.notes import Note, ungraded
+from grader.notes import Note, ungraded, unreadable
 from grader.rebuild import rebuild
 from grader.shown import merged, shown
 from grader.submission import Unreadable
@@ -50,14 +50,14 @@ class Job:
     Attributes:
         student: nbgrader's student id.
         notebooks: what was handed in for each notebook of the lab, or why there is nothing.
-        files: the submission's other files, by relative path.
+        files: the submission's other files, by relative path, without nbgrader's timestamp.
         notes: what is to be said about the submission as a whole.
         renamed: by notebook, what is to be said of a file that had another name.
         timestamp: what its timestamp.txt says, when it can be read.
         seed: draws the cases of its checks; a run asks everyone the same.
-        seeds: by notebook, of an earlier grading of the same bytes, which is to be repeated.
+        seeds: by notebook, of an earlier grading that somebody asked to repeat.
         key: names the submission, the lab, the grader and the way of grading.
-        digest: of what was handed in, without its time.
+        digest: of all that a room can see of the submission.
         graded_before: whether plain nbgrader graded this same submission.
         sandbox: False runs learners' code unprotected.
     """
@@ -116,7 +116,7 @@ class Result:
         seconds: that it took.
         problem: why a person must look at it, or empty.
         retryable: the grader failed, not the learner; another try may work.
-        hopeless: it would fail for everyone, as where no sandbox can be made.
+        hopeless: it seems that it would fail for everyone, as where no sandbox can be made.
     """
 
     notebooks: tuple[GradedNotebook, ...]
@@ -128,15 +128,28 @@ class Result:
 
 def failed(job: Job, problem: str, seconds: float = 0.0) -> Result:
     """The result where there is no verdict: the lab as released, every mark open, and why."""
+    return Result(_as_released(job, ungraded(problem), None), seconds, problem, retryable=True)
+
+
+def given_up(job: Job, problem: str, seconds: float = 0.0) -> Result:
+    """The result where it is the submission that can't be graded: no points, and why."""
+    return Result(_as_released(job, unreadable(f"{problem.capitalize()}."), 0.0), seconds, problem)
+
+
+def _as_released(job: Job, note: Note, score: float | None) -> tuple[GradedNotebook, ...]:
     notebooks = []
     for name, source in job.lab.notebooks.items():
-        note = ungraded(problem)
-        nb = rebuild(Unreadable(problem), read_source(source), job.lab.config).nb
+        nb = rebuild(Unreadable(note.message), read_source(source), job.lab.config).nb
         nb.cells[0].source = note.message
         nb.metadata.open_the_hood.notes = [asdict(note)]
-        scores = {c.metadata.nbgrader.grade_id: None for c in nb.cells if is_grade(c)}
+        scores = {
+            # a person decides about what a learner wrote
+            c.metadata.nbgrader.grade_id: None if is_solution(c) or is_task(c) else score
+            for c in nb.cells
+            if is_grade(c)
+        }
         notebooks.append(GradedNotebook(name, as_file(nb), "", scores, {}))
-    return Result(tuple(notebooks), seconds, problem, retryable=True)
+    return tuple(notebooks)
 
 
 @lru_cache(maxsize=8)

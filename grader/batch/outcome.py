@@ -20,12 +20,11 @@ class Outcome:
         skipped: that were recorded before, as they are.
         people: ``(student, why)`` that have a verdict, or part of one, and need a person.
         failures: ``(student, why)`` that have none, because of the grader.
-        failures_in_a_row: the last ones.
     """
 
     def __init__(self, lab: str):
         self.lab = lab
-        self.graded = self.skipped = self.failures_in_a_row = 0
+        self.graded = self.skipped = 0
         self.unsafe = False
         self.people: list[tuple[str, str]] = []
         self.failures: list[tuple[str, str]] = []
@@ -42,7 +41,6 @@ class Outcome:
             self.fail(job.student, result.problem)
             return
         self.graded += 1
-        self.failures_in_a_row = 0
         why = [note.message for note in job.notes]
         if result.problem:
             why.append(result.problem)
@@ -52,7 +50,6 @@ class Outcome:
     def fail(self, student: str, problem: str) -> None:
         """A submission has no verdict."""
         self.failures.append((student, problem))
-        self.failures_in_a_row += 1
 
     def show(self, console: Console) -> None:
         """Print the table."""

@@ -18,7 +18,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from grader import UserError
-from grader.batch.job import Job, Result, failed
+from grader.batch.job import Job, Result, failed, given_up
+from grader.bounds import ENDS, TOO_MUCH
 from grader.layout import ROOT
 
 TRIES = 3
@@ -101,6 +102,10 @@ class Worker:
         self.ready = True
         self.heard = time.monotonic()
         return said
+
+    def took_too_much(self) -> bool:
+        """Whether it ended because the submission in hand cost more than one may."""
+        return bool(self.tasks) and self.ready and self.process.wait() in ENDS
 
     def why_dead(self) -> str:
         """How it ended."""
@@ -194,6 +199,11 @@ class Pool:
         try:
             result = worker.receive()
         except EOFError:
+            if worker.took_too_much():
+                job = worker.tasks.popleft().job
+                yield job, given_up(job, TOO_MUCH)
+                waiting.extend(worker.tasks)
+                worker.tasks.clear()
             problem = worker.why_dead()
             if not worker.ready:
                 raise _cannot_start(problem) from None

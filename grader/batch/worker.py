@@ -16,10 +16,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grader.bounds import bounded
 from grader.sandbox.warm import cool, warm_up
 
 if TYPE_CHECKING:
-    from grader.batch.job import Job
+    from grader.batch.job import Job, Result
 
 
 def main(descriptor: int, folder: Path, warm: bool) -> None:
@@ -28,12 +29,16 @@ def main(descriptor: int, folder: Path, warm: bool) -> None:
         warm_up()  # it imports for seconds, and so does the next line
     from grader.batch.grading import grade
 
+    def one(job: Job) -> Result:
+        with bounded():
+            return grade(job, folder, in_bounds=True)
+
     connection = Connection(descriptor)
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     threading.Thread(target=listen, args=(connection, jobs, folder), daemon=True).start()
     try:
         connection.send(None)
-        while not (result := grade(jobs.get(), folder)).retryable:
+        while not (result := one(jobs.get())).retryable:
             connection.send(result)
         cool()  # another process will try again; this one does nothing more
         connection.send(result)

@@ -37,6 +37,7 @@ from grader import UserError
 from grader.batch.files import AutogradedFiles
 from grader.batch.job import GradedNotebook, Job, Lab, Result
 from grader.course import Course
+from grader.folder import TIMESTAMP
 from grader.rebuild import as_recorded, is_owned
 
 PATIENCE = 60.0
@@ -145,7 +146,10 @@ class Writer:
         """
         lab, student = job.lab.name, job.student
         with self._said_clearly():
-            stamp = self.files.write(student, lab, result.notebooks, job.shown())
+            beside = job.shown()
+            if job.timestamp:  # as nbgrader writes it, whatever form it came in
+                beside[TIMESTAMP] = f"{job.timestamp.replace('T', ' ')} UTC\n".encode()
+            stamp = self.files.write(student, lab, result.notebooks, beside)
             with self._transaction() as session:
                 submission = self._submission(job)
                 before = session.execute(

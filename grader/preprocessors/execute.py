@@ -25,7 +25,7 @@ from grader.preprocessors.outputs import (
     made_output,
     settle,
     shorten,
-    split_hidden,
+    verified_parts,
     weight,
     without_stderr,
 )
@@ -143,7 +143,7 @@ class Execute(NbGraderExecute):
             return cell, self.resources
         begun = time.monotonic()
         self._limit(cell)
-        parts = split_hidden(cell.source) if is_grade(cell) else None
+        parts = verified_parts(cell)
         self._code.add(parts[0] if parts else cell.source)
         if parts is None:
             outputs, problem = self._run(cell.source, cell, index)
@@ -212,7 +212,7 @@ class Execute(NbGraderExecute):
         part.metadata = cell.metadata
         self.nb.cells[index] = part
         self.clear_display_id_mapping(index)
-        problem = ""
+        problem, outputs = "", list[NotebookNode]()
         try:
             self.execute_cell(part, index, store_history=True)
         except CellTimeoutError:
@@ -233,7 +233,11 @@ class Execute(NbGraderExecute):
                 self._polling.cancel()
         count = part.get("execution_count")  # any message may bring any value
         cell.execution_count = count if type(count) is int and 0 <= count < MAX_COUNT else None
-        return shorten(part.outputs), problem
+        try:
+            outputs = shorten(part.outputs)
+        except (AttributeError, KeyError, TypeError):  # of a form that nobody expects
+            problem = problem or "the output of this cell could not be read"
+        return outputs, problem
 
 
 def _error(problem: str) -> NotebookNode:

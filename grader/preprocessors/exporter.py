@@ -16,12 +16,15 @@ import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import find_all_files
+from traitlets import Bool, Float
 
+from grader.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
 from grader.folder import read_beside, read_notebook, read_timestamp, why_no_folder
 from grader.notes import Note, not_shown
 from grader.preprocessors.compiled import cache_of
 from grader.preprocessors.converter import CarefulAutograde
 from grader.rebuild import rebuild
+from grader.same import digest
 from grader.shown import merged, place, shown, unshown
 from grader.submission import Unreadable
 from grader.ways_in import guard
@@ -33,11 +36,15 @@ class Beside:
 
     Attributes:
         problem: why its folder can't be read, or empty.
+        theirs: the learner's own files, by relative path.
+        whole: whether these are all of them.
         files: what lies beside a notebook that runs.
         notes: what is to be said about it.
     """
 
     problem: str
+    theirs: Mapping[str, bytes]
+    whole: bool
     files: Mapping[str, bytes]
     notes: tuple[Note, ...]
 
@@ -47,11 +54,22 @@ class SubmissionExporter(NotebookExporter):
 
     ``nbgrader autograde`` makes one before it touches a submission, and reads each submission
     twice: as it was handed in, and as it was written into ``autograded/``. Only the first is
-    rebuilt. The seed of the last grading goes along when the same bytes are graded again.
+    rebuilt. Each grading draws its cases anew, also with ``--force`` and by formgrader's button,
+    unless ``same_cases`` says otherwise.
 
     The files beside it are read here, too, once. The notebook runs in a folder of its own with all
     of them; ``autograded/`` gets those that others may open (:mod:`grader.shown`).
     """
+
+    same_cases = Bool(
+        False,
+        help="Where the same submission is graded again (`--force`), ask the same hidden cases.",
+    ).tag(config=True)
+
+    work_seconds = Float(
+        SECONDS,
+        help="Processor seconds that one notebook's data may cost this process; then it earns 0.",
+    ).tag(config=True)
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
@@ -71,19 +89,41 @@ class SubmissionExporter(NotebookExporter):
         path = Path(filename)
         source = self._source_folder(resources["nbgrader"]["assignment"]) / path.name
         source_nb = nbformat.read(source, as_version=4)
-        if not self.parent._sanitizing:
-            resources["open_the_hood"] = {"cache": cache_of(source_nb)}
-            return self._run(nbformat.read(path, as_version=4), source.stem, resources)
+        cache = {} if self.parent._sanitizing else {"cache": cache_of(source_nb)}
+        try:
+            with alarmed(self.work_seconds):
+                if self.parent._sanitizing:
+                    return self._rebuilt(path, source, source_nb, resources)
+                resources["open_the_hood"] = cache
+                return self._run(nbformat.read(path, as_version=4), source.stem, resources)
+        except TooMuchWork:
+            self.log.warning("%s: %s", filename, TOO_MUCH)
+        nb = rebuild(Unreadable(f"{TOO_MUCH.capitalize()}."), source_nb, self.config).nb
+        resources["open_the_hood"] = cache
+        if self.parent._sanitizing:
+            return self._sanitized(nb, path, resources)
+        return self._run(nb, source.stem, resources)
+
+    def _rebuilt(
+        self, path: Path, source: Path, source_nb: NotebookNode, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
         submitted, note = self._read_notebook(path.parent, source)
         notes = [*self._beside.notes, *([note] if note else [])]
         nb = rebuild(submitted, source_nb, self.config, notes).nb
         ours = nb.metadata.open_the_hood
-        before = self._graded.get(self._destination(filename), {})
-        again = before.get("submission") == ours.submission
-        ours.seed = before["seed"] if again and before.get("seed") else secrets.token_hex(16)
+        ours.submission = digest({path.stem: submitted}, self._beside.theirs)
+        before = self._graded.get(self._destination(str(path)), {})
+        again = self._beside.whole and before.get("submission") == ours.submission
+        stored = before.get("seed") if again and self.same_cases else None
+        ours.seed = stored or secrets.token_hex(16)
         resources["open_the_hood"] = {"again": again}
-        resources["metadata"] = {"name": source.stem, "path": str(path.parent)}
-        return self.from_notebook_node(nb, resources=resources, **kwargs)
+        return self._sanitized(nb, path, resources)
+
+    def _sanitized(
+        self, nb: NotebookNode, path: Path, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        resources["metadata"] = {"name": path.stem, "path": str(path.parent)}
+        return self.from_notebook_node(nb, resources=resources)
 
     def read_folder(self, assignment: str, student: str) -> None:
         """Read what lies beside the notebooks of a submission, and put down what others may open.
@@ -94,15 +134,16 @@ class SubmissionExporter(NotebookExporter):
         folder = Path(converter._format_source(assignment, student))
         graded = Path(converter._format_dest(assignment, student))
         given = self._given
-        problem, files, notes, wrong = why_no_folder(folder), {}, [], []
+        problem, files, notes, wrong, whole = why_no_folder(folder), {}, [], [], True
         if not problem:
             files, notes = read_beside(folder, [*course.ignore, "*.ipynb"])
+            whole = not notes
             notes += not_shown(unshown(files, given))
             wrong = read_timestamp(folder)[1]
         kept = set(converter.exclude_overwriting.get(assignment, ())) & set(files)
         given = {name: data for name, data in given.items() if name not in kept}
         beside = merged(files, given)
-        self._beside = Beside(problem, beside, (*notes, *wrong))
+        self._beside = Beside(problem, files, whole, beside, (*notes, *wrong))
         graded.mkdir(parents=True, exist_ok=True)
         for left in graded.rglob("*"):  # where some notebooks of several are graded again
             if left.suffix != ".ipynb" and not left.is_dir():

@@ -9,8 +9,6 @@ from __future__ import annotations
 import html
 import re
 
-from bleach.css_sanitizer import ALLOWED_CSS_PROPERTIES
-
 # `https:page.html` and `///host` are relative to a page, whatever they look like.
 ADDRESS = r"(?:https?://[\w\[]|\#)"
 LINK = re.compile(ADDRESS, re.IGNORECASE)
@@ -25,19 +23,11 @@ COMMAND = re.compile(
     r"|csname)(?![A-Za-z]))"
 )
 BROKEN = r"\\ "
-# Properties that take no address, and values that may hide one.
-PROPERTIES = frozenset(ALLOWED_CSS_PROPERTIES) - {"cursor"}
-LOADS = re.compile(r"url|image|\\|@", re.IGNORECASE)
 
 
 def is_link(address: str) -> bool:
     """Whether a learner's link may lead there, as it stands in an attribute."""
     return LINK.match(address) is not None
-
-
-def is_style(value: str) -> bool:
-    """Whether a style attribute loads nothing."""
-    return not LOADS.search(html.unescape(value))
 
 
 def without_commands(text: str) -> str:

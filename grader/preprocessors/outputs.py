@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from nbformat.notebooknode import NotebookNode, from_dict
-from nbgrader.utils import is_grade
+from nbgrader.utils import is_grade, is_solution
 
 from grader.verify import VERDICT_MIME
 
@@ -47,9 +47,19 @@ def split_hidden(source: str) -> tuple[str, str] | None:
     return source[: found.start()].rstrip("\n"), found["hidden"].rstrip("\n")
 
 
+def verified_parts(cell: NotebookNode) -> tuple[str, str] | None:
+    """``(visible, hidden)`` of a cell whose grade comes from ``verify``; None for any other.
+
+    A graded cell that a learner writes is marked by a person, whatever it holds.
+    """
+    if cell.cell_type != "code" or not is_grade(cell) or is_solution(cell):
+        return None
+    return split_hidden(cell.source)
+
+
 def is_verified(cell: NotebookNode) -> bool:
     """Whether the cell's grade comes from ``verify``."""
-    return bool(cell.cell_type == "code" and is_grade(cell) and split_hidden(cell.source))
+    return verified_parts(cell) is not None
 
 
 def settle(

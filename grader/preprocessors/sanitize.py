@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import bleach
-from bleach.css_sanitizer import CSSSanitizer
+import nh3
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat.notebooknode import NotebookNode
@@ -15,10 +15,8 @@ from nbgrader.utils import is_solution
 from traitlets import default
 
 from grader.preprocessors.links import (
-    PROPERTIES,
     has_commands,
     is_link,
-    is_style,
     verbatim,
     without_commands,
     without_links,
@@ -30,9 +28,32 @@ BLOCKS = {"blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figur
 BLOCKS |= {"h1", "h2", "h3", "h4", "h5", "h6", "li", "ol", "p", "pre", "summary", "ul"}
 TABLES = {"caption", "table", "tbody", "td", "tfoot", "th", "thead", "tr"}
 ATTRIBUTES = {"class", "style", "title", "colspan", "rowspan", "scope", "align", "start", "open"}
+STYLES = {"background-color", "clear", "color", "direction", "display", "float", "font"}
+STYLES |= {"font-family", "font-size", "font-style", "font-weight", "height", "letter-spacing"}
+STYLES |= {"line-height", "overflow", "text-align", "text-decoration", "text-indent"}
+STYLES |= {"vertical-align", "white-space", "width"}
+# What a style may say: words, numbers and colours, and nothing that is loaded.
+PLAIN = re.compile(r"(?:[\w\s.,%#!+-]|\b(?:rgb|hsl)a?\([\d\s.,%/]*\))*")
 # The start of a tag, a comment or a declaration; `a < b` is none of them.
 MARKUP = re.compile(r"<[a-zA-Z/!?]")
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*\Z")
+BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+# A word, and whether it is an attribute's name; it never looks at a character twice.
+WORD = re.compile(r"[^\s\"'<>/=]++(?P<given>\s*+=)?")
+TAG = re.compile(r"<[a-zA-Z/][^\s/>]*")
+# Tags that a page's parser opens once more in each block after the one that they were left open in.
+REOPENED = re.compile(
+    r"<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/>]", re.IGNORECASE
+)
+# What one text with markup may have; parsing takes time for each pair of them.
+MAX_TAGS = 10_000
+MAX_REOPENED = 400_000
+# And what a notebook may have in all: tags, characters of markdown, characters of pasted pictures
+# as often as they are shown.
+MAX_TAGS_IN_ALL = 60_000
+MAX_MARKDOWN, MAX_MARKDOWN_IN_ALL = 20_000, 200_000
+MAX_PICTURES_IN_ALL = 1 << 25
+TOO_MUCH = "... this has too much markup to be shown ..."
 
 
 class Sanitize(SanitizeHTML):
@@ -40,7 +61,8 @@ class Sanitize(SanitizeHTML):
 
     Applied to every output and to text cells that a learner wrote. Pictures must be inside the
     page (``data:``), so that opening it tells nobody; for links see
-    :mod:`grader.preprocessors.links`.
+    :mod:`grader.preprocessors.links`. What would take long to clean, or to render in every page
+    that shows it, is shown as it was written or not at all.
     """
 
     @default("enabled")
@@ -54,6 +76,11 @@ class Sanitize(SanitizeHTML):
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Sanitize every cell, and drop saved widgets, which a page would bring to life."""
         nb.metadata.pop("widgets", None)
+        self._left = {
+            "tags": MAX_TAGS_IN_ALL,
+            "markdown": MAX_MARKDOWN_IN_ALL,
+            "pictures": MAX_PICTURES_IN_ALL,
+        }
         return super().preprocess(nb, resources)
 
     def preprocess_cell(
@@ -64,7 +91,7 @@ class Sanitize(SanitizeHTML):
         if cell.cell_type == "code" or theirs:
             super().preprocess_cell(cell, resources, index)
         if cell.cell_type == "markdown" and theirs:
-            cell.source = harmless(cell.source, cell.get("attachments", {}))
+            cell.source = self._harmless(cell.source, cell.get("attachments", {}))
         return cell, resources
 
     def sanitize_code_outputs(self, outputs: list[NotebookNode]) -> list[NotebookNode]:
@@ -76,7 +103,7 @@ class Sanitize(SanitizeHTML):
                 if "text/latex" in output.data:
                     output.data["text/latex"] = without_commands(_joined(output.data["text/latex"]))
                 if "text/markdown" in output.data:
-                    output.data["text/markdown"] = harmless(output.data["text/markdown"])
+                    output.data["text/markdown"] = self._harmless(output.data["text/markdown"])
         return outputs
 
     def sanitize_html_tags(self, text: Any) -> str:
@@ -84,15 +111,27 @@ class Sanitize(SanitizeHTML):
         text = without_commands(_joined(text))
         if not MARKUP.search(text):
             return text
-        cleaned = bleach.clean(
-            text,
-            tags=TEXT | BLOCKS | TABLES,
-            attributes=_allowed,
-            protocols={"http", "https", "data"},
-            css_sanitizer=CSSSanitizer(allowed_css_properties=PROPERTIES),
-            strip=True,
-        )
-        return without_commands(cleaned)
+        tags = len(TAG.findall(text))
+        dear = tags > MAX_TAGS or tags * len(REOPENED.findall(text)) > MAX_REOPENED
+        if dear or not self._spend("tags", tags):
+            return TOO_MUCH
+        return without_commands(_clean(text, _kept))
+
+    def _harmless(self, markdown: str, attachments: Mapping[str, Any] | None = None) -> str:
+        """As :func:`harmless`; where it would take long, as it was written."""
+        pictures = [data for images in (attachments or {}).values() for data in images.values()]
+        shown = markdown.count("![") * max(map(len, pictures), default=0)
+        within = len(markdown) <= MAX_MARKDOWN and self._spend("markdown", len(markdown))
+        if within and self._spend("pictures", shown):
+            return harmless(markdown, attachments)
+        return verbatim(markdown)
+
+    def _spend(self, what: str, amount: int) -> bool:
+        """Whether the notebook may still have so much; if so, it has."""
+        if amount > self._left[what]:
+            return False
+        self._left[what] -= amount
+        return True
 
 
 def _joined(text: Any) -> str:
@@ -116,21 +155,47 @@ def harmless(markdown: str, attachments: Mapping[str, Any] | None = None) -> str
 
 
 def _renders_clean(markdown: str, attachments: Mapping[str, Any] | None = None) -> bool:
+    pictures = {
+        name: {kind: "" if BASE64.fullmatch(data) else "<" for kind, data in images.items()}
+        for name, images in (attachments or {}).items()
+    }
     try:
-        page = MarkdownWithMath(IPythonRenderer(escape=False, attachments=attachments or {}))
+        page = MarkdownWithMath(IPythonRenderer(escape=False, attachments=pictures))
         rendered = page.render(markdown)
     except Exception:  # a missing attachment, too deep a nesting, whatever a renderer trips over
         return False
+    tags = TAG.findall(rendered)
+    if len(tags) > MAX_TAGS or len(tags) * len(REOPENED.findall(rendered)) > MAX_REOPENED:
+        return False
+    if {tag.lstrip("</").lower() for tag in tags} - (TEXT | BLOCKS | TABLES):
+        return False
+    # Under other names, or attributes that hold a URL would be dropped before they can be noted.
+    mark = f"x{secrets.token_hex(8)}-"
+    renamed = WORD.sub(lambda word: mark * bool(word["given"]) + word[0], rendered)
     refused = []
 
-    def note(tag: str, name: str, value: str) -> bool:
-        fine = name in ("id", "class") or _allowed(tag, name, value)
+    def note(tag: str, name: str, value: str) -> str:
+        name, value = name.removeprefix(mark), value.replace(mark, "")
+        fine = name in ("id", "class") or _kept(tag, name, value) == value
         if not fine:
             refused.append((tag, name))
-        return fine
+        return value
 
-    bleach.clean(rendered, tags=TEXT | BLOCKS | TABLES, attributes=note, strip=True)
+    _clean(renamed, note)
     return not refused and not has_commands(rendered)
+
+
+def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
+    """HTML of known tags only, with what `kept` makes of each attribute's value."""
+    return nh3.clean(
+        text,
+        tags=TEXT | BLOCKS | TABLES,
+        attributes={},
+        generic_attribute_prefixes={""},  # all of them are asked about
+        attribute_filter=kept,
+        url_schemes={"http", "https", "data"},
+        link_rel=None,
+    )
 
 
 def _sizes(metadata: Any) -> NotebookNode:
@@ -144,6 +209,22 @@ def _sizes(metadata: Any) -> NotebookNode:
     return kept
 
 
+def _kept(tag: str, name: str, value: str) -> str | None:
+    """What stays of an attribute's value; None where the attribute goes."""
+    if not _allowed(tag, name, value):
+        return None
+    return _style(value) if name == "style" else value
+
+
+def _style(value: str) -> str:
+    said = (declaration.partition(":") for declaration in value.split(";"))
+    return "; ".join(
+        f"{name.strip()}: {what.strip()}"
+        for name, _, what in said
+        if name.strip().lower() in STYLES and PLAIN.fullmatch(what)
+    )
+
+
 def _allowed(tag: str, name: str, value: str) -> bool:
     if tag == "img":
         return name in ("alt", "width", "height") or (
@@ -151,4 +232,4 @@ def _allowed(tag: str, name: str, value: str) -> bool:
         )
     if tag == "a" and name == "href":
         return is_link(value)
-    return name in ATTRIBUTES and (name != "style" or is_style(value))
+    return name in ATTRIBUTES

@@ -14,8 +14,10 @@ from grader.remote.answer import Answerer
 
 # Replies to requests of an earlier cell that came too late are thrown away; these are too many.
 MAX_STALE = 100
-# What all replies of one exercise may come to.
+# What all replies of one exercise may come to. A byte of JSON counts for several of storages,
+# which need not be parsed.
 MAX_TOTAL = 1 << 28
+JSON_COSTS = 8
 
 
 class OutOfTime(Exception):
@@ -110,13 +112,16 @@ class OverSocket:
     def _receive(self) -> Any:
         header = self._exactly(wire.HEADER.size)
         try:
-            size = sum(wire.sizes(header))
+            text, blobs = wire.sizes(header)
         except wire.NotByValue as error:  # where the next message begins can't be known
             raise LinkLost(f"it answered with {error}") from None
-        self._left -= size
+        self._left -= JSON_COSTS * text + blobs
         if self._left < 0:
-            raise LinkLost(f"its answers came to more than {MAX_TOTAL >> 20} MiB")
-        return wire.unpack(header + self._exactly(size))
+            raise LinkLost(
+                f"its answers came to more than {MAX_TOTAL >> 20} MiB, of which text and numbers "
+                f"count {JSON_COSTS} times"
+            )
+        return wire.unpack(header + self._exactly(text + blobs))
 
     def _exactly(self, count: int) -> bytes:
         chunks = []
@@ -135,9 +140,13 @@ class OverSocket:
         return b"".join(chunks)
 
     def _wait(self, for_writing: bool = False) -> None:
-        reading = [self._cut] if for_writing else [self._cut, self._end]
-        ready, _, _ = select.select(reading, [self._end] if for_writing else [], [])
-        if self._cut in ready:
+        waiting = select.poll()  # select can't take the descriptors of a process that has many
+        waiting.register(self._cut, select.POLLIN)
+        try:
+            waiting.register(self._end, select.POLLOUT if for_writing else select.POLLIN)
+        except ValueError:  # its owner has closed the socket
+            raise LinkLost("its process is gone") from None
+        if self._cut in dict(waiting.poll()):
             raise LinkLost(self._why)
 
 

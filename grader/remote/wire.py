@@ -3,7 +3,8 @@
 A message is JSON, then the bytes of the storages that its tensors and arrays lie in. Each storage
 crosses once and whole: tensors that shared one share the copy, and keep shape, strides, offset and
 dtype. Floats cross as hexadecimal text, exactly. What arrives is taken for hostile: its size,
-depth, count and every index are checked before anything is made of it.
+depth, count and every index are checked before anything is made of it, so that reading costs time
+and memory in proportion to the bytes. The keys of a dict are text, or few and small.
 
 ========================  ===========================================
 JSON                      value
@@ -30,6 +31,7 @@ import base64
 import dataclasses
 import json
 import math
+import re
 import struct
 import sys
 from collections.abc import Collection, Mapping
@@ -40,6 +42,12 @@ import torch
 
 MAX_DEPTH = 16
 MAX_ITEMS = 100_000
+# Commas and brackets in a message's JSON, counted before any of it is made into objects.
+MAX_MARKS = 4 * MAX_ITEMS
+# Keys of one dict that are not text: unlike text's, their hashes are known, and can be made to
+# collide, which is as slow as the square of their number.
+MAX_KEYS = 1000
+MAX_TUPLE_KEY = 8
 MAX_RANK = 32
 MAX_BYTES = 1 << 26
 MAX_JSON = 1 << 24
@@ -70,6 +78,9 @@ DTYPES = {
 # What stands in the JSON as itself. Most values are of just these types, so they are asked for
 # first, and where they stand, in containers.
 AS_THEY_ARE = frozenset({int, str, bool, type(None)})
+KEYS = frozenset({int, bool, float, type(None), torch.dtype})
+# NumPy's names of numbers; its parser of dtypes takes gigabytes for a long list of fields.
+NUMBERS = re.compile(r"[<|](?:b1|[iu][1248]|f[248]|c8|c16)")
 # Flags of a tensor, as letters.
 GRAD, CONJ, NEG = "g", "c", "n"
 
@@ -92,6 +103,7 @@ def pack(value: Any) -> bytes:
         raise NotByValue(f"a value that is too large to send ({error})") from None
     if len(text) > MAX_JSON:
         raise NotByValue(f"more than {MAX_JSON >> 20} MiB of text and numbers")
+    _bound(text)
     return b"".join([HEADER.pack(len(text), encoder.bytes), text, *encoder.blobs])
 
 
@@ -117,8 +129,10 @@ def unpack(message: bytes) -> Any:
     body = memoryview(message)[HEADER.size :]
     if len(body) != text + blobs:
         raise NotByValue("a message that is shorter or longer than it says")
+    json_text = bytes(body[:text])
+    _bound(json_text)
     try:
-        tree = READER.decode(str(body[:text], "utf-8"))
+        tree = READER.decode(json_text.decode())
         return _Decoder(body[text:]).value(tree, 0)
     except NotByValue:
         raise
@@ -283,8 +297,8 @@ class _Decoder:
             return tuple(self._values(_list(content), depth))
         if kind == "dict":
             keys, values = [k for k, _ in content], [v for _, v in content]
-            pairs = zip(self._values(keys, depth), self._values(values, depth), strict=True)
-            return dict(pairs)
+            keys = _hashable(self._values(keys, depth))
+            return dict(zip(keys, self._values(values, depth), strict=True))
         if kind == "slice":
             return slice(*self._values(_list(content, 3), depth))
         if kind == "config":
@@ -316,9 +330,9 @@ class _Decoder:
         return count
 
     def _array(self, index: int, nbytes: int, dtype: str, shape: list, order: str) -> np.ndarray:
+        if not NUMBERS.fullmatch(dtype) or order not in ("C", "F"):
+            raise NotByValue("a NumPy array of something else than plain numbers or booleans")
         kind = np.dtype(dtype)
-        if kind.hasobject or kind.names or kind.subdtype or order not in ("C", "F"):
-            raise NotByValue("a NumPy array of Python objects or records")
         if self._spend(shape, kind.itemsize) * kind.itemsize != nbytes:
             raise NotByValue("a message whose array is not as long as its shape")
         return np.frombuffer(self._storage(index, nbytes), kind).reshape(shape, order=order)
@@ -353,6 +367,29 @@ class _Decoder:
         if NEG in flags:
             tensor = torch._neg_view(tensor)
         return tensor.requires_grad_(GRAD in flags)
+
+
+def _bound(text: bytes) -> None:
+    """Refuse JSON that may become too many objects, by its commas and brackets."""
+    if sum(map(text.count, (b",", b"[", b"{"))) > MAX_MARKS:
+        raise NotByValue(f"more than {MAX_ITEMS} values")
+
+
+def _hashable(keys: list[Any]) -> list[Any]:
+    """The keys of a dict, when they can't make it slow."""
+    others = [key for key in keys if type(key) is not str]
+    if len(others) > MAX_KEYS or not all(map(_is_key, others)):
+        raise NotByValue(
+            f"a dict whose keys are not text, or at most {MAX_KEYS} small numbers, dtypes and "
+            "short tuples of them"
+        )
+    return keys
+
+
+def _is_key(key: Any) -> bool:
+    if type(key) is tuple and len(key) <= MAX_TUPLE_KEY:
+        return all(type(one) is str or (type(one) is not tuple and _is_key(one)) for one in key)
+    return type(key) in KEYS and (type(key) is not int or abs(key) < 2**63)
 
 
 def _text(text: str) -> str:

@@ -20,6 +20,7 @@ from grader.sandbox.room import HOME
 
 WORK = f"{HOME}/work"
 CACHE = "/tmp/inductor"
+NOT_SHOWN = ("timestamp.txt",)  # nbgrader's, which the grader reads
 LINK = "OPEN_THE_HOOD_LINK"
 ENVIRONMENT = {
     "HOME": HOME,
@@ -66,7 +67,7 @@ def confine(room: Mapping[str, Any], files: int | None, cache: int | None, keep:
         os.mkdir(folder)
         os.chown(folder, owner, owner)
         try:
-            copy_plain_files(source, folder, owner)
+            copy_plain_files(source, folder, owner, NOT_SHOWN)
         except (OSError, RecursionError) as error:
             raise FilesError(f"the files could not be copied: {str(error)[-500:]}") from error
     close_all_but(keep)
@@ -83,14 +84,18 @@ def confine(room: Mapping[str, Any], files: int | None, cache: int | None, keep:
     os.chdir(WORK)
 
 
-def copy_plain_files(source: int | None, target: str, owner: int) -> None:
+def copy_plain_files(
+    source: int | None, target: str, owner: int, left_behind: tuple[str, ...] = ()
+) -> None:
     """Copy plain files; links of both kinds, devices, pipes and notebooks are left behind.
 
-    The notebook that is being graded lies there, hidden tests included.
+    The notebook that is being graded lies there, hidden tests included. Of the files only names
+    and bytes are copied, and no empty folder: that is what tells submissions apart.
 
     source: descriptor of the folder, which is closed, or None
     target: an existing folder
     owner: user and group id for what is made, or -1
+    left_behind: further names, in this folder and not below it
     """
     if source is None:
         return
@@ -98,7 +103,7 @@ def copy_plain_files(source: int | None, target: str, owner: int) -> None:
         names = [
             (entry.name, entry.stat(follow_symlinks=False))
             for entry in entries
-            if not entry.name.endswith(".ipynb")
+            if not entry.name.endswith(".ipynb") and entry.name not in left_behind
         ]
     for name, about in names:
         made = f"{target}/{name}"
@@ -106,11 +111,14 @@ def copy_plain_files(source: int | None, target: str, owner: int) -> None:
             inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=source)
             os.mkdir(made)
             copy_plain_files(inner, made, owner)
+            if not os.listdir(made):
+                os.rmdir(made)
+                continue
         elif stat.S_ISREG(about.st_mode) and about.st_nlink == 1:
             opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=source)
             with open(opened, "rb") as read, open(made, "xb") as write:
                 shutil.copyfileobj(read, write)
-            os.chmod(made, 0o600 | about.st_mode & 0o100)
+            os.chmod(made, 0o600)
         else:
             continue
         os.chown(made, owner, owner)

@@ -13,6 +13,7 @@ FAMILIES = (
     "kernel",
     "patches",
     "link",
+    "costs",
     "lies",
     "reading",
     "escape",

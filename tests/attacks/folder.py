@@ -159,3 +159,21 @@ def has_programs(work: Work) -> None:
     for name in ("python", "python3", "bwrap", "alembic", "sh", "git"):
         (work.folder / name).write_text("#!/bin/sh\ntouch /tmp/hood-loot\n")
         (work.folder / name).chmod(0o6777)
+
+
+@attack(tells="nothing else here")
+def hides_answers_in_its_timestamp(work: Work) -> None:
+    """Brings the answers to an earlier grading in nbgrader's own file, behind a date, and in
+    names of empty folders and permissions of files, which no digest of contents sees.
+    """
+    (work.folder / "timestamp.txt").write_text("2026-01-02 10:00:00 UTC\n" + "answers" * 100)
+    (work.folder / "a = 1").mkdir()
+    (work.folder / "run").write_text("x")
+    (work.folder / "run").chmod(0o700)
+    work.first(
+        """
+        import os
+        seen = [(name, os.access(name, os.X_OK)) for name in os.listdir(".")]
+        print(seen, "nothing else here" if seen == [("run", False)] else "hood")
+        """
+    )

@@ -6,7 +6,7 @@ from tests.attacks.trial import attacks_of, withstand
 
 pytestmark = pytest.mark.slow(40)
 
-FAMILIES = ("reading", "escape", "folder", "exhaustion", "endings", "feedback")
+FAMILIES = ("reading", "escape", "folder", "exhaustion", "costs", "endings", "feedback")
 
 
 @pytest.mark.parametrize("attack", attacks_of(*FAMILIES))

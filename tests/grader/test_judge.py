@@ -12,6 +12,7 @@ from grader.report import Report
 from grader.subject import SubjectRaised
 from grader.verify import VERDICT_MIME
 from utils.checks import ByHand, Case, Check, case, not_run
+from utils.minigpt import MiniGPTConfig
 
 scaled = Check(
     "scaled",
@@ -471,3 +472,21 @@ def test_the_report_says_what_an_answer_was_held_against():
     check.cases(lambda draw: [Case("p", lambda subject: subject(), against="a recorded run")])
     for thing in (lambda: 1, lambda: 2):
         assert "held against a recorded run" in str(Report(judge(check, thing, "s"), "07"))
+
+
+def test_a_value_that_cannot_be_compared_is_wrong_and_no_failure_of_the_grader():
+    check = Check("configured", parts={"p": 1}, reads="r")
+    check.reference(lambda x: MiniGPTConfig(d_model=x))
+    check.cases(lambda draw: [case("p", 4)])
+    check.misconception("other", "it is another.", earns=0)(lambda x: MiniGPTConfig(d_model=x + 1))
+    verdict = judge(check, lambda x: MiniGPTConfig(d_model=torch.tensor([x, x])), "s")
+    assert (verdict.status, verdict.earned) == ("wrong", 0)
+    assert "another kind" in verdict.parts[0].problem
+
+
+def test_of_many_keys_that_are_not_expected_a_few_are_named():
+    check = Check("named", parts={"p": 1}, reads="r")
+    check.reference(lambda x: {"a": x})
+    check.cases(lambda draw: [case("p", 4)])
+    verdict = judge(check, lambda x: {f"{k}" * 50: k for k in range(10_000)}, "s")
+    assert len(verdict.parts[0].problem) < 2_000

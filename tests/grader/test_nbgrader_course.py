@@ -62,13 +62,58 @@ def strong(copied_course, graded_course):
     return copied_course, graded_course.learner("solved everything").id
 
 
-def test_a_regrade_of_the_same_bytes_gives_the_same_verdicts(copied_course, graded_course):
+def test_a_regrade_of_the_same_gives_the_same_verdicts_where_it_is_asked_for(
+    copied_course, graded_course
+):
+    course, student = copied_course, graded_course.learner("same mistake everywhere").id
+    same = "--SubmissionExporter.same_cases=True"
+    before = graded(course, student)
+    assert autograde(course, f"--student={student}", "--force", same)[0] == 0
+    after = graded(course, student)
+    assert after.metadata.open_the_hood.seed == before.metadata.open_the_hood.seed
+    assert read_verdicts(after) == read_verdicts(before)
+    write(b"what the cases were", submission(course, student).with_name("answers.txt"))
+    assert autograde(course, f"--student={student}", "--force", same)[0] == 0
+    again = graded(course, student)
+    assert again.metadata.open_the_hood.seed != before.metadata.open_the_hood.seed
+
+
+TOIL = """
+import nbgrader.preprocessors
+class Toil(nbgrader.preprocessors.NbGraderPreprocessor):
+    def preprocess(self, nb, resources):
+        while any("toil" in cell.source for cell in nb.cells):
+            pass
+        return nb, resources
+c.Autograde.autograde_preprocessors = [Toil, *c.Autograde.autograde_preprocessors]
+"""
+
+
+def test_a_submission_that_takes_too_much_work_earns_nothing_and_the_class_goes_on(copied_course):
+    course = copied_course
+    shutil.rmtree(course / "submitted")
+    with (course / "nbgrader_config.py").open("a") as settings:
+        settings.write(TOIL)
+    right = solved(released(source_notebook()))
+    write(right, submission(course, "odd-a"))
+    write(right, submission(course, "odd-z"))
+    right.cells.append(new_markdown_cell("toil"))
+    write(right, submission(course, "odd-m"))
+    status, log = autograde(course, "--student=odd-*", "--SubmissionExporter.work_seconds=30")
+    assert status == 0, log
+    assert marks(course, "odd-a") == marks(course, "odd-z") == ALL
+    assert marks(course, "odd-m") == NONE
+    assert "too much work to process" in graded(course, "odd-m").cells[0].source
+
+
+def test_a_regrade_draws_its_cases_anew(copied_course, graded_course):
     course, student = copied_course, graded_course.learner("same mistake everywhere").id
     before = graded(course, student)
     assert autograde(course, f"--student={student}", "--force")[0] == 0
     after = graded(course, student)
-    assert after.metadata.open_the_hood.seed == before.metadata.open_the_hood.seed
-    assert read_verdicts(after) == read_verdicts(before)
+    assert after.metadata.open_the_hood.seed != before.metadata.open_the_hood.seed
+    earned = [{n: v["earned"] for n, v in read_verdicts(nb).items()} for nb in (before, after)]
+    assert earned[0] == earned[1]
 
 
 def test_formgraders_button_does_the_same_and_a_resubmission_leaves_nothing_stale(strong):

@@ -55,7 +55,11 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.AssignLatePenalties",
 ]
 """
-WORDS = re.compile(r"(score|raise|refuse|sleep|kill once|kill|full) ?(\S*)")
+WORDS = re.compile(
+    r"^(score|raise|refuse|sleep|kill once|kill|full|toil|hoard) ?(\S*)", re.MULTILINE
+)
+# Does to every submission what a word does to the one that says it.
+MACHINE = "PRETENDED_MACHINE"
 
 
 class Pretend(Execute):
@@ -64,7 +68,7 @@ class Pretend(Execute):
     def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None):
         """Set the graded cells' results."""
         [answer] = [c.source for c in nb.cells if is_solution(c) and not is_grade(c)]
-        what, how = WORDS.match(answer).groups()
+        what, how = WORDS.search(os.environ.get(MACHINE, answer)).groups()
         if what == "raise":
             raise RuntimeError("no kernel today")
         if what == "refuse":
@@ -75,6 +79,11 @@ class Pretend(Execute):
             if how:
                 Path(how).touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        if what == "toil":
+            re.match(r"(a|aa)*b", "a" * 1000)  # in C, and for ever
+        if what == "hoard":
+            data = [bytes(1 << 24) for _ in range(int(how))]
+            nb.metadata.hoarded = len(data)
         if what == "sleep":
             time.sleep(float(how))
         score = how if what == "score" else "2"

@@ -14,10 +14,11 @@ from nbgrader.api import Gradebook
 from rich.console import Console
 
 from grader import UserError
-from grader.batch import command
+from grader.batch import canary, command, pool
+from grader.batch.outcome import Outcome
 from grader.layout import ROOT
 from tests.grader.batch.running import graded, marks
-from tests.grader.batch.small import HW, Here, enter, hand_in, make_small, source
+from tests.grader.batch.small import HW, MACHINE, Here, enter, hand_in, make_small, source
 from tests.grader.tiny import write
 from tests.patience import PATIENCE, eventually
 
@@ -70,6 +71,32 @@ def test_regrade_asks_the_same_again_also_when_the_files_are_gone(course, here):
     assert seed(course, "ann") == before
 
 
+def test_without_being_asked_to_it_never_repeats_the_cases_of_a_submission(course, here):
+    """Whoever knows them could bring the answers in whatever does not seem to matter."""
+    for student in ("ann", "bob", "cleo"):
+        hand_in(course, student, "score 1")
+    run(course)
+    first = seed(course, "ann")
+    shutil.rmtree(course.root / "autograded" / "ann")
+    (course.root / "submitted" / "bob" / HW / "timestamp.txt").write_text("2026-01-02 10:00 UTC")
+    (course.root / "submitted" / "cleo" / HW / "timestamp.txt").write_text("x" * 1000)
+    status, text = run(course)
+    assert (status, count(text, "graded")) == (0, 3)
+    assert first not in {seed(course, student) for student in ("ann", "bob", "cleo")}
+
+
+def test_regrade_asks_a_submission_that_has_changed_other_cases(course, here):
+    for student in ("ann", "bob"):
+        write(b"1", hand_in(course, student, "score 1").with_name("data.csv"))
+    run(course)
+    first = seed(course, "ann")
+    write(b"2", course.root / "submitted" / "ann" / HW / "data.csv")
+    (course.root / "submitted" / "bob" / HW / "timestamp.txt").write_text("2026-01-02 10:00 UTC")
+    assert run(course, "--regrade")[0] == 0
+    assert seed(course, "ann") != first
+    assert seed(course, "bob") == first  # only its time is another one
+
+
 def test_files_that_are_gone_or_replaced_are_graded_again_and_copied_ones_are_not(course, here):
     for student in ("ann", "bob", "cleo"):
         hand_in(course, student, "score 1")
@@ -106,17 +133,57 @@ def test_a_learner_whom_the_grader_failed_is_tried_again_by_the_next_run(course,
     assert (status, count(text, "recorded before")) == (1, 1)
 
 
-def test_when_nothing_works_it_stops_and_says_why(course, here, monkeypatch):
-    monkeypatch.setattr(command, "HOPELESS", 2)
+@pytest.mark.slow(60)
+def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
+    monkeypatch.setattr(canary, "DOUBT", 2)
+    monkeypatch.setattr(pool, "TRIES", 1)
+    monkeypatch.setenv(MACHINE, "raise")
     for number in range(4):
-        hand_in(course, f"s{number}", "raise")
-    with pytest.raises(UserError, match="2 submissions in a row .* no kernel today"):
-        run(course)
+        hand_in(course, f"s{number}", "score 1")
+    with pytest.raises(UserError, match="own source could not be graded either.* no kernel today"):
+        run(course, OPEN, workers=2)
+    monkeypatch.delenv(MACHINE)
+    status, text = run(course, OPEN)
+    assert (status, count(text, "graded")) == (0, 4)
 
 
-def test_what_would_fail_for_everyone_stops_at_once_and_marks_nobody(course, here):
+@pytest.mark.parametrize("word", ["raise", "refuse", "full"])
+def test_however_many_fail_alone_they_fail_alone(course, here, word):
+    """Hostile learners can make their own submissions fail, in a row, and in each rerun."""
+    for number in range(25):
+        hand_in(course, f"a{number}", word)
+    hand_in(course, "zoe", "score 1.5")
+    status, text = run(course)
+    assert status == 1
+    assert (count(text, "graded"), count(text, "without a verdict")) == (1, 25)
+    assert marks(course.root, "zoe", HW)["test"] == 1.5
+    assert marks(course.root, "a0", HW)["test"] is None
+    assert "own source" not in text
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert len(gradebook.assignment_submissions(HW)) == 26
+    assert sorted(p.name for p in (course.root / "autograded").iterdir())[-1] == "zoe"
+
+
+def test_what_failed_before_is_graded_last(course, here, monkeypatch):
+    for student in ("abe", "ann"):
+        hand_in(course, student, "raise")
+    run(course)
+    for student in ("bob", "zoe"):
+        hand_in(course, student, "score 1")
+    order, add = [], Outcome.add
+    monkeypatch.setattr(
+        Outcome,
+        "add",
+        lambda self, job, result: order.append(job.student) or add(self, job, result),
+    )
+    run(course)
+    assert order == ["bob", "zoe", "abe", "ann"]
+
+
+def test_what_would_fail_for_everyone_stops_and_marks_nobody(course, here, monkeypatch):
+    monkeypatch.setenv(MACHINE, "refuse")
     for number in range(3):
-        hand_in(course, f"s{number}", "refuse")
+        hand_in(course, f"s{number}", "score 1")
     with pytest.raises(UserError, match="no sandbox here"):
         run(course)
     with Gradebook(course.directory.db_url) as gradebook:

@@ -1,12 +1,15 @@
 """From a course folder to jobs: who handed in, what, and when it counts as the same."""
 
+import os
+
 import pytest
 
 from grader import UserError
+from grader.batch.grading import grade
 from grader.batch.intake import find_students, read_lab, read_submission_of
 from grader.batch.job import Job
 from grader.submission import Unreadable
-from tests.grader.batch.small import HW, hand_in, make_small
+from tests.grader.batch.small import HW, hand_in, job_of, make_small
 from tests.grader.test_folder import special
 from tests.grader.tiny import write
 
@@ -75,14 +78,28 @@ def test_the_time_alone_makes_no_other_submission(course):
     after = read_submission_of(course, lab, "ann")
     assert after.digest == before.digest
     assert after.timestamp == "2026-01-02T10:00:00"
-    assert after.files["timestamp.txt"] == path.read_bytes()
+    assert after.files == {}, "no room shows it"
 
 
-@pytest.mark.parametrize("text", [b"yesterday", b"\xff\xfe", b"9" * 10_000, b"2026-13-45 99:00:00"])
+TIME = b"2026-01-02 10:00:00 UTC"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"yesterday",
+        b"\xff\xfe",
+        b"9" * 10_000,
+        b"2026-13-45 99:00:00",
+        TIME + b"\n" + b" " * 200 + b"and what the cases were",
+        b"\n".join([TIME] * 8),
+    ],
+)
 def test_a_damaged_time_is_said_and_counts_as_none(course, text):
     write(text, course.root / "submitted" / "ann" / HW / "timestamp.txt")
     found = read_submission_of(course, read_lab(course, HW), "ann")
     assert found.timestamp is None
+    assert found.files == {}
     assert [note.kind for note in found.notes] == ["timestamp"]
 
 
@@ -130,3 +147,31 @@ def test_a_gpu_is_asked_for_where_the_lab_says_so(course):
     at = text.rindex('"metadata": {}')
     path.write_text(text[:at] + metadata + text[at:].partition('"nbformat":')[2])
     assert read_lab(course, HW).gpu
+
+
+@pytest.mark.parametrize(
+    "name", ["timestamp.txt.", "Timestamp.txt", "a/timestamp.txt", ".timestamp"]
+)
+def test_whatever_else_a_room_can_see_makes_another_submission(course, name):
+    lab = read_lab(course, HW)
+    before = read_submission_of(course, lab, "ann")
+    for data in (b"", b"1", b"2"):
+        write(data, course.root / "submitted" / "ann" / HW / name)
+        after = read_submission_of(course, lab, "ann")
+        assert (after.digest != before.digest) == (after.files != before.files)
+        before = after
+
+
+def test_a_path_that_no_other_folder_could_hold_is_left_out(course):
+    """Written below another folder it would be an error, and that the grader's."""
+    inside = os.open(course.root / "submitted" / "ann" / HW, os.O_RDONLY)
+    for _ in range(18):
+        os.mkdir("d" * 220, dir_fd=inside)
+        outside, inside = inside, os.open("d" * 220, os.O_RDONLY, dir_fd=inside)
+        os.close(outside)
+        os.close(os.open("file.txt", os.O_WRONLY | os.O_CREAT, dir_fd=inside))
+    os.close(inside)
+    found = read_submission_of(course, read_lab(course, HW), "ann")
+    assert len(found.files) == 4
+    assert {note.kind for note in found.notes} == {"left out"}
+    assert grade(job_of(course, "ann")).retryable is False

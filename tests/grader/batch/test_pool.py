@@ -5,6 +5,8 @@ process, none is warmed up.
 """
 
 import os
+import resource
+import signal
 import subprocess
 import sys
 
@@ -13,8 +15,10 @@ import pytest
 from grader import UserError
 from grader.batch import pool as module
 from grader.batch.pool import AHEAD, Pool
+from grader.bounds import bounded
 from grader.layout import ROOT
 from tests.grader.batch.small import hand_in, job_of, make_small
+from tests.grader.tiny import write
 from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow(50)
@@ -99,6 +103,42 @@ def test_a_worker_that_is_stuck_is_killed(course, monkeypatch):
             outcome[job.student] = result.notebooks[0].scores["test"]
             monkeypatch.setattr(module, "STUCK_SECONDS", 1.0 if job.student == "s0" else PATIENCE)
     assert outcome == {"s0": 1.0, "s1": None, "s2": 2.0}
+
+
+@pytest.fixture
+def strict(tmp_path, monkeypatch):
+    """Workers that give a submission little."""
+    code = "import grader.bounds as b; b.bounded.__wrapped__.__defaults__ = (20.0, 400 << 20)"
+    write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "strict"))
+
+
+@pytest.mark.parametrize("what", ["toil", "hoard 1000"])
+def test_a_submission_that_takes_too_much_work_is_given_up_and_no_failure(course, strict, what):
+    """In C code, where no handler of Python's would run; it is not tried again."""
+    with Pool(1, sandbox=False) as pool:
+        found = {
+            job.student: result
+            for job, result in pool.run(answers(course, "score 1", what, "score 2", "hoard 10"))
+        }
+    marks = {student: result.notebooks[0].scores for student, result in found.items()}
+    assert marks["s1"] == {"test": 0.0, "why": None}
+    assert [marks[s]["test"] for s in ("s0", "s2", "s3")] == [1.0, 2.0, 2.0]
+    assert not any(result.retryable for result in found.values())
+    assert "took too much work" in found["s1"].problem
+    assert b"took too much work" in found["s1"].notebooks[0].data
+
+
+def test_the_bounds_are_for_a_submission_and_end_with_it():
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with bounded(3600.0):
+        assert resource.getrlimit(resource.RLIMIT_DATA)[0] < 2**40
+        assert signal.getitimer(signal.ITIMER_PROF)[0] > 0
+        code = "import resource, signal; print(signal.getitimer(signal.ITIMER_PROF)[0])"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert float(done.stdout) == 0
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+    assert signal.getitimer(signal.ITIMER_PROF)[0] == 0
 
 
 def test_asked_to_stop_it_stops_soon_and_leaves_no_process_or_folder(course):

@@ -71,6 +71,13 @@ def test_cells_of_ordinary_assignments_are_not_split(source):
     assert not is_verified(graded_cell(source))
 
 
+def test_a_graded_cell_that_a_learner_writes_is_for_a_person_whatever_it_holds():
+    cell = graded_cell(SOURCE)
+    assert is_verified(cell)
+    cell.metadata.nbgrader.solution = True
+    assert not is_verified(cell)
+
+
 @pytest.mark.parametrize("earned", [0.0, 0.5, 1.0, 2.0])
 def test_the_verdicts_points_are_the_grade(earned):
     assert grade([], [report(earned), result(repr(earned))]) == earned

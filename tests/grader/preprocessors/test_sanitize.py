@@ -7,11 +7,16 @@ import time
 import pytest
 from markdown_it import MarkdownIt
 from nbconvert.filters import markdown2html_mistune
+from nbformat import from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 
 from grader.preprocessors.links import without_links
 from grader.preprocessors.outputs import VERDICT_MIME
-from grader.preprocessors.sanitize import Sanitize
+from grader.preprocessors.sanitize import TOO_MUCH, Sanitize
+from tests.growth import grows_too_fast, peak
+
+MIB = 2**20
+OURS = {"open_the_hood": {"by": "learner"}}
 
 HARMFUL = [
     "<script>alert(1)</script>",
@@ -240,3 +245,102 @@ def test_many_links_are_found_in_time():
     begun = time.monotonic()
     assert "](" not in without_links(text)
     assert time.monotonic() - begun < 5
+HOSTILE = {
+    "tags that are opened again": lambda n: "<b><p>" * n,
+    "tags that all differ": lambda n: "".join(f"<b class={k}><p>" for k in range(n)),
+    "depth": lambda n: "<div>" * n,
+    "ends of other tags": lambda n: "<b>x</i>" * n,
+    "ends without a start": lambda n: "<p>" * 400 + "</div>" * n,
+    "brackets": lambda n: "[" * n,
+    "stars": lambda n: "*_" * n,
+    "formulas": lambda n: "\\begin{a}" * n,
+    "lines of a table": lambda n: "||\n" * n,
+    "quotes": lambda n: "> " * n,
+    "an attribute's quotes": lambda n: "<p a='" * n,
+    "words": lambda n: "<p>" + "a" * n,
+    "spaces": lambda n: "<p a" + " " * n,
+    "a style": lambda n: f"<p style='{'rgb(' * n}'>",
+    "pictures": lambda n: "![x](attachment:a.png)" * n,
+}
+
+
+@pytest.mark.slow(60)
+@pytest.mark.parametrize("kind", ["cell", "text/html", "text/markdown"])
+@pytest.mark.parametrize("what", HOSTILE)
+def test_cleaning_takes_time_in_proportion_to_what_is_cleaned(what, kind):
+    def clean(text):
+        if kind != "cell":
+            return sanitized(shows({kind: text}))
+        cell = new_markdown_cell(text, metadata={"open_the_hood": {"by": "learner"}})
+        cell.attachments = from_dict({"a.png": {"image/png": "A" * 100_000}})
+        return sanitized(cell)
+
+    assert grows_too_fast(clean, HOSTILE[what], 2_000) == ""
+
+
+def test_a_picture_is_shown_as_often_as_a_page_can_carry_it():
+    def cell(times):
+        cell = new_markdown_cell("![x](attachment:a.png)\n" * times, metadata=OURS)
+        cell.attachments = from_dict({"a.png": {"image/png": "A" * 2_000_000}})
+        return cell
+
+    nb = sanitized(cell(10), cell(240), cell(7))
+    assert [c.source.startswith("<pre>") for c in nb.cells] == [False, True, True]
+    assert peak(sanitized, cell(16)) < 10 * MIB
+    hostile = cell(1)
+    hostile.attachments["a.png"]["image/png"] = '"><script>alert(1)</script>'
+    assert sanitized(hostile).cells[0].source.startswith("<pre>")
+
+
+def test_a_notebook_has_so_much_markup_and_no_more():
+    table = "<table>" + "<tr><td>1</td></tr>" * 2_000 + "</table>"
+    text = "Some *words*.\n" + "More of them.\n" * 999
+    cells = [shows({"text/html": table, "text/markdown": text}) for _ in range(20)]
+    data = [cell.outputs[0].data for cell in sanitized(*cells).cells]
+    assert [TOO_MUCH in one["text/html"] for one in data] == [False] * 7 + [True] * 13
+    assert [one["text/markdown"].startswith("<pre>") for one in data] == [False] * 14 + [True] * 6
+
+
+@pytest.mark.parametrize(
+    ("style", "stays"),
+    [
+        ("color: red; text-align: right", "color: red; text-align: right"),
+        ("COLOR: rgb(1, 2, 3)", "COLOR: rgb(1, 2, 3)"),
+        ("position: fixed; color: #fff; inset: 0", "color: #fff"),
+        ("color: url(//example.org/x)", ""),
+        ("font: url(x)", ""),
+        ("width: expression(alert(1)); color: r\\65 d", ""),
+        ("color: /**/red", ""),
+    ],
+)
+def test_of_a_style_only_harmless_words_stay(style, stays):
+    html = sanitized(shows({"text/html": f'<p style="{style}">x</p>'})).cells[0].outputs[0].data
+    assert html["text/html"] == f'<p style="{stays}">x</p>'
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<table class="dataframe"><thead><tr><th scope="col">a</th></tr></thead>'
+        '<tbody><tr><td colspan="2">1</td></tr></tbody></table>',
+        '<details open=""><summary>more</summary><ol start="3"><li>x</li></ol></details>',
+        '<a href="https://example.org/a?b=c&amp;d=e" title="t">x</a> <kbd>y</kbd> <sub>i</sub>',
+        '<figure><img alt="a" src="data:image/png;base64,AAA="><figcaption>b</figcaption></figure>',
+    ],
+)
+def test_harmless_html_stays_as_it_is(html):
+    assert sanitized(shows({"text/html": html})).cells[0].outputs[0].data["text/html"] == html
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "![x](attachment:a.png)",
+        "a = b, [x](https://example.org/?a=b&c=d) and `y = 1`",
+        "**a** and $x = y$\n\n```python\nf(src=1)\n```",
+    ],
+)
+def test_text_with_equal_signs_links_and_pasted_pictures_stays_markdown(text):
+    cell = new_markdown_cell(text, metadata=OURS)
+    cell.attachments = from_dict({"a.png": {"image/png": "iVBORw0KGgo="}})
+    assert sanitized(cell).cells[0].source == text

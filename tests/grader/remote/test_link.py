@@ -1,6 +1,7 @@
 """The trusted end of the link, against an honest other end and against hostile ones."""
 
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -206,3 +207,31 @@ def test_all_answers_together_are_bounded(pair, monkeypatch):
     with pytest.raises(LinkLost, match="more than"):
         link.ask({"do": "value"})
     link.close()
+
+
+def test_a_socket_that_its_owner_has_closed_is_lost(pair):
+    """As when a kernel that could not be interrupted is ended while it is asked."""
+    link, _ = pair
+    pair[0]._end.close()
+    for act in (link.end, lambda: link.ask({"do": "value"})):
+        with pytest.raises(LinkLost, match="gone"):
+            act()
+
+
+def test_a_process_with_many_open_files_can_ask():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        ours, theirs = socket.socketpair()
+        link = OverSocket(ours)
+        reply_with(theirs, lambda r: [wire.pack({"id": r["id"], "value": 3})])
+        assert link.ask({"do": "value"})["value"] == 3
+        link.close()
+        ours.close()
+        theirs.close()
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

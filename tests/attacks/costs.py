@@ -1,0 +1,163 @@
+"""Data that is small to send and dear to read, compare, clean or show: work for the grader."""
+
+from __future__ import annotations
+
+from nbformat import from_dict
+
+from tests.attacks.catalogue import Family
+from tests.attacks.link import LINK
+from tests.attacks.work import Work
+
+family = Family("costs")
+attack = family.attack
+
+
+def reply(value: str) -> str:
+    """Code that answers every request with this JSON as the value, written by hand.
+
+    Args:
+        value: an expression for the text.
+    """
+    return (
+        LINK
+        + f"""
+VALUE = {value}
+def serve(thing):
+    while True:
+        request = answer.receive(_link)
+        if request is None or request["do"] == "end":
+            return
+        head = '{{"dict": [["id", "%s"], ["after", []], ["ops", []], ["value", ' % request["id"]
+        text = (head + VALUE + ']]}}').encode()
+        _link.sendall(wire.HEADER.pack(len(text), 0) + text)
+answer.serve = serve
+"""
+    )
+
+
+COLLIDING = "'{\"dict\": [' + ','.join(f'[{k * (2**61 - 1)},0]' for k in range(49_000)) + ']}'"
+SMALL = "'{\"dict\": [' + ','.join(f'[{k << 40},0]' for k in range(49_000)) + ']}'"
+FIELDS = "'{\"array\": [0, 0, \"' + ','.join(['i1'] * 2_000_000) + '\", [0], \"C\"]}'"
+LISTS = "'[' + '[],' * ((1 << 24) // 3 - 100) + '[]]'"
+OBJECTS = "'[' + '{\"\":0},' * ((1 << 24) // 7 - 100) + '0]'"
+DIGITS = "'[' + ','.join(['9' * 4300] * 3800) + ']'"
+CONFIG = '\'{"config": ["utils.compare", "Tolerance", {"rtol": [[]], "atol": 0, "reason": ""}]}\''
+
+
+@attack(costs=("row_sums", "corner"), tells="not text", cell_seconds=20)
+def replies_with_keys_that_collide(work: Work) -> None:
+    """Answers with a dict of 49,000 integers that all have one hash."""
+    work.before("row_sums", reply(COLLIDING))
+
+
+@attack(costs=("row_sums", "corner"), tells="not text", cell_seconds=20)
+def replies_with_many_keys_that_are_numbers(work: Work) -> None:
+    """Answers with a dict of 49,000 integers of moderate size, which share their low bits."""
+    work.before("row_sums", reply(SMALL))
+
+
+@attack(costs=("row_sums", "corner"), tells="values", cell_seconds=20)
+def replies_with_a_dtype_of_millions_of_fields(work: Work) -> None:
+    """Answers with an array whose dtype is six million characters long."""
+    work.before("row_sums", reply(FIELDS))
+
+
+@attack(costs=("row_sums", "corner"), tells="values", cell_seconds=20)
+def replies_with_millions_of_empty_lists(work: Work) -> None:
+    """Answers with 16 MiB of empty lists, forty times as large in memory."""
+    work.before("row_sums", reply(LISTS))
+
+
+@attack(costs=("row_sums", "corner"), tells="values", cell_seconds=20)
+def replies_with_millions_of_small_objects(work: Work) -> None:
+    """Answers with 16 MiB of JSON objects of one entry each."""
+    work.before("row_sums", reply(OBJECTS))
+
+
+@attack(costs=("row_sums", "corner"), cell_seconds=20)
+def replies_with_numbers_of_thousands_of_digits(work: Work) -> None:
+    """Answers with thousands of integers of 4,300 digits, dear to read and to print."""
+    work.before("row_sums", reply(DIGITS))
+
+
+@attack(costs=("row_sums", "corner"), cell_seconds=20)
+def replies_with_what_cannot_be_compared(work: Work) -> None:
+    """Answers with arrays and data classes that no comparison was written for."""
+    work.answer(
+        "row_sums",
+        """
+        import numpy
+        def row_sums(x): return numpy.zeros(1, numpy.longdouble)
+        """,
+    )
+    work.before("corner", reply(CONFIG))
+
+
+@attack(tells="could not be read", cell_seconds=20)
+def sends_millions_of_empty_lists(work: Work) -> None:
+    """Sends 8 MiB of empty lists past the kernel, as a message about a display."""
+    work.first(
+        """
+        from grader.sandbox import messages
+        head = b'{"header": {"msg_id": "1", "msg_type": "display_data"}, "parent_header": {}, '
+        text = head + b'"metadata": {}, "buffers": [], "content": {"a": [' + b"[]," * 2_700_000
+        data = messages.LENGTH.pack(len(text) + 4) + text + b"0]}}"
+        for packet in messages.packets(data, messages.IOPUB):
+            get_ipython().kernel.session._end.send(packet)
+        """
+    )
+
+
+def nested(unit: str, times: int) -> list[str]:
+    """The same, as a text cell and as code that displays it."""
+    return [unit * times, f"from IPython.display import HTML\ndisplay(HTML({unit!r} * {times}))"]
+
+
+DISTINCT = "".join(f"<b class={number}><p>" for number in range(4000))
+
+
+@attack(cell_seconds=20)
+def nests_markup(work: Work) -> None:
+    """Shows tags that are never closed, which a page's parser opens again in each paragraph."""
+    for unit, times in (("<b><p>", 16_000), ("<div>", 30_000), ("<b>x</i>", 16_000)):
+        text, code = nested(unit, times)
+        work.first(code)
+        if len(text) < 100_000:
+            work.text(text)
+
+
+@attack(cell_seconds=20)
+def opens_thousands_of_different_tags(work: Work) -> None:
+    """Opens 4,000 tags that differ, each of which every later paragraph opens once more."""
+    work.text(DISTINCT)
+    work.first(
+        "from IPython.display import HTML\n"
+        "HTML(''.join(f'<b class={number}><p>' for number in range(4000)))"
+    )
+
+
+@attack(cell_seconds=20)
+def writes_a_tag_of_thousands_of_attributes(work: Work) -> None:
+    """Shows one tag with 20,000 attributes, each compared with all before it."""
+    text = "<p " + " ".join(f"a{number}" for number in range(10_000)) + ">"
+    work.text(text)
+    work.first(
+        "from IPython.display import HTML\n"
+        "HTML('<p ' + ' '.join(f'a{number}' for number in range(25_000)) + '>')"
+    )
+
+
+@attack(cell_seconds=20)
+def names_one_picture_hundreds_of_times(work: Work) -> None:
+    """Pastes one picture of 2 MB into a text cell, and names it 240 times."""
+    work.text("![x](attachment:a.png)\n" * 240)
+    work.nb.cells[-1].attachments = from_dict({"a.png": {"image/png": "A" * 2_000_000}})
+
+
+@attack(cell_seconds=20)
+def writes_markdown_that_is_slow(work: Work) -> None:
+    """Writes and displays tens of thousands of brackets, stars and quotes, in one cell each."""
+    for number, unit in enumerate(("[", "> ", "*_", "`", "![", "- ", "| a ", "[x](", "**a", "$")):
+        if number < 4:
+            work.text(unit * (30_000 // len(unit)))
+        work.first(f"from IPython.display import Markdown\ndisplay(Markdown({unit!r} * 20_000))")
