@@ -27,7 +27,7 @@ from grader.same import TIMESTAMP, digest, digest_of
 from grader.submission import Unreadable
 
 LONGEST_PATH = 1000  # bytes below the submission's folder; a machine's own limit is some thousand
-MOST_OF_A_TIME = 100  # characters of a timestamp, many more than any form of one has
+MOST_OF_A_TIME = 100  # bytes of a timestamp, many more than any form of one has
 # Settings that say where things are, not how they are graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
 
@@ -42,6 +42,7 @@ class Submission:
         notes: what is to be said about the submission as a whole.
         renamed: what is to be said about a notebook that had another name.
         timestamp: when it was handed in, if that is known.
+        time_file: the file that says so, as it came, or empty.
         digest: SHA-256 of all that a room can see of it.
     """
 
@@ -50,6 +51,7 @@ class Submission:
     notes: tuple[Note, ...]
     renamed: Mapping[str, Note]
     timestamp: str | None
+    time_file: bytes
     digest: str
 
     def key(self, lab: Lab, sandbox: bool) -> str:
@@ -142,26 +144,27 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
         for name in [name for name in files if len(name.encode()) > LONGEST_PATH]:
             del files[name]
             notes.append(left_out(f"A file in `{name.split('/')[0][:60]}`", "its path is too long"))
-    timestamp, wrong = _timestamp(files.pop(TIMESTAMP, None))
+    time_file = files.pop(TIMESTAMP, b"")
+    timestamp, wrong = _timestamp(time_file)
     return Submission(
         notebooks=notebooks,
         files=files,
         notes=(*notes, *wrong),
         renamed=renamed,
         timestamp=timestamp,
+        time_file=time_file if timestamp else b"",
         digest=digest(notebooks, files, [note.message for note in (*notes, *renamed.values())]),
     )
 
 
-def _timestamp(data: bytes | None) -> tuple[str | None, list[Note]]:
+def _timestamp(data: bytes) -> tuple[str | None, list[Note]]:
     """What nbgrader's gradebook takes as a time, and a note where it takes nothing."""
-    if data is None or not data.strip():
+    if not data.strip():
         return None, []
     try:
-        text = data.decode().strip()
-        if len(text) > MOST_OF_A_TIME:
-            raise ValueError(text)
-        return parse_utc(text).isoformat(), []
+        if len(data) > MOST_OF_A_TIME:
+            raise ValueError(len(data))
+        return parse_utc(data.decode().strip()).isoformat(), []
     except Exception:  # dateutil fails in many ways
         return None, [no_timestamp("it holds no date and time")]
 
