@@ -231,6 +231,7 @@ class _Run:
             notes=submission.notes,
             renamed=submission.renamed,
             timestamp=submission.timestamp,
+            time_file=submission.time_file,
             seed=self.seed,
             seeds=seeds if self.args.regrade else {},
             graded_before=graded_before,

@@ -48,6 +48,7 @@ class Submission:
         notes: what is to be said about the submission as a whole.
         renamed: what is to be said about a notebook that had another name.
         timestamp: when it was handed in, if that is known.
+        time_file: the file that says so, as it came, or empty.
         digest: SHA-256 of all that a room can see of it.
     """
 
@@ -56,6 +57,7 @@ class Submission:
     notes: tuple[Note, ...]
     renamed: Mapping[str, Note]
     timestamp: str | None
+    time_file: bytes
     digest: str
 
     def key(self, lab: Lab, sandbox: bool) -> str:
@@ -134,7 +136,7 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
     files: dict[str, bytes] = {}
     notes: list[Note] = []
     renamed: dict[str, Note] = {}
-    timestamp, wrong = None, []
+    timestamp, time_file, wrong = None, b"", []
     problem = why_no_folder(folder)
     if problem:
         notebooks = {name: Unreadable(problem) for name in lab.notebooks}
@@ -149,7 +151,7 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
         for name in [name for name in files if len(name.encode()) > LONGEST_PATH]:
             del files[name]
             notes.append(left_out(f"A file in `{name.split('/')[0][:60]}`", "its path is too long"))
-        files.pop(TIMESTAMP, None)
+        time_file = files.pop(TIMESTAMP, b"")
         notes += not_shown(unshown(files, lab.files))
         timestamp, wrong = read_timestamp(folder)
     return Submission(
@@ -158,6 +160,7 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
         notes=(*notes, *wrong),
         renamed=renamed,
         timestamp=timestamp and timestamp.isoformat(),
+        time_file=time_file if timestamp else b"",
         digest=digest(notebooks, files, [note.message for note in (*notes, *renamed.values())]),
     )
 

@@ -54,6 +54,7 @@ class Job:
         notes: what is to be said about the submission as a whole.
         renamed: by notebook, what is to be said of a file that had another name.
         timestamp: what its timestamp.txt says, when it can be read.
+        time_file: that file as it came, for ``autograded/``; no room shows it.
         seed: draws the cases of its checks; a run asks everyone the same.
         seeds: by notebook, of an earlier grading that somebody asked to repeat.
         key: names the submission, the lab, the grader and the way of grading.
@@ -71,6 +72,7 @@ class Job:
     notes: tuple[Note, ...] = ()
     renamed: Mapping[str, Note] = field(default_factory=dict)
     timestamp: str | None = None
+    time_file: bytes = b""
     seed: str = field(default_factory=lambda: secrets.token_hex(16))
     seeds: Mapping[str, str] = field(default_factory=dict)
     graded_before: bool = False

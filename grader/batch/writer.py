@@ -146,9 +146,7 @@ class Writer:
         """
         lab, student = job.lab.name, job.student
         with self._said_clearly():
-            beside = job.shown()
-            if job.timestamp:  # as nbgrader writes it, whatever form it came in
-                beside[TIMESTAMP] = f"{job.timestamp.replace('T', ' ')} UTC\n".encode()
+            beside = job.shown() | ({TIMESTAMP: job.time_file} if job.time_file else {})
             stamp = self.files.write(student, lab, result.notebooks, beside)
             with self._transaction() as session:
                 submission = self._submission(job)
