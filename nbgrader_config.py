@@ -46,6 +46,7 @@ c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",
     "grader.preprocessors.ClearMarks",  # no mark outlives the submission that earned it
+    "grader.preprocessors.Sanitize",  # formgrader shows a notebook while it still runs
 ]
 c.Autograde.autograde_preprocessors = [
     "grader.preprocessors.Execute",  # seed, time limits, verdicts; stderr costs nothing

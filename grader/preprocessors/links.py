@@ -50,5 +50,5 @@ def without_links(markdown: str) -> str:
 
 
 def verbatim(text: str) -> str:
-    """HTML that shows text as it was written."""
-    return f"<pre>{html.escape(COMMAND.sub(BROKEN, text))}</pre>"
+    """HTML that shows text as it was written, and is no markdown of any dialect's."""
+    return f"<pre>{without_links(html.escape(COMMAND.sub(BROKEN, text)))}</pre>"

@@ -344,3 +344,18 @@ def test_text_with_equal_signs_links_and_pasted_pictures_stays_markdown(text):
     cell = new_markdown_cell(text, metadata=OURS)
     cell.attachments = from_dict({"a.png": {"image/png": "iVBORw0KGgo="}})
     assert sanitized(cell).cells[0].source == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[x](proof.html) and <b>a & b</b> `f[0](x)`",
+        "It costs 5$ [x](proof.html) and 6$, `f[0](x)` &amp; <i>a < b</i>",
+        r"$\href{x}{y}$ <p style='color:red'>$a < b$</p>",
+        "<a href='https://example.net'>x</a> &lt;script&gt; ![x](data:image/png;base64,AAAA)",
+    ],
+)
+def test_what_is_clean_stays_as_it_is(text):
+    once = sanitized(new_markdown_cell(text, metadata=LEARNER))
+    before = once.cells[0].source
+    assert Sanitize().preprocess(once, {})[0].cells[0].source == before
