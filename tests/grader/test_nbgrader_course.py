@@ -99,7 +99,7 @@ def test_a_submission_that_takes_too_much_work_earns_nothing_and_the_class_goes_
     write(right, submission(course, "odd-z"))
     right.cells.append(new_markdown_cell("toil"))
     write(right, submission(course, "odd-m"))
-    status, log = autograde(course, "--student=odd-*", "--SubmissionExporter.work_seconds=30")
+    status, log = autograde(course, "--student=odd-*", "--SubmissionExporter.work_seconds=12")
     assert status == 0, log
     assert marks(course, "odd-a") == marks(course, "odd-z") == ALL
     assert marks(course, "odd-m") == NONE
