@@ -356,7 +356,7 @@ def test_messages_of_many_threads_and_signals_stay_whole() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         assert rung > 3 and sorted(done) == ["a", "b", "c"], (rung, done)
         """
-    # its memory is not the question here, and a flood that is read late takes some
+    # its memory is not the question here: it ran short once
     with Inmate(limits=Limits(memory=6144 * MIB)) as inmate:
         said = inmate.run(textwrap.dedent(code))
         assert "Error" not in said
