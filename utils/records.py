@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 RECORDS = Path(__file__).resolve().parents[1] / "benchmarks" / "records"
-HOW = "run `python -m benchmarks.gpu` on a machine with a GPU"
+
+
+def how_to_make(benchmarks: Path) -> str:
+    """How to make a record; a learner's archive has no `benchmarks`, so no command is named there."""
+    if (benchmarks / "gpu.py").is_file():
+        return "run `python -m benchmarks.gpu` on a machine with a GPU"
+    return "recorded GPU runs come with the repository, and none is here"
+
+
+HOW = how_to_make(RECORDS.parent)
 
 
 class NoRecord(LookupError):

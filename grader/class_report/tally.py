@@ -34,6 +34,7 @@ class ExerciseTally:
         unexplained: those of them with a failed part that nothing explains.
         problems: what was wrong there, in the check's words.
         not_run: parts that the grading machine could not run, and why, with the learners' number.
+        withheld: the points of such parts, over all marked learners. Nobody could earn them.
         claims: what of its verdicts rests on the word of the learners' own processes.
     """
 
@@ -54,6 +55,7 @@ class ExerciseTally:
     explanations: dict[str, str] = field(default_factory=dict)
     problems: Counter[str] = field(default_factory=Counter)
     not_run: Counter[str] = field(default_factory=Counter)
+    withheld: float = 0.0
     claims: list[str] = field(default_factory=list)
     pairs: Pairs = field(default_factory=Pairs)
     seconds: float = 0.0
@@ -67,7 +69,7 @@ class ExerciseTally:
     @property
     def share(self) -> float | None:
         """Of the points that could be earned, how many were, 0 to 1."""
-        most = self.cell.points * self.marked
+        most = self.cell.points * self.marked - self.withheld
         return self.earned / most if most else None
 
     @property
@@ -81,21 +83,25 @@ class ExerciseTally:
         score = one.scores.get(self.name)
         verdict = one.verdicts.get(self.name)
         if score is not None:
-            self._mark(score, verdict["status"] if verdict else "", one.attempted)
+            self._mark(score, verdict["status"] if verdict else "", one)
         if verdict is not None:
             self._explain(verdict, one, names)
         took = sum(one.run.cell_seconds.get(n, 0.0) for n in (self.name, f"{self.name}_solution"))
         self.seconds += took
         self.longest = max(self.longest, took)
 
-    def _mark(self, score: float, status: str, attempted: bool) -> None:
+    def _mark(self, score: float, status: str, one: Graded) -> None:
+        withheld = withheld_points(one, self.name)
+        if withheld >= self.cell.points:
+            return  # nothing of it was judged, so it says nothing about the learner
         self.marked += 1
         self.earned += score
-        if score >= self.cell.points:
+        self.withheld += withheld
+        if score >= self.cell.points - withheld:
             self.full += 1
         elif score > 0:
             self.some += 1
-        elif status == "not attempted" or not attempted:
+        elif status == "not attempted" or not one.attempted:
             self.not_tried += 1
         else:
             self.nothing += 1
@@ -125,6 +131,13 @@ class ExerciseTally:
                 self.problems[text] += 1
 
 
+def withheld_points(one: Graded, exercise: str) -> float:
+    """The points of those parts of an exercise that the grading machine could not run."""
+    verdict = one.verdicts.get(exercise)
+    parts = verdict["parts"] if verdict else ()
+    return sum(part["points"] for part in parts if part["status"] == "not run")
+
+
 @dataclass(frozen=True)
 class Person:
     """A submission that a person should look at.
@@ -147,6 +160,7 @@ class Tally:
         submissions: how many there are in the gradebook, graded to the end or not.
         never_graded: how many more were handed in.
         automatic, total: points of each graded learner, in automatic exercises and in all.
+        withheld: points that no graded learner could earn, the fewest that any of them had.
         attempted: how many of these tried at least one exercise.
         people: submissions that a person should look at, by the gravest kind of reason.
         needing: how many of each kind there are.
@@ -164,6 +178,7 @@ class Tally:
         self.submissions = 0
         self.never_graded = never_graded
         self.automatic, self.total = array("d"), array("d")
+        self.withheld = 0.0
         self.attempted = 0
         self.people: dict[str, list[Person]] = {}
         self.needing: Counter[str] = Counter()
@@ -194,14 +209,15 @@ class Tally:
 
     @property
     def counted(self) -> tuple[array, float]:
-        """Each learner's points, and the most there are.
+        """Each learner's points, and the most that anybody could earn.
 
         Of all exercises once all are marked, of the automatic ones until then.
         """
         cells = [one.cell for one in self.exercises]
         if self.waiting:
-            return self.automatic, sum(cell.points for cell in cells if not cell.by_hand)
-        return self.total, sum(cell.points for cell in cells)
+            most = sum(cell.points for cell in cells if not cell.by_hand)
+            return self.automatic, most - self.withheld
+        return self.total, sum(cell.points for cell in cells) - self.withheld
 
     def add(self, one: Graded) -> None:
         """One more submission."""
@@ -218,6 +234,8 @@ class Tally:
             return
         self.attempted += one.attempted
         automatic = sum(one.scores.get(e.name) or 0.0 for e in self.exercises if not e.cell.by_hand)
+        withheld = sum(withheld_points(one, exercise.name) for exercise in self.exercises)
+        self.withheld = min(self.withheld, withheld) if self.automatic else withheld
         self.automatic.append(automatic)
         self.total.append(one.points)
         for exercise in self.exercises:

@@ -71,6 +71,7 @@ def bytes_of(t: torch.Tensor) -> tuple[int, int]:
 embeddings = torch.zeros(600, 64)
 expect_equal("the whole matrix", bytes_of(embeddings), (153_600, 153_600))
 expect_equal("one row of it", bytes_of(embeddings[7]), (256, 153_600))
+expect_equal("a row read twice", bytes_of(embeddings[7].expand(2, 64)), (512, 153_600))
 
 # %% test="bytes_of" points=2
 # Graded
@@ -168,11 +169,12 @@ def byte_offset(t: torch.Tensor, index: tuple[int, ...]) -> int:
 grid = torch.arange(12.0).view(3, 4)
 expect_equal("row 1, column 2", byte_offset(grid, (1, 2)), 24)
 expect_equal("the last element", byte_offset(grid, (-1, -1)), 44)
-stride_explorer(grid.t()[1:], index=(2, 1))
+expect_equal("wider elements", byte_offset(torch.arange(5), (3,)), 24)
+stride_explorer(grid.t()[1:], index=(1, 2))
 
 # %% test="byte_offset" points=3
 # Graded
-expect_equal("in a slice of a transpose", byte_offset(grid.t()[1:], (2, 1)), 28)
+expect_equal("in a slice of a transpose", byte_offset(grid.t()[1:], (1, 2)), 40)
 ### BEGIN HIDDEN TESTS
 verify("byte_offset", byte_offset)
 ### END HIDDEN TESTS
@@ -252,6 +254,8 @@ expect_equal("transpose", transpose_view(x, 0, 1), x.transpose(0, 1), strides=Tr
 expect_equal("narrow", narrow_view(x, 1, 2, 3), x.narrow(1, 2, 3), strides=True)
 expect_equal("expand", expand_view(x[:, :1], (4, 3)), x[:, :1].expand(4, 3), strides=True)
 expect_equal("diagonal", diagonal_view(x), x.diagonal(), strides=True)
+inner = x[1:, 1:]  # a view already: strides (5, 1), and it starts at element 6
+expect_equal("narrow a view", narrow_view(inner, 0, 1, 2), inner.narrow(0, 1, 2), strides=True)
 share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
 
 # %% test="views_by_hand" points=4
@@ -326,6 +330,7 @@ expect_equal("flatten a fresh matrix", view_strides((4, 6), (6, 1), (24,)), (1,)
 expect_equal("split it", view_strides((4, 6), (6, 1), (4, 2, 3)), (6, 3, 1))
 expect_equal("flatten its transpose", view_strides((6, 4), (1, 6), (24,)), None)
 expect_equal("split its transpose", view_strides((6, 4), (1, 6), (2, 3, 4)), (3, 1, 6))
+expect_equal("a stride nobody walks", view_strides((4, 1, 6), (6, 99, 1), (24,)), (1,))
 
 # %% test="view_strides" points=5
 # Graded
@@ -537,13 +542,16 @@ def attention_scores(
 
 # %%
 x = torch.tensor([[[1.0, 0.0, 2.0, 0.0], [0.0, 1.0, 0.0, -2.0], [1.0, 1.0, 1.0, 1.0]]])
-scores = attention_scores(x, torch.eye(4), 2 * torch.eye(4), n_heads=2)
-expect_shape("two heads, three positions", scores, (1, 2, 3, 3))
+w_q = torch.eye(4)
+w_q[0, 3] = 2.0  # the first channel of a query hears the last one of x, too
+scores = attention_scores(torch.cat([x, -x]), w_q, 2 * torch.eye(4), n_heads=2)
+expect_shape("two sentences, two heads, three positions", scores, (2, 2, 3, 3))
 expect_close(
-    "head 0 sees the first two channels",
+    "head 0 has the first two channels",
     scores[0, 0],
-    [[1.4142, 0.0, 1.4142], [0.0, 1.4142, 1.4142], [1.4142, 1.4142, 2.8284]],
+    [[1.4142, 0.0, 1.4142], [-5.6569, 1.4142, -4.2426], [4.2426, 1.4142, 5.6569]],
 )
+expect_close("both signs turned round are the same scores", scores[1], scores[0])
 
 # %% test="attention_scores" points=3
 # Graded

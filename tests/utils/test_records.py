@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from utils.records import NoRecord, load
+from utils.records import NoRecord, how_to_make, load
 
 
 def write(root, gpu, date, **document):
@@ -21,6 +21,10 @@ def test_no_record_is_said_in_one_sentence(tmp_path):
         with pytest.raises(NoRecord) as error:
             load(root=root)
         assert str(error.value) == sentence
+
+
+def test_no_command_is_named_that_a_learners_archive_lacks(tmp_path):
+    assert "python" not in how_to_make(tmp_path / "benchmarks")
 
 
 def test_the_newest_record_unless_one_is_named(tmp_path):

@@ -7,7 +7,15 @@ from grader.class_report.course import Outline
 from grader.class_report.names import Names
 from grader.class_report.tally import Tally
 from grader.results import Results
-from tests.grader.class_report.made_up import LAB, POINTS, TITLES, crowd, make_course
+from tests.grader.class_report.made_up import (
+    LAB,
+    POINTS,
+    TITLES,
+    Made,
+    crowd,
+    make_course,
+    verdict,
+)
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +55,39 @@ def test_exercises_stand_in_the_labs_order(counted):
 def test_the_slowest_are_kept(counted):
     assert len(counted[0].slowest) == 5
     assert len(counted[0].seconds) == 60
+
+
+def test_points_that_were_withheld_are_not_counted_as_lost(tmp_path):
+    def softmax(earned, withheld):
+        found = verdict("softmax", earned)
+        part = found["parts"][0] | {"points": POINTS["softmax"] - withheld}
+        missing = part | {"points": withheld, "earned": 0.0, "status": "not run", "problem": "no GPU"}
+        return found | {"parts": [part, missing]}
+
+    names = ("row_sums", "twice")
+    learners = [
+        Made(student, verdicts={name: verdict(name) for name in names} | {"softmax": softmax(*made)})
+        for student, made in {"all": (3, 2), "some": (1, 2), "on a GPU": (5, 0)}.items()
+    ]
+    learners.append(Made("no part", verdicts={"softmax": softmax(0, 5)}))
+    read = Results(make_course(tmp_path / "course", learners), LAB)
+    tally = Tally(read.cells, Outline("A lab", TITLES), Names())
+    for one in read.read():
+        tally.add(one)
+    exercise = next(one for one in tally.exercises if one.name == "softmax")
+    assert (exercise.marked, exercise.full, exercise.some, exercise.nothing) == (3, 2, 1, 0)
+    assert exercise.share == pytest.approx((3 + 1 + 5) / (3 + 3 + 5))
+    assert tally.counted[1] == sum(POINTS.values())  # one learner could earn them all
+
+
+def test_the_most_that_can_be_earned_leaves_out_what_nobody_could(tmp_path):
+    found = verdict("softmax", 0)
+    missing = found | {"parts": [found["parts"][0] | {"status": "not run", "problem": "no GPU"}]}
+    learners = [Made(student, verdicts={"softmax": missing}) for student in ("ada", "bob")]
+    read = Results(make_course(tmp_path / "course", learners), LAB)
+    tally = Tally(read.cells, Outline("A lab", TITLES), Names())
+    for one in read.read():
+        tally.add(one)
+    points, most = tally.counted
+    assert most == POINTS["twice"] + POINTS["row_sums"]
+    assert list(points) == [most, most]
