@@ -14,7 +14,7 @@ RECORDS = Path(__file__).resolve().parents[1] / "benchmarks" / "records"
 
 
 def how_to_make(benchmarks: Path) -> str:
-    """How to make a record; a learner's archive has no `benchmarks`, so no command is named there."""
+    """How to make a record. A learner's archive has no `benchmarks`, so it names no command."""
     if (benchmarks / "gpu.py").is_file():
         return "run `python -m benchmarks.gpu` on a machine with a GPU"
     return "recorded GPU runs come with the repository, and none is here"

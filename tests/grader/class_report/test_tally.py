@@ -61,12 +61,19 @@ def test_points_that_were_withheld_are_not_counted_as_lost(tmp_path):
     def softmax(earned, withheld):
         found = verdict("softmax", earned)
         part = found["parts"][0] | {"points": POINTS["softmax"] - withheld}
-        missing = part | {"points": withheld, "earned": 0.0, "status": "not run", "problem": "no GPU"}
+        missing = part | {
+            "points": withheld,
+            "earned": 0.0,
+            "status": "not run",
+            "problem": "no GPU",
+        }
         return found | {"parts": [part, missing]}
 
     names = ("row_sums", "twice")
     learners = [
-        Made(student, verdicts={name: verdict(name) for name in names} | {"softmax": softmax(*made)})
+        Made(
+            student, verdicts={name: verdict(name) for name in names} | {"softmax": softmax(*made)}
+        )
         for student, made in {"all": (3, 2), "some": (1, 2), "on a GPU": (5, 0)}.items()
     ]
     learners.append(Made("no part", verdicts={"softmax": softmax(0, 5)}))
