@@ -23,7 +23,7 @@ from tests.grader.tiny import (
     write,
 )
 
-pytestmark = pytest.mark.slow(110)
+pytestmark = pytest.mark.slow(80)
 
 ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
 NONE = dict.fromkeys(ALL, 0.0)
