@@ -141,7 +141,7 @@ def rights(check: Check, lab: Path) -> Iterator[Right]:
         if c.header.get("solution") == check.name
     )
     yield Right(SOLUTION, cell.source, frozenset(_solution_lines(cell.source)), cell.line)
-    for alternate in check.alternates:
+    for alternate in (a for a in check.alternates if a.own):  # a value has no code
         whole = alternate.cell(check.name, cell.source)
         before = whole.count("\n") - alternate.source().count("\n")
         lines = frozenset(range(before + 1, whole.count("\n") + 2))
@@ -230,7 +230,7 @@ class _Alarm:
 
 
 def _is_about(line: Equivalent, trial: Trial) -> bool:
-    return trial.mutant.is_edit(line.old, line.new)
+    return line.of in ("", trial.right.name) and trial.mutant.is_edit(line.old, line.new)
 
 
 def _stale(check: Check, trials: list[Trial]) -> Iterator[str]:

@@ -72,6 +72,8 @@ SAID = {
     ast.FunctionDef: ("returns",),
     ast.JoinedStr: ("values",),
 }
+# A keyword by which code only checks itself.
+SELF_CHECK = "strict"
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,12 @@ def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
     tree = ast.parse(code)
     before = ast.unparse(tree)
     found: dict[str, Mutant] = {before: Mutant(before, 0, "", "")}
+    confused = _confused_parameters(tree)
     for parent, name, index, node in _places(tree):
         line = getattr(node, "lineno", 0)
         if lines is not None and line not in lines:
             continue
-        for other in _variants(node):
+        for other in [*_variants(node), *confused.get(node, ())]:
             _put(parent, name, index, other)
             text = ast.unparse(tree)
             if text not in found:
@@ -136,9 +139,23 @@ def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]
         if name in said:
             continue
         for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if isinstance(child, ast.AST) and not _is_text(child):
+            if isinstance(child, ast.AST) and not (_is_text(child) or _is_self_check(child)):
                 yield node, name, index, child
                 yield from _places(child)
+
+
+def _confused_parameters(tree: ast.AST) -> dict[ast.AST, list[ast.Name]]:
+    """For each use of a function's parameter, the parameters beside it."""
+    found: dict[ast.AST, list[ast.Name]] = {}
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            names = [arg.arg for arg in function.args.args if arg.arg not in ("self", "cls", "ctx")]
+            for node in ast.walk(function):
+                if isinstance(node, ast.Name) and node.id in names and not _is_target(node):
+                    k = names.index(node.id)
+                    beside = names[max(k - 1, 0) : k] + names[k + 1 : k + 2]
+                    found[node] = [ast.Name(name, ast.Load()) for name in beside]
+    return found
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -148,6 +165,10 @@ def _is_text(node: ast.AST) -> bool:
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     )
+
+
+def _is_self_check(node: ast.AST) -> bool:
+    return isinstance(node, ast.keyword) and node.arg == SELF_CHECK
 
 
 def _put(parent: ast.AST, name: str, index: int | None, node: ast.AST) -> None:
@@ -208,6 +229,9 @@ def _other_statements(node: ast.stmt) -> Iterator[ast.stmt]:
             yield ast.Assign([node.target], node.value, lineno=node.lineno)
             for op in ARITHMETIC.get(type(node.op), ()):
                 yield _with(node, op=op())
+        case ast.Return(value=ast.expr()):
+            method = ast.Attribute(node.value, "float", ast.Load())
+            yield ast.Return(ast.Call(method, [], []))
         case ast.Break():
             yield ast.Continue()
         case ast.Continue():
@@ -307,8 +331,9 @@ def _other_calls(node: ast.Call) -> Iterator[ast.Call]:
         yield from node.args
     elif plain and node.args and name != "tuple":  # which is as good as a list
         yield node.args[0]
-    for k in range(len(node.keywords)):
-        yield _with(node, keywords=_without(node.keywords, k))
+    for k, keyword in enumerate(node.keywords):
+        if not _is_self_check(keyword):
+            yield _with(node, keywords=_without(node.keywords, k))
     if len(node.args) > 1:
         yield _with(node, args=node.args[:-1])
     if plain and name not in SYMMETRIC:

@@ -218,11 +218,13 @@ class Equivalent:
 
     Attributes:
         because: why no case could tell.
+        of: as :meth:`Check.equivalent` has it.
     """
 
     old: str
     new: str
     because: str
+    of: str = ""
 
 
 @dataclass(eq=False)  # each is itself: what was worked out for one is not for another
@@ -289,7 +291,7 @@ class Check:
         """Decorator: register another right solution."""
         return lambda thing: self._add(self.alternates, name, thing, self.points, "")
 
-    def equivalent(self, *edits: tuple[str, str], because: str) -> None:
+    def equivalent(self, *edits: tuple[str, str], because: str, of: str = "") -> None:
         """Say that small changes of a right solution are right as well, for one reason.
 
         For ``python -m grader mutants``, which prints each change that no case tells from the
@@ -297,9 +299,11 @@ class Check:
 
         Args:
             edits: (text, what stands there instead), within the lines that it prints.
-            because: why no case could tell, or why the lab doesn't promise to.
+            because: why no case could tell, or why the lab promises nothing about it.
+            of: "the lab's solution", or the name of an alternate, where the same change matters
+                in another; any of them when not given.
         """
-        self.equivalents += [Equivalent(old, new, because) for old, new in edits]
+        self.equivalents += [Equivalent(old, new, because, of) for old, new in edits]
 
     def not_run(self) -> dict[str, str]:
         """The parts that can't be run on this machine, and why."""
