@@ -1,6 +1,7 @@
 """What survives, what is said to make no difference, and what a line that says so must fit."""
 
 import argparse
+import gc
 import io
 import json
 import signal
@@ -177,6 +178,7 @@ def test_the_alarm_leaves_no_trace():
         reached = True
     assert not reached
     assert signal.getsignal(signal.SIGPROF) is before
+    assert gc.isenabled()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ CHECKS = [
 ]
 
 
-@pytest.mark.slow(20)
+@pytest.mark.slow(5)
 @pytest.mark.parametrize(("phase", "check"), CHECKS)
 def test_every_small_change_is_noticed_or_explained(phase, check, seeds, proven):
     what = f"mutants of {check.name}"
