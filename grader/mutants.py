@@ -16,10 +16,10 @@ import json
 import signal
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from rich import box
 from rich.console import Console
@@ -27,7 +27,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from grader import UserError
-from grader.answer_key import AnswerKey, answer_key
+from grader.answer_key import answer_key
 from grader.build.cells import BEGIN_SOLUTION, END_SOLUTION
 from grader.build.text import parse
 from grader.catalogue import load_checks
@@ -38,9 +38,12 @@ from grader.prove import LabCode
 from grader.remote.link import InProcess, OutOfTime
 from utils.checks import Check, Equivalent
 
-# CPU seconds for the cases of one seed, beside ten times what the code takes without a change.
+# CPU seconds for the lab's cells, or for the cases of one seed, beside ten times what they take
+# with code that is not changed.
 LEAST_SECONDS = 0.15
 SOLUTION = "the lab's solution"
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,24 +166,22 @@ class _Judge:
     def __init__(self, check: Check, seeds: Sequence[str], code: LabCode, right: Right):
         self._check, self._code = check, code
         self._keys = [answer_key(check, seed) for seed in seeds]
-        self._limits = [self._seconds_for(key, right) for key in self._keys]
-
-    def _seconds_for(self, key: AnswerKey, right: Right) -> float:
-        thing = self._thing(right.cell)
-        first_failure(key, InProcess(thing))  # whatever is imported at the first call
-        began = time.process_time()
-        failed = first_failure(key, InProcess(thing))
-        if failed is not None:
-            raise UserError(
-                f"{self._check.name}: {right.name} fails a case without any change "
-                f"(seed {key.seed}); see `python -m grader checks`"
-            )
-        return LEAST_SECONDS + 10 * (time.process_time() - began)
+        self._to_make, thing = _timed(lambda: self._thing(right.cell))
+        self._limits = []
+        for key in self._keys:
+            first_failure(key, InProcess(thing))  # whatever is imported or worked out only once
+            limit, failed = _timed(lambda key=key: first_failure(key, InProcess(thing)))
+            self._limits.append(limit)
+            if failed is not None:
+                raise UserError(
+                    f"{check.name}: {right.name} fails a case without any change "
+                    f"(seed {key.seed}); see `python -m grader checks`"
+                )
 
     def survived(self, mutant: Mutant) -> int:
         """On how many seeds it earns full points; what does not run, or not end, earns nothing."""
         thing = None
-        with _Alarm(LEAST_SECONDS), contextlib.suppress(Exception):
+        with _Alarm(self._to_make), contextlib.suppress(Exception):
             thing = self._thing(mutant.code)
         if thing is None:
             return 0
@@ -199,6 +200,13 @@ class _Judge:
         names = self._code.names_after(cell)
         right = self._check.right
         return {n: names[n] for n in right} if isinstance(right, dict) else names[self._check.name]
+
+
+def _timed(work: Callable[[], T]) -> tuple[float, T]:
+    """The CPU seconds that something like it may take, and what came of it."""
+    began = time.process_time()
+    found = work()
+    return LEAST_SECONDS + 10 * (time.process_time() - began), found
 
 
 class _Alarm:

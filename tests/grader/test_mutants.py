@@ -137,6 +137,12 @@ def test_a_loop_without_an_end_is_ended_and_counts_as_wrong(lab):
     assert found.seconds < 20
 
 
+def test_given_cells_may_take_their_time(lab, monkeypatch):
+    monkeypatch.setattr("grader.mutants.LEAST_SECONDS", 0.01)
+    lab.write_text(LAB.replace("import math", "total = sum(range(1_000_000))"))
+    assert changes(survey(make_check(), SEEDS[:1], lab).survivors) == NO_MATTER
+
+
 def test_code_that_is_wrong_without_a_change_is_refused(lab):
     lab.write_text(LAB.replace("x > limit", "x < limit"))
     with pytest.raises(UserError, match="clipped: the lab's solution fails a case"):
