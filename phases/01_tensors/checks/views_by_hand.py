@@ -73,6 +73,7 @@ def _(draw):
     yield case("expand", block, (5, draw.integer(2, 6), 7), of="expand_view")
     yield case("diagonal", draw.tensor((3, 3))[:, :1], of="diagonal_view")
     yield case("diagonal", draw.tensor((4, 4), layout="sliced"), of="diagonal_view")
+    yield case("diagonal", draw.tensor((3, 7)), of="diagonal_view")
     for x in inputs(2):
         yield case("diagonal", x, of="diagonal_view")
         yield case("diagonal", draw.tensor((8, draw.integer(3, 5))), of="diagonal_view")
