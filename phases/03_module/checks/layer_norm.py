@@ -16,7 +16,7 @@ layer_norm = Check(
     by_hand=ByHand(
         RULE.format("write the norm yourself"),
         forbid_ops=frozenset({"aten.native_layer_norm"}),
-        forbid_names=frozenset({"LayerNorm", "layer_norm", "native_layer_norm"}),
+        forbid_names=frozenset({"*LayerNorm*", "*layer_norm*", "*GroupNorm*", "*group_norm*"}),
     ),
 )
 
