@@ -24,11 +24,11 @@ By hand: what can't be seen
 
 The answer runs in the learner's own process, and reading code has its limits. These remain:
 
-- **What ran is not proven to be what was read.** The reader sees the cells, not the process. A module
-  that is allowed and not loaded yet can be shadowed by a file that a cell writes while it runs; a
-  module or a library's class that is handed to a function as an argument can be changed there,
-  outside of the answer (``patch(torch)``), so that an allowed name does forbidden work; a
-  library's bug may run code. Each needs a deliberate act, in a cell that a person can read.
+- **What ran is not proven to be what was read.** The reader sees the cells, not the process.
+  Outside of the answer a name that is worked out while a cell runs (``getattr(torch, "s" + "ys")``)
+  is not followed, nor is a module or a library's class that a function gets as an argument
+  (``patch(torch)``), nor what a library's own bug runs. Each can replace what an allowed name
+  stands for. It takes a deliberate act, in a cell that a person can read.
 - **The record of operators is a claim.** It is made beside the learner's code. Threads, dispatch
   modes and the recorder itself are refused in the cells, not withheld from the process. The
   verdict lists it under its claims.
@@ -70,6 +70,7 @@ ALL_NAMES = "which hands out all names at once"
 OTHER_PLACE = "which does work where it can't be seen"
 INSIDE = "which reaches into the inside of Python"
 PYTORCHS_INSIDE = "which reaches into the inside of PyTorch"
+OWN_FILE = "which is a file beside the notebook, and files are not read"
 GRADERS = "which belongs to the grader"
 # Paths, with all that is below them. What is not here and not in KNOWN is not for an answer.
 HOSTILE = {
@@ -244,8 +245,8 @@ def hostile(path: str, files: frozenset[str] = frozenset()) -> str:
         files: what lies beside the notebook and can be imported.
     """
     root = path.partition(".")[0]
-    if root in files or not root:
-        return "which is a file beside the notebook, and files are not read"
+    if not root or (root in files and not _installed(root)):
+        return OWN_FILE
     for whole, why in HOSTILE.items():
         if path == whole or path.startswith(f"{whole}."):
             return why
@@ -294,9 +295,11 @@ def dangers(written: Written) -> Iterator[Hidden]:
         for magic in cell.magics:
             yield Hidden(magic, "a line for IPython that may run anything")
         for root, tried, hidden in facts.imports:
+            if _installed(root):  # the learner's folder comes last where modules are looked for
+                continue
             if root in files:
-                yield Hidden(hidden.code, "a file beside the notebook, and files are not read")
-            elif finished and not tried and not _installed(root):  # and yet it could be imported
+                yield Hidden(hidden.code, OWN_FILE, hidden.line)
+            elif finished and not tried:  # so there was something to import
                 yield hidden
         yield from facts.hidden
         for name, hidden in facts.names:
@@ -323,12 +326,13 @@ def _elsewhere(path: str) -> str:
 @lru_cache(maxsize=256)
 def _installed(root: str) -> bool:
     """Whether a module comes with Python or the course's environment."""
-    if root in sys.stdlib_module_names or root in sys.modules:
+    if root in sys.stdlib_module_names or root in KNOWN:
         return True
     try:
-        return importlib.util.find_spec(root) is not None
+        spec = importlib.util.find_spec(root)
     except (ImportError, ValueError, AttributeError):
         return False
+    return spec is not None and "-packages" in (spec.origin or str(spec.submodule_search_locations))
 
 
 class _Facts:

@@ -5,9 +5,10 @@ import textwrap
 
 import pytest
 
-from grader.by_hand import Look
+from grader.by_hand import Look, refused_names
 from grader.catalogue import find_check
 from grader.written import Written
+from utils.checks import ByHand
 
 SETUP = """
 import math
@@ -390,10 +391,18 @@ def test_values_are_taken_when_the_cells_ran():
     assert "uses `grad`" in said("linear_vjp", *kept, "def tool(x): return x", "J @ x")
 
 
-def test_a_file_beside_the_notebook_takes_a_modules_place():
-    assert said("linear_vjp", "import colorsys", "x") == ""
-    told = said("linear_vjp", "import colorsys", "x", files=["colorsys.py"])
-    assert "`import colorsys`, a file beside the notebook" in told
+def test_a_file_beside_the_notebook_is_not_read():
+    for code in ("import helper", "try:\n    import helper\nexcept ImportError:\n    pass"):
+        told = said("linear_vjp", code, "x", files=["helper.py"])
+        assert "`import helper`, which is a file beside the notebook" in told
+    told = said("linear_vjp", "from helper import work", "work(x)", files=["helper.py"])
+    assert "`from helper import work`, which is a file beside the notebook" in told
+
+
+def test_a_file_that_is_called_like_a_module_does_not_take_its_place():
+    files = ["colorsys.py", "utils", "torch.py"]
+    assert said("linear_vjp", "import colorsys", "x", files=files) == ""
+    assert said("linear_vjp", "import utils.minigpt", "torch.exp(x)", files=files) == ""
 
 
 def test_a_module_that_is_not_there_does_no_harm_and_one_that_a_cell_writes_does():
@@ -420,3 +429,19 @@ def test_what_comes_with_the_lab_is_trusted():
 def test_a_cell_that_is_too_deep_to_read_is_said():
     told = said("linear_vjp", GOOD, "y = " + "not " * 100_000 + "linear_vjp")
     assert told == "" or "too deeply" in told
+
+
+def test_an_attribute_that_the_code_gave_itself_is_its_own():
+    rule = ByHand("write it out", forbid_names=frozenset({"dropout", "Dropout"}))
+    own = """
+        class Dropout(nn.Module):
+            def __init__(self, p):
+                self.dropout = p
+            def forward(self, x):
+                return x * self.dropout
+        """
+    assert refused_names(rule, own) == []
+    assert refused_names(rule, own.replace("(nn.Module)", "(nn.Dropout)")) == ["Dropout"]
+    assert refused_names(rule, own.replace("= p", "= F.dropout")) == ["dropout"]
+    code = "def f(self, x): return self.dropout(x)"
+    assert refused_names(rule, code) == ["dropout"]
