@@ -35,8 +35,8 @@ The answer runs in the learner's own process, and reading code has its limits. T
 - **Forbidden is what the rule names.** The rules name families (``*backward*``, ``*softmax*``), and
   torch is large: another function that does the same work under a name that no pattern covers
   is let through.
-- **Order and callers are not told apart.** Where a variable may hold two things, both are looked at.
-  That errs on the strict side, and for attributes of a value of which nothing is known, on the
+- **Order and callers are not told apart.** Where a variable may hold two things, both are looked
+  at. That errs on the strict side, and for attributes of a value of which nothing is known, on the
   side of the learner's own class, if one defines an attribute of that name.
 - **Results typed in as numbers** can't be told from numbers that were worked out. The cases are
   drawn afresh for each grading, so such a table earns nothing by itself.
@@ -55,15 +55,15 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from grader.flow import INSIDES, LIBRARIES, Hidden, Reading, Use, read, shorten
-from grader.written import Cell, Written
+from grader.written import Cell, Written, words
 from utils.checks import ByHand, Check
 
 # What an answer may import. All of it is loaded before any of a learner's code runs, so that no
 # file beside the notebook can take its place.
-KNOWN = LIBRARIES | frozenset(
+KNOWN = LIBRARIES | words(
     "math cmath itertools functools operator collections dataclasses typing contextlib random re "
     "string copy enum abc numbers fractions decimal heapq bisect statistics warnings time textwrap "
-    "types builtins __future__".split()
+    "types builtins __future__"
 )
 TEXT_AS_CODE = "which runs text as code"
 ALL_NAMES = "which hands out all names at once"
@@ -126,7 +126,8 @@ UNDOING = {
     "__main__": (ALL_NAMES, ""), "IPython": ("which gives the notebook's own machinery",
                                              "display version_info __version__ lib"),
     "ipykernel": ("which gives the notebook's own machinery", ""),
-    "grader": (GRADERS, ""), "pytest": ("which replaces what names stand for", "approx raises mark"),
+    "grader": (GRADERS, ""),
+    "pytest": ("which replaces what names stand for", "approx raises mark"),
     "cloudpickle": (TEXT_AS_CODE, ""), "dill": (TEXT_AS_CODE, ""),
 }  # fmt: skip
 # In cells that are no part of an answer, these are let alone.
@@ -138,9 +139,9 @@ SETTINGS = ("torch.backends", "torch._dynamo.config", "torch._inductor.config", 
             "plt", "os", "sys", "warnings", "logging", "pandas", "seaborn")  # fmt: skip
 FILES = re.compile(r"(\w+)\.py\b")
 RUNS_TEXT = frozenset({"exec", "eval", "compile", "__import__", "globals", "get_ipython"})
-DUNDERS = frozenset(
+DUNDERS = words(
     "__globals__ __code__ __closure__ __builtins__ __getattribute__ __subclasses__ __defaults__ "
-    "__kwdefaults__ __loader__ __spec__ __import__".split()
+    "__kwdefaults__ __loader__ __spec__ __import__"
 )
 
 
@@ -202,9 +203,7 @@ def reading(written: Written, name: str, rule: ByHand) -> Reading:
     def asked(path: str) -> str:
         return hostile(path, written.files)
 
-    return read(
-        written, name, tensors=rule.tensors, looks_up=rule.looks_up, hostile=asked
-    )
+    return read(written, name, tensors=rule.tensors, looks_up=rule.looks_up, hostile=asked)
 
 
 def refused_names(rule: ByHand, source: str, name: str = "") -> list[str]:
@@ -369,7 +368,12 @@ def _facts(cell: Cell) -> _Facts:
     for unit in cell.units:
         if isinstance(unit.node, (ast.Try, ast.TryStar)):
             facts.tried |= {id(node) for node in ast.walk(unit.node)}
-            facts.tried |= {id(alias) for node in ast.walk(unit.node) if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names}
+            facts.tried |= {
+                id(alias)
+                for node in ast.walk(unit.node)
+                if isinstance(node, (ast.Import, ast.ImportFrom))
+                for alias in node.names
+            }
     for nodes in blocks.values():
         for statement in nodes:
             waiting: list[ast.AST] = [statement]

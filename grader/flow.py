@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from grader.written import COMPREHENSIONS, Function, Unit, Written, bound_in, is_builtin
+from grader.written import COMPREHENSIONS, Function, Written, bound_in, is_builtin, words
 
 FOREIGN, PLAIN = "foreign", "plain"
 NOTHING: frozenset = frozenset()
@@ -41,25 +41,29 @@ CUSTOMARY = {
     "torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "np": "numpy", "math": "math",
 }  # fmt: skip
 # Of a tensor, these give numbers, or words, which know nothing of torch.
-PLAIN_ATTRIBUTES = frozenset(
-    "shape dtype device ndim itemsize nbytes size stride dim numel element_size item tolist strides "
-    "storage_offset data_ptr is_contiguous is_floating_point training".split()
+PLAIN_ATTRIBUTES = words(
+    "shape dtype device ndim itemsize nbytes size stride dim numel element_size item tolist "
+    "strides storage_offset data_ptr is_contiguous is_floating_point training"
 )
-SAFE_DUNDERS = frozenset(
+SAFE_DUNDERS = words(
     "init call name qualname doc class len iter next getitem setitem contains eq lt gt le ge ne "
     "hash bool repr str add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv matmul "
     "rmatmul pow rpow neg pos abs invert and or xor mod rmod floordiv rfloordiv enter exit version "
-    "post_init new float int index main all slots annotations format round".split()
+    "post_init new float int index main all slots annotations format round"
 )
 SAFE_NAMES = frozenset({"__name__", "__doc__", "__class__", "__debug__", "__import__"})
 # Names through which a function's or a frame's inside is reached.
-INSIDES = frozenset(
+INSIDES = words(
     "f_globals f_locals f_back f_builtins f_code gi_frame cr_frame ag_frame tb_frame func_globals "
-    "gi_code co_code".split()
+    "gi_code co_code"
 )
-REBINDERS = {"setattr": 3, "delattr": 2}
-GROWS = frozenset(
-    "append add insert extend update appendleft extendleft setdefault push put put_nowait".split()
+# Of these only numbers, words and the like come.
+GIVES_PLAIN = words(
+    "isinstance issubclass hasattr callable id hash len print repr str range int float bool ord "
+    "chr format dir slice object"
+)
+GROWS = words(
+    "append add insert extend update appendleft extendleft setdefault push put put_nowait"
 )
 
 
@@ -300,19 +304,19 @@ class _Flow:
 
     def _find_fillers(self) -> bool:
         """Statements elsewhere that may put something into a container that the answer reads."""
-        watched = set()
+        roots: set[str] = set()
+        boxes: set[str] = set()
         for key, values in self.at.items():
             if isinstance(key, tuple) and key[0] == "global" and key[1] in self.reached:
-                if any(isinstance(v, (Box, Instance, OwnClass, OwnFunction)) for v in values):
-                    boxes = any(isinstance(v, (Box, Instance)) for v in values)
-                    watched.add((key[2], boxes))
-        roots, boxes = {n for n, _ in watched}, {n for n, is_box in watched if is_box}
+                if any(isinstance(v, (Box, Instance)) for v in values):
+                    boxes.add(key[2])
+                elif any(isinstance(v, (OwnClass, OwnFunction)) for v in values):
+                    roots.add(key[2])
         before = len(self.fillers)
-        if roots:
-            for place, (unit, _) in enumerate(self.written.units):
-                if place not in self.reached and place not in self.fillers:
-                    if _fills(unit.node, roots, boxes):
-                        self.fillers[place] = None
+        for place, (unit, _) in enumerate(self.written.units):
+            known = place in self.reached or place in self.fillers
+            if not known and _fills(unit.node, roots | boxes, boxes):
+                self.fillers[place] = None
         return len(self.fillers) > before
 
     # ---- what is known
@@ -385,7 +389,7 @@ class _Flow:
         if certain:
             return found
         for place in self.written.bindings.get("*", ()):
-            module = getattr(self.written.units[place][0].node, 'module', None) or ""
+            module = getattr(self.written.units[place][0].node, "module", None) or ""
             if _lookup(f"{module}.{name}") is not None:
                 found |= {Path(_canonical(f"{module}.{name}"))}
         if is_builtin(name):
@@ -512,9 +516,7 @@ class _Flow:
             for value in values:
                 if isinstance(value, OwnFunction) and value.of_class is cls:
                     found |= self.method(value, base, cls)
-                elif not (isinstance(value, Path) and isinstance(base, Instance)):
-                    found.add(value)
-                else:  # a library's function kept as a method is as it was
+                else:
                     found.add(value)
             if values:
                 break
@@ -645,7 +647,9 @@ class _Flow:
         function = self.function(node, scope)
         arguments = node.args
         named = [*arguments.posonlyargs, *arguments.args]
-        for a, default in zip(named[len(named) - len(arguments.defaults) :], arguments.defaults, strict=True):
+        for a, default in zip(
+            named[len(named) - len(arguments.defaults) :], arguments.defaults, strict=True
+        ):
             self.put((function.scope, a.arg), self.expr(default, scope))
         for a, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
             if default is not None:
@@ -716,7 +720,11 @@ class _Flow:
         known = self.classes.get(id(node))
         if known is None:
             own = Scope("class", scope, frozenset(bound_in(node.body)))
-            annotated = (s.target.id for s in node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name))
+            annotated = (
+                s.target.id
+                for s in node.body
+                if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+            )
             known = self.classes[id(node)] = OwnClass(node.name, own, tuple(annotated))
             self.own_names |= own.names | set(known.fields)
             self.changed = True
@@ -744,7 +752,9 @@ class _Flow:
         named = [*arguments.posonlyargs, *arguments.args]
         kinds = _decorators(function.node)
         if named and "staticmethod" not in kinds:
-            first = cls if "classmethod" in kinds or function.node.name == "__new__" else Instance(cls)
+            first = (
+                cls if "classmethod" in kinds or function.node.name == "__new__" else Instance(cls)
+            )
             self.put((function.scope, named[0].arg), frozenset({first}))
 
     # ---- statements
@@ -980,7 +990,9 @@ class _Flow:
             names = bound_in(g.target for g in node.generators)
             known = self.scopes[id(node)] = Scope("comprehension", scope, frozenset(names))
         for generator in node.generators:
-            self.assign(generator.target, self.iterate(self.expr(generator.iter, known), node), known)
+            self.assign(
+                generator.target, self.iterate(self.expr(generator.iter, known), node), known
+            )
             for test in generator.ifs:
                 self.expr(test, known)
         box = Box(id(node), "dict" if isinstance(node, ast.DictComp) else "list")
@@ -1090,7 +1102,9 @@ class _Flow:
             return self.bind(callee, args)
         if isinstance(callee, Bound):
             first = frozenset({callee.to})
-            return self.bind(callee.function, Arguments([first, *args.given], args.named, args.spread))
+            return self.bind(
+                callee.function, Arguments([first, *args.given], args.named, args.spread)
+            )
         if isinstance(callee, OwnClass):
             return self.construct(callee, args)
         if isinstance(callee, Instance):
@@ -1127,7 +1141,12 @@ class _Flow:
         for one in self.family(cls):
             if "__init__" in one.scope.names:
                 for function in self.get((one.scope, "__init__")):
-                    self.call_value(Bound(function, made) if isinstance(function, OwnFunction) else function, args, one.scope, None)
+                    self.call_value(
+                        Bound(function, made) if isinstance(function, OwnFunction) else function,
+                        args,
+                        one.scope,
+                        None,
+                    )
                 break
             if one.fields:
                 for name, values in zip(one.fields, args.given, strict=False):
@@ -1151,7 +1170,9 @@ class _Flow:
                 if name in cls.scope.names:
                     for function in self.get((cls.scope, name)):
                         if isinstance(function, OwnFunction):
-                            found |= self.call_value(Bound(function, instance), args, cls.scope, None)
+                            found |= self.call_value(
+                                Bound(function, instance), args, cls.scope, None
+                            )
                         else:
                             found |= self.call_value(function, args, cls.scope, None)
             if found:
@@ -1248,7 +1269,9 @@ class _Flow:
         for value in every:
             if isinstance(value, (OwnFunction, Bound)):
                 function = value.function if isinstance(value, Bound) else value
-                data = frozenset(v for v in inside | every if not isinstance(v, OwnFunction | Bound))
+                data = frozenset(
+                    v for v in inside | every if not isinstance(v, OwnFunction | Bound)
+                )
                 self.escape(function, data | self.get(("returns", function)))
                 found |= self.get(("returns", function))
             elif isinstance(value, Path) and value.name.partition(".")[0] in LIBRARIES:
@@ -1282,14 +1305,12 @@ class _Flow:
                 break
         return IS_FOREIGN
 
-    def call_builtin(
-        self, name: str, args: Arguments, scope: Scope, node: Any
-    ) -> frozenset:
+    def call_builtin(self, name: str, args: Arguments, scope: Scope, node: Any) -> frozenset:
         every = args.all()
         first = args.given[0] if args.given else args.spread
         if name == "getattr":
             return self.getattr_(args, scope, node)
-        if name in REBINDERS:
+        if name in ("setattr", "delattr"):
             literal = _literal(node, 1)
             for base in first:
                 self.set_attribute(base, literal or "*", NOTHING.union(*args.given[2:3]), node)
@@ -1303,15 +1324,12 @@ class _Flow:
             return frozenset({Parent(function.of_class)}) if function else IS_FOREIGN
         if name == "type" and len(args.given) == 1:
             return frozenset(v.of if isinstance(v, Instance) else v for v in first)
-        if name in ("isinstance", "issubclass", "hasattr", "callable", "id", "hash", "len", "print",
-                    "repr", "str", "range", "int", "float", "bool", "ord", "chr", "format", "dir"):  # fmt: skip
+        if name in GIVES_PLAIN:
             for value in first:
                 if isinstance(value, Instance):
                     dunders = ("__len__", "__repr__", "__str__", "__int__", "__float__", "__bool__")
                     for dunder in (*dunders, "__hash__", "__format__"):
                         self.dunder(value, dunder, [])
-            return IS_PLAIN
-        if name == "slice":
             return IS_PLAIN
         if name == "dict":
             box = Box(id(node), "dict")
@@ -1338,14 +1356,22 @@ class _Flow:
             self.put((pair, "*"), self.iterate(args.spread, node) | args.spread)
             self.put((pairs, "*"), frozenset({pair}))
             return frozenset({pairs})
-        if name in ("list", "tuple", "set", "frozenset", "iter", "reversed", "sorted", "map", "filter"):
+        if name in (
+            "list",
+            "tuple",
+            "set",
+            "frozenset",
+            "iter",
+            "reversed",
+            "sorted",
+            "map",
+            "filter",
+        ):
             return self.collect(name, args, scope, node)
         if name in ("min", "max", "sum", "next", "any", "all", "abs", "pow", "round", "divmod"):
             return self.reduce(name, args, scope, node)
         if name in ("staticmethod", "classmethod", "property"):
             return every
-        if name == "object":
-            return IS_PLAIN
         return self.through(args, scope, node)
 
     def collect(self, name: str, args: Arguments, scope: Scope, node: Any) -> frozenset:
@@ -1398,7 +1424,11 @@ class _Flow:
                     found.add(FOREIGN)
             elif base == PLAIN:
                 found.add(PLAIN)
-            elif isinstance(base, Path) and base.name == self.looks_up and self.is_own_argument(node, scope):
+            elif (
+                isinstance(base, Path)
+                and base.name == self.looks_up
+                and self.is_own_argument(node, scope)
+            ):
                 found.add(FOREIGN)
             else:
                 self.hide(node, "which asks for a name that is only known when it runs")
@@ -1407,7 +1437,9 @@ class _Flow:
 
     def is_own_argument(self, node: Any, scope: Scope) -> bool:
         """Whether the name looked up is an argument of the answer, as the grader gave it."""
-        if not (isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.args[1], ast.Name)):
+        if not (
+            isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.args[1], ast.Name)
+        ):
             return False
         name, here = node.args[1].id, scope
         while here.kind != "notebook" and name not in here.names:
@@ -1501,7 +1533,11 @@ def _literal(node: Any, index: int) -> str | None:
 
 
 def _loaded(target: ast.AST) -> ast.AST:
-    return ast.parse(ast.unparse(target), mode="eval").body if not isinstance(target, ast.Name) else target
+    return (
+        ast.parse(ast.unparse(target), mode="eval").body
+        if not isinstance(target, ast.Name)
+        else target
+    )
 
 
 def _same_scope(statement: ast.AST) -> Iterator[ast.AST]:
@@ -1534,24 +1570,23 @@ def _root(node: ast.AST) -> str:
 
 def _fills(statement: ast.stmt, roots: set[str], boxes: set[str]) -> bool:
     """Whether a statement may put something into one of these, or give it another name."""
-    for node in ast.walk(statement):
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-            if _root(node) in roots:
-                return True
-        elif isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Name) and node.func.id == "setattr":
-                if node.args and _root(node.args[0]) in roots:
-                    return True
-            if isinstance(node.func, ast.Attribute) and node.func.attr in GROWS:
-                if _root(node.func) in boxes:
-                    return True
-            given = [*node.args, *(word.value for word in node.keywords)]
-            if any(isinstance(a, ast.Name) and a.id in boxes for a in given):
-                return True
-        elif isinstance(node, (ast.Assign, ast.NamedExpr)):
-            if isinstance(node.value, ast.Name) and node.value.id in boxes:
-                return True
-    return False
+    return bool(roots) and any(_is_filling(node, roots, boxes) for node in ast.walk(statement))
+
+
+def _is_filling(node: ast.AST, roots: set[str], boxes: set[str]) -> bool:
+    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        return isinstance(node.ctx, ast.Store) and _root(node) in roots
+    if isinstance(node, (ast.Assign, ast.NamedExpr)):
+        return isinstance(node.value, ast.Name) and node.value.id in boxes
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Name) and node.func.id == "setattr":
+        return bool(node.args) and _root(node.args[0]) in roots
+    given = [*node.args, *(word.value for word in node.keywords)]
+    if any(isinstance(a, ast.Name) and a.id in boxes for a in given):
+        return True
+    grows = isinstance(node.func, ast.Attribute) and node.func.attr in GROWS
+    return grows and _root(node.func) in boxes
 
 
 def _canonical(path: str) -> str:
@@ -1572,6 +1607,3 @@ def _lookup(path: str) -> Any:
     if isinstance(holder, ModuleType):
         return vars(holder).get(name)
     return inspect.getattr_static(holder, name, None) if isinstance(holder, type) else None
-
-
-__all__ = ["Hidden", "Reading", "Unit", "Use", "read", "shorten"]

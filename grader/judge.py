@@ -87,7 +87,9 @@ Asked = tuple[Case, Outcome]  # the case, the learner's outcome
 Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the reference's
 
 
-def judge(check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str] | Written = "") -> Verdict:
+def judge(
+    check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str] | Written = ""
+) -> Verdict:
     """Judge a function, class, value or dict of functions in this process.
 
     Args:

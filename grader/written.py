@@ -17,6 +17,12 @@ from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
 
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
 # Code that does not parse, parses and does not compile, or is nested too deeply to be looked at.
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 # Characters; the tree of a longer cell takes too much memory to be kept.
@@ -25,10 +31,10 @@ LONG = 10_000
 # Magics that run their text as code of the notebook.
 PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun"})
 # Magics that leave the notebook's names, and what they stand for, as they are.
-QUIET_MAGICS = frozenset(
-    "matplotlib config precision xmode pwd cd ls who who_ls whos history hist lsmagic env pip conda "
-    "html markdown latex svg javascript js HTML SVG bash sh pinfo pinfo2 pdoc psource pycat cat "
-    "writefile autosave colors dirs pdef pfile magic quickref logstop mkdir".split()
+QUIET_MAGICS = words(
+    "matplotlib config precision xmode pwd cd ls who who_ls whos history hist lsmagic env pip "
+    "conda html markdown latex svg javascript js HTML SVG bash sh pinfo pinfo2 pdoc psource pycat "
+    "cat writefile autosave colors dirs pdef pfile magic quickref logstop mkdir"
 )
 # What runs a file or text when a one-line cell begins with it, without a "%" too.
 AUTOMAGIC = re.compile(r"\s*(run|load|load_ext|reload_ext|prun|time|timeit|edit|ed|macro)\s+\S")

@@ -1,4 +1,4 @@
-"""Attacks that want points: metadata, the kernel, patches, rules evaded, the link, objects that lie, files."""
+"""Attacks that want points: metadata, kernel, patches, rules, link, objects that lie, files."""
 
 import pytest
 

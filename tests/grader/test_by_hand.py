@@ -3,10 +3,15 @@
 import re
 import textwrap
 
+import nbformat
 import pytest
+from nbgrader.utils import is_locked
 
 from grader.by_hand import Look, refused_names
 from grader.catalogue import find_check
+from grader.layout import ROOT
+from grader.preprocessors.examiner import read_call
+from grader.preprocessors.outputs import verified_parts
 from grader.written import Written
 from utils.checks import ByHand
 
@@ -31,7 +36,7 @@ HEADS = {
 
 
 def said(exercise, *cells, of=None, files=()):
-    """What is said of an answer: its cells, or an expression that the function returns."""
+    """What is said of an answer: its cells, the last of which may be what it returns."""
     written = Written(files=files)
     written.add(SETUP, given=True)
     for cell in cells:
@@ -154,7 +159,11 @@ RIGHT = [
     ("run_softmax", "def softmax(x): return x.exp() / x.exp().sum(-1, True)", "softmax(x)"),
     ("run_softmax", "class Tools:\n    softmax = staticmethod(torch.exp)", "Tools.softmax(x)"),
     ("run_softmax", "class Tools:\n    def softmax(self, x): return x", "Tools().softmax(x)"),
-    ("run_softmax", "class B:\n    def softmax(s, x): return x\nclass C(B): pass", "C().softmax(x)"),
+    (
+        "run_softmax",
+        "class B:\n    def softmax(s, x): return x\nclass C(B): pass",
+        "C().softmax(x)",
+    ),
     ("run_softmax", "{'softmax': x}['softmax']"),
     # plain values, of which nobody can ask anything
     ("row_major_strides", "tuple(int(n) for n in np.cumprod(np.ones(len(shape))))"),
@@ -172,7 +181,11 @@ RIGHT = [
     ("minigpt_logits", "MiniGPTConfig(), load_config(), load_weights()"),
     ("minigpt_logits", "nn.Embedding(3, 4)(tokens), nn.functional.gelu(x)"),
     ("minigpt_logits", "class MiniGPT(nn.Module):\n    pass", "MiniGPT()(tokens)"),
-    ("minigpt_logits", "out = numpy_forward.forward(load_weights(), [[1]], load_config())", "tokens"),
+    (
+        "minigpt_logits",
+        "out = numpy_forward.forward(load_weights(), [[1]], load_config())",
+        "tokens",
+    ),
     ("minigpt_logits", "import utils.minigpt as m", "m.MiniGPTConfig()"),
     (
         "minigpt_logits",
@@ -233,14 +246,35 @@ WRONG = [
     ),
     ("linear_vjp", "class Tools:\n    f = torch.func.grad", "Tools.f(x)", "uses `grad`"),
     ("linear_vjp", "def use(f): return torch.func.grad\n@use\ndef g(): pass", "g(x)", "`grad`"),
-    ("linear_vjp", "def g(x): pass\nif False:\n    pass\nelse:\n    g = torch.func.grad", "g(x)", "`grad`"),
+    (
+        "linear_vjp",
+        "def g(x): pass\nif False:\n    pass\nelse:\n    g = torch.func.grad",
+        "g(x)",
+        "`grad`",
+    ),
     ("linear_vjp", "g = torch.func.grad\ndel torch", "g(x)", "uses `grad`"),
     ("linear_vjp", "from torch.func import *", "grad(x)", "uses `grad`"),
-    ("linear_vjp", "def linear_vjp(g, x, w):\n    from torch.func import grad\n    return grad(x)", "uses `grad`"),
+    (
+        "linear_vjp",
+        "def linear_vjp(g):\n    from torch.func import grad\n    grad(g)",
+        "uses `grad`",
+    ),
     ("linear_vjp", "KEPT = {}", "KEPT['f'] = torch.func.grad", "KEPT['f'](x)", "`grad`"),
-    ("linear_vjp", "KEPT = []", "KEPT.append(torch.func.grad(torch.exp)(torch.ones(1)))", "KEPT[0]", "reads what `grad` made in another cell"),
+    (
+        "linear_vjp",
+        "KEPT = []",
+        "KEPT.append(torch.func.grad(torch.exp)(torch.ones(1)))",
+        "KEPT[0]",
+        "reads what `grad` made in another cell",
+    ),
     ("linear_vjp", "J = torch.func.jacrev(torch.exp)(torch.ones(3))", "J @ x", "uses `jacrev`"),
-    ("linear_vjp", "class Box: pass\nbox = Box()", "box.tool = torch.func.grad", "box.tool(x)", "`grad`"),
+    (
+        "linear_vjp",
+        "class Box: pass\nbox = Box()",
+        "box.tool = torch.func.grad",
+        "box.tool(x)",
+        "`grad`",
+    ),
     ("linear_vjp", "def g(): pass", "g.tool = torch.func.grad", "g.tool(x)", "`grad`"),
     ("linear_vjp", "class D:\n    def backward(self): pass", "x.backward()", "uses `backward`"),
     ("linear_vjp", "class D(torch.Tensor): pass", "D(x).backward()", "uses `backward`"),
@@ -265,9 +299,18 @@ WRONG = [
     ("minigpt_logits", "numpy_forward.forward(weights, tokens.numpy(), config)", "uses `forward`"),
     ("minigpt_logits", "numpy_forward", "uses `numpy_forward`"),
     ("minigpt_logits", "import utils.minigpt", "utils.minigpt.load_minigpt()", "`load_minigpt`"),
-    ("minigpt_logits", "import utils.minigpt as m", "[m][0].model.MiniGPT(config)", "uses `MiniGPT`"),
-    ("minigpt_logits", "def minigpt_logits(w, t, c):\n    from utils.minigpt.model import MiniGPT as M\n    return M(c)", "uses `MiniGPT`"),
-]  # fmt: skip
+    (
+        "minigpt_logits",
+        "import utils.minigpt as m",
+        "[m][0].model.MiniGPT(config)",
+        "uses `MiniGPT`",
+    ),
+    (
+        "minigpt_logits",
+        "def minigpt_logits(w):\n    from utils.minigpt import MiniGPT as M\n    M()",
+        "uses `MiniGPT`",
+    ),
+]
 
 # Evasions: each hides what is used, or changes what names stand for.
 HIDDEN = [
@@ -415,6 +458,20 @@ def test_a_module_that_is_not_there_does_no_harm_and_one_that_a_cell_writes_does
 def test_an_answer_that_no_cell_defines_is_not_read():
     told = said("linear_vjp", "y = 'linear_vjp'")
     assert "no cell defines" in told
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("source/*/*.ipynb")), ids=lambda p: p.stem)
+def test_the_labs_own_notebooks_keep_to_their_rules(path):
+    """With all their checks and pictures, and whatever autograd is asked for there."""
+    written = Written()
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            visible, hidden = verified_parts(cell) or (cell.source, "")
+            written.add(visible, given=is_locked(cell))
+            if hidden:
+                name, _, things = read_call(hidden)
+                look = Look(find_check(name)[1], written)
+                assert [look.refusal(of) for of in things or [None]] == [""] * max(1, len(things))
 
 
 def test_what_comes_with_the_lab_is_trusted():

@@ -11,6 +11,7 @@ def ignore_size_one(strides, shape):
         return strides
     return tuple(0 if size == 1 else s for s, size in zip(strides, shape, strict=True))
 
+
 # Where the elements of a tensor or an array lie, asked of itself.
 ASKS_WHERE = frozenset(
     {
