@@ -187,6 +187,8 @@ class Look:
         except RecursionError:
             came = Hidden(name, "which is nested too deeply to be read")
             return _about_hidden(who, came, rule)
+        except Exception:  # whatever a learner wrote, it must not end the grading
+            return _about_hidden(who, Hidden(name, "which could not be read"), rule)
         used = [use for use in found.uses if refused(rule, use)]
         if used:
             return _about_use(who, used[0], rule)
@@ -289,7 +291,7 @@ def dangers(written: Written) -> Iterator[Hidden]:
     for (cell, given, finished), facts in zip(written.cells, seen, strict=True):
         if given:
             continue
-        if cell.unread:
+        if cell.unread and finished:
             yield Hidden("…", "a cell that is nested too deeply to be read")
         for magic in cell.magics:
             yield Hidden(magic, "a line for IPython that may run anything")

@@ -483,9 +483,13 @@ def test_what_comes_with_the_lab_is_trusted():
     assert "text as code" in Look(find_check("linear_vjp")[1], written).refusal(None)
 
 
-def test_a_cell_that_is_too_deep_to_read_is_said():
-    told = said("linear_vjp", GOOD, "y = " + "not " * 100_000 + "linear_vjp")
-    assert told == "" or "too deeply" in told
+def test_what_is_too_deep_to_read_is_said():
+    deep = "y = " + "not " * 5000 + "x"
+    assert "a cell that is nested too deeply" in said("linear_vjp", GOOD, deep)
+    assert "nested too deeply" in said("linear_vjp", "not " * 2000 + "x")
+    written = Written([GOOD])
+    written.add(deep, finished=False)  # it could not be run either
+    assert Look(find_check("linear_vjp")[1], written).refusal(None) == ""
 
 
 def test_an_attribute_that_the_code_gave_itself_is_its_own():
