@@ -485,7 +485,7 @@ def test_what_comes_with_the_lab_is_trusted():
 
 def test_what_is_too_deep_to_read_is_said():
     deep = "y = " + "not " * 5000 + "x"
-    assert "a cell that is nested too deeply" in said("linear_vjp", GOOD, deep)
+    assert "a cell that is nested too deeply" in said("linear_vjp", deep, GOOD)
     assert "nested too deeply" in said("linear_vjp", "not " * 2000 + "x")
     written = Written([GOOD])
     written.add(deep, finished=False)  # it could not be run either
