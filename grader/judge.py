@@ -93,8 +93,12 @@ class Verdict:
         return list(self.explanations)
 
     def unexampled(self) -> list[str]:
-        """The parts that deserve an example: one for each reason, and each where none is named."""
-        if self.status == "not attempted":
+        """The parts that deserve an example: one for each misconception, and each without one.
+
+        Code that ran out of time would do so again.
+        """
+        stopped = any(OUT_OF_TIME in p.problem for p in self.parts)
+        if self.status == "not attempted" or stopped:
             return []
         first = {p.misconception: p.name for p in reversed(self.parts)}
         return [
@@ -114,14 +118,7 @@ class Verdict:
 Asked = tuple[Case, Outcome]  # the case, the learner's outcome
 
 
-def judge(
-    check: Check,
-    thing: Any,
-    seed: str,
-    *,
-    source: str | Mapping[str, str] = "",
-    examples: str = "",
-) -> Verdict:
+def judge(check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str] = "") -> Verdict:
     """Judge a function, class, value or dict of functions in this process.
 
     Args:
@@ -130,15 +127,23 @@ def judge(
         seed: draws the cases.
         source: the learner's code, for the look at what may not be used; for an exercise of
             several functions the code of each, by name. Empty when unknown.
-        examples: a public seed, to look for failing examples too.
     """
     with _one_thread():
         key = answer_key(check, seed)
-        verdict = assess(key, ask(key, InProcess(thing)), source=source)
-        if examples:
-            found = find_examples(key, InProcess(thing), verdict.unexampled(), examples)
-            verdict = verdict.with_examples(found)
-        return verdict
+        return assess(key, ask(key, InProcess(thing)), source=source)
+
+
+def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
+    """A verdict of :func:`judge` with failing examples.
+
+    Args:
+        thing: what was judged; in a notebook it has the name that the check calls it by.
+        seed: public.
+    """
+    with _one_thread():
+        key = answer_key(check, verdict.seed)
+        found = find_examples(key, InProcess(thing), verdict.unexampled(), seed)
+        return verdict.with_examples(found)
 
 
 @contextlib.contextmanager

@@ -163,6 +163,9 @@ def test_the_seed_decides_the_verdict():
     """A seed's cases are the same each time: a function that is right for odd numbers only."""
     odd = "def twice(x): return x + x if x % 2 else 0"
     verdicts = [read_verdicts(run(odd, HIDDEN, seed=s))["twice"] for s in ("aa", "aa")]
+    for verdict in verdicts:
+        for part in verdict["parts"]:
+            assert part.pop("example")["seed"] != "aa"  # each time another one
     assert verdicts[0] == verdicts[1]
 
 
