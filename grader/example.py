@@ -41,6 +41,7 @@ SECONDS = 1.5  # after which no other case is tried
 PARTS = 3  # that get an example, for one exercise
 MAX_MESSAGE = 160
 MAX_VALUE = 240  # characters
+LINE = 100
 DIGITS = 4  # of results with a fraction, as torch itself prints them
 
 
@@ -67,10 +68,14 @@ class Example:
 
 
 def lines(example: Mapping[str, Any]) -> list[str]:
-    """The two lines that a learner pastes: the call, and a comment."""
+    """The lines that a learner pastes: the call, and a comment, or two where one would be long."""
+    if example["said"]:
+        return [example["call"], f"# {example['said']}"]
     expected = "one right answer is" if example["others"] else "expected"
-    said = example["said"] or f"{expected} {example['expected']}, came {example['came']}"
-    return [example["call"], f"# {said}"]
+    said = f"# {expected} {example['expected']}", f"came {example['came']}"
+    if sum(map(len, said)) > LINE:
+        return [example["call"], said[0], f"# {said[1]}"]
+    return [example["call"], ", ".join(said)]
 
 
 def fresh_seed() -> str:
