@@ -57,11 +57,13 @@ def twice():
 
 
 def test_an_example_is_a_call_to_paste_and_what_is_wrong_with_it():
-    call, comment = found(twice(), lambda x: x * x)
-    expected, came = comment.removeprefix("# expected ").split(", came ")
+    call, *comment = found(twice(), lambda x: x * x)
+    said = " ".join(line.removeprefix("# ") for line in comment).replace("] came", "], came")
+    expected, came = said.removeprefix("expected ").replace(") came ", "), came ").split(", came ")
     assert torch.equal(pasted(call, lambda x: 2 * x), pasted(expected, None))
     assert torch.equal(pasted(call, lambda x: x * x), pasted(came, None))
     assert len(call) < 60
+    assert all(line.startswith("# ") for line in comment)
 
 
 def test_an_exception_is_told_in_full_and_in_one_line():
