@@ -22,7 +22,8 @@ from rich.table import Table
 from grader.answer_key import AnswerKey, answer_key
 from grader.build.text import parse
 from grader.catalogue import load_checks
-from grader.judge import Verdict, difference, judge
+from grader.difference import difference
+from grader.judge import Verdict, judge
 from grader.layout import ROOT, choose
 from grader.written import Written, names_read_by
 from utils.checks import Candidate, Check

@@ -50,7 +50,8 @@ def _layer_norm_vjp(grad_output, x, weight, eps):
 
 layer_norm_vjp.misconception(
     "mean and variance taken for constants",
-    "only the straight way from `x` was followed; mean and variance move with it.",
+    "the gradient has what comes the straight way from `x` alone; mean and variance move with "
+    "it.",
     earns=2,
 )(
     edited(
@@ -60,12 +61,12 @@ layer_norm_vjp.misconception(
 )  # fmt: skip
 layer_norm_vjp.misconception(
     "variance taken for a constant",
-    "the way by the mean was followed; the one by the variance was not.",
+    "the gradient lacks what comes by way of the variance.",
     earns=2,
 )(edited(_layer_norm_vjp, (" - normed * (g * normed).mean(-1, keepdim=True)", "")))
 layer_norm_vjp.misconception(
     "mean taken for a constant",
-    "the way by the variance was followed; the one by the mean was not.",
+    "the gradient lacks what comes by way of the mean.",
     earns=2,
 )(edited(_layer_norm_vjp, ("g - g.mean(-1, keepdim=True)", "g")))
 layer_norm_vjp.misconception(
@@ -75,7 +76,8 @@ layer_norm_vjp.misconception(
 )(edited(_layer_norm_vjp, ("g = grad_output * weight", "g = grad_output")))
 layer_norm_vjp.misconception(
     "summed over the first dimension only",
-    "weight and bias were summed over one dimension; a batch of sequences has two.",
+    "the gradients of weight and bias are summed over the first dimension alone; a batch of "
+    "sequences has two.",
     earns=2,
 )(
     edited(

@@ -46,7 +46,7 @@ def _(draw):
 
 @linear_vjp.misconception(
     "bias without its sum",
-    "the gradient of the bias still has one row for each example.",
+    "the gradient of the bias has one row for each example, where the rows should be summed.",
     earns=2,
 )
 def _(grad_output, x, weight):
@@ -84,7 +84,7 @@ def _(grad_output, x, weight):
 
 @linear_vjp.misconception(
     "matrices only",
-    "a third dimension was not flattened into the rows, so a batch of sequences does not fit.",
+    "a batch of sequences does not fit: the same operations work on two dimensions alone.",
     earns=3,
 )
 def _(grad_output, x, weight):
@@ -93,7 +93,8 @@ def _(grad_output, x, weight):
 
 @linear_vjp.misconception(
     "multiplied by the transpose",
-    "the incoming gradient met the transposed weight, as in the forward pass.",
+    "the incoming gradient does not fit what it was multiplied by; the transposed weight, which "
+    "the forward pass takes, would not.",
     earns=0,
 )
 def _(grad_output, x, weight):

@@ -98,7 +98,7 @@ class _LMHead:
 
 @lm_head.misconception(
     "a sum for the mean",
-    "the rows were not divided by their number, as if the loss were a sum.",
+    "the gradients are those of a loss that is a sum; it is a mean over the rows.",
     earns=0,
 )
 class _:
@@ -152,7 +152,7 @@ class _:
 
 @lm_head.misconception(
     "every target in every row",
-    "1 was taken off in each target's column for all rows: `p[:, targets]` means every row.",
+    "1 is taken off in each target's column for all rows, as `p[:, targets]` does it.",
     earns=0,
 )
 class _:
@@ -181,7 +181,7 @@ class _:
 
 @lm_head.misconception(
     "bias without its sum",
-    "the gradient of the bias still has one row for each position.",
+    "the gradient of the bias has one row for each position, where the rows should be summed.",
     earns=3,
 )
 class _:

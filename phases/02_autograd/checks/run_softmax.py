@@ -100,7 +100,7 @@ def _run_softmax(x, grad_output, direction=None):
 
 run_softmax.misconception(
     "torch's own softmax",
-    "forward asks torch for the softmax, which is what it was to compute.",
+    "forward gives what torch's softmax gives, node and all; it was to be computed here.",
     earns=0,
 )(
     edited(
@@ -114,7 +114,7 @@ run_softmax.misconception(
 )  # fmt: skip
 run_softmax.misconception(
     "torch's own log softmax",
-    "forward asks torch for the log of the softmax, and takes it back.",
+    "forward goes by way of torch's log softmax.",
     earns=0,
 )(
     edited(
@@ -135,8 +135,8 @@ run_softmax.misconception(
 )(edited(_run_softmax, ("y = ctx.saved_tensors[0]", "y = ctx.saved_tensors[0].detach()")))
 run_softmax.misconception(
     "cut off from the incoming gradient",
-    "backward cannot be differentiated with respect to the incoming gradient, which it detached "
-    "before using it.",
+    "backward cannot be differentiated with respect to the incoming gradient: it is detached, or "
+    "its numbers are read past autograd.",
     earns=2,
 )(
     edited(
@@ -173,7 +173,7 @@ run_softmax.misconception(
 )  # fmt: skip
 run_softmax.misconception(
     "input saved for output",
-    "forward saved its input, and backward reads it as if it were the output.",
+    "backward computes with the input where the output belongs.",
     earns=1,
 )(edited(_run_softmax, ("ctx.save_for_backward(y)", "ctx.save_for_backward(x)")))
 run_softmax.alternate("the input saved, the softmax computed again")(

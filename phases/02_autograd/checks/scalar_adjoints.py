@@ -42,7 +42,7 @@ def _(draw):
 
 
 @scalar_adjoints.misconception(
-    "one path only", "`a` was reached by way of c alone; d uses it as well.", earns=1
+    "one path only", "`a` has what comes by way of c alone; d uses it as well.", earns=1
 )
 def _(a, b):
     d = a * b + a
@@ -51,7 +51,8 @@ def _(a, b):
 
 @scalar_adjoints.misconception(
     "the last path overwrites",
-    "`a` kept only what came straight from d; what came by way of c was overwritten.",
+    "`a` has only what comes straight from d; what comes by way of c was overwritten, or never "
+    "followed.",
     earns=1,
 )
 def _(a, b):
@@ -60,7 +61,7 @@ def _(a, b):
 
 
 @scalar_adjoints.misconception(
-    "paths multiplied", "what came to `a` along its two paths was multiplied.", earns=1
+    "paths multiplied", "`a` has the product of what comes along its two paths.", earns=1
 )
 def _(a, b):
     d = a * b + a

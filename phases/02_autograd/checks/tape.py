@@ -126,7 +126,8 @@ class _Tape:
 
 tape.misconception(
     "the last user overwrites",
-    "an input's adjoint was set at each user, so that only one of them counts.",
+    "of a node's several users only the one that was recorded first counts; what the others send "
+    "was overwritten, or never taken.",
     earns=3,
 )(edited(_Tape, ("adjoints[source] += ", "adjoints[source] = ")))
 tape.misconception(
@@ -152,7 +153,8 @@ tape.misconception(
 )  # fmt: skip
 tape.misconception(
     "read forwards",
-    "the tape was read in the order of recording, when no adjoint had arrived yet.",
+    "adjoints stop one step down, as where the tape is read in the order of recording: what a "
+    "node sends on has not arrived yet.",
     earns=1,
 )(edited(_Tape, ("range(i, -1, -1)", "range(i + 1)")))
 tape.misconception(

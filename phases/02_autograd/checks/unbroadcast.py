@@ -47,7 +47,9 @@ def _unbroadcast(grad, shape):
 
 
 unbroadcast.misconception(
-    "a mean for a sum", "the gradients of all readers were averaged.", earns=0
+    "a mean for a sum",
+    "the result is the mean over all readers, where it should be the sum.",
+    earns=0,
 )(edited(_unbroadcast, ("grad.sum(0)", "grad.mean(0)"), ("grad.sum(dim", "grad.mean(dim")))
 
 
@@ -76,7 +78,7 @@ def _(grad, shape):
 
 unbroadcast.misconception(
     "one reader for all",
-    "the gradient of the first reader was taken, and those of the others were dropped.",
+    "the result is the gradient of the first reader; those of the others are not in it.",
     earns=0,
 )(
     edited(
@@ -89,7 +91,8 @@ unbroadcast.misconception(
 
 @unbroadcast.misconception(
     "a sum over no dimensions",
-    "`sum` was given an empty list of dimensions, where none were new; it then sums over all.",
+    "where no dimension is new, the result is what `sum` makes with an empty list of dimensions: "
+    "it sums over all.",
     earns=1,
 )
 def _(grad, shape):
@@ -102,8 +105,8 @@ def _(grad, shape):
 
 @unbroadcast.misconception(
     "a sum over no dimensions at all",
-    "`sum` was given an empty list of dimensions, where nothing was broadcast; it then sums over "
-    "all.",
+    "where nothing was broadcast, the result is what `sum` makes with an empty list of "
+    "dimensions: it sums over all.",
     earns=2,
 )
 def _(grad, shape):
@@ -114,7 +117,7 @@ def _(grad, shape):
 
 unbroadcast.misconception(
     "everything summed where nothing was broadcast",
-    "where nothing was broadcast, the whole gradient was summed into one number.",
+    "where nothing was broadcast, the whole gradient came out as one sum.",
     earns=2,
 )(
     edited(
@@ -127,8 +130,8 @@ unbroadcast.misconception(
 )  # fmt: skip
 unbroadcast.misconception(
     "dimensions that move while they are summed",
-    "dimensions 0, 1, … were summed one after another; once the first is gone, the others have "
-    "moved up.",
+    "the wrong dimensions are gone, as where 0, 1, … are summed one after another: once the "
+    "first is gone, the others have moved up.",
     earns=2,
 )(
     edited(
@@ -139,7 +142,7 @@ unbroadcast.misconception(
 )  # fmt: skip
 unbroadcast.misconception(
     "one new dimension at most",
-    "only one dimension was summed away in front; broadcasting may have added several.",
+    "one dimension is gone in front; broadcasting may have added several.",
     earns=2,
 )(edited(_unbroadcast, ("while", "if")))
 

@@ -238,8 +238,8 @@ def _(plan):
 
 @bytes_moved.misconception(
     "what is saved",
-    "`state_dict` was summed up: it lacks gradients and buffers that aren't saved, and names tied "
-    "parameters twice.",
+    "the bytes are those of `state_dict`: it lacks gradients and buffers that aren't saved, and "
+    "names tied parameters twice.",
     earns=0,
 )
 def _(plan):

@@ -48,7 +48,9 @@ def _(draw):
 
 
 @count_parameters.misconception(
-    "biases forgotten", "only weights were counted; each output has a bias, too.", earns=0
+    "biases forgotten",
+    "the count is that of the weights alone; each output has a bias, too.",
+    earns=0,
 )
 class _:
     def mlp_parameters(widths, bias=True):
@@ -90,7 +92,7 @@ class _:
 
 @count_parameters.misconception(
     "a tied head without its bias",
-    "tying took the whole head away; it is its weight that is shared.",
+    "with tying the head's bias is missing, too; it is the weight that is shared.",
     earns=2,
 )
 class _:
@@ -111,7 +113,7 @@ class _:
 
 
 @count_parameters.misconception(
-    "norms forgotten", "LayerNorm was counted as having nothing to learn.", earns=1
+    "norms forgotten", "the weights and biases of the norms are missing.", earns=1
 )
 class _:
     def minigpt_parameters(config, tied=False):

@@ -138,7 +138,7 @@ linear.misconception(
     earns=2,
 )(edited(_Linear, ("x @ self.weight.T", "x.detach() @ self.weight.T")))
 linear.misconception(
-    "the bias can't be left out", "there is a bias also where none was asked for.", earns=1
+    "the bias can't be left out", "there is a bias also where none is asked for.", earns=1
 )(edited(_Linear, (" if bias else None", "")))
 linear.misconception(
     "bounds from the outputs",

@@ -282,8 +282,8 @@ port_error(
 )  # fmt: skip
 port_error(
     (" + w['position_embedding.weight'][:length]", ""),
-    name="positions forgotten", explanation="the words' rows were used without those of their "
-    "positions.",
+    name="positions forgotten", explanation=
+    "the logits are those of the words' rows without those of their positions.",
 )  # fmt: skip
 port_error(
     ("w['position_embedding.weight'][:length]", "w['position_embedding.weight'][1:length + 1]"),
@@ -329,13 +329,13 @@ port_error(
 port_error(
     ("scores.masked_fill(future, -math.inf)", "scores.masked_fill(future, -1000000000.0)"),
     name="a mask that overflows",
-    explanation="the mask is a number that float16 does not have.",
+    explanation="a number that float16 does not have was to be stored in it, such as a mask of -1e9.",
     keeps=("any sizes", "the trained weights", "float32 as on a GPU"),
 )
 port_error(
     (".to(device, dtype)", ".to(device)"),
     name="the dtype ignored",
-    explanation="the model was run in float32, whatever was asked for.",
+    explanation="the logits are those of float32, whatever was asked for.",
     keeps=("any sizes", "the trained weights", "float32 as on a GPU", "float16 as on a GPU"),
 )
 port_error(

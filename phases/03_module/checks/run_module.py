@@ -308,7 +308,7 @@ run_module.misconception(
 )(edited(_run_module, ("if parameter not in seen:", "if True:")))
 run_module.misconception(
     "tied by value",
-    "parameters were taken for one when their numbers are equal; what counts is the object.",
+    "of parameters with equal numbers one is missing; what counts is the object.",
     earns=all_but("tied parameters"),
 )(
     edited(
@@ -379,12 +379,12 @@ run_module.misconception(
 )(edited(_run_module, ("if missing or extra or shapes:", "if extra or shapes:")))
 run_module.misconception(
     "a shape that broadcasts",
-    "shapes are not compared, and `copy_` fills a tensor from a single number.",
+    "a shape that can be broadcast is taken, as `copy_` takes it.",
     earns=all_but("refusals"),
 )(edited(_run_module, ("if missing or extra or shapes:", "if missing or extra:")))
 run_module.misconception(
     "sizes for shapes",
-    "numbers of elements were compared, and not shapes: (3,) and (1, 3) have as many.",
+    "another shape is taken where it has as many elements, such as (1, 3) for (3,).",
     earns=all_but("refusals"),
 )(
     edited(
@@ -405,7 +405,7 @@ run_module.misconception(
 )  # fmt: skip
 run_module.misconception(
     "refused half-way",
-    "values were copied before all names had been looked at, so a refusal leaves a mixture.",
+    "a refusal leaves a mixture: some values are copied by then.",
     earns=all_but("refusals"),
 )(
     edited(
@@ -454,7 +454,7 @@ run_module.misconception(
 )  # fmt: skip
 run_module.misconception(
     "every tensor is a parameter",
-    "plain tensors were registered as if they were Parameters.",
+    "plain tensors are among the parameters.",
     earns=all_but("registration", "buffers"),
 )(
     edited(

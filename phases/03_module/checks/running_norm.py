@@ -105,7 +105,8 @@ def _(draw):
 
 running_norm.misconception(
     "plain attributes",
-    "the memory is in ordinary attributes: it is not saved, and a move leaves it behind.",
+    "the memory is not registered, as ordinary attributes are not: it is not saved, and a move "
+    "leaves it behind.",
     earns=1,
 )(
     edited(
@@ -144,7 +145,7 @@ running_norm.misconception(
 )  # fmt: skip
 running_norm.misconception(
     "buffers that are not saved",
-    "the buffers were registered with `persistent=False`: they move, and are not saved.",
+    "the memory moves, and is not saved, as buffers with `persistent=False` are not.",
     earns=2,
 )(
     edited(

@@ -84,7 +84,8 @@ def _(draw):
 
 stack.misconception(
     "a list of layers",
-    "a Python list holds the layers, and a module does not look into lists.",
+    "the layers are not registered, as those in a Python list are not: a module does not look "
+    "into lists.",
     earns=0,
 )(
     edited(
@@ -121,7 +122,7 @@ stack.misconception(
 )(edited(_Stack, ("nn.Parameter(torch.ones(width))", "nn.Parameter(torch.ones(1))")))
 stack.misconception(
     "one layer many times",
-    "all entries of the list are one layer, registered under several names.",
+    "all layers of the stack are one, under several names.",
     earns=1,
 )(
     edited(
