@@ -22,6 +22,8 @@ from grader.layout import ROOT
 from grader.notes import Note
 from grader.preprocessors.examiner import Examiner
 from grader.preprocessors.outputs import (
+    NOT_RUN,
+    TIMED_OUT,
     made_output,
     settle,
     shorten,
@@ -33,7 +35,6 @@ from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
 from grader.verify import SEED_VARIABLE
 from grader.written import Written
 
-TIMED_OUT = "TimeLimit"
 # So many times the limit may still arrive before a kernel that heeds no interrupt is killed.
 FLOOD = 4
 MAX_COUNT = 1_000_000
@@ -151,6 +152,7 @@ class Execute(NbGraderExecute):
                 outputs = [without_stderr(output) for output in outputs]
             if problem:
                 outputs.append(_error(problem))
+                cell.metadata.setdefault("open_the_hood", NotebookNode()).problem = problem
             cell.outputs = outputs
         else:
             visible, _ = self._run(parts[0], cell, index)
@@ -241,4 +243,5 @@ class Execute(NbGraderExecute):
 
 
 def _error(problem: str) -> NotebookNode:
-    return made_output("error", ename="NotRun", evalue=problem, traceback=[f"NotRun: {problem}"])
+    line = f"{NOT_RUN}: {problem}"
+    return made_output("error", ename=NOT_RUN, evalue=problem, traceback=[line])
