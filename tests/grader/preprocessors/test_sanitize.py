@@ -245,8 +245,6 @@ def test_many_links_are_found_in_time():
     begun = time.monotonic()
     assert "](" not in without_links(text)
     assert time.monotonic() - begun < 5
-
-
 HOSTILE = {
     "tags that are opened again": lambda n: "<b><p>" * n,
     "tags that all differ": lambda n: "".join(f"<b class={k}><p>" for k in range(n)),
