@@ -58,8 +58,6 @@ class Graded:
         ours = nbformat.read(path, as_version=4).metadata.open_the_hood
         for drawn in (ours.get("seed"), ours.get("key")):
             text = text.replace(drawn, "...") if drawn else text
-        # the size of a drawn case is in the report of a wrong answer
-        text = re.sub(r"\d+ of \d+ differ", "some differ", text)
         return re.sub(r'"seconds": [0-9.]+', '"seconds": 0', text)
 
 
@@ -72,8 +70,10 @@ def make_class(root: Path, honest: int) -> Path:
     write(source, root / "source" / LAB / f"{LAB}.ipynb")
     for number in range(honest):
         work = _work(root, f"honest-{number:02}")
-        if number % 3:
-            work.answer_all()
+        work.answer_all()
+        if number % 3 == 0:
+            for exercise in ("row_sums", "corner"):  # a report on a wrong answer tells its size
+                work.answer(exercise, 'raise NotImplementedError("write your answer here")')
         write(nbformat.writes(work.nb).encode(), work.folder / f"{LAB}.ipynb")
     return root
 
@@ -147,7 +147,7 @@ def compare(alone: Graded, mixed: Graded, hostile: dict[str, Attack]) -> None:
         assert marks(mixed.root, student, LAB) == (RIGHT if number % 3 else HALF)
         assert after[student] == before[student]
         told = mixed.told(student)
-        assert told == alone.told(student)
+        assert told.splitlines() == alone.told(student).splitlines()
         assert re.findall(r"print\('word-of-(.*?)\.'\)", told.replace("&#39;", "'"))
         assert set(re.findall(r"word-of-([\w-]+)\.", told)) == {student}
         assert MARK not in told
