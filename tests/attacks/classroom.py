@@ -7,6 +7,8 @@ import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ from tests.attacks.work import Host, Work, lazy
 from tests.grader.batch.running import grade, marks, rows
 from tests.grader.batch.small import Here, enter
 from tests.grader.batch.test_command import run
-from tests.grader.tiny import CONFIG, ROOT, make_course, nbgrader, write
+from tests.grader.tiny import CONFIG, ROOT, environment, make_course, nbgrader, write
 
 RIGHT = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
 # Part of the class has nothing right but the first exercise.
@@ -135,6 +137,28 @@ def grade_class(root: Path) -> Graded:
     pages = nbgrader(root, "generate_feedback", LAB)
     said += pages.stderr * (pages.returncode != 0)
     return Graded(root, done.returncode, said, seconds)
+
+
+def grade_on_cluster(root: Path) -> Graded:
+    """The same on a Dask cluster whose workers have the course's own code."""
+    make_course(root, COURSE / "phases")
+    script = (
+        "import sys; from distributed import LocalCluster\n"
+        "if __name__ == '__main__':\n"
+        "    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)\n"
+        "    with LocalCluster(**options) as made:\n"
+        "        print(made.scheduler_address, flush=True); sys.stdin.read()\n"
+    )
+    (root / "cluster.py").write_text(script)
+    command = [sys.executable, str(root / "cluster.py")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=root, env=environment(root), **pipes) as cluster:
+        begun = time.monotonic()
+        address = cluster.stdout.readline().strip()
+        done = grade(root, "--scheduler", address, lab=LAB)
+        cluster.stdin.close()
+    said = done.stdout + done.stderr
+    return Graded(root, done.returncode, said, time.monotonic() - begun)
 
 
 def compare(alone: Graded, mixed: Graded, hostile: dict[str, Attack]) -> None:

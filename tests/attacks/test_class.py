@@ -10,6 +10,7 @@ from tests.attacks.classroom import (
     figures,
     grade_class,
     grade_here,
+    grade_on_cluster,
     make_class,
     one_of_each_family,
     own_limits,
@@ -43,6 +44,15 @@ def test_a_few_hostile_ones_in_a_small_class(tmp_path):
     attacks = [attack for attack in every_attack() if str(attack) in FEW]
     assert len(attacks) == len(FEW)
     graded_twice(tmp_path, 6, attacks, grade_here)
+
+
+@pytest.mark.full
+@pytest.mark.slow(60)
+def test_hostile_ones_on_a_cluster(tmp_path):
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    more = ("exhaustion: forks for ever", "exhaustion: takes memory slowly", "escape: ")
+    attacks = [a for a in every_attack() if str(a) in FEW or str(a).startswith(more)]
+    graded_twice(tmp_path, 6, attacks, grade_on_cluster)
 
 
 @pytest.mark.full
