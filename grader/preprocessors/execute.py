@@ -20,6 +20,8 @@ from traitlets import Bool, Integer, default
 from grader.layout import ROOT
 from grader.notes import Note
 from grader.preprocessors.outputs import (
+    NOT_RUN,
+    TIMED_OUT,
     made_output,
     settle,
     shorten,
@@ -34,7 +36,6 @@ from grader.written import Written, importable
 if TYPE_CHECKING:
     from grader.preprocessors.examiner import Examiner
 
-TIMED_OUT = "TimeLimit"
 # So many times the limit may still arrive before a kernel that heeds no interrupt is killed.
 FLOOD = 4
 MAX_COUNT = 1_000_000
@@ -168,6 +169,7 @@ class Execute(NbGraderExecute):
                 outputs = [without_stderr(output) for output in outputs]
             if problem:
                 outputs.append(_error(problem))
+                cell.metadata.setdefault("open_the_hood", NotebookNode()).problem = problem
             cell.outputs = outputs
         else:
             visible = first
@@ -283,4 +285,5 @@ class Execute(NbGraderExecute):
 
 
 def _error(problem: str) -> NotebookNode:
-    return made_output("error", ename="NotRun", evalue=problem, traceback=[f"NotRun: {problem}"])
+    line = f"{NOT_RUN}: {problem}"
+    return made_output("error", ename=NOT_RUN, evalue=problem, traceback=[line])

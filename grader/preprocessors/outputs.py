@@ -16,6 +16,8 @@ from nbgrader.utils import is_grade, is_solution
 
 from grader.verify import VERDICT_MIME
 
+# Types of the errors that the grader puts among a cell's outputs.
+TIMED_OUT, NOT_RUN = "TimeLimit", "NotRun"
 MAX_TEXT = 20_000
 MAX_MARKUP = 200_000
 
