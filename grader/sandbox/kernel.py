@@ -152,6 +152,7 @@ def set_limits(room: Mapping[str, Any], process: int = 0) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_SIGPENDING, 4096),  # each timer and each signal that waits takes memory
     ):
         hard = resource.prlimit(process, kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)

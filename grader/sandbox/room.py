@@ -98,7 +98,9 @@ def command(
     out += ["--ro-bind", f"{stage}/etc/nsswitch.conf", "/etc/nsswitch.conf"]
     out += ["--perms", "0644", "--ro-bind-data", passwd, "/etc/passwd"]
     out += ["--perms", "0644", "--ro-bind-data", group, "/etc/group"]
-    out += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", *_folder("/home")]
+    out += ["--proc", "/proc", "--dev", "/dev"]
+    # it reads as zero, too, and cannot be mapped: that would be memory that belongs to no process
+    out += ["--dev-bind", "/dev/full", "/dev/zero", "--remount-ro", "/dev", *_folder("/home")]
     for place in WRITABLE:
         out += ["--perms", "1777", "--size", str(tmp), "--tmpfs", place]
     # how many CPUs there are, which torch reads

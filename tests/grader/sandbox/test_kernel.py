@@ -162,6 +162,59 @@ HOGS = {
         "        open(f'{folder}/{n}', 'wb').write(bytes(120 * 2**20))\n"
         "time.sleep(3600)"
     ),
+    "page tables of several": (
+        "import ctypes, os, time\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.mmap.restype = ctypes.c_void_p\n"
+        "at = libc.mmap(None, ctypes.c_size_t(80 << 30), 1, 0x4022, -1, ctypes.c_long(0))\n"
+        "for _ in range(4):\n"
+        "    if os.fork() == 0:\n"
+        "        for page in range(at, at + (80 << 30), 2 << 20): ctypes.string_at(page, 1)\n"
+        "        time.sleep(3600)\n"
+        "time.sleep(3600)"
+    ),
+    "mappings": (
+        "import ctypes, os, time\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.mmap.restype = ctypes.c_void_p\n"
+        "size = 60_000 << 12\n"
+        "at = libc.mmap(None, ctypes.c_size_t(size), 0, 0x4022, -1, ctypes.c_long(0))\n"
+        "for page in range(at, at + size, 2 << 12): libc.mprotect(ctypes.c_void_p(page), 4096, 1)\n"
+        "for _ in range(20): os.fork() or time.sleep(3600)\n"
+        "time.sleep(3600)"
+    ),
+    "datagrams": (
+        "import contextlib, socket, time\n"
+        "servers = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(240)]\n"
+        "for n, server in enumerate(servers):\n"
+        "    server.bind(f'/tmp/{n}')\n"
+        "    for _ in range(12):\n"
+        "        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:\n"
+        "            client.setblocking(False)\n"
+        "            with contextlib.suppress(OSError): client.sendto(bytes(180_000), f'/tmp/{n}')\n"
+        "time.sleep(3600)"
+    ),
+    "TCP": (
+        "import contextlib, socket, time\n"
+        "server = socket.create_server(('127.0.0.1', 0), backlog=4096)\n"
+        "held = []\n"
+        "while len(held) < 500:\n"
+        "    client = socket.create_connection(server.getsockname())\n"
+        "    held += [client, server.accept()[0]]\n"
+        "    client.setblocking(False)\n"
+        "    with contextlib.suppress(OSError):\n"
+        "        while True: client.send(bytes(1 << 16))\n"
+        "time.sleep(3600)"
+    ),
+    "pipes": (
+        "import os, time\n"
+        "for _ in range(16):\n"
+        "    if os.fork() == 0:\n"
+        "        pipes = [os.pipe() for _ in range(450)]\n"
+        "        for _, end in pipes: os.write(end, bytes(4096))\n"
+        "        time.sleep(3600)\n"
+        "time.sleep(3600)"
+    ),
     "empty files": ("import os\nfor n in range(10**7): os.close(os.open(f'/tmp/{n}', os.O_CREAT))"),
 }
 
