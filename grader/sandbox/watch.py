@@ -1,4 +1,4 @@
-"""How much memory a room uses: its processes, its files, and what Linux keeps on their behalf.
+"""What a room uses: memory of its processes, files, and what Linux keeps for them; and time.
 
 Linux keeps page tables, sockets' buffers, pipes and records of mappings in memory that belongs to
 no process, and without cgroups says nowhere whose they are. So they are counted by what makes them:
@@ -9,6 +9,7 @@ shared memory without a name, is refused by the system call filter.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -22,9 +23,41 @@ DESCRIPTOR = 1 << 10
 PIPE = 64 << 10  # what one holds when it is full; the filter lets none grow
 WATCHED = 256  # one descriptor in one epoll set
 QUEUE = 11  # datagrams that a socket may hold unread: net.unix.max_dgram_qlen is 10 in a new room
+RECKONED = 1.0
 SECONDS_PER_COUNT = 1.0  # mappings take long to count
 DATAGRAM = b"0002"
 LISTENS = b"0A"
+
+
+# A room of more threads that want a processor than this gets no more of it than one of so many.
+FAIR = 2
+STEP, NICEST = 1.25, 19  # a step of niceness divides a thread's share by so much
+
+
+def niceness(runnable: float) -> int:
+    """What makes so many threads together weigh as FAIR of an ordinary one."""
+    if runnable <= FAIR:
+        return 0
+    return min(NICEST, math.ceil(math.log(runnable / FAIR, STEP)))
+
+
+def be_nice(roots: Iterable[int], value: int) -> None:
+    """Lower the shares of processes and all below them.
+
+    Linux may weigh sessions instead of threads (`sched_autogroup_enabled`), so those are lowered,
+    too. Who makes new ones all the time has a tenth of a second of each.
+    """
+    waiting = list(roots)
+    while waiting:
+        pid = waiting.pop()
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                below = Path(f"/proc/{pid}/task/{thread}/children").read_text()
+                waiting += map(int, below.split())
+                with contextlib.suppress(PermissionError):  # it is nicer already
+                    os.setpriority(os.PRIO_PROCESS, int(thread), value)
+            with contextlib.suppress(OSError):  # there is no such thing, or it is busy
+                Path(f"/proc/{pid}/autogroup").write_text(str(value))
 
 
 class Meter:
@@ -43,6 +76,9 @@ class Meter:
         self.buffer = int(Path("/proc/sys/net/core/wmem_default").read_text())
         self.counted = 0.0
         self.mapped = 0
+        self.passed = self.before = 0.0  # seconds of the room's own
+        self.runnable = 0.0  # threads that had or wanted a processor in the last second
+        self.times, self.since = self.schedule(), time.monotonic()
         self.baseline = self.exact(self.mappings(0))
 
     def exceeds(self, limit: int) -> bool:
@@ -59,6 +95,35 @@ class Meter:
         if files + self.rough() + self.mapped <= limit:
             return False
         return files + self.exact(self.mapped) - self.baseline > limit
+
+    def look(self) -> None:
+        """Bring `passed` up to date.
+
+        Time counts as the room's own, but for what one of its threads waited for a processor while
+        the room had not even one to itself: others had it then. A room whose threads wait for each
+        other keeps a processor busy all the time. Linux tells a wait when it is over; so the last
+        second is reckoned as a whole.
+        """
+        times, seconds = self.schedule(), time.monotonic() - self.since
+        ran, waits = 0.0, [0.0]
+        for thread, (had, lacked) in times.items():
+            at_first = self.times.get(thread, (0, 0))
+            ran += max(0, had - at_first[0]) * 1e-9
+            waits.append(max(0, lacked - at_first[1]) * 1e-9)
+        self.passed = self.before + min(seconds, max(ran, seconds - max(waits)))
+        if seconds > RECKONED:
+            self.runnable = (ran + sum(waits)) / seconds
+            self.before, self.times, self.since = self.passed, times, time.monotonic()
+
+    def schedule(self) -> dict[str, tuple[int, int]]:
+        """By thread, the nanoseconds that it had a processor, and that it waited for one."""
+        found = {}
+        for pid in self._processes():
+            with contextlib.suppress(OSError):
+                for thread in os.listdir(f"/proc/self/fd/{self.proc}/{pid}/task"):
+                    ran, waited, *_ = self._text(f"{pid}/task/{thread}/schedstat").split() or (0, 0)
+                    found[thread] = (int(ran), int(waited))
+        return found
 
     def files(self) -> int:
         """Bytes in the room's file systems, what the files' own records take included."""

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from grader.layout import phases
+from grader.sandbox.headers import INDEX
 from grader.sandbox.warm import cool
 from tests.grader.sandbox.inmate import Inmate
 
@@ -54,7 +55,8 @@ def test_the_zygote_ran_nothing() -> None:
 @pytest.mark.usefixtures("room")
 def test_for_a_lab_that_compiles_the_compiler_is_there_too(tmp_path: Path) -> None:
     """Nothing but what the code itself compiles is imported in its kernel."""
-    with Inmate(cache=tmp_path) as inmate:
+    (tmp_path / INDEX).write_text("{}")
+    with Inmate(headers=tmp_path) as inmate:
         missing = inmate.value(
             "import sys, torch\n"
             "before = set(sys.modules)\n"

@@ -11,7 +11,7 @@ import pytest
 
 from grader.layout import ROOT
 from grader.sandbox import Limits, seccomp
-from grader.sandbox.room import RoomError, RoomLost, build
+from grader.sandbox.room import COUNTERS, RoomError, RoomLost, build
 from grader.sandbox.stage import SANDBOX, environment_folders
 from grader.sandbox.warm import own_users, warm
 from tests.grader.sandbox.inmate import Inmate
@@ -107,6 +107,33 @@ def test_the_environment_is_clean(shared: Inmate) -> None:
             assert secret not in seen
     names = set(shared.value("import os\nlist(os.environ)"))
     assert "TRITON_INTERPRET" not in names
+
+
+def test_command_lines_and_mounts_tell_nothing_of_this_machine(shared: Inmate) -> None:
+    """Where Python's environment lies cannot be hidden: every module says it."""
+    code = (
+        "import contextlib, glob\n"
+        "seen = {}\n"
+        "for path in [p for what in ('cmdline', 'environ', 'mountinfo', 'mounts') "
+        "for p in glob.glob(f'/proc/[0-9]*/{what}')]:\n"
+        "    with contextlib.suppress(OSError): seen[path] = open(path).read()\n"
+        "seen"
+    )
+    seen = shared.value(code)
+    shown = [*environment_folders(), str(warm().folder)]
+    for folder in shown:
+        assert folder not in seen["/proc/1/cmdline"]
+    for path, text in seen.items():
+        for folder in sorted(shown, key=len, reverse=True):
+            text = text.replace(folder, "")
+        for secret in (str(ROOT), os.path.expanduser("~") + "/", "hidden", "VERY_SECRET"):
+            assert secret not in text, path
+
+
+def test_counters_of_the_whole_machine_are_empty(shared: Inmate) -> None:
+    for name in COUNTERS:
+        if os.path.exists(f"/proc/{name}"):
+            assert shared.value(f"open('/proc/{name}').read()") == ""
 
 
 def test_its_descriptors_are_its_own(shared: Inmate) -> None:
@@ -244,7 +271,8 @@ def test_a_lock_is_granted_and_seen_by_nobody(room: None) -> None:
         for how in ("LOCK_SH", "LOCK_EX"):
             own = f"f = open('/tmp/own', 'w+'); fcntl.lockf(f, fcntl.{how} | fcntl.LOCK_NB)"
             assert one.run(own) == ""
-        assert one.value("from filelock import FileLock\nFileLock('/tmp/l').acquire(1).lock_counter")
+        held = "from filelock import FileLock\nFileLock('/tmp/l').acquire(1).lock_counter"
+        assert one.value(held) == 1
 
 
 def test_what_holds_memory_for_nobody_is_refused(shared: Inmate) -> None:
@@ -272,7 +300,8 @@ def test_a_process_that_hides_is_measured_all_the_same(room: None) -> None:
     with Inmate(limits=Limits(memory=300 * 2**20)) as inmate:
         code = "import ctypes; print(ctypes.CDLL(None).prctl(4, 0, 0, 0, 0))"
         assert inmate.run(code) == "-1\n"
-        inmate.run("import shutil; shutil.copy('/usr/bin/tail', '/tmp/t'); os.chmod('/tmp/t', 0o111)")
+        inmate.run("import os, shutil; shutil.copy('/usr/bin/tail', '/tmp/t')")
+        inmate.run("os.chmod('/tmp/t', 0o111)")
         inmate.client.execute(
             "import os, subprocess\n"
             "for _ in range(8): subprocess.Popen('head -c 80M /dev/zero | /tmp/t', shell=True)\n"
