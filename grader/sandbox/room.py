@@ -70,6 +70,8 @@ class Room:
         if self.kernel:
             os.waitpid(self.kernel, 0)
         self.keeper.wait()
+        with contextlib.suppress(ChildProcessError):  # bubblewrap may end first, and leave it to us
+            os.waitpid(self.init, 0)
         for descriptor in (self.init_fd, self.kernel_fd):
             if descriptor >= 0:
                 os.close(descriptor)
