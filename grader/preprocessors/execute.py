@@ -85,14 +85,15 @@ class Execute(NbGraderExecute):
         """Run every code cell of ``nb``, in place.
 
         Args:
-            resources: nbgrader's. ``resources["open_the_hood"]["cache"]``, where there is one, is
-                called for the folder of :func:`grader.preprocessors.compiled.prepared_cache`.
+            resources: nbgrader's. ``resources["open_the_hood"]["headers"]``, where there is one,
+                is called for the folder of
+                :func:`grader.preprocessors.compiled.prepared_headers`.
 
         Raises:
             CannotSandbox: when this machine can't, and nobody said that it need not.
             ZygoteDied: when the grader lost the kernel, through no fault of the submission's.
         """
-        begun = time.monotonic()
+        begun = self._begun = time.monotonic()
         ours = nb.metadata.setdefault("open_the_hood", NotebookNode())
         ours.setdefault("seed", secrets.token_hex(16))
         ours.sandbox = not self.unsafe_no_sandbox
@@ -119,12 +120,12 @@ class Execute(NbGraderExecute):
         if self.unsafe_no_sandbox:
             return super().create_kernel_manager()
         folder = (self.resources.get("metadata") or {}).get("path")
-        prepare = (self.resources.get("open_the_hood") or {}).get("cache")
+        prepare = (self.resources.get("open_the_hood") or {}).get("headers")
         self.km = SandboxedKernelManager(
             kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
             limits=self._limits,
             files=Path(folder) if folder else None,
-            cache=prepare() if prepare else None,
+            headers=prepare() if prepare else None,
         )
         return self.km
 
@@ -157,6 +158,7 @@ class Execute(NbGraderExecute):
 
     def _run_cell(self, cell: NotebookNode, index: int) -> None:
         begun = time.monotonic()
+        self._stop_late()
         self._limit(cell)
         parts = verified_parts(cell)
         source = parts[0] if parts else cell.source
@@ -217,6 +219,13 @@ class Execute(NbGraderExecute):
     async def _async_poll_kernel_alive(self) -> None:
         self._polling = asyncio.current_task()
         await super()._async_poll_kernel_alive()
+
+    def _stop_late(self) -> None:
+        """End a kernel in the open whose notebook has had its time; a room ends by itself."""
+        late = time.monotonic() - self._begun > self._limits.total_seconds
+        if late and self.unsafe_no_sandbox and not self._stopped:
+            run_sync(self.km.shutdown_kernel)(now=True)
+            self._stopped = f"it ran longer than {self._limits.total_seconds} s in all"
 
     def _limit(self, cell: NotebookNode) -> None:
         """Set the cell's time. What comes with the lab, such as imports, has all the lab's time."""
