@@ -120,10 +120,9 @@ def _(draw):
             places |= places_of(f"[{k}]", *request)
         return Case(part, play, places=places)
 
-    for _ in range(2):
-        a, b, c, d, e, f = draw.sample(
-            ("head", "up", "down", "norm", "query", "key", "value", "gain", "shift", "scale"), 6
-        )
+    words = ("head", "up", "down", "norm", "query", "key", "value", "gain", "shift", "scale")
+    for backwards in (False, True):  # the order of the alphabet is one way only
+        a, b, c, d, e, f = sorted(draw.sample(words, 6), reverse=backwards)
         w = draw.integer(3, 6)
         x = draw.tensor((2, w))
         deep = {a: vector(w), b: {c: vector(w), d: {e: vector(w)}}, f: vector(w)}
@@ -186,8 +185,39 @@ def _(draw):
             yield ask(part, flat, request, ("state_dict", ""), show=refused)
 
         part = "train and eval"
+        yield ask(part, deep, ("eval", ""), ("train", "", True), ("modes", ""))
         yield ask(part, deep, ("modes", ""), ("eval", ""), ("modes", ""))
         yield ask(part, deep, ("eval", ""), ("train", b, True), ("modes", ""))
+
+    part = "registration"
+    frozen = {a: vector(w, "frozen"), b: {c: vector(w)}}
+    yield ask(part, frozen, ("parameters", ""))
+    yield ask(part, {}, ("parameters", ""))
+    number = ("set", "", a, ["plain", 3])
+    yield ask(part, deep, number, ("parameters", ""), ("state_dict", ""), ("get", "", a))
+    for entry in (vector(w), {c: vector(w)}):  # a Parameter or a module takes a buffer's name
+        again = ("set", "", a, entry), ("parameters", ""), ("state_dict", "")
+        yield ask(part, {a: vector(w, "buffer"), d: vector(w)}, *again, show=by_name)
+    part = "saving and loading"
+    double = {name: tensor.double() for name, tensor in state.items()}
+    yield ask(part, counted, ("load", "", double, []), *after)
+    yield ask(part, {}, ("load", "", {}, []))
+    part = "refusals"
+    three = {a: vector(w), b: {c: vector(w), d: vector(w, "buffer")}, f: ["parameter", torch.ones(())]}
+    wrong = {a: torch.ones(1, w), f"{b}.{c}": torch.ones(1), f"{b}.{d}": torch.ones(w)}
+    named = [a, f"{b}.{c}", "alien.weight", f]
+    request = ("load", "", {**wrong, "alien.weight": torch.ones(w)}, named)
+    yield ask(part, three, request, ("state_dict", ""), show=refused)
+    request = ("load", "", {**wrong, f: torch.ones(1)}, [a, f"{b}.{c}", f])
+    yield ask(part, three, request, ("state_dict", ""), show=refused)
+    request = ("load", "", {a: torch.ones(()), f"{b}.{c}": state[f"{b}.{c}"]}, [a])
+    yield ask(part, {a: vector(1), b: {c: vector(w)}}, request, ("state_dict", ""), show=refused)
+
+
+def by_name(answers):
+    """As they came, but for the order of parameters: a name may keep its place or lose it."""
+    done, found, saved = answers
+    return done, dict(zip(found["names"], found["values"], strict=True)), saved
 
 
 def places_of(at, what, *rest):
@@ -493,7 +523,8 @@ def _(plan, *requests):
         def walk(self, prefix=""):
             below = []
             for name, value in self.__dict__.items():
-                if isinstance(value, nn.Parameter) or name in self.memory:
+                kept = name in self.memory and isinstance(value, torch.Tensor)
+                if kept or isinstance(value, nn.Parameter):
                     yield prefix + name, value
                 if isinstance(value, Module):
                     below.append((name, value))

@@ -49,9 +49,16 @@ def _(draw):
     def registered(width, depth):
         def play(subject):
             made = subject(width, depth)
-            return shapes_of(made), made.get("gain").detach()
+            saved = made.call("state_dict")
+            begun = [as_begun(t, width) for name, t in saved.items() if name != "gain"]
+            return shapes_of(made), made.get("gain").detach(), all(begun)
 
-        places = {"[0]": "what is saved", "[0]['gain']": "the gain", "[1]": "the fresh gain"}
+        places = {
+            "[0]": "what is saved",
+            "[0]['gain']": "the gain",
+            "[1]": "the fresh gain",
+            "[2]": "the fresh layers aren't as nn.Linear makes them.",
+        }
         return Case("what is registered", play, places=places)
 
     def trained(x, y, state, depth):
@@ -71,8 +78,12 @@ def _(draw):
         }
         return Case("what training changes", play, places=places)
 
-    for depth in (2, 3, 1):
-        width = draw.integer(3, 6)
+    def as_begun(tensor, width):
+        """Fresh weights and biases of nn.Linear: within its bound, and not all near 0."""
+        largest = tensor.abs().max().item() * width**0.5
+        return 1e-3 < largest < 1.001
+
+    for depth, width in ((2, draw.integer(3, 6)), (3, draw.integer(3, 6)), (1, 1), (0, 4)):
         yield registered(width, depth)
         state = {"gain": 0.5 * draw.tensor((width,))}
         for k in range(depth):
