@@ -43,7 +43,19 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
     source = {key: code.behind(key) for key in things} if things else code.behind(name)
     verdict = judge(check, things or thing, seed, source=source)
     Report(verdict, phase.number).show()
-    return verdict.earned
+    return Points(verdict.earned)
+
+
+class Points(float):
+    """Points as nbgrader reads them; a page shows nothing, since the report has said them."""
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return shown_points(self)
+
+
+def shown_points(earned: float) -> dict[str, str]:
+    """The data of the output that nbgrader reads: a number as text, and no text for a page."""
+    return {"text/plain": repr(float(earned)), "text/html": ""}
 
 
 def _cells() -> list[str]:

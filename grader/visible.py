@@ -10,7 +10,6 @@ import ast
 import contextlib
 import io
 import random
-import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -80,8 +79,7 @@ def with_inner_classes(cell: str) -> str:
 
 
 def _draws(thing: Any) -> bool:
-    module = sys.modules.get(getattr(thing, "__module__", None) or "")
-    return callable(thing) and (module.__name__ if module else "").startswith(PICTURES)
+    return callable(thing) and str(getattr(thing, "__module__", "")).startswith(PICTURES)
 
 
 def _unseen(*_: Any, **__: Any) -> None:

@@ -104,11 +104,11 @@ def _(draw):
         return Case("in eval", play, places={**SCALE, **BACKWARD, **PASSED})
 
     def often(p, x):
-        """As many elements stay in each of 8 calls once in a billion times."""
+        """As many elements stay in each of 5 calls once in ten billion times."""
 
         def play(subject):
             made = subject(p)
-            return len({int((made.call("__call__", x) != 0).sum()) for _ in range(8)}) > 1
+            return len({int((made.call("__call__", x) != 0).sum()) for _ in range(5)}) > 1
 
         places = {"": "each call drops exactly as many elements: they aren't drawn on their own."}
         return Case("in training", play, places=places)
@@ -154,9 +154,9 @@ def _(draw):
         yield evaluated(1.0, x)
     yield edge(0, draw.tensor((3, 4)))
     yield edge(1, draw.tensor((3, 4)))
-    yield often(0.5, torch.ones(100, 4))
+    yield often(0.5, torch.ones(100, 100))
     yield to_and_fro(0.5, torch.ones(40, 5))
-    for shape in ((), (0, 3), (7, 1), (2, 3, 4, 5)):
+    for shape in ((), (0, 3), (2, 3, 4, 5)):
         yield any_shape(draw.tensor(shape, torch.float64 if shape else torch.bfloat16))
     for p in (-0.25, 1.5, 2):
         shown = "p above 1" if p > 1 else "p below 0"

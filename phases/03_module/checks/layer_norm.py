@@ -95,7 +95,7 @@ def _(draw):
         flat = laid_out(draw, (n, width), layout)
         flat = flat if layout == "expanded" else spread(flat)
         yield normalised(flat)
-        yield loaded(flat, *pair(width))
+    yield loaded(flat, *pair(width))
     deep = spread(draw.tensor((n, t, width)))
     yield normalised(deep)
     yield loaded(deep, *pair(width))

@@ -102,15 +102,13 @@ def _(draw):
     config = MiniGPTConfig(draw.integer(9, 20), 8, 1, 3, 12, 40)
     weights = random_weights(draw, config)
     yield case(part, weights, words(1, 40, config), config, shown="T = 40, a context of 40")
-    yield case(part, weights, words(2, 1, config), config, shown="T = 1")
-    config = MiniGPTConfig(12, 12, 3, 2, 10, 9)
-    for shown in ("one model", "another model of the same sizes"):
-        weights = random_weights(draw, config)
-        yield case(part, weights, words(1, 3, config), config, shown=shown)
+    weights, small = random_weights(draw, config), config
+    yield case(part, weights, words(2, 1, config), config, shown="T = 1, and other weights")
     for table in ("token_embedding.weight", "position_embedding.weight"):
         weights = {**weights, table: weights[table] / 100}  # so small that the norms' ε shows
     tokens = words(2, draw.integer(2, config.context - 1), config)
     yield case(part, weights, tokens, config, shown="small embeddings")
+    random = weights
     weights, config = trained()
     tokens = words(2, draw.integer(5, 16), config)
     yield case("the trained weights", weights, tokens, config)
@@ -136,10 +134,10 @@ def _(draw):
 
     def in_double(subject):
         full, double = (
-            subject(weights, tokens[:1, :4], config, "cpu", dtype)
+            subject(random, tokens[:1, :4] % small.vocab_size, small, "cpu", dtype)
             for dtype in (torch.float32, torch.float64)
         )
-        return double.dtype, bool((double - full).abs().max() < 1e-3)
+        return double.dtype, bool((double - full).abs().max() < 1e-4)
 
     places = {
         "[0]": "the logits, when float64 is asked for",

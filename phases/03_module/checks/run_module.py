@@ -121,7 +121,7 @@ def _(draw):
         return Case(part, play, places=places)
 
     words = ("head", "up", "down", "norm", "query", "key", "value", "gain", "shift", "scale")
-    for backwards in (False, True):  # the order of the alphabet is one way only
+    for backwards in (True, False):  # names in the alphabet's order, and not
         a, b, c, d, e, f = sorted(draw.sample(words, 6), reverse=backwards)
         w = draw.integer(3, 6)
         x = draw.tensor((2, w))
@@ -133,61 +133,61 @@ def _(draw):
         yield ask(part, plain, ("parameters", ""), ("get", "", c))
         mixed = {b: {c: vector(w)}, a: vector(w), d: {e: vector(w)}, f: vector(w)}
         yield ask(part, mixed, ("parameters", ""), ("call", "", x))
-        changed = ("set", "", a, vector(w)), ("set", "", b, {d: vector(w)})
+    changed = ("set", "", a, vector(w)), ("set", "", b, {d: vector(w)})
 
-        def in_any_order(answers):  # a name that is assigned again may keep its place or lose it
-            found = answers[2]
-            return *answers[:2], dict(zip(found["names"], found["values"], strict=True)), answers[3]
+    def in_any_order(answers):  # a name that is assigned again may keep its place or lose it
+        found = answers[2]
+        return *answers[:2], dict(zip(found["names"], found["values"], strict=True)), answers[3]
 
-        again = *changed, ("parameters", ""), ("state_dict", "")
-        yield ask(part, deep, *again, show=in_any_order)
-        yield ask(part, deep, ("set", "", a, ["plain", draw.tensor((w,))]), ("parameters", ""))
+    again = *changed, ("parameters", ""), ("state_dict", "")
+    yield ask(part, deep, *again, show=in_any_order)
+    yield ask(part, deep, ("set", "", a, ["plain", draw.tensor((w,))]), ("parameters", ""))
 
-        part = "tied parameters"
-        tied = {a: {c: vector(w)}, b: {d: vector(w), e: ["same", f"{a}.{c}"]}}
-        yield ask(part, tied, ("parameters", ""), ("state_dict", ""))
-        yield ask(part, tied, ("gradients", x), ("shared", f"{a}.{c}", f"{b}.{e}"))
-        equal = ["parameter", torch.zeros(w)]
-        yield ask(part, {a: {c: equal}, b: {d: equal}}, ("parameters", ""))
+    part = "tied parameters"
+    tied = {a: {c: vector(w)}, b: {d: vector(w), e: ["same", f"{a}.{c}"]}}
+    yield ask(part, tied, ("parameters", ""), ("state_dict", ""))
+    yield ask(part, tied, ("gradients", x), ("shared", f"{a}.{c}", f"{b}.{e}"))
+    equal = ["parameter", torch.zeros(w)]
+    yield ask(part, {a: {c: equal}, b: {d: equal}}, ("parameters", ""))
 
-        part = "buffers"
-        counted = {a: vector(w, "buffer"), b: {c: vector(w, "buffer"), d: vector(w)}}
-        yield ask(part, counted, ("parameters", ""), ("state_dict", ""), ("call", "", x))
-        anew = ("set", b, c, vector(w, "plain"))
-        yield ask(part, counted, anew, ("state_dict", ""), ("get", b, c))
-        notes = {a: vector(w, "buffer"), b: {c: vector(w, "plain"), d: vector(w, "buffer")}}
-        late = ("set", "", e, vector(w, "plain"))
-        yield ask(part, {**notes, f: vector(w, "plain")}, late, ("state_dict", ""), ("get", b, c))
+    part = "buffers"
+    counted = {a: vector(w, "buffer"), b: {c: vector(w, "buffer"), d: vector(w)}}
+    yield ask(part, counted, ("parameters", ""), ("state_dict", ""), ("call", "", x))
+    anew = ("set", b, c, vector(w, "plain"))
+    yield ask(part, counted, anew, ("state_dict", ""), ("get", b, c))
+    notes = {a: vector(w, "buffer"), b: {c: vector(w, "plain"), d: vector(w, "buffer")}}
+    late = ("set", "", e, vector(w, "plain"))
+    yield ask(part, {**notes, f: vector(w, "plain")}, late, ("state_dict", ""), ("get", b, c))
 
-        part = "saving and loading"
-        state = {a: draw.tensor((w,)), f"{b}.{c}": draw.tensor((w,)), f"{b}.{d}": draw.tensor((w,))}
-        after = ("state_dict", ""), ("kept", f"{b}.{d}"), ("kept", f"{b}.{c}"), ("call", "", x)
-        yield ask(part, counted, ("load", "", state, []), *after)
-        reverse = dict(reversed(state.items()))
-        yield ask(part, counted, ("load", "", reverse, []), *after)
+    part = "saving and loading"
+    state = {a: draw.tensor((w,)), f"{b}.{c}": draw.tensor((w,)), f"{b}.{d}": draw.tensor((w,))}
+    after = ("state_dict", ""), ("kept", f"{b}.{d}"), ("kept", f"{b}.{c}"), ("call", "", x)
+    yield ask(part, counted, ("load", "", state, []), *after)
+    reverse = dict(reversed(state.items()))
+    yield ask(part, counted, ("load", "", reverse, []), *after)
 
-        part = "refusals"
-        keys = [*state, "alien.weight"]
-        less = {name: tensor for name, tensor in state.items() if name != f"{b}.{d}"}
-        more = {**state, "alien.weight": torch.ones(w)}
-        both = {**less, "alien.weight": torch.ones(w)}
+    part = "refusals"
+    keys = [*state, "alien.weight"]
+    less = {name: tensor for name, tensor in state.items() if name != f"{b}.{d}"}
+    more = {**state, "alien.weight": torch.ones(w)}
+    both = {**less, "alien.weight": torch.ones(w)}
 
-        def refused(answers):
-            (answer, named), left = answers
-            return (answer, sorted(named)), left
+    def refused(answers):
+        (answer, named), left = answers
+        return (answer, sorted(named)), left
 
-        for wrong, named in ((less, [f"{b}.{d}"]), (more, keys[3:]), (both, [keys[3], f"{b}.{d}"])):
-            request = ("load", "", wrong, named)
-            yield ask(part, counted, request, ("state_dict", ""), show=refused)
-        flat = {a: ["parameter", draw.tensor((1, w))], b: {c: vector(w), d: vector(w, "buffer")}}
-        for name, shape in ((f"{b}.{d}", (1,)), (f"{b}.{c}", (1, w)), (a, (w,)), (a, (w, 1))):
-            request = ("load", "", {**state, a: torch.ones(1, w), name: torch.ones(shape)}, [name])
-            yield ask(part, flat, request, ("state_dict", ""), show=refused)
+    for wrong, named in ((less, [f"{b}.{d}"]), (more, keys[3:]), (both, [keys[3], f"{b}.{d}"])):
+        request = ("load", "", wrong, named)
+        yield ask(part, counted, request, ("state_dict", ""), show=refused)
+    flat = {a: ["parameter", draw.tensor((1, w))], b: {c: vector(w), d: vector(w, "buffer")}}
+    for name, shape in ((f"{b}.{d}", (1,)), (f"{b}.{c}", (1, w)), (a, (w,)), (a, (w, 1))):
+        request = ("load", "", {**state, a: torch.ones(1, w), name: torch.ones(shape)}, [name])
+        yield ask(part, flat, request, ("state_dict", ""), show=refused)
 
-        part = "train and eval"
-        yield ask(part, deep, ("eval", ""), ("train", "", True), ("modes", ""))
-        yield ask(part, deep, ("modes", ""), ("eval", ""), ("modes", ""))
-        yield ask(part, deep, ("eval", ""), ("train", b, True), ("modes", ""))
+    part = "train and eval"
+    yield ask(part, deep, ("eval", ""), ("train", "", True), ("modes", ""))
+    yield ask(part, deep, ("modes", ""), ("eval", ""), ("modes", ""))
+    yield ask(part, deep, ("eval", ""), ("train", b, True), ("modes", ""))
 
     part = "registration"
     frozen = {a: vector(w, "frozen"), b: {c: vector(w)}}

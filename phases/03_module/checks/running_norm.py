@@ -110,13 +110,13 @@ def _(draw):
         yield evaluated(momentum, [level + 1, level - 1], draw.tensor((4, 3)) / 8)
     yield saved(0.25, [draw.tensor((1, 3)), level])
     yield evaluated(0.25, [draw.tensor((1, 3)), level], draw.tensor((1, 3)))
-    for _ in range(2):
-        n, width = draw.sample(range(3, 9), 2)
-        momentum = draw.choice((0.1, 0.2, 0.3))
-        batches = [draw.tensor((n, width)) + k for k in range(3)]
-        yield saved(momentum, batches)
-        yield evaluated(momentum, batches, draw.tensor((n, width)))
-        yield apart(draw.tensor((n, width)).requires_grad_(), draw.tensor((n, width)))
+    n, width = draw.sample(range(3, 9), 2)
+    momentum = draw.choice((0.1, 0.2, 0.3))
+    batches = [draw.tensor((n, width)) + k for k in range(3)]
+    yield saved(momentum, batches)
+    yield evaluated(momentum, batches, draw.tensor((n, width)))
+    for shape in ((n, width), (5, 4)):
+        yield apart(draw.tensor(shape).requires_grad_(), draw.tensor(shape))
 
 
 running_norm.misconception(
