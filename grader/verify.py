@@ -53,7 +53,19 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
         with _interrupted_after(EXAMPLE_SECONDS):
             verdict = exemplify(verdict, check, things or thing, fresh_seed())
     Report(verdict, phase.number).show()
-    return verdict.earned
+    return Points(verdict.earned)
+
+
+class Points(float):
+    """Points as nbgrader reads them; a page shows nothing, since the report has said them."""
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return shown_points(self)
+
+
+def shown_points(earned: float) -> dict[str, str]:
+    """The data of the output that nbgrader reads: a number as text, and no text for a page."""
+    return {"text/plain": repr(float(earned)), "text/html": ""}
 
 
 @contextmanager

@@ -34,9 +34,9 @@ def _(draw):
         "['too soon']": "a node stands in the list before one that uses it.",
     }
 
-    def order(part, graph, root):
+    def order(part, graph, root, names=None):
         """Any right order is as good as another: compare what is in it, and what came too soon."""
-        names = draw.sample(sorted(graph), len(graph))  # the dict's order must not help
+        names = names or draw.sample(sorted(graph), len(graph))  # the dict's order must not help
         shuffled = {name: graph[name] for name in names}
 
         def play(subject):
@@ -58,7 +58,8 @@ def _(draw):
     for _ in range(2):
         a, b, c, d, e, f, other, alone = letters(8)
         chain = {a: [b], b: [c], c: [], other: [b, alone], alone: []}
-        yield order("chains and trees", chain, a)
+        yield order("chains and trees", chain, a, names=list(chain))
+        yield order("chains and trees", chain, a, names=list(reversed(chain)))
         tree = {a: [b, c], b: [d, e], c: [f], d: [], e: [], f: [], other: [a]}
         yield order("chains and trees", tree, a)
         a, b, c, d, e, f, g = letters(7)
@@ -73,7 +74,8 @@ def _(draw):
         for inputs in ([b, b, c], [c, b, b]):
             yield order("forks", {a: inputs, b: [], c: [d], d: [b]}, a)
         yield order("forks", {a: [b, c], b: [], c: [d, b], d: [b]}, a)
-    deep = {f"n{k}": [f"n{k - 1}"] * draw.integer(1, 2) for k in range(1, 6000)} | {"n0": []}
+    yield order("chains and trees", {a: [], b: [a]}, a)
+    deep = {f"n{k}": [f"n{k - 1}"] * (1 + k % 2) for k in range(1, 6000)} | {"n0": []}
     yield order("thousands of nodes", deep, "n5999")
 
 

@@ -45,7 +45,16 @@ def _(draw):
         x, upstream = matrix(double, layout), draw.tensor((3, 3), double, layout)
         yield case("many out, any upstream", name, x, upstream, h, shown=f"torch.{name}")
     wide = draw.tensor((2, 3), double)
-    yield case("many out, any upstream", "sin", wide, draw.tensor((2, 3), double), 0.25)
+    part = "many out, any upstream"
+    yield case(part, "sin", wide, draw.tensor((2, 3), double), 0.25)
+    yield case(part, "sin", wide, draw.tensor((2, 3), double), shown="no h given")
+    for name, shape in (("inverse", (2, 3, 3)), ("exp", ()), ("cos", (4,)), ("sin", (1, 2, 1, 2))):
+        x = matrix(double).expand(shape) if name == "inverse" else draw.tensor(shape, double)
+        upstream, of = draw.tensor(shape, double), f"torch.{name}, shape {shape}"
+        yield case(part, name, x, upstream, 0.05, shown=of)
+    low = draw.tensor((2, 2))
+    yield case("float32 in", "exp", low.double(), low, 1e-4, shown="float64 x, float32 upstream")
+    yield case("float32 in", "exp", low, low.double(), 1e-4, shown="float32 x, float64 upstream")
     for name in ("inverse", "sin"):
         x = matrix(torch.float32)
         yield case("float32 in", name, x, draw.tensor((3, 3)), 1e-4, shown=f"torch.{name}")

@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import ByHand, Case, Check, edited
 
-from .shared import FLOATS, LAYOUTS, SUMS
+from .shared import FLOATS, KINDS, SUMS, laid_out
 
 run_softmax = Check(
     "run_softmax",
@@ -63,15 +63,21 @@ def _(draw):
         "of x": "the gradient of the gradient, with respect to `x`",
         "of upstream": "the gradient of the gradient, with respect to the incoming gradient",
     }
+    for dtype, layout in KINDS:
+        shape = draw.shape(3)
+        x, upstream, direction = (laid_out(draw, shape, dtype, layout) for _ in range(3))
+        yield look("forward", ("node", "output"), x, upstream)
+        yield look("backward", ("node", "gradient"), x, upstream)
+        yield look("backward of backward", ("of x", "of upstream"), x, upstream, direction)
+    for shape in ((5,), (4, 4), (3, 1), (2, 3, 2, 4), (0, 3)):
+        x, upstream, direction = (draw.tensor(shape, torch.float64) for _ in range(3))
+        yield look("forward", ("node", "output"), x, upstream)
+        yield look("backward", ("node", "gradient"), x, upstream)
+        yield look("backward of backward", ("of x", "of upstream"), x, upstream, direction)
+    steps = torch.arange(5.0)
+    levels = torch.stack([1000 + steps, -1000 - steps, 1000 * (steps - 2), 0 * steps, steps])
     for dtype in FLOATS:
-        for layout in LAYOUTS:
-            shape = draw.shape(draw.integer(2, 3))
-            x, upstream, direction = (draw.tensor(shape, dtype, layout) for _ in range(3))
-            yield look("forward", ("node", "output"), x, upstream)
-            yield look("backward", ("node", "gradient"), x, upstream)
-            yield look("backward of backward", ("of x", "of upstream"), x, upstream, direction)
-        large = 500 * draw.tensor((3, 5), dtype)
-        yield look("forward", ("output",), large, draw.tensor((3, 5), dtype))
+        yield look("forward", ("output",), levels.to(dtype), draw.tensor((5, 5), dtype))
 
 
 def _run_softmax(x, grad_output, direction=None):
@@ -196,9 +202,9 @@ run_softmax.alternate("the input saved, the softmax computed again")(
 )  # fmt: skip
 
 
-@run_softmax.alternate("a class of another name, and the output kept as an attribute")
+@run_softmax.alternate("the output kept as an attribute")
 def _(x, grad_output, direction=None):
-    class Row(torch.autograd.Function):
+    class Softmax(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
             e = torch.exp(x - x.max(-1, keepdim=True).values)
@@ -212,7 +218,7 @@ def _(x, grad_output, direction=None):
 
     x = x.detach().requires_grad_()
     upstream = grad_output.detach().requires_grad_()
-    y = Row.apply(x)
+    y = Softmax.apply(x)
     (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
     found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
     if direction is not None:

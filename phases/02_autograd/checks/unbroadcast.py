@@ -1,8 +1,10 @@
 """Lab 02, exercise 4: Back to the shape it came from"""
 
+import torch
+
 from utils.checks import Check, case, edited
 
-from .shared import BY_HAND, FLOATS, LAYOUTS, SUMS
+from .shared import BY_HAND, KINDS, SUMS, laid_out
 
 unbroadcast = Check(
     "unbroadcast",
@@ -20,21 +22,38 @@ def _(grad, shape):
 
 @unbroadcast.cases
 def _(draw):
-    for dtype in FLOATS:
-        for layout in LAYOUTS:
-            a, b, c = draw.shape(3)
-            grad = draw.tensor((a, b, c), dtype, layout)
-            yield case("new dimensions", grad, (c,))
-            yield case("new dimensions", grad, (b, c))
-            yield case("stretched ones", grad, (a, 1, c))
-            yield case("stretched ones", grad, (1, b, 1))
-            yield case("both, or neither", grad, (b, 1), shown="both")
-            yield case("both, or neither", grad, (1, c), shown="both")
-            yield case("both, or neither", grad, (1, 1), shown="both")
-            yield case("both, or neither", grad, (a, b, c), shown="nothing was broadcast")
+    for dtype, layout in KINDS:
+        a, b, c = draw.shape(3)
+        grad = laid_out(draw, (a, b, c), dtype, layout)
+        yield case("new dimensions", grad, (c,))
+        yield case("new dimensions", grad, (b, c))
+        yield case("stretched ones", grad, (a, 1, c))
+        yield case("stretched ones", grad, (1, b, 1))
+        yield case("both, or neither", grad, (b, 1), shown="both")
+        yield case("both, or neither", grad, (1, c), shown="both")
+        yield case("both, or neither", grad, (1, 1), shown="both")
+        yield case("both, or neither", grad, (a, b, c), shown="nothing was broadcast")
     yield case("both, or neither", draw.tensor((1, 4, 1)), (4, 1), shown="sizes of 1 in both")
-    square = draw.tensor((3, 3))
+    square, cube = draw.tensor((3, 3)), draw.tensor((4, 3, 4))
+    yield case("new dimensions", square, (3,), shown="equal sizes")
+    yield case("new dimensions", draw.tensor((3, 3, 4)), (3, 4), shown="equal sizes")
+    yield case("new dimensions", cube, (4,), shown="equal sizes")
+    yield case("stretched ones", square, (3, 1), shown="equal sizes")
+    yield case("stretched ones", square, (1, 3), shown="equal sizes")
     yield case("both, or neither", square, (3, 3), shown="nothing was broadcast")
+    deep = draw.tensor((2, 3, 4, 5))
+    yield case("new dimensions", deep, (), shown="a single number")
+    yield case("new dimensions", deep, (4, 5), shown="four dimensions")
+    yield case("stretched ones", deep, (2, 1, 4, 1), shown="four dimensions")
+    yield case("both, or neither", deep, (3, 1, 5), shown="four dimensions, both")
+    yield case("both, or neither", draw.tensor(()), (), shown="a single number")
+    none = torch.zeros(0, 3)
+    yield case("new dimensions", none, (3,), shown="a batch of nothing")
+    yield case("stretched ones", none, (1, 3), shown="a batch of nothing")
+    for dtype in (torch.float16, torch.bfloat16):  # whole numbers: sums of them are exact
+        grad = draw.tensor((2, 3, 4), torch.int64).to(dtype)
+        yield case("new dimensions", grad, (4,), shown=str(dtype).removeprefix("torch."))
+        yield case("both, or neither", grad, (3, 1), shown=str(dtype).removeprefix("torch."))
 
 
 def _unbroadcast(grad, shape):

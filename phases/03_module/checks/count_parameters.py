@@ -34,15 +34,17 @@ class _:
 @count_parameters.cases
 def _(draw):
     yield case("an MLP", [784, 128, 10], of="mlp_parameters")
-    for depth in (2, 3, 5):
-        widths = [draw.integer(2, 900) for _ in range(depth)]
+    drawn = [[draw.integer(2, 900) for _ in range(depth)] for depth in (2, 5)]
+    for widths in (*drawn, [7, 7, 7, 7], [5, 1, 5]):
         yield case("an MLP", widths, of="mlp_parameters")
         yield case("an MLP", widths, bias=False, of="mlp_parameters")
     yield case("MiniGPT", MiniGPTConfig(), of="minigpt_parameters")
-    for _ in range(3):
-        heads, layers = draw.integer(1, 4), draw.integer(2, 6)
-        words, ff, context = draw.sample(range(20, 400), 3)
-        config = MiniGPTConfig(words, 6 * heads, heads, layers, ff, context)
+    yield case("tied weights", MiniGPTConfig(), tied=True, of="minigpt_parameters")
+    configs = []
+    for heads, layers in ((1, 1), (3, draw.integer(3, 6)), (4, 2)):
+        words, ff, context = draw.sample(range(30, 400), 3)
+        configs.append(MiniGPTConfig(words, 6 * heads, heads, layers, ff, context))
+    for config in (*configs, MiniGPTConfig(8, 8, 2, 3, 8, 8)):
         yield case("MiniGPT", config, of="minigpt_parameters")
         yield case("tied weights", config, tied=True, of="minigpt_parameters")
 
