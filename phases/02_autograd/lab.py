@@ -13,11 +13,11 @@
 # autograd for one.
 #
 # That is the rule of this lab. Where a gradient is asked for, you derive it: your answers use
-# neither `torch.autograd` nor `torch.func`, no `backward`, `grad` or `requires_grad_` of a tensor, nor
-# the functions that torch itself calls on the way back, such as `native_layer_norm_backward`. (Exercise 10 is about
-# `torch.autograd.Function`, and may use that.) Autograd is there to tell you, in the visible checks
-# and in cells of your own, whether you derived it right. All else of torch is yours, unless an
-# exercise says otherwise.
+# neither `torch.autograd` nor `torch.func`, no `backward`, `grad` or `requires_grad_` of a tensor,
+# nor the functions that torch itself calls on the way back, such as `native_layer_norm_backward`.
+# (Exercise 10 is about `torch.autograd.Function`, and may use that.) Autograd is there to tell you,
+# in the visible checks and in cells of your own, whether you derived it right. All else of torch is
+# yours, unless an exercise says otherwise.
 #
 # When your work is graded, your functions meet shapes, memory layouts and *incoming gradients* that
 # you have not seen: sizes of 1 and batches of nothing, transposed, sliced and expanded tensors, and
