@@ -154,7 +154,7 @@ def names_one_picture_hundreds_of_times(work: Work) -> None:
     work.nb.cells[-1].attachments = from_dict({"a.png": {"image/png": "A" * 2_000_000}})
 
 
-@attack(cell_seconds=20)
+@attack(cell_seconds=20, seconds=60)
 def writes_markdown_that_is_slow(work: Work) -> None:
     """Writes and displays tens of thousands of brackets, stars and quotes, in one cell each."""
     for number, unit in enumerate(("[", "> ", "*_", "`", "![", "- ", "| a ", "[x](", "**a", "$")):

@@ -36,7 +36,7 @@ from traitlets.config import Config
 from grader.build.notebook import to_notebook
 from grader.build.text import parse
 from grader.catalogue import find_check
-from grader.check import nbgrader_config
+from grader.course import nbgrader_config
 from grader.folder import read_notebook
 from grader.layout import ROOT
 from grader.preprocessors import (

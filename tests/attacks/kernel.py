@@ -194,7 +194,7 @@ def row_sums(x):
     )
 
 
-@attack(honest={"row_sums": 3.0, "corner": 2.0}, costs=("row_sums",), tells="no answer")
+@attack(honest={"row_sums": 3.0, "corner": 2.0}, costs=("row_sums", "corner"), tells="no answer")
 def ends_its_own_judgement(work: Work) -> None:
     """Ends the graded cell at once, so that the grader reads a verdict that is not there."""
     work.answer_all()

@@ -16,6 +16,7 @@ from grader.preprocessors.outputs import read_verdicts
 from tests.grader.tiny import (
     LAB,
     environment,
+    judged,
     nbgrader,
     released,
     solved,
@@ -134,7 +135,7 @@ def test_a_regrade_draws_its_cases_anew(regraded):
 def test_a_regrade_of_the_same_gives_the_same_verdicts_where_it_is_asked_for(regraded):
     _, first, second = (run[regraded.same] for run in regraded.runs)
     assert seed(second) == seed(first)
-    assert read_verdicts(second) == read_verdicts(first)
+    assert judged(second) == judged(first)
     # and where something else was handed in, be it only a file, nobody is asked the same
     _, first, second = (run[regraded.other] for run in regraded.runs)
     assert seed(second) != seed(first)

@@ -15,7 +15,8 @@ from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ComputeChe
 
 from grader.build.notebook import to_notebook
 from grader.build.text import parse
-from grader.check import nbgrader_config
+from grader.course import nbgrader_config
+from grader.preprocessors.outputs import read_verdicts
 from grader.rebuild import as_recorded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +53,14 @@ def solved(nb: NotebookNode, **answers: str) -> NotebookNode:
     for name, answer in (ANSWERS | answers).items():
         cell(nb, f"{name}_solution").source = answer
     return nb
+
+
+def judged(nb: NotebookNode) -> dict[str, dict]:
+    """The verdicts of a graded notebook, without the examples, which are new each time."""
+    return {
+        name: verdict | {"parts": [{**part, "example": None} for part in verdict["parts"]]}
+        for name, verdict in read_verdicts(nb).items()
+    }
 
 
 def cell(nb: NotebookNode, grade_id: str) -> NotebookNode:

@@ -5,10 +5,9 @@ import shutil
 import pytest
 
 from grader.demo import CELL_SECONDS
-from grader.preprocessors.outputs import read_verdicts
 from grader.sample_class import load_lab, make_class
 from tests.grader.batch.running import grade, graded, rows
-from tests.grader.tiny import LAB, nbgrader
+from tests.grader.tiny import LAB, judged, nbgrader
 
 pytestmark = pytest.mark.slow(100)
 
@@ -52,7 +51,7 @@ def test_every_verdict_is_the_same_with_the_same_seed(both):
     for student in rows(plain):
         one, other = graded(plain, student), graded(batch, student)
         assert one.metadata.open_the_hood.seed == other.metadata.open_the_hood.seed
-        assert read_verdicts(one) == read_verdicts(other), student
+        assert judged(one) == judged(other), student
         assert one.metadata.open_the_hood.notes == other.metadata.open_the_hood.notes
 
 
@@ -77,7 +76,7 @@ def test_in_the_learners_process_and_from_outside_the_verdicts_are_the_same(both
 
 def without_claims(nb):
     """The verdicts. What is a claim from outside is seen by the judge itself inside."""
-    return {name: {**verdict, "claims": []} for name, verdict in read_verdicts(nb).items()}
+    return {name: {**verdict, "claims": []} for name, verdict in judged(nb).items()}
 
 
 def test_the_files_are_those_of_nbgrader(both):

@@ -1,9 +1,9 @@
 """Pages of feedback: those of nbconvert, made sooner."""
 
 import time
+from html.parser import HTMLParser
 
 import pytest
-from bs4 import BeautifulSoup
 from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
@@ -31,12 +31,30 @@ def notebook(*more):
     return nb
 
 
-def parsed(html):
-    """A page as a browser takes it, whatever the order of attributes."""
-    soup = BeautifulSoup(html, "html.parser")
-    for element in soup.find_all(True):
-        element.attrs = dict(sorted(element.attrs.items()))
-    return soup
+class Parts(HTMLParser):
+    """What stands in a page, in order; attributes in theirs may stand in any."""
+
+    def __init__(self, page):
+        super().__init__(convert_charrefs=True)
+        self.found = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, {name: (value or "").strip() for name, value in attrs}))
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag):
+        self.found.append((f"/{tag}", {}))
+
+    def handle_data(self, data):
+        if data.strip():  # nbconvert's parser leaves out lines that are empty
+            self.found.append(("text", data.strip()))
+
+    def images(self):
+        return [attributes for tag, attributes in self.found if tag == "img"]
 
 
 @pytest.fixture
@@ -47,12 +65,12 @@ def exporter():
 def test_it_is_nbconverts_page(exporter):
     theirs = HTMLExporter(template_name="classic").from_notebook_node(notebook())[0]
     ours = exporter.from_notebook_node(notebook())[0]
-    assert str(parsed(ours)) == str(parsed(theirs))
+    assert Parts(ours).found == Parts(theirs).found
     assert exporter.from_notebook_node(notebook())[0] == ours
 
 
 def test_an_image_without_a_text_says_so_and_one_with_a_text_keeps_it(exporter):
-    images = parsed(exporter.from_notebook_node(notebook())[0]).find_all("img")
+    images = Parts(exporter.from_notebook_node(notebook())[0]).images()
     assert [image["alt"] for image in images] == ["a word", "", *[page.NO_TEXT] * 3]
 
 

@@ -64,6 +64,7 @@ def test_it_compiles_and_finds_compiled_headers(tmp_path: Path, monkeypatch) -> 
 def test_for_a_lab_that_compiles_the_compiler_is_there_too(tmp_path: Path) -> None:
     """Nothing but what the code itself compiles is imported in its kernel."""
     (tmp_path / INDEX).write_text("{}")
+    tmp_path.chmod(0o755)  # a room has a user of its own
     with Inmate(headers=tmp_path) as inmate:
         missing = inmate.value(
             "import sys, torch\n"
