@@ -107,6 +107,11 @@ def keys_of(*tensors: torch.Tensor) -> tuple[str, ...]:
     return _in_order(_together(tensors))
 
 
+def call_keys(*tensors: torch.Tensor) -> tuple[str, ...]:
+    """The keys that a call with these tensors starts with, here and now, the highest first."""
+    return _in_order((_together(tensors) | _included()) - _excluded())
+
+
 @dataclass(frozen=True)
 class ThreadKeys:
     """What this thread adds to each call, and what it takes away.
@@ -154,14 +159,11 @@ def decide(op: Any, *tensors: torch.Tensor) -> Decision:
     """
     name = op_name(op)
     slots = table(name)
-    brought = _together(tensors)
-    left = (brought | _included()) - _excluded()
-    keys = _in_order(left)
+    keys, own = call_keys(*tensors), keys_of(*tensors)
     considered = tuple(slots[key] for key in keys if key in slots)
     winner = next((entry for entry in considered if not entry.fallthrough), None)
     if winner is None:
         raise LookupError(f"{name} has no kernel for any of {', '.join(keys) or 'no keys'}")
-    own = _in_order(brought)
     return Decision(
         op=name,
         brought=own,
@@ -209,7 +211,7 @@ def trace(function: Callable[..., Any], *args: Any) -> tuple[Call, ...]:
 
     tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor)]
     tensors = tensors or [torch.empty(0)]
-    keys = _in_order((_together(tensors) | _included()) - _excluded())
+    keys = call_keys(*tensors)
     with profile(record_shapes=True) as recorded:
         function(*args)
     return tuple(
