@@ -181,27 +181,27 @@ def _without_wording(result):
 dispatcher.misconception(
     "redispatch from the top",
     "a kernel is given all keys of the call, its own too, so that what it passes on comes back to it.",
-    earns={"holes": 1},
+    earns=0,
 )(edited(Dispatcher, ("rest = frozenset(ordered[place + 1:])", "rest = frozenset(keys)")))
 dispatcher.misconception(
     "a kernel gets its own key",
     "the key that won is still among those that its kernel is given.",
-    earns={"holes": 1},
+    earns=0,
 )(edited(Dispatcher, ("ordered[place + 1:]", "ordered[place:]")))
 dispatcher.misconception(
     "skipped keys come back",
     "a kernel is given all keys but its own, those above it included.",
-    earns={"priority": 1, "holes": 1},
+    earns=2,
 )(edited(Dispatcher, ("frozenset(ordered[place + 1:])", "frozenset(keys) - {key}")))
 dispatcher.misconception(
     "holes fall through",
     "a slot that holds nothing is passed over like a fallthrough.",
-    earns={"priority": 1, "fallthrough and fallbacks": 2, "redispatch": 2, "composites": 1},
+    earns=6,
 )(edited(Dispatcher, ("raise NotImplementedError(f'{op} has no kernel for {key}')", "continue")))
 dispatcher.misconception(
     "the order of registration decides",
     "of several keys the one that was registered first wins.",
-    earns={"holes": 1},
+    earns=0,
 )(
     edited(
         Dispatcher,
@@ -210,18 +210,18 @@ dispatcher.misconception(
     )
 )  # fmt: skip
 dispatcher.misconception(
-    "the lowest key first", "keys are tried from the lowest to the highest.", earns={"holes": 1}
+    "the lowest key first", "keys are tried from the lowest to the highest.", earns=0
 )(edited(Dispatcher, ("sorted(keys, key=self.order.index)", "sorted(keys, key=self.order.index, reverse=True)")))
 dispatcher.misconception(
     "a composite uses its key up",
     "a composite is given only the keys below the one at which it was found: what it calls never "
     "meets the higher ones.",
-    earns={"priority": 1, "fallthrough and fallbacks": 2, "redispatch": 2, "holes": 1},
+    earns=6,
 )(edited(Dispatcher, ("self.composites[op, key], (frozenset(keys), value)", "self.composites[op, key], (rest, value)")))
 dispatcher.misconception(
     "the composite before the kernel",
     "a composite is taken also where the operator has a kernel of its own.",
-    earns={"priority": 1, "fallthrough and fallbacks": 2, "redispatch": 2, "holes": 1},
+    earns=6,
 )(
     edited(
         Dispatcher,
@@ -236,7 +236,7 @@ dispatcher.misconception(
 dispatcher.misconception(
     "the fallback before the composite",
     "a key's fallback is taken also where the operator has a composite.",
-    earns={"priority": 1, "fallthrough and fallbacks": 2, "redispatch": 2, "holes": 1},
+    earns=6,
 )(
     edited(
         Dispatcher,
@@ -249,7 +249,7 @@ dispatcher.misconception(
 dispatcher.misconception(
     "a fallback for everybody",
     "a key's fallback is taken even where the operator has a kernel of its own.",
-    earns={"priority": 1, "redispatch": 2, "composites": 0, "holes": 1},
+    earns=4,
 )(
     edited(
         Dispatcher,
@@ -262,22 +262,22 @@ dispatcher.misconception(
 dispatcher.misconception(
     "the first registration stays",
     "what is registered again does not replace what was there.",
-    earns={"fallthrough and fallbacks": 2, "redispatch": 2, "composites": 1, "holes": 1},
+    earns=6,
 )(edited(Dispatcher, ("self.kernels[op, key] = kernel", "self.kernels.setdefault((op, key), kernel)")))
 dispatcher.misconception(
     "a message without the key",
     "the error does not name the key that has no kernel.",
-    earns={"priority": 1, "fallthrough and fallbacks": 2, "redispatch": 2, "composites": 1},
+    earns=6,
 )(edited(Dispatcher, ("f'{op} has no kernel for {key}'", "f'{op} has no kernel'")))
 dispatcher.misconception(
     "another exception",
     "a hole raises another exception than NotImplementedError.",
-    earns={"priority": 1, "fallthrough and fallbacks": 2, "redispatch": 2, "composites": 1},
+    earns=6,
 )(edited(Dispatcher, ("raise NotImplementedError(f'{op} has no kernel for {key}')", "raise KeyError(f'{op} {key}')")))
 dispatcher.misconception(
     "one fallthrough and no more",
     "only the highest key may fall through; at a lower one the sentinel is called.",
-    earns={"priority": 1, "redispatch": 2, "composites": 1, "holes": 1},
+    earns=5,
 )(
     edited(
         Dispatcher,

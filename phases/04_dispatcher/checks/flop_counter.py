@@ -99,33 +99,33 @@ def _(draw):
 flop_counter.misconception(
     "the sum taken for a matrix",
     "of `addmm` the first two arguments are multiplied; the first is the sum's.",
-    earns={"the backward": 1},
+    earns=1,
 )(edited(FlopCounter, ("self.count(args[1], args[2])", "self.count(args[0], args[1])")))
 flop_counter.misconception(
     "one for each multiply-add",
     "a multiplication and its addition are counted as one.",
-    earns={},
+    earns=0,
 )(edited(FlopCounter, ("2 * a.numel()", "a.numel()")))
 flop_counter.misconception(
     "batches not counted",
     "of a batch of products one is counted, or none.",
-    earns={"the backward": 1},
+    earns=1,
 )(edited(FlopCounter, ("2 * a.numel() * b.shape[-1]", "2 * a.shape[-2] * a.shape[-1] * b.shape[-1]")))
 flop_counter.misconception(
     "attention missed",
     "products of batches (`bmm`) are not counted.",
-    earns={"the backward": 1},
+    earns=1,
 )(edited(FlopCounter, ("(torch.ops.aten.mm, torch.ops.aten.bmm)", "(torch.ops.aten.mm,)")))
 flop_counter.misconception(
     "addmm missed",
     "products with a sum (`addmm`) are not counted.",
-    earns={"the backward": 1},
+    earns=1,
 )(edited(FlopCounter, ("elif packet in (torch.ops.aten.addmm, torch.ops.aten.baddbmm):", "elif False:")))
 flop_counter.misconception(
     "composites not opened",
     "under inference mode `linear` and `matmul` arrive whole, and what they are made of is not "
     "counted.",
-    earns={"products": 2, "the backward": 1},
+    earns=3,
 )(
     edited(
         FlopCounter,
@@ -135,12 +135,12 @@ flop_counter.misconception(
 flop_counter.misconception(
     "every sum counted, too",
     "`addmm`'s sum is counted, which is too small to count.",
-    earns={"the backward": 1},
+    earns=1,
 )(edited(FlopCounter, ("self.count(args[1], args[2])", "self.count(args[1], args[2])\n            self.flops += args[1].shape[0] * args[2].shape[-1]")))
 flop_counter.misconception(
     "gradients on only",
     "what runs while no gradient is recorded is not counted, and the backward is such.",
-    earns={"products": 2},
+    earns=2,
 )(edited(FlopCounter, ("self.flops += 2", "self.flops += torch.is_grad_enabled() * 2")))
 
 
