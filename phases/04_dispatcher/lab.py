@@ -28,7 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.drivers import dispatch as driver
 from utils.drivers.dispatch import FALLTHROUGH
-from utils.expect import expect_close, expect_equal, expect_raises
+from utils.expect import expect_equal
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.views import dispatch_bars, flops_by_operator, key_explorer
 

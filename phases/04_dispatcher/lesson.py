@@ -17,7 +17,6 @@ from collections import Counter
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 from torch._subclasses import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -414,8 +413,9 @@ class Below(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+rows = hidden[0]
 with Above(), Below():
-    head(hidden[0]) + 1
+    head(rows) + 1
 
 # %% [markdown]
 # Above hears what was *written*, in Python's words, once for each call from Python. Below hears what is left after autograd has recorded and composites have dissolved, with overloads and in ATen's words. Above knows nothing of the backward, which no Python calls; below hears it too, since the engine's operators are dispatched like any others.
@@ -574,7 +574,7 @@ number(
 #
 # > PyTorch dispatched `aten::addmm` to the CPU backend, at this key set, from that file.
 #
-# That sentence was a riddle two hours ago. It is a row, a column and a slot.
+# At the start of this lesson that sentence was a riddle. It is a row, a column and a slot.
 
 # %% [markdown]
 # ## What you can now do

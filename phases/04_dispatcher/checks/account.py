@@ -71,9 +71,12 @@ def _(draw):
             yield accounted(drawn(layers, heads), tokens, backward)
 
 
-account.misconception(
-    "views launched", "views are counted as work for a GPU.", earns=0
-)(edited(_solution, ("{'launches': counts['copies']", "{'launches': counts['views'] + counts['copies']")))
+account.misconception("views launched", "views are counted as work for a GPU.", earns=0)(
+    edited(
+        _solution,
+        ("{'launches': counts['copies']", "{'launches': counts['views'] + counts['copies']"),
+    )
+)
 account.misconception(
     "views by name",
     "views are known by the names `view`, `t`, `transpose` and `expand`; others count as work.",
@@ -87,10 +90,15 @@ account.misconception(
 )  # fmt: skip
 account.misconception(
     "_unsafe_view for a copy", "`_unsafe_view`, which moves nothing, is counted as a copy.", earns=0
-)(edited(_solution, ("('clone', 'copy_', '_to_copy')", "('clone', 'copy_', '_to_copy', '_unsafe_view')")))
-account.misconception(
-    "clones among the rest", "clones are not counted as copies.", earns=0
-)(edited(_solution, ("('clone', 'copy_', '_to_copy')", "('copy_', '_to_copy')")))
+)(
+    edited(
+        _solution,
+        ("('clone', 'copy_', '_to_copy')", "('clone', 'copy_', '_to_copy', '_unsafe_view')"),
+    )
+)
+account.misconception("clones among the rest", "clones are not counted as copies.", earns=0)(
+    edited(_solution, ("('clone', 'copy_', '_to_copy')", "('copy_', '_to_copy')"))
+)
 account.misconception(
     "under inference mode",
     "the forward runs under inference mode, where composites arrive unopened.",
@@ -107,7 +115,15 @@ account.misconception(
     "the backward out of hearing",
     "`backward()` is called after the mode was left.",
     earns=2,
-)(edited(_solution, ("        if backward:\n            total.backward()", "    if backward:\n        total.backward()")))
+)(
+    edited(
+        _solution,
+        (
+            "        if backward:\n            total.backward()",
+            "    if backward:\n        total.backward()",
+        ),
+    )
+)
 account.misconception(
     "the sum left out", "the sum of the logits is not counted.", earns=0
 )(

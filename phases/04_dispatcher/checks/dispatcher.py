@@ -141,16 +141,25 @@ def _(draw):
         "redispatch", [*deep, call(f, "Autograd", "CPU"), call(f, "CPU"), call(f, "Autograd", "CPU")],
         "calls one after the other",
     )  # fmt: skip
-    inner = [record, *backends, impl(g, "Autograd", "call", "by way of f", f), call(g, "Autograd", "CPU")]
+    inner = [
+        record,
+        *backends,
+        impl(g, "Autograd", "call", "by way of f", f),
+        call(g, "Autograd", "CPU"),
+    ]
     yield played("redispatch", inner, "another operator with the keys that are left")
 
     opened = ("composite", h, ("Autograd", "CPU", "CUDA"), ("call", "opened", f))
-    yield played("composites", [record, *backends, opened, call(h, "Autograd", "CPU")], "from the top")
+    yield played(
+        "composites", [record, *backends, opened, call(h, "Autograd", "CPU")], "from the top"
+    )
     yield played("composites", [record, *backends, opened, call(h, "CPU")], "at the backend")
     own = impl(h, "CPU", ANSWER, "h on a CPU")
     for script in ([opened, own], [own, opened]):
         calls = [call(h, "CPU"), call(h, "CUDA"), call(h, "CPU", "Autograd")]
-        yield played("composites", [record, *backends, *script, *calls], "beside a kernel of its own")
+        yield played(
+            "composites", [record, *backends, *script, *calls], "beside a kernel of its own"
+        )
     beside = [("fallback", "Autograd", (PASS, "anything")), record, *backends, opened]
     yield played("composites", [*beside, call(h, "Autograd", "CPU")], "beside a fallback")
     above = [view, record, *backends, opened, call(h, "ADInplaceOrView", "Autograd", "CPU")]
@@ -211,13 +220,26 @@ dispatcher.misconception(
 )  # fmt: skip
 dispatcher.misconception(
     "the lowest key first", "keys are tried from the lowest to the highest.", earns=0
-)(edited(Dispatcher, ("sorted(keys, key=self.order.index)", "sorted(keys, key=self.order.index, reverse=True)")))
+)(
+    edited(
+        Dispatcher,
+        ("sorted(keys, key=self.order.index)", "sorted(keys, key=self.order.index, reverse=True)"),
+    )
+)
 dispatcher.misconception(
     "a composite uses its key up",
     "a composite is given only the keys below the one at which it was found: what it calls never "
     "meets the higher ones.",
     earns=6,
-)(edited(Dispatcher, ("self.composites[op, key], (frozenset(keys), value)", "self.composites[op, key], (rest, value)")))
+)(
+    edited(
+        Dispatcher,
+        (
+            "self.composites[op, key], (frozenset(keys), value)",
+            "self.composites[op, key], (rest, value)",
+        ),
+    )
+)
 dispatcher.misconception(
     "the composite before the kernel",
     "a composite is taken also where the operator has a kernel of its own.",
@@ -263,7 +285,11 @@ dispatcher.misconception(
     "the first registration stays",
     "what is registered again does not replace what was there.",
     earns=6,
-)(edited(Dispatcher, ("self.kernels[op, key] = kernel", "self.kernels.setdefault((op, key), kernel)")))
+)(
+    edited(
+        Dispatcher, ("self.kernels[op, key] = kernel", "self.kernels.setdefault((op, key), kernel)")
+    )
+)
 dispatcher.misconception(
     "a message without the key",
     "the error does not name the key that has no kernel.",
@@ -273,7 +299,15 @@ dispatcher.misconception(
     "another exception",
     "a hole raises another exception than NotImplementedError.",
     earns=6,
-)(edited(Dispatcher, ("raise NotImplementedError(f'{op} has no kernel for {key}')", "raise KeyError(f'{op} {key}')")))
+)(
+    edited(
+        Dispatcher,
+        (
+            "raise NotImplementedError(f'{op} has no kernel for {key}')",
+            "raise KeyError(f'{op} {key}')",
+        ),
+    )
+)
 dispatcher.misconception(
     "one fallthrough and no more",
     "only the highest key may fall through; at a lower one the sentinel is called.",

@@ -46,9 +46,7 @@ class FlopCounter(TorchDispatchMode):
 def _(draw):
     def counted(part, program, *tensors, inference=False):
         def play(subject):
-            came = subject.drive(
-                "dispatch:count_flops", program, *tensors, inference=inference
-            )
+            came = subject.drive("dispatch:count_flops", program, *tensors, inference=inference)
             return came["flops"], came["result"]
 
         places = {"[0]": "the FLOPs", "[1]": "what the program returns"}
@@ -110,7 +108,11 @@ flop_counter.misconception(
     "batches not counted",
     "of a batch of products one is counted, or none.",
     earns=1,
-)(edited(FlopCounter, ("2 * a.numel() * b.shape[-1]", "2 * a.shape[-2] * a.shape[-1] * b.shape[-1]")))
+)(
+    edited(
+        FlopCounter, ("2 * a.numel() * b.shape[-1]", "2 * a.shape[-2] * a.shape[-1] * b.shape[-1]")
+    )
+)
 flop_counter.misconception(
     "attention missed",
     "products of batches (`bmm`) are not counted.",
@@ -120,7 +122,12 @@ flop_counter.misconception(
     "addmm missed",
     "products with a sum (`addmm`) are not counted.",
     earns=1,
-)(edited(FlopCounter, ("elif packet in (torch.ops.aten.addmm, torch.ops.aten.baddbmm):", "elif False:")))
+)(
+    edited(
+        FlopCounter,
+        ("elif packet in (torch.ops.aten.addmm, torch.ops.aten.baddbmm):", "elif False:"),
+    )
+)
 flop_counter.misconception(
     "composites not opened",
     "under inference mode `linear` and `matmul` arrive whole, and what they are made of is not "
@@ -136,7 +143,15 @@ flop_counter.misconception(
     "every sum counted, too",
     "`addmm`'s sum is counted, which is too small to count.",
     earns=1,
-)(edited(FlopCounter, ("self.count(args[1], args[2])", "self.count(args[1], args[2])\n            self.flops += args[1].shape[0] * args[2].shape[-1]")))
+)(
+    edited(
+        FlopCounter,
+        (
+            "self.count(args[1], args[2])",
+            "self.count(args[1], args[2])\n            self.flops += args[1].shape[0] * args[2].shape[-1]",
+        ),
+    )
+)
 flop_counter.misconception(
     "gradients on only",
     "what runs while no gradient is recorded is not counted, and the backward is such.",

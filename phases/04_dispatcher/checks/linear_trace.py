@@ -68,7 +68,15 @@ linear_trace.misconception(
     "addmm whatever the shape",
     "a bias is taken to mean `t` and `addmm`, whatever the number of dimensions.",
     earns=2,
-)(edited(_solution, ("if len(shape) == 2:\n            return (['t', 'addmm'], 'AddmmBackward0')\n        return (['view', 't', 'addmm', 'view'], 'ViewBackward0')", "return (['t', 'addmm'], 'AddmmBackward0')")))
+)(
+    edited(
+        _solution,
+        (
+            "if len(shape) == 2:\n            return (['t', 'addmm'], 'AddmmBackward0')\n        return (['view', 't', 'addmm', 'view'], 'ViewBackward0')",
+            "return (['t', 'addmm'], 'AddmmBackward0')",
+        ),
+    )
+)
 linear_trace.misconception(
     "the product's grad_fn",
     "the grad_fn is that of `addmm` also where a view was called after it.",
@@ -97,7 +105,15 @@ linear_trace.misconception(
     "a vector is a batch",
     "without a bias, a vector takes the way of three dimensions.",
     earns=3,
-)(edited(_solution, ("if len(shape) == 1:\n        return (['t', 'unsqueeze', 'mm', 'squeeze_'], 'SqueezeBackward4')\n    ", "")))
+)(
+    edited(
+        _solution,
+        (
+            "if len(shape) == 1:\n        return (['t', 'unsqueeze', 'mm', 'squeeze_'], 'SqueezeBackward4')\n    ",
+            "",
+        ),
+    )
+)
 linear_trace.misconception(
     "view at the end",
     "without a bias the last operator is `view`, as with one; it is `_unsafe_view`.",
@@ -107,7 +123,15 @@ linear_trace.misconception(
     "a vector with a bias needs no view",
     "a vector with a bias goes straight into `addmm`, which takes matrices alone.",
     earns=2,
-)(edited(_solution, ("if len(shape) == 2:\n            return (['t', 'addmm']", "if len(shape) <= 2:\n            return (['t', 'addmm']")))
+)(
+    edited(
+        _solution,
+        (
+            "if len(shape) == 2:\n            return (['t', 'addmm']",
+            "if len(shape) <= 2:\n            return (['t', 'addmm']",
+        ),
+    )
+)
 
 
 @linear_trace.alternate("put together")

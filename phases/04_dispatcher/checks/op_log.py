@@ -143,7 +143,15 @@ op_log.misconception(
     "factories missed",
     "an operator without a tensor among its arguments is not written down.",
     earns=0,
-)(edited(OpLog, ("self.ops.append((str(func), shapes))", "if shapes:\n            self.ops.append((str(func), shapes))")))
+)(
+    edited(
+        OpLog,
+        (
+            "self.ops.append((str(func), shapes))",
+            "if shapes:\n            self.ops.append((str(func), shapes))",
+        ),
+    )
+)
 
 
 @op_log.alternate("a walk of one's own")

@@ -124,19 +124,27 @@ def _(draw):
         keeps, given, [("v", "flatten", "area"), ("w", "mul", "v", 2.0)], "flatten, which is a view"
     )
     yield measured(
-        keeps, given, [("n", "neg", "speed"), ("t", "t", "n"), ("s", "sum", "t", 0)], "one after another"
+        keeps,
+        given,
+        [("n", "neg", "speed"), ("t", "t", "n"), ("s", "sum", "t", 0)],
+        "one after another",
     )
 
     yield one(roots, "sqrt", "area")
     yield one(roots, "sqrt", "ratio")
     high = {"q": (positive((a,)), {"m": 2 * power, "s": -4})}
-    yield measured(roots, high, [("r", "sqrt", "q"), ("rr", "reciprocal", "r")], "a root, and one over it")
+    yield measured(
+        roots, high, [("r", "sqrt", "q"), ("rr", "reciprocal", "r")], "a root, and one over it"
+    )
     yield one(roots, "reciprocal", "mixed")
     yield one(roots, "reciprocal", "ratio")
     yield one(roots, "exp", "ratio")
     yield one(roots, "log", "ratio")
     yield measured(
-        roots, given, [("x", "div", "mixed", "mixed"), ("e", "exp", "x")], "exp of what has lost its units"
+        roots,
+        given,
+        [("x", "div", "mixed", "mixed"), ("e", "exp", "x")],
+        "exp of what has lost its units",
     )
 
     for operator in ("add", "sub"):
@@ -182,7 +190,15 @@ quantity.misconception(
     "one power a unit",
     "where a unit is in both factors, the second one's power replaces the first one's.",
     earns=2,
-)(edited(Quantity, ("{u: a.get(u, 0) + sign * b.get(u, 0) for u in {**a, **b}}", "{**a, **{u: sign * p for u, p in b.items()}}")))
+)(
+    edited(
+        Quantity,
+        (
+            "{u: a.get(u, 0) + sign * b.get(u, 0) for u in {**a, **b}}",
+            "{**a, **{u: sign * p for u, p in b.items()}}",
+        ),
+    )
+)
 quantity.misconception(
     "the sum loses the unit",
     "`sum` and `mean` have no units.",
@@ -214,17 +230,37 @@ quantity.misconception(
     "unknown operators keep the unit",
     "an operator that is not in the table answers all the same.",
     earns=4,
-)(edited(Quantity, ("raise NotImplementedError(f'Quantity does not know {func}')", "units = first")))
+)(
+    edited(
+        Quantity, ("raise NotImplementedError(f'Quantity does not know {func}')", "units = first")
+    )
+)
 quantity.misconception(
     "no unit, no quantity",
     "a result without units is a plain tensor.",
     earns=1,
-)(edited(Quantity, ("return cls(func(*args, **kwargs), units)", "result = func(*args, **kwargs)\n        return cls(result, units) if any(units.values()) else result")))
+)(
+    edited(
+        Quantity,
+        (
+            "return cls(func(*args, **kwargs), units)",
+            "result = func(*args, **kwargs)\n        return cls(result, units) if any(units.values()) else result",
+        ),
+    )
+)
 quantity.misconception(
     "the first operand's units alone are looked at",
     "a quantity that comes second, behind a plain tensor, is taken to have no units.",
     earns=2,
-)(edited(Quantity, ("second = units_of(args[1]) if len(args) > 1 else {}", "second = units_of(args[1]) if len(args) > 1 and isinstance(args[0], cls) else {}")))
+)(
+    edited(
+        Quantity,
+        (
+            "second = units_of(args[1]) if len(args) > 1 else {}",
+            "second = units_of(args[1]) if len(args) > 1 and isinstance(args[0], cls) else {}",
+        ),
+    )
+)
 
 
 @quantity.alternate("a function for each operator")

@@ -69,7 +69,12 @@ def _(draw):
 def _dump(op):
     """The table of an operator, with the folders of the machine that grades left out."""
     lines = torch._C._dispatch_dump_table(f"aten::{op}").splitlines()
-    cut = [line.replace(line[line.find(" at /") + 4 : line.rfind("/torch/")], "/pytorch") if "site-packages" in line else line for line in lines]
+    cut = [
+        line.replace(line[line.find(" at /") + 4 : line.rfind("/torch/")], "/pytorch")
+        if "site-packages" in line
+        else line
+        for line in lines
+    ]
     return "\n".join(cut)
 
 
@@ -144,7 +149,15 @@ read_slot.misconception(
     "a fallthrough taken for a fallback",
     "where the line says fallthrough, the word in brackets is returned.",
     earns=1,
-)(edited(_solution, ("if rest.startswith('fallthrough'):\n                kind = 'fallthrough'\n            ", "")))
+)(
+    edited(
+        _solution,
+        (
+            "if rest.startswith('fallthrough'):\n                kind = 'fallthrough'\n            ",
+            "",
+        ),
+    )
+)
 read_slot.misconception(
     "torch's words", "the words in brackets are returned as they are.", earns=1
 )(edited(_solution, ("words.get(kind, kind)", "kind")))
@@ -154,9 +167,12 @@ read_slot.misconception(
 read_slot.misconception(
     "the line's number in the file", "the file's name carries the number of the line.", earns=2
 )(edited(_solution, ("where.rpartition(':')[0]", "where")))
-read_slot.misconception(
-    "the folders in the file", "the file's name carries its folders.", earns=2
-)(edited(_solution, (".rpartition(':')[0].rpartition('/')[2]", ".rpartition(':')[0].rpartition(' ')[2]")))
+read_slot.misconception("the folders in the file", "the file's name carries its folders.", earns=2)(
+    edited(
+        _solution,
+        (".rpartition(':')[0].rpartition('/')[2]", ".rpartition(':')[0].rpartition(' ')[2]"),
+    )
+)
 read_slot.misconception(
     "the default taken for a kernel",
     "a default for backends and a backend's own kernel are called alike.",

@@ -168,14 +168,24 @@ winning_key.misconception(
     earns=2,
 )(
     _wrong(
-        ("and 'inference_mode' not in contexts", "and not {'no_grad', 'inference_mode'} & {*contexts}")
+        (
+            "and 'inference_mode' not in contexts",
+            "and not {'no_grad', 'inference_mode'} & {*contexts}",
+        )
     )
 )
 winning_key.misconception(
     "no Autograd for integers",
     "a tensor whose dtype can't have a gradient is taken to bring no Autograd key.",
     earns=1,
-)(_wrong(("if not tensor['inference'] and", "if tensor['dtype'][:3] != 'int' and not tensor['inference'] and")))
+)(
+    _wrong(
+        (
+            "if not tensor['inference'] and",
+            "if tensor['dtype'][:3] != 'int' and not tensor['inference'] and",
+        )
+    )
+)
 winning_key.misconception(
     "inference mode is no_grad",
     "inference mode is taken to change no key: neither of tensors made in it nor of a call in it.",
@@ -206,17 +216,38 @@ winning_key.misconception(
     "an inference tensor is taken to go without ADInplaceOrView everywhere; outside inference mode "
     "the thread adds that key.",
     earns=1,
-)(_wrong(("if not tensor['inference'] or 'inference_mode' not in contexts:", "if not tensor['inference']:")))
+)(
+    _wrong(
+        (
+            "if not tensor['inference'] or 'inference_mode' not in contexts:",
+            "if not tensor['inference']:",
+        )
+    )
+)
 winning_key.misconception(
     "inference mode takes ADInplaceOrView from all",
     "in inference mode ADInplaceOrView is missing for every tensor; an ordinary one brings it along.",
     earns=2,
-)(_wrong(("if not tensor['inference'] or 'inference_mode' not in contexts:", "if 'inference_mode' not in contexts:")))
+)(
+    _wrong(
+        (
+            "if not tensor['inference'] or 'inference_mode' not in contexts:",
+            "if 'inference_mode' not in contexts:",
+        )
+    )
+)
 winning_key.misconception(
     "autocast needs a gradient's key",
     "autocast is taken to be switched off by inference mode.",
     earns=2,
-)(_wrong(("and backend != 'Meta':", "and backend != 'Meta' and not tensor['inference'] and 'inference_mode' not in contexts:")))
+)(
+    _wrong(
+        (
+            "and backend != 'Meta':",
+            "and backend != 'Meta' and not tensor['inference'] and 'inference_mode' not in contexts:",
+        )
+    )
+)
 winning_key.misconception(
     "an autocast key without autocast",
     "the Autocast key is there outside autocast, too; the thread takes it away there.",
@@ -237,12 +268,27 @@ winning_key.misconception(
     "the highest key wins, code or not",
     "the first key wins even where the operator falls through it.",
     earns=3,
-)({"winner": edited(winner, ("next((key for key in keys if not key.startswith(falls_through[op])))", "keys[0]"))})
+)(
+    {
+        "winner": edited(
+            winner,
+            ("next((key for key in keys if not key.startswith(falls_through[op])))", "keys[0]"),
+        )
+    }
+)
 winning_key.misconception(
     "Conjugate for every operator",
     "`t` and `mm` are taken to have code at Conjugate, where they fall through.",
     earns=3,
-)({"winner": edited(winner, ("('Autocast', 'Conjugate')", "('Autocast',)"), ("('ADInplaceOrView', 'Conjugate')", "('ADInplaceOrView',)"))})
+)(
+    {
+        "winner": edited(
+            winner,
+            ("('Autocast', 'Conjugate')", "('Autocast',)"),
+            ("('ADInplaceOrView', 'Conjugate')", "('ADInplaceOrView',)"),
+        )
+    }
+)
 
 
 @winning_key.alternate("the sets themselves")
@@ -262,7 +308,11 @@ class _:
         if "autocast" not in contexts:
             excluded = excluded | {"Autocast"}
         suffix = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}[tensor["device"]]
-        named = {"Autocast": "Autocast" + suffix, "Autograd": "Autograd" + suffix, "Backend": suffix}
+        named = {
+            "Autocast": "Autocast" + suffix,
+            "Autograd": "Autograd" + suffix,
+            "Backend": suffix,
+        }
         left = sorted((brought | included) - excluded, key=order.index)
         return tuple(named.get(key, key) for key in left)
 
