@@ -350,4 +350,5 @@ class _:
                 continue
             if key == "Conjugate" and op in ("t", "mm"):
                 continue
-            return key
+            break
+        return key
