@@ -14,6 +14,9 @@ STAMP := $(VENV)/.ready-$(shell git hash-object pyproject.toml)
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
+# As containers often set it: the tests start hundreds of processes, and each would compile anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo check test proof lab build bench clean help sandbox
 .DEFAULT_GOAL := help
 

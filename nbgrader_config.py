@@ -60,6 +60,7 @@ c.Autograde.autograde_preprocessors = [
 # Seconds for a cell, in `validate` and where a lab says nothing: a first torch.compile takes ten.
 c.Execute.timeout = 120
 
+c.GenerateFeedback.exporter_class = "grader.preprocessors.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "grader.preprocessors.CleanFeedback",  # no hidden test, rubric or path

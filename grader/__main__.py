@@ -18,6 +18,7 @@ COMMANDS = {
     "bundle": ("grader.build.bundle", "make the learner's archive"),
     "check": ("grader.check", "grade one notebook, here and now"),
     "checks": ("grader.prove", "run every check against its own misconceptions and alternates"),
+    "mutants": ("grader.mutants", "change right solutions a little, and say what no check notices"),
     "grade": ("grader.batch.command", "grade every submission of a lab, and record it"),
     "demo": ("grader.demo", "release, grade and report on a generated sample class"),
     "doctor": ("grader.sandbox.doctor", "say whether this machine can run learners' code safely"),

@@ -96,13 +96,13 @@ def judge(check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str
         source: the learner's code, for the look at what may not be used; for an exercise of
             several functions the code of each, by name. Empty when unknown.
     """
-    with _one_thread():
+    with one_thread():
         key = answer_key(check, seed)
         return assess(key, ask(key, InProcess(thing)), source=source)
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Cases are too small to gain from more, and lose much on a machine that is busy."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -110,6 +110,30 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def first_failure(key: AnswerKey, link: Link, suspect: int = 0) -> int | None:
+    """The number of a case in which an answer is wrong; none is asked after it.
+
+    For a machine's question, whether an answer earns everything: what it uses by name is not
+    looked at, and nothing is explained.
+
+    Args:
+        suspect: the number of the case to ask before the others.
+
+    Raises:
+        OutOfTime: when the learner's code was interrupted.
+        LinkLost: when it can no longer be asked.
+    """
+    check = key.check
+    for number in sorted(range(len(key.cases)), key=lambda n: n != suspect):
+        c = key.cases[number]
+        if c.not_run:
+            continue
+        got = play(check, link, c)
+        if _broken_rule(check, c, got, "") or difference(check, got, key.right(c)):
+            return number
+    return None
 
 
 def ask(key: AnswerKey, link: Link) -> list[Asked]:

@@ -71,12 +71,15 @@ def _seconds(item: pytest.Item) -> float:
 class ByGroup(LoadScopeScheduling):
     """Sends tests to workers in groups: a file's together, so that its fixtures are made once.
 
-    A parameter such as ``[01_tensors: byte_offset]`` makes a group of its own of all that begin
-    with the word before the colon.
+    The tests of a browser are one group, for one server and one browser. A parameter such as
+    ``[01_tensors: byte_offset]`` makes a group of its own of all that begin with the word before
+    the colon.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, test = nodeid.partition("::")
+        if file.startswith("tests/browser/"):
+            return "tests/browser"
         group, colon, _ = test.partition("[")[2].partition(": ")
         return f"{file} {group}" if colon else file
 

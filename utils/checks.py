@@ -214,6 +214,21 @@ class Candidate:
         return f"{solution}\n\n\n{self.source()}" if self.partial else self.source()
 
 
+@dataclass(frozen=True)
+class Equivalent:
+    """A change of right code that makes no difference: ``new`` in place of ``old``.
+
+    Attributes:
+        because: why no case could tell.
+        of: as :meth:`Check.equivalent` has it.
+    """
+
+    old: str
+    new: str
+    because: str
+    of: str = ""
+
+
 @dataclass(eq=False)  # each is itself: what was worked out for one is not for another
 class Check:
     """A graded exercise: what must hold, what goes wrong, what else is right.
@@ -241,6 +256,7 @@ class Check:
     by_hand: ByHand | None = None
     misconceptions: list[Candidate] = field(default_factory=list)
     alternates: list[Candidate] = field(default_factory=list)
+    equivalents: list[Equivalent] = field(default_factory=list)
     _reference: Any = None
     _cases: Callable[[Draw], Iterable[Case]] | None = None
 
@@ -276,6 +292,20 @@ class Check:
     def alternate(self, name: str) -> Callable:
         """Decorator: register another right solution."""
         return lambda thing: self._add(self.alternates, name, thing, self.points, "")
+
+    def equivalent(self, *edits: tuple[str, str], because: str, of: str = "") -> None:
+        """Say that small changes of a right solution are right as well, for one reason.
+
+        For ``python -m grader mutants``, which prints each change that no case tells from the
+        solution, and refuses a line that fits none of them.
+
+        Args:
+            edits: (text, what stands there instead), within the lines that it prints.
+            because: why no case could tell, or why the lab promises nothing about it.
+            of: "the lab's solution", or the name of an alternate, where the same change matters
+                in another; any of them when not given.
+        """
+        self.equivalents += [Equivalent(old, new, because, of) for old, new in edits]
 
     def not_run(self) -> dict[str, str]:
         """The parts that can't be run on this machine, and why."""

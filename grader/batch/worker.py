@@ -27,9 +27,10 @@ def main(descriptor: int, folder: Path, warm: bool) -> None:
     """Grade until the other end closes, or something breaks that is not the learner's."""
     if warm:
         warm_up()  # it imports for seconds, and so does the next line
-    from grader.batch.grading import grade
+    from grader.batch.grading import grade, prepare
 
     def one(job: Job) -> Result:
+        prepare(job)
         with bounded():
             return grade(job, folder, in_bounds=True)
 

@@ -11,6 +11,7 @@ STEPS = {
     "CleanFeedback": "feedback",
     "ClearMarks": "marks",
     "Execute": "execute",
+    "FeedbackExporter": "page",
     "Sanitize": "sanitize",
     "SubmissionExporter": "exporter",
 }

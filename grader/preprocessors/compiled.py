@@ -24,7 +24,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell
 
@@ -129,6 +128,8 @@ def _make(source_nb: NotebookNode, where: Path) -> None:
 
 def _key(source_nb: NotebookNode) -> str:
     """Names what the cache depends on: the lab, its checks and utils, torch, Python, processor."""
+    import torch
+
     digest = hashlib.sha256()
     cells = [(cell.cell_type, cell.source) for cell in source_nb.cells]
     machine = torch.backends.cpu.get_cpu_capability()

@@ -18,6 +18,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import find_all_files
 from traitlets import Bool, Float
 
+import grader.preprocessors.examiner  # now, so that no submission pays for it  # noqa: F401
 from grader.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
 from grader.folder import read_beside, read_notebook, read_timestamp, why_no_folder
 from grader.notes import Note, not_shown

@@ -39,6 +39,9 @@ for _name, _thing in list(globals().items()):
             globals()[_name] = _loud(_thing)
 """
 
+# What a loop that never ends does: it works. Tests let it sleep.
+FOREVER = "pass"
+
 
 @dataclass(frozen=True)
 class Work:
@@ -83,7 +86,7 @@ def exception_in_cell(lab: Lab, exercise: Exercise) -> Work:
 
 def loop_in_function(lab: Lab, exercise: Exercise) -> Work:
     """Functions that never return."""
-    nb = lab.solved({exercise.name: _instead(lab, exercise, "while True:\n        pass")})
+    nb = lab.solved({exercise.name: _instead(lab, exercise, f"while True:\n        {FOREVER}")})
     # without the cells between, so that only the graded one has to be waited for
     first, last = position(nb, exercise.solution_id), position(nb, exercise.name)
     nb.cells = nb.cells[: first + 1] + nb.cells[last:]
@@ -92,13 +95,14 @@ def loop_in_function(lab: Lab, exercise: Exercise) -> Work:
 
 def loop_in_cell(lab: Lab, exercise: Exercise) -> Work:
     """A cell that never ends, and can be interrupted."""
-    nb = lab.solved({exercise.name: f"while True:\n    pass\n\n\n{exercise.reference}"})
+    nb = lab.solved({exercise.name: f"while True:\n    {FOREVER}\n\n\n{exercise.reference}"})
     return Work(f"a cell never ends in {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
 def loop_that_stays(lab: Lab, exercise: Exercise) -> Work:
     """A cell that never ends and does not heed an interrupt: nothing after it can run."""
-    stay = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True:\n    pass\n"
+    ignore = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
+    stay = f"{ignore}\nwhile True:\n    {FOREVER}\n"
     nb = lab.solved({exercise.name: stay})
     return Work("a loop that can't be interrupted", nb, lab.full() | _from(lab, exercise))
 

@@ -140,6 +140,8 @@ class RoomStream(OutStream):
     def write(self, string: str) -> int | None:
         """Write; a forked process writes to the pipe that the kernel reads."""
         if self._is_master_process():
+            if self._characters > FLUSH_CHARACTERS:  # a signal's handler cut in before it was sent
+                self._flush()
             self._characters += len(string)
             return super().write(string)
         data = string.encode(errors="replace")
@@ -162,8 +164,8 @@ class RoomStream(OutStream):
 
     def _flush(self) -> None:
         if self._is_master_process():
-            self._characters = 0
             super()._flush()
+            self._characters = 0
 
 
 class _NoSubshells:

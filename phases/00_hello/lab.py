@@ -80,7 +80,7 @@ verify("grid_size", grid_size)
 #
 # Write `masked_block(program, n, block)`: the indices of the elements that program number
 # `program` loads, as a list of ints in rising order. Programs are counted from 0. The grid may be
-# larger than it has to be, so a program may find that it has nothing to do.
+# larger than it has to be and `n` may be 0, so a program may find that it has nothing to do.
 #
 # <details><summary>Where does a block begin?</summary>
 #

@@ -22,7 +22,6 @@ from typing import Any
 
 import nbformat
 import nbgrader
-from nbconvert.exporters import HTMLExporter
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import (
     ClearHiddenTests,
@@ -40,7 +39,14 @@ from grader.catalogue import find_check
 from grader.check import nbgrader_config
 from grader.folder import read_notebook
 from grader.layout import ROOT
-from grader.preprocessors import CleanFeedback, Execute, Sanitize, examiner, execute
+from grader.preprocessors import (
+    CleanFeedback,
+    Execute,
+    FeedbackExporter,
+    Sanitize,
+    examiner,
+    execute,
+)
 from grader.preprocessors.outputs import VERDICT_MIME, is_verified, read_verdicts
 from grader.rebuild import as_recorded, rebuild
 from grader.sandbox import Limits
@@ -295,11 +301,11 @@ def _memory(reset: bool = False) -> int:
     return int(peak) * 1024
 
 
-def _feedback_exporter() -> HTMLExporter:
+def _feedback_exporter() -> FeedbackExporter:
     """As nbgrader makes it for ``generate_feedback``."""
     config = Config()
     config.HTMLExporter.template_name = "feedback"
     config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES / "templates")]
     css = TEMPLATES / "static" / "node_modules" / "bootstrap" / "dist" / "css"
     config.HTMLExporter.extra_template_paths = [str(css)]
-    return HTMLExporter(config=config)
+    return FeedbackExporter(config=config)

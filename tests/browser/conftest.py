@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
+from grader.build.release import make_gradebook
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +43,8 @@ FLAGS = [
     "--disable-dev-shm-usage",
     "--disable-gpu",
     "--disable-sync",
+    # no request leaves the machine
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--no-default-browser-check",
     "--no-first-run",
     *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
@@ -62,7 +65,7 @@ class Lab:
         return f"{self.address}/lab/workspaces/{secrets.token_hex(4)}{tree}?token={self.token}"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> str:
     """The path of the system's browser; without one, what asks for it is not run."""
     if CHROMIUM is None:
@@ -70,7 +73,7 @@ def chromium() -> str:
     return CHROMIUM
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab, started as `make lab` starts it, over a copy of the course."""
     folder = tmp_path_factory.mktemp("browser")
@@ -83,6 +86,7 @@ def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     found = Lab(f"http://127.0.0.1:{port}", secrets.token_hex(16), course)
+    make_gradebook(course / "gradebook.db")
     log = folder / "jupyter.log"
     with log.open("wb") as output:
         server = subprocess.Popen(
@@ -143,22 +147,32 @@ def wait_for(lab: Lab, server: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"JupyterLab did not start:\n{log.read_text(errors='replace')[-3000:]}")
 
 
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    """Headless Chromium from the system; nothing is downloaded."""
+@pytest.fixture(scope="package")
+def profile(chromium: str) -> Iterator[BrowserContext]:
+    """A profile of headless Chromium; the browser is the system's, nothing is downloaded.
+
+    All tests share it, as JupyterLab's scripts cost most where no cache has them. (Routes would
+    turn the cache off, so what leads elsewhere ends at the resolver of names.)
+    """
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield running
+        context = running.new_context(viewport={"width": 1400, "height": 1000})
+        context.set_default_timeout(MILLISECONDS)
+        yield context
         running.close()
 
 
+@pytest.fixture(scope="package")
+def window(profile: BrowserContext) -> Page:
+    """The window that tests share, as a new one costs a second."""
+    page = profile.new_page()
+    page.on("dialog", lambda dialog: dialog.accept())  # to leave what is not saved
+    return page
+
+
 @pytest.fixture
-def page(browser: Browser, lab: Lab) -> Iterator[Page]:
-    """A fresh browser profile whose every request stays on this machine."""
-    context: BrowserContext = browser.new_context(viewport={"width": 1400, "height": 1000})
-    context.set_default_timeout(MILLISECONDS)
-    context.route(
-        lambda url: not url.startswith((lab.address, "data:", "blob:")), lambda route: route.abort()
-    )
-    yield context.new_page()
-    context.close()
+def page(window: Page) -> Iterator[Page]:
+    """The window, empty."""
+    window.goto("about:blank")
+    yield window
+    window.goto("about:blank")

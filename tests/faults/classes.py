@@ -81,13 +81,19 @@ def variables(root: Path, tmp: Path) -> dict[str, str]:
 def make_quick(folder: Path) -> Class:
     """Twenty-six submissions: new ones, resubmitted ones, some with marks by hand, damaged ones.
 
-    Its grading is a pretence (:class:`tests.grader.batch.small.Pretend`) in real processes.
+    Its grading is a pretence (:class:`tests.grader.batch.small.Pretend`) in real processes, the
+    warm ones idle (:mod:`tests.faults.idle`).
     """
     root = folder / "quick"
     root.mkdir()
     course = make_small(root)
     for package in ("grader", "utils"):
         shutil.copytree(ROOT / package, root / package, dirs_exist_ok=True)
+    worker = root / "grader" / "batch" / "worker.py"
+    program = worker.read_text()
+    start = 'if __name__ == "__main__":'
+    assert start in program
+    worker.write_text(program.replace(start, f"import tests.faults.idle\n\n{start}"))
     early = [f"early{number}" for number in range(8)]
     for number, student in enumerate(early):
         why = "because" if number != 3 else ""

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from grader import demo
-from grader.sample_class import Learner, load_lab, make_class
+from grader.sample_class import Learner, accidents, load_lab, make_class
 from tests.grader.tiny import (
     LAB,
     environment,
@@ -71,7 +71,10 @@ def grade_tiny(root: Path) -> dict:
     write(source, root / "source" / LAB / f"{LAB}.ipynb")
     write(released(source), root / "release" / LAB / f"{LAB}.ipynb")
     write(solved(released(source)), root / "submitted" / REAL / LAB / f"{LAB}.ipynb")
-    return run_demo(root)
+    with pytest.MonkeyPatch.context() as patch:
+        # loops that work all the time: tests/grader/preprocessors/test_execute.py
+        patch.setattr(accidents, "FOREVER", "__import__('time').sleep(3600)")
+        return run_demo(root)
 
 
 def run_demo(root: Path, **options) -> dict:

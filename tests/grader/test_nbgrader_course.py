@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -22,7 +23,7 @@ from tests.grader.tiny import (
     write,
 )
 
-pytestmark = pytest.mark.slow(110)
+pytestmark = pytest.mark.slow(80)
 
 ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
 NONE = dict.fromkeys(ALL, 0.0)
@@ -62,20 +63,101 @@ def strong(copied_course, graded_course):
     return copied_course, graded_course.learner("solved everything").id
 
 
-def test_a_regrade_of_the_same_gives_the_same_verdicts_where_it_is_asked_for(
-    copied_course, graded_course
-):
-    course, student = copied_course, graded_course.learner("same mistake everywhere").id
-    same = "--SubmissionExporter.same_cases=True"
-    before = graded(course, student)
-    assert autograde(course, f"--student={student}", "--force", same)[0] == 0
-    after = graded(course, student)
-    assert after.metadata.open_the_hood.seed == before.metadata.open_the_hood.seed
-    assert read_verdicts(after) == read_verdicts(before)
-    write(b"what the cases were", submission(course, student).with_name("answers.txt"))
-    assert autograde(course, f"--student={student}", "--force", same)[0] == 0
-    again = graded(course, student)
-    assert again.metadata.open_the_hood.seed != before.metadata.open_the_hood.seed
+@pytest.fixture(scope="module")
+def regraded(graded_course, tmp_path_factory):
+    """The class was graded once more by nbgrader, and then once more with the same cases.
+
+    A part of the class, and odd submissions. Before the first, a person has marked an answer in
+    words; before the second, two have handed in something else.
+    """
+    course = tmp_path_factory.mktemp("regraded") / "course"
+    shutil.copytree(graded_course.root, course)
+    same = graded_course.learner("same mistake everywhere").id
+    other = graded_course.learner("in another way").id
+    strong = graded_course.learner("solved everything").id
+    for folder in (course / "submitted").iterdir():
+        if folder.name not in (same, other, strong):
+            shutil.rmtree(folder)
+    hand_in_odd_ones(course)
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        grade = gradebook.find_grade("why", LAB, LAB, strong)
+        grade.manual_score, grade.needs_manual_grade = 2.0, False
+        gradebook.db.commit()
+    before = {student: graded(course, student) for student in (same, other)}
+    status, log = autograde(course, "--force")
+    assert status == 0, log
+    first = {student: graded(course, student) for student in (same, other)}
+    marked = grades(course, strong)["why"]
+    write(b"what the cases were", submission(course, other).with_name("answers.txt"))
+    write(solved(released(source_notebook())), submission(course, strong))
+    for folder in (course / "submitted").glob("odd-*"):
+        shutil.rmtree(folder)
+    status, log = autograde(course, "--force", "--SubmissionExporter.same_cases=True")
+    assert status == 0, log
+    second = {student: graded(course, student) for student in (same, other)}
+    return SimpleNamespace(
+        course=course,
+        same=same,
+        other=other,
+        strong=strong,
+        runs=(before, first, second),
+        marked=marked,
+    )
+
+
+def hand_in_odd_ones(course):
+    """Each has something that nbgrader alone would fall over, or show."""
+    right = solved(released(source_notebook()))
+    submission(course, "odd-folder").mkdir(parents=True)
+    write(b"no notebook here", course / "submitted" / "odd-none" / LAB / "notes.txt")
+    write(right, submission(course, "odd-extra"))
+    write(b"{", course / "submitted" / "odd-extra" / LAB / "scratch.ipynb")
+    hostile = solved(released(source_notebook()))
+    hostile.cells.append(new_markdown_cell("hello <script>alert(1)</script>"))
+    code = "from IPython.display import HTML, Javascript\nHTML('<img src=x onerror=alert(2)>')"
+    hostile.cells.append(new_code_cell(code))
+    hostile.cells.append(new_code_cell("Javascript('alert(3)')"))
+    write(hostile, submission(course, "odd-script"))
+
+
+def seed(notebook):
+    return notebook.metadata.open_the_hood.seed
+
+
+def test_a_regrade_draws_its_cases_anew(regraded):
+    before, first, _ = (run[regraded.same] for run in regraded.runs)
+    assert seed(first) != seed(before)
+    earned = [{n: v["earned"] for n, v in read_verdicts(nb).items()} for nb in (before, first)]
+    assert earned[0] == earned[1]
+
+
+def test_a_regrade_of_the_same_gives_the_same_verdicts_where_it_is_asked_for(regraded):
+    _, first, second = (run[regraded.same] for run in regraded.runs)
+    assert seed(second) == seed(first)
+    assert read_verdicts(second) == read_verdicts(first)
+    # and where something else was handed in, be it only a file, nobody is asked the same
+    _, first, second = (run[regraded.other] for run in regraded.runs)
+    assert seed(second) != seed(first)
+
+
+def test_marks_by_hand_stay_and_are_looked_at_again(regraded):
+    assert regraded.marked == (None, False)
+    assert grades(regraded.course, regraded.strong)["why"] == (None, True)
+    with Gradebook(f"sqlite:///{regraded.course / 'gradebook.db'}") as gradebook:
+        assert gradebook.find_grade("why", LAB, LAB, regraded.strong).score == 2.0
+
+
+def test_odd_submissions_each_get_a_verdict_and_the_class_goes_on(regraded):
+    course = regraded.course
+    assert marks(course, "odd-folder") == marks(course, "odd-none") == NONE
+    assert marks(course, "odd-extra") == marks(course, "odd-script") == ALL
+    assert "is a folder" in graded(course, "odd-folder").cells[0].source
+    assert "No notebook named" in graded(course, "odd-none").cells[0].source
+    assert nbgrader(course, "generate_feedback", LAB, "--student=odd-*").returncode == 0
+    page = (course / "feedback" / "odd-script" / LAB / f"{LAB}.html").read_text()
+    assert "<script>alert(1)" not in page
+    assert "onerror=alert(2)>" not in page.replace("&gt;", "").replace("&lt;", "").split("Out[")[-1]
+    assert "alert(3)</" not in page
 
 
 TOIL = """
@@ -99,21 +181,11 @@ def test_a_submission_that_takes_too_much_work_earns_nothing_and_the_class_goes_
     write(right, submission(course, "odd-z"))
     right.cells.append(new_markdown_cell("toil"))
     write(right, submission(course, "odd-m"))
-    status, log = autograde(course, "--student=odd-*", "--SubmissionExporter.work_seconds=12")
+    status, log = autograde(course, "--student=odd-*", "--SubmissionExporter.work_seconds=6")
     assert status == 0, log
     assert marks(course, "odd-a") == marks(course, "odd-z") == ALL
     assert marks(course, "odd-m") == NONE
     assert "too much work to process" in graded(course, "odd-m").cells[0].source
-
-
-def test_a_regrade_draws_its_cases_anew(copied_course, graded_course):
-    course, student = copied_course, graded_course.learner("same mistake everywhere").id
-    before = graded(course, student)
-    assert autograde(course, f"--student={student}", "--force")[0] == 0
-    after = graded(course, student)
-    assert after.metadata.open_the_hood.seed != before.metadata.open_the_hood.seed
-    earned = [{n: v["earned"] for n, v in read_verdicts(nb).items()} for nb in (before, after)]
-    assert earned[0] == earned[1]
 
 
 def test_formgraders_button_does_the_same_and_a_resubmission_leaves_nothing_stale(strong):
@@ -147,48 +219,6 @@ def test_where_there_are_no_rooms_nothing_is_graded_and_no_old_mark_stays(strong
     assert status == 1, log
     assert "bubblewrap (`bwrap`) is not installed" in log
     assert grades(course, student) == dict.fromkeys([*ALL, "why"], (None, True))
-
-
-def test_marks_by_hand_stay_and_are_looked_at_again(strong):
-    course, student = strong
-    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
-        grade = gradebook.find_grade("why", LAB, LAB, student)
-        grade.manual_score, grade.needs_manual_grade = 2.0, False
-        gradebook.db.commit()
-    assert autograde(course, f"--student={student}", "--force")[0] == 0
-    assert grades(course, student)["why"] == (None, False)
-    write(solved(released(source_notebook())), submission(course, student))
-    assert autograde(course, f"--student={student}", "--force")[0] == 0
-    assert grades(course, student)["why"] == (None, True)
-    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
-        assert gradebook.find_grade("why", LAB, LAB, student).score == 2.0
-
-
-def test_odd_submissions_each_get_a_verdict_and_the_class_goes_on(copied_course):
-    course = copied_course
-    shutil.rmtree(course / "submitted")
-    right = solved(released(source_notebook()))
-    submission(course, "odd-folder").mkdir(parents=True)
-    write(b"no notebook here", course / "submitted" / "odd-none" / LAB / "notes.txt")
-    write(right, submission(course, "odd-extra"))
-    write(b"{", course / "submitted" / "odd-extra" / LAB / "scratch.ipynb")
-    hostile = solved(released(source_notebook()))
-    hostile.cells.append(new_markdown_cell("hello <script>alert(1)</script>"))
-    code = "from IPython.display import HTML, Javascript\nHTML('<img src=x onerror=alert(2)>')"
-    hostile.cells.append(new_code_cell(code))
-    hostile.cells.append(new_code_cell("Javascript('alert(3)')"))
-    write(hostile, submission(course, "odd-script"))
-    status, log = autograde(course, "--student=odd-*")
-    assert status == 0, log
-    assert marks(course, "odd-folder") == marks(course, "odd-none") == NONE
-    assert marks(course, "odd-extra") == marks(course, "odd-script") == ALL
-    assert "is a folder" in graded(course, "odd-folder").cells[0].source
-    assert "No notebook named" in graded(course, "odd-none").cells[0].source
-    assert nbgrader(course, "generate_feedback", LAB, "--student=odd-*").returncode == 0
-    page = (course / "feedback" / "odd-script" / LAB / f"{LAB}.html").read_text()
-    assert "<script>alert(1)" not in page
-    assert "onerror=alert(2)>" not in page.replace("&gt;", "").replace("&lt;", "").split("Out[")[-1]
-    assert "alert(3)</" not in page
 
 
 def test_release_fetch_submit_collect_through_the_exchange(copied_course, tmp_path):

@@ -130,3 +130,9 @@ def _(n, block):
     while programs * block < n:
         programs += 1
     return programs
+
+
+grid_size.equivalent(("rest > 0", "rest != 0"), because="a rest is never negative")
+grid_size.equivalent(
+    ("programs = 0", "programs = -1"), because="the loop counts up past 0 programs anyway"
+)

@@ -32,7 +32,9 @@ def _(draw):
         yield case("past the end", grid, full, block, shown=shown)
         yield case("past the end", grid, n, block, shown="the program after the last")
     yield case("the last block", 0, 5, 8, shown="less than one block")
+    yield case("the last block", 4, 5, 1, shown=place(4, 5))
     yield case("past the end", draw.integer(20, 30), 17, 8, shown="a program far past the end")
+    yield case("past the end", 0, 0, 4, shown="no elements")
 
 
 @masked_block.misconception(
@@ -163,3 +165,9 @@ def _(program, n, block):
 @masked_block.alternate("every element that is this program's")
 def _(program, n, block):
     return [i for i in range(n) if i // block == program]
+
+
+masked_block.equivalent(
+    ("range(min(program * block, n)", "range(program * block"),
+    because="a range that begins past its end is empty wherever it begins",
+)

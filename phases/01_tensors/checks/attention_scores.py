@@ -30,6 +30,9 @@ def _(draw):
         x = draw.tensor((batch, length, width), torch.float32, layout)
         w_q, w_k = (draw.tensor((width, width)) / width**0.5 for _ in "qk")
         yield case("one head" if heads == 1 else "several heads", x, w_q, w_k, heads)
+    for heads in (1, 2):
+        x, w_q, w_k = (draw.tensor((2 * heads, 2 * heads), torch.float64) for _ in range(3))
+        yield case("one head" if heads == 1 else "several heads", x[:1, None], w_q, w_k, heads)
 
 
 @attention_scores.misconception(
@@ -124,3 +127,8 @@ def _(x, w_q, w_k, n_heads):
     for q_head, k_head in zip(q.chunk(n_heads, -1), k.chunk(n_heads, -1)):
         scores.append(torch.bmm(q_head, k_head.mT) / math.sqrt(q_head.shape[-1]))
     return torch.stack(scores, dim=1)
+
+
+attention_scores.equivalent(
+    ("w_q.shape[1]", "w_k.shape[1]"), because="queries and keys are equally wide"
+)

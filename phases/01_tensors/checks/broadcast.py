@@ -70,6 +70,10 @@ def _(draw):
         if one[-1] != other[-1] or one[0] == 2 * a:
             yield _broadcast_case("clashes", operand(*one), operand(*other))
     yield _broadcast_case("clashes", operand(0, b), operand(a, b))
+    yield _broadcast_case("clashes", operand(a, b), operand(b, 1, 0))
+    yield _broadcast_case("equal ranks", operand(a, 1, b, 1), operand(1, c, 1, 1))
+    yield _broadcast_case("different ranks", operand(a, b), operand())
+    yield _broadcast_case("different ranks", operand(), operand(1, a))
     yield _broadcast_case("sizes of 0", operand(a, 1), operand(0))
     yield _broadcast_case("sizes of 0", operand(0, b), operand(1, b))
 
@@ -186,3 +190,19 @@ def _(shape_a, strides_a, shape_b, strides_b):
         out_a.insert(0, 0 if a == 1 else strides_a[-k])
         out_b.insert(0, 0 if b == 1 else strides_b[-k])
     return shape, out_a, out_b
+
+
+broadcast.equivalent(
+    ("zip(shape_a, shape_b", "zip(shape_b, shape_a"),
+    because="the common shape is the same whichever operand comes first",
+)
+broadcast.equivalent(
+    ("padded(strides, 0)", "padded(strides, 1)"),
+    ("padded(strides, 0)", "padded(strides, -1)"),
+    because="a new dimension is stretched, to a step of 0, or its stride does not matter",
+)
+broadcast.equivalent(
+    ("len(shape_a)", "len(strides_a)"),
+    ("len(shape_b)", "len(strides_b)"),
+    because="an operand has a stride for each size",
+)

@@ -41,6 +41,16 @@ def _(draw):
         inside = index_into(t)
         yield case("negative indices", t, tuple(-i for i in inside))
         yield case("negative indices", t, (*inside[:-1], -1))
+    # the corners: the first element and the last, no dimension at all, a step of 0
+    t = draw.tensor(draw.shape(3), torch.uint8)
+    yield case("contiguous tensors", t, (0, 0, 0))
+    yield case("contiguous tensors", t, tuple(size - 1 for size in t.shape))
+    yield case("contiguous tensors", draw.tensor(()), ())
+    yield case("negative indices", t, tuple(-size for size in t.shape))
+    yield case("negative indices", t, (0, -1, 0))
+    view = draw.tensor(draw.shape(3, low=3))[1:, :, 1:2].expand(-1, -1, 4)
+    yield case("views with an offset", view, (0, view.size(1) - 1, 3))
+    yield case("views with an offset", view[1, 2, 0], ())
 
 
 @byte_offset.misconception(
@@ -118,3 +128,8 @@ def _(t, index):
     wrapped = torch.tensor(index)
     wrapped[wrapped < 0] += sizes[wrapped < 0]
     return int(wrapped @ steps + t.storage_offset()) * t.element_size()
+
+
+byte_offset.equivalent(
+    ("wrapped @ steps", "steps @ wrapped"), because="both are vectors: either order is a sum"
+)

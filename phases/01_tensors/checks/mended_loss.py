@@ -41,11 +41,16 @@ def _(draw):
         yield _loss_case("a column against a vector", draw.tensor((batch,)), column.detach())
         yield _loss_case("equal shapes", double, draw.tensor((batch,), torch.float64))
         yield _loss_case("equal shapes", draw.tensor((batch, 1)), draw.tensor((batch, 1)))
+    one, column = draw.tensor((1,), torch.float64), draw.tensor((batch, 1), torch.float64)
+    yield _loss_case("a column against a vector", draw.tensor((1, 1), torch.float64), one)
+    yield _loss_case("a column against a vector", column, double)
+    yield _loss_case("equal shapes", draw.tensor((1,)), draw.tensor((1,)))
     other = draw.tensor((batch + 1,))
     yield case("shapes that cannot match", draw.tensor((batch, 1)), other)
     yield case("shapes that cannot match", draw.tensor((1, 1)), vector)
     yield case("shapes that cannot match", vector, draw.tensor((1,)))
     yield case("shapes that cannot match", draw.tensor((batch, 2)), draw.tensor((batch, 2)))
+    yield case("shapes that cannot match", draw.tensor((batch, 0)), draw.tensor((batch, 0)))
     yield case("shapes that cannot match", draw.tensor((1, batch)), vector)
     yield case("shapes that cannot match", vector, draw.tensor((1, batch)))
     yield case("shapes that cannot match", draw.tensor(()), draw.tensor(()))
@@ -141,3 +146,23 @@ def _(prediction, target):
     if prediction.shape != target.shape:
         raise ValueError(f"{len(prediction)} predictions for {len(target)} targets")
     return torch.nn.functional.mse_loss(prediction, target)
+
+
+mended_loss.equivalent(
+    ("t.dim() == 2 and t.size(1) == 1", "t.dim() == 2"),
+    ("t.dim() == 2 and t.size(1) == 1", "t.dim() == 2 and t.size(1) <= 1"),
+    ("t.dim() == 2 and t.size(1) == 1", "t.dim() == 2 and t.size(1) >= 1"),
+    ("t.dim() == 2 and t.size(1) == 1", "t.dim() == 2 and 1 == 1"),
+    because="`squeeze(1)` leaves another size as it is, and two dimensions are refused after it",
+)
+mended_loss.equivalent(
+    ("t.dim() == 2", "t.dim() >= 2"),
+    because="of three dimensions at least two are left, which are refused after it",
+)
+mended_loss.equivalent(("t[:, 0]", "t[:, -1]"), because="the first column is the last")
+mended_loss.equivalent(
+    ("as_vector(prediction), as_vector(target)", "as_vector(target), as_vector(prediction)"),
+    ("prediction - target", "target - prediction"),
+    ("mse_loss(prediction, target)", "mse_loss(target, prediction)"),
+    because="a square is the same whichever is taken from the other",
+)

@@ -237,3 +237,20 @@ class _:
             products += [(batch * length, d, config.d_ff), (batch * length, config.d_ff, d)]
         products.append((batch * length, d, config.vocab_size))
         return sum(2 * m * k * n for m, k, n in products)
+
+
+model_costs.equivalent(
+    ("(batch * length, d, ", "(d, batch * length, "),
+    ("(batch * length, d, config.d_ff)", "(batch * length, config.d_ff, d)"),
+    ("(batch * length, config.d_ff, d)", "(batch * length, d, config.d_ff)"),
+    ("(batch * length, config.d_ff, d)", "(config.d_ff, batch * length, d)"),
+    ("(batch * length, d, config.vocab_size)", "(batch * length, config.vocab_size, d)"),
+    ("(length, head, length)", "(head, length, length)"),
+    ("(length, head, length)", "(length, length, head)"),
+    ("(length, length, head)", "(length, head, length)"),
+    ("(length, head, length), (length, length, head)",
+     "(length, length, head), (length, head, length)"),
+    ("(batch * length, d, config.d_ff), (batch * length, config.d_ff, d)",
+     "(batch * length, config.d_ff, d), (batch * length, d, config.d_ff)"),
+    because="a product is the same in any order of its factors, a sum in any order of its terms",
+)  # fmt: skip

@@ -176,3 +176,31 @@ result_dtype.misconception(
     )
 )  # fmt: skip
 result_dtype.alternate("priority first, then promote")(_result_dtype)
+result_dtype.equivalent(
+    ("return (0, torch.tensor", "return (-1, torch.tensor"),
+    ("else 2, operand", "else 3, operand"),
+    ("return (2 if", "return (3 if"),
+    ("return 0", "return -1"),
+    ("return 3", "return 4"),
+    because="of ranks and categories only the order counts",
+)
+result_dtype.equivalent(
+    ("operand.dim() == 0", "operand.dim() <= 0"), because="no tensor has fewer dimensions than 0"
+)
+result_dtype.equivalent(
+    ("(rank_and_dtype(a), rank_and_dtype(b))", "(rank_and_dtype(b), rank_and_dtype(a))"),
+    ("(described(a), described(b))", "(described(b), described(a))"),
+    ("rank_a < rank_b", "rank_a <= rank_b"),
+    ("rank_a > rank_b", "rank_a >= rank_b"),
+    because="a sum has the same dtype whichever operand comes first",
+)
+result_dtype.equivalent(
+    ("rank_a == rank_b", "rank_a <= rank_b"),
+    because="the first is of no lower rank by then",
+    of="the lab's solution",
+)
+result_dtype.equivalent(
+    ("category(dtype_a) == 2", "category(dtype_a) >= 2"),
+    ("category(strong) == 2", "category(strong) >= 2"),
+    because="nothing is of a higher category than complex, so here it is less",
+)

@@ -61,6 +61,9 @@ def _(draw):
     yield _view_case("sizes of 1", (a, 1, c), (c, 99, 1), (a * c,))
     yield _view_case("sizes of 1", (1, a, 1, b), (7, b, 5, 1), (b, a))
     yield _view_case("sizes of 1", (a, 1, b), (2 * b, 2 * b, 1), (a, b, 1))
+    yield _view_case("sizes of 1", (a * b,), (3,), (1, a, 1, b, 1))
+    yield _view_case("sizes of 1", (1, 1), (5, 7), (1,))
+    yield _view_case("sizes of 1", (1,), (7,), (1, 1, 1))
 
 
 def _view_strides(shape, strides, new_shape):
@@ -162,3 +165,30 @@ def _(shape, strides, new_shape):
         if chunks[-1][0] == 1:
             chunks.pop()
     return tuple(answer)
+
+
+view_strides.equivalent(
+    ("if size == 1", "if size <= 1"),
+    ("if size > 1", "if size != 1"),
+    ("length % size != 0", "length % size > 0"),
+    ("chunks[-1][0] == 1", "chunks[-1][0] <= 1"),
+    because="both shapes hold an element, so no size and no length is less than 1",
+)
+view_strides.equivalent(
+    ("result.append(1)", "result.append(2)"),
+    ("result.append(1)", "result.append(0)"),
+    ("if size > 1 else 0", "if size > 1 else 1"),
+    ("if size > 1 else 0", "if size > 1 else -1"),
+    ("answer.insert(0, 0)", "answer.insert(0, 1)"),
+    ("answer.insert(0, 0)", "answer.insert(0, -1)"),
+    because="the stride of a dimension of size 1 does not matter",
+)
+view_strides.equivalent(
+    ("length // size", "length / size"),
+    because="the division leaves no rest, and strides are made of the other number",
+)
+view_strides.equivalent(
+    ("offsets[inner] - offsets[0]", "offsets[inner] + offsets[0]"),
+    ("offsets[inner] - offsets[0]", "offsets[inner]"),
+    because="the first offset is 0",
+)

@@ -55,12 +55,25 @@ def _(draw):
         dim = draw.integer(0, 1)
         start = draw.integer(1, x.size(dim) - 2)
         yield case("narrow", x, dim, start, x.size(dim) - start, of="narrow_view")
+        length = draw.integer(1, x.size(2) - 1)
+        yield case("narrow", x, 2, 0, length, of="narrow_view")
+    for rank in (2, 4):
+        x = draw.tensor(draw.shape(rank), layout="sliced")
+        yield case("transpose", x, 0, rank - 1, of="transpose_view")
+        yield case("narrow", x, rank - 1, 1, 1, of="narrow_view")
+    yield case("narrow", draw.tensor((9,)), 0, 2, draw.integer(1, 5), of="narrow_view")
     for x in inputs(2):
         dim = draw.integer(0, 1)
         column = x.narrow(dim, 1, 1)
         sizes = list(column.shape)
         sizes[dim] = draw.integer(8, 12)
         yield case("expand", column, tuple(sizes), of="expand_view")
+    yield case("expand", draw.tensor((3, 4))[1:2, 2], (draw.integer(2, 6),), of="expand_view")
+    block = draw.tensor((5, 4, 6))[:, 1:2, 3:4]
+    yield case("expand", block, (5, draw.integer(2, 6), 7), of="expand_view")
+    yield case("diagonal", draw.tensor((3, 3))[:, :1], of="diagonal_view")
+    yield case("diagonal", draw.tensor((4, 4), layout="sliced"), of="diagonal_view")
+    yield case("diagonal", draw.tensor((3, 7)), of="diagonal_view")
     for x in inputs(2):
         yield case("diagonal", x, of="diagonal_view")
         yield case("diagonal", draw.tensor((8, draw.integer(3, 5))), of="diagonal_view")
@@ -168,3 +181,18 @@ class _:
         rows, columns = x.shape
         step = x.stride(0) + x.stride(1)
         return x.as_strided([rows if rows < columns else columns], [step], x.storage_offset())
+
+
+views_by_hand.equivalent(
+    ("x.size(dim) != size", "x.size(dim) < size"),
+    ("x.size(dim) != sizes[dim]", "x.size(dim) < sizes[dim]"),
+    because="a size of 1 is stretched, never taken away",
+)
+views_by_hand.equivalent(
+    ("strides, x.storage_offset())", "strides)"),
+    ("[step], x.storage_offset())", "[step])"),
+    because="without an offset as_strided begins where its input does",
+)
+views_by_hand.equivalent(
+    ("rows < columns", "rows <= columns"), because="in a square matrix they are the same number"
+)

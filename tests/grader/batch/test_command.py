@@ -141,7 +141,7 @@ def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
     for number in range(4):
         hand_in(course, f"s{number}", "score 1")
     with pytest.raises(UserError, match="own source could not be graded either.* no kernel today"):
-        run(course, OPEN, workers=2)
+        run(course, OPEN)
     monkeypatch.delenv(MACHINE)
     status, text = run(course, OPEN)
     assert (status, count(text, "graded")) == (0, 4)
@@ -206,7 +206,7 @@ def test_odd_submissions_get_a_verdict_and_the_others_too(course):
     os.mkfifo(submitted / "fifo" / HW / f"{HW}.ipynb")
     (submitted / os.fsdecode(b"caf\xe9") / HW).mkdir(parents=True)
     hand_in(course, "right", "score 2")
-    status, text = run(course, workers=2)
+    status, text = run(course, OPEN)
     assert status == 1
     assert count(text, "graded") == 10
     assert "caf?: the name of the student's folder is not UTF-8" in text

@@ -78,7 +78,7 @@ def courses(tmp_path_factory):
         patch.setenv("OPEN_THE_HOOD_EXCHANGE", str(made["ours"] / "exchange"))
         for name, words in [("bare", [OPEN]), ("ours", [])]:
             course = type("Course", (), {"root": made[name]})
-            status, text = run(course, *words, workers=2)
+            status, text = run(course, *words)
             assert status == 0, text
     return made
 

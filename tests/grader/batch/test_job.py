@@ -1,6 +1,7 @@
 """One job: whatever happens becomes a result."""
 
 import pickle
+import sys
 from dataclasses import replace
 
 import pytest
@@ -109,3 +110,14 @@ def test_the_labs_files_replace_the_learners():
 def test_a_file_in_the_place_of_a_folder_gives_way():
     assert beside(["data/a.csv"], ["data"]) == {"data/a.csv": "lab"}
     assert beside(["data"], ["data/a.csv"]) == {"data": "lab"}
+
+
+def test_what_judges_is_imported_before_a_submission_is_bounded_and_only_where_it_is_needed(
+    course, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "grader.preprocessors.examiner", None)
+    job = job_of(course, "right")
+    module.prepare(job)
+    judged = replace(job, lab=replace(job.lab, notebooks={"hw": b'verify("twice", twice)'}))
+    with pytest.raises(ImportError):
+        module.prepare(judged)

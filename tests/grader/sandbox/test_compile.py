@@ -11,6 +11,13 @@ import pytest
 from grader.sandbox.warm import cool
 from tests.grader.sandbox.inmate import Inmate
 
+pytestmark = [
+    pytest.mark.slow(25),
+    pytest.mark.usefixtures("room"),
+    pytest.mark.skipif(shutil.which("g++") is None, reason="not run: no C++ compiler here"),
+]
+
+FEW = 5
 CODE = """
 import time, torch
 begin = time.perf_counter()
@@ -36,9 +43,6 @@ def _a_zygote_of_its_own():
     cool()
 
 
-@pytest.mark.slow(20)
-@pytest.mark.skipif(shutil.which("g++") is None, reason="not run: there is no C++ compiler here")
-@pytest.mark.usefixtures("room")
 def test_it_compiles_and_takes_a_prepared_cache(tmp_path: Path) -> None:
     with Inmate() as inmate:
         same, cold, hits = inmate.value(CODE)
@@ -55,3 +59,15 @@ def test_it_compiles_and_takes_a_prepared_cache(tmp_path: Path) -> None:
         assert hits == 1
         assert warm < cold
     print(f"first torch.compile: {cold:.1f} s, with a prepared cache {warm:.1f} s")
+
+
+def test_for_a_lab_that_compiles_the_compiler_is_there_too(tmp_path: Path) -> None:
+    """Nothing but what the code itself compiles is imported in its kernel."""
+    with Inmate(cache=tmp_path) as inmate:
+        missing = inmate.value(
+            "import sys, torch\n"
+            "before = set(sys.modules)\n"
+            "torch.compile(lambda x: torch.softmax(x * 2 + 1, -1))(torch.ones(2, 8))\n"
+            "sorted(name for name in set(sys.modules) - before if 'compile_tasks' not in name)",
+        )
+    assert len(missing) <= FEW, f"add to COMPILER in grader/sandbox/preload.py: {missing}"

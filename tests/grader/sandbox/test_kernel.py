@@ -365,6 +365,25 @@ def test_messages_of_many_threads_and_signals_stay_whole() -> None:
         assert inmate.value("2 + 2") == 4
 
 
+def test_what_was_printed_does_not_pile_up_where_it_is_never_sent() -> None:
+    """As where a signal's handler raises each time between the writing and the sending."""
+    code = """
+        class Cut(Exception): pass
+        def cut(): raise Cut
+        import sys
+        out = sys.stdout
+        out._schedule_flush = cut
+        for _ in range(50):
+            try: out.write("y" * 200_000)
+            except Cut: pass
+        held = sum(buffer.tell() for buffer in out._buffers.values())
+        del out._schedule_flush
+        """
+    with Inmate() as inmate:
+        assert "Error" not in inmate.run(textwrap.dedent(code))
+        assert 0 < inmate.value("held") <= 2 * 200_000
+
+
 def test_comm_messages_bring_their_buffers() -> None:
     with Inmate() as inmate:
         inmate.client.execute("import ipywidgets; ipywidgets.Image(value=b'abc' * 100_000)")

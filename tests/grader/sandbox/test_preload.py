@@ -8,7 +8,6 @@ import nbformat
 import pytest
 
 from grader.layout import phases
-from grader.sandbox.warm import cool
 from tests.grader.sandbox.inmate import Inmate
 
 pytestmark = pytest.mark.slow(25)
@@ -34,7 +33,6 @@ def test_a_reference_run_imports_little_more(lab: Path) -> None:
 
 @pytest.mark.usefixtures("room")
 def test_the_zygote_ran_nothing() -> None:
-    cool()  # one that a lab with compilation has used has imported the compiler, too
     with Inmate() as inmate:
         # one thread each, and torch's pools not made before the fork
         assert inmate.value("import torch\ntorch.get_num_threads()") == 1
@@ -48,17 +46,3 @@ def test_the_zygote_ran_nothing() -> None:
             "print(len(list(DataLoader(range(8), num_workers=2))), x.grad.shape)"
         )
         assert said == "8 torch.Size([300, 300])\n"
-
-
-@pytest.mark.slow(15)
-@pytest.mark.usefixtures("room")
-def test_for_a_lab_that_compiles_the_compiler_is_there_too(tmp_path: Path) -> None:
-    """Nothing but what the code itself compiles is imported in its kernel."""
-    with Inmate(cache=tmp_path) as inmate:
-        missing = inmate.value(
-            "import sys, torch\n"
-            "before = set(sys.modules)\n"
-            "torch.compile(lambda x: torch.softmax(x * 2 + 1, -1))(torch.ones(2, 8))\n"
-            "sorted(name for name in set(sys.modules) - before if 'compile_tasks' not in name)",
-        )
-    assert len(missing) <= FEW, f"add to COMPILER in grader/sandbox/preload.py: {missing}"

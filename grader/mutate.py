@@ -1,0 +1,361 @@
+"""Small changes of a piece of Python: each a mistake that somebody could make in one place.
+
+The operators are those of mutation testing (comparisons, arithmetic, constants, branches, dropped
+calls), and a few for tensors: an exchanged dtype, ``keepdim``, a ``dim`` moved by one. What a
+program says and what it is documented with is left alone: docstrings, the messages of ``raise``
+and ``assert``, f-strings, annotations.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+COMPARISONS = {
+    ast.Lt: (ast.LtE, ast.GtE, ast.NotEq),
+    ast.LtE: (ast.Lt, ast.Gt, ast.Eq),
+    ast.Gt: (ast.GtE, ast.LtE, ast.NotEq),
+    ast.GtE: (ast.Gt, ast.Lt, ast.Eq),
+    ast.Eq: (ast.NotEq, ast.LtE, ast.GtE),
+    ast.NotEq: (ast.Eq, ast.Lt, ast.Gt),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+}
+ARITHMETIC = {
+    ast.Add: (ast.Sub, ast.Mult),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Add, ast.FloorDiv),
+    ast.Div: (ast.Mult, ast.FloorDiv),
+    ast.FloorDiv: (ast.Div, ast.Mod),
+    ast.Mod: (ast.FloorDiv,),
+    ast.Pow: (ast.Mult,),
+    ast.MatMult: (ast.Mult,),
+    ast.LShift: (ast.RShift,),
+    ast.RShift: (ast.LShift,),
+    ast.BitAnd: (ast.BitOr, ast.BitXor),
+    ast.BitOr: (ast.BitAnd, ast.BitXor),
+    ast.BitXor: (ast.BitOr,),
+}
+# Where the order of the operands matters.
+ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
+# Functions that don't care which of two arguments comes first.
+SYMMETRIC = {"max", "min", "maximum", "minimum", "promote_types", "equal", "gcd"}
+# Functions and methods that are easily taken for each other, and dtypes.
+SIBLINGS = (
+    ("float32", "float64"),
+    ("float16", "bfloat16"),
+    ("int64", "int32"),
+    ("float", "double"),
+    ("long", "int"),
+    ("max", "min"),
+    ("amax", "amin"),
+    ("argmax", "argmin"),
+    ("maximum", "minimum"),
+    ("sum", "mean"),
+    ("any", "all"),
+    ("floor", "ceil"),
+    ("zeros", "ones"),
+    ("zeros_like", "ones_like"),
+)
+TAKEN_FOR = {a: b for one, other in SIBLINGS for a, b in ((one, other), (other, one))}
+TRANSPOSES = {"T", "mT", "H", "mH"}
+# Their text is for a reader.
+SAID = {
+    ast.Raise: ("exc", "cause"),
+    ast.Assert: ("msg",),
+    ast.arg: ("annotation",),
+    ast.AnnAssign: ("annotation",),
+    ast.FunctionDef: ("returns",),
+    ast.JoinedStr: ("values",),
+}
+# A keyword by which code only checks itself.
+SELF_CHECK = "strict"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A piece of code with one small change.
+
+    Attributes:
+        code: all of it, as ``ast.unparse`` writes it.
+        line: of what was changed, counted from 1 in the code as it was.
+        was: the lines that changed, as ``ast.unparse`` writes them, without indentation.
+        now: what stands there instead; ``pass`` where a statement was dropped.
+    """
+
+    code: str
+    line: int
+    was: str
+    now: str
+
+    def __str__(self) -> str:
+        return f"`{self.was}` became `{self.now}`"
+
+    def is_edit(self, old: str, new: str) -> bool:
+        """Whether ``new`` in place of ``old``, at one place, is what was changed."""
+        start = self.was.find(old) if old else -1
+        while start >= 0:
+            if self.was[:start] + new + self.was[start + len(old) :] == self.now:
+                return True
+            start = self.was.find(old, start + 1)
+        return False
+
+
+def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
+    """Every small change, each once.
+
+    Args:
+        code: that of a cell, or of a function.
+        lines: where to change it, counted from 1; anywhere when not given.
+
+    Raises:
+        SyntaxError: for code that does not parse.
+    """
+    tree = ast.parse(code)
+    before = ast.unparse(tree)
+    found: dict[str, Mutant] = {before: Mutant(before, 0, "", "")}
+    confused = _confused_parameters(tree)
+    for parent, name, index, node in _places(tree):
+        line = getattr(node, "lineno", 0)
+        if lines is not None and line not in lines:
+            continue
+        for other in [*_variants(node), *confused.get(node, ())]:
+            _put(parent, name, index, other)
+            text = ast.unparse(tree)
+            if text not in found:
+                found[text] = Mutant(text, line, *_changed_lines(before, text))
+        _put(parent, name, index, node)
+    return list(found.values())[1:]
+
+
+def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+    """Every node inside, with where it hangs: parent, field, and the index in a list."""
+    said = next((names for kind, names in SAID.items() if isinstance(node, kind)), ())
+    for name, value in list(ast.iter_fields(node)):
+        if name in said:
+            continue
+        for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if isinstance(child, ast.AST) and not (_is_text(child) or _is_self_check(child)):
+                yield node, name, index, child
+                yield from _places(child)
+
+
+def _confused_parameters(tree: ast.AST) -> dict[ast.AST, list[ast.Name]]:
+    """For each use of a function's parameter, the parameters beside it."""
+    found: dict[ast.AST, list[ast.Name]] = {}
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            names = [arg.arg for arg in function.args.args if arg.arg not in ("self", "cls", "ctx")]
+            for node in ast.walk(function):
+                if isinstance(node, ast.Name) and node.id in names and not _is_target(node):
+                    k = names.index(node.id)
+                    beside = names[max(k - 1, 0) : k] + names[k + 1 : k + 2]
+                    found[node] = [ast.Name(name, ast.Load()) for name in beside]
+    return found
+
+
+def _is_text(node: ast.AST) -> bool:
+    """A docstring, or another text that stands alone."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _is_self_check(node: ast.AST) -> bool:
+    return isinstance(node, ast.keyword) and node.arg == SELF_CHECK
+
+
+def _put(parent: ast.AST, name: str, index: int | None, node: ast.AST) -> None:
+    if index is None:
+        setattr(parent, name, node)
+    else:
+        getattr(parent, name)[index] = node
+
+
+def _changed_lines(before: str, after: str) -> tuple[str, str]:
+    was, now = before.splitlines(), after.splitlines()
+    while was and now and was[0] == now[0]:
+        del was[0], now[0]
+    while was and now and was[-1] == now[-1]:
+        del was[-1], now[-1]
+    return tuple("\n".join(line.strip() for line in lines) for lines in (was, now))
+
+
+def _variants(node: ast.AST) -> Iterator[ast.AST]:
+    """What may stand in a node's place."""
+    if isinstance(node, ast.stmt):
+        yield from _other_statements(node)
+    elif isinstance(node, ast.comprehension):
+        for k in range(len(node.ifs)):
+            yield _with(node, ifs=_without(node.ifs, k))
+    elif isinstance(node, ast.Slice):
+        yield from _other_slices(node)
+    elif isinstance(node, ast.expr) and not _is_target(node):
+        yield from _other_expressions(node)
+
+
+def _is_target(node: ast.expr) -> bool:
+    return isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+
+
+def _other_statements(node: ast.stmt) -> Iterator[ast.stmt]:
+    match node:
+        case ast.FunctionDef() | ast.ClassDef():
+            for k in range(len(node.decorator_list)):
+                yield _with(node, decorator_list=_without(node.decorator_list, k))
+            return
+        case ast.Pass() | ast.Global() | ast.Nonlocal() | ast.Import() | ast.ImportFrom():
+            return
+        case ast.If():
+            yield from _other_branches(node)
+            return
+        case ast.While():
+            yield _with(node, test=ast.Constant(False))
+            yield from _negated(node)
+            return
+        case ast.For():
+            yield _with(node, iter=ast.Tuple([], ast.Load()))
+            return
+        case ast.With():
+            yield ast.If(ast.Constant(True), node.body, [])
+            return
+        case ast.AugAssign():
+            yield ast.Assign([node.target], node.value, lineno=node.lineno)
+            for op in ARITHMETIC.get(type(node.op), ()):
+                yield _with(node, op=op())
+        case ast.Return(value=ast.expr()):
+            method = ast.Attribute(node.value, "float", ast.Load())
+            yield ast.Return(ast.Call(method, [], []))
+        case ast.Break():
+            yield ast.Continue()
+        case ast.Continue():
+            yield ast.Break()
+    yield ast.Pass()
+
+
+def _other_branches(node: ast.If | ast.IfExp) -> Iterator[ast.AST]:
+    for taken in (True, False):
+        yield _with(node, test=ast.Constant(taken))
+    yield from _negated(node)
+
+
+def _negated(node: ast.If | ast.IfExp | ast.While) -> Iterator[ast.AST]:
+    """For a comparison its opposite is among the comparison's own changes."""
+    simple = isinstance(node.test, ast.Compare) and len(node.test.ops) == 1
+    if not simple and not isinstance(node.test, ast.UnaryOp):
+        yield _with(node, test=ast.UnaryOp(ast.Not(), node.test))
+
+
+def _other_slices(node: ast.Slice) -> Iterator[ast.Slice]:
+    for name in ("lower", "upper", "step"):
+        bound = getattr(node, name)
+        if bound is not None:
+            yield _with(node, **{name: None})
+            if name != "step":
+                for moved in _moved(bound):
+                    yield _with(node, **{name: moved})
+
+
+def _moved(number: ast.expr) -> Iterator[ast.expr]:
+    """One more and one less; for a constant that is among its own changes."""
+    if not isinstance(number, ast.Constant):
+        yield ast.BinOp(number, ast.Add(), ast.Constant(1))
+        yield ast.BinOp(number, ast.Sub(), ast.Constant(1))
+
+
+def _other_expressions(node: ast.expr) -> Iterator[ast.expr]:
+    match node:
+        case ast.Constant(value=bool()):
+            yield ast.Constant(not node.value)
+        case ast.Constant(value=int()):
+            yield ast.Constant(node.value + 1)
+            yield ast.Constant(node.value - 1)
+        case ast.Constant(value=float()):
+            yield ast.Constant(2 * node.value or 1.0)
+        case ast.Constant(value=str()):
+            yield ast.Constant(node.value + "_")
+        case ast.UnaryOp():
+            yield node.operand
+        case ast.BoolOp():
+            for k in range(len(node.values)):
+                rest = _without(node.values, k)
+                yield _with(node, values=rest) if len(rest) > 1 else rest[0]
+            yield _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+        case ast.Compare():
+            for k, op in enumerate(node.ops):
+                for other in COMPARISONS[type(op)]:
+                    yield _with(node, ops=[*node.ops[:k], other(), *node.ops[k + 1 :]])
+        case ast.BinOp():
+            for op in ARITHMETIC.get(type(node.op), ()):
+                yield _with(node, op=op())
+            yield node.left
+            yield node.right
+            if isinstance(node.op, ORDERED):
+                yield _with(node, left=node.right, right=node.left)
+        case ast.IfExp():
+            yield node.body
+            yield node.orelse
+            yield from _negated(node)
+        case ast.Call():
+            yield from _other_calls(node)
+        case ast.Attribute():
+            if node.attr in TRANSPOSES:
+                yield node.value
+            if node.attr in TAKEN_FOR:
+                yield _with(node, attr=TAKEN_FOR[node.attr])
+        case ast.Name():
+            if node.id in TAKEN_FOR:
+                yield _with(node, id=TAKEN_FOR[node.id])
+        case ast.Tuple() | ast.List():
+            for k in range(len(node.elts)):
+                yield _with(node, elts=_without(node.elts, k))
+            for k in range(len(node.elts) - 1):
+                yield _with(node, elts=_swapped(node.elts, k))
+        case ast.Dict():
+            for k in range(len(node.keys)):
+                yield _with(node, keys=_without(node.keys, k), values=_without(node.values, k))
+
+
+def _other_calls(node: ast.Call) -> Iterator[ast.Call]:
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if isinstance(node.func, ast.Attribute):
+        yield node.func.value  # a method not called; of a module, it fails at once
+    plain = not any(isinstance(arg, ast.Starred) for arg in node.args)
+    if plain and name in ("max", "min"):
+        yield from node.args
+    elif plain and node.args and name != "tuple":  # which is as good as a list
+        yield node.args[0]
+    for k, keyword in enumerate(node.keywords):
+        if not _is_self_check(keyword):
+            yield _with(node, keywords=_without(node.keywords, k))
+    if len(node.args) > 1:
+        yield _with(node, args=node.args[:-1])
+    if plain and name not in SYMMETRIC:
+        for k in range(len(node.args) - 1):
+            yield _with(node, args=_swapped(node.args, k))
+    if name == "range":
+        for k, arg in enumerate(node.args[:2]):
+            for moved in _moved(arg):
+                yield _with(node, args=[*node.args[:k], moved, *node.args[k + 1 :]])
+
+
+def _with(node: ast.AST, **fields: object) -> ast.AST:
+    """The node with other fields; its children are shared."""
+    other = copy.copy(node)
+    for name, value in fields.items():
+        setattr(other, name, value)
+    return other
+
+
+def _without(items: list, k: int) -> list:
+    return [*items[:k], *items[k + 1 :]]
+
+
+def _swapped(items: list, k: int) -> list:
+    return [*items[:k], items[k + 1], items[k], *items[k + 2 :]]

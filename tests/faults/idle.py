@@ -1,0 +1,19 @@
+"""For rounds that never ask for a kernel: the warm process lives as always, and imports nothing.
+
+Imported by the workers of the quick class, see :func:`tests.faults.classes.make_quick`. Only what
+the warm process would import is left out; it takes its time, and has to be ended and cleared up.
+"""
+
+from grader.sandbox import warm
+
+SECONDS = 1.5
+warm.START = f"""
+import sys, time, types
+sys.path.insert(0, sys.argv[1])
+from grader.sandbox import zygote
+zygote.preload = lambda: time.sleep({SECONDS})
+sys.modules["torch"] = types.SimpleNamespace(set_num_threads=lambda number: None)
+sys.modules["grader.sandbox.app"] = types.SimpleNamespace(prepare=lambda: None)
+from grader.sandbox.zygote import main
+main(int(sys.argv[2]), sys.argv[3])
+"""
