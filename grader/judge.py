@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import torch
 
 from grader.answer_key import OTHER_KIND, AnswerKey, Outcome, answer_key, play
+from grader.by_hand import Look
 from grader.remote.link import InProcess, Link, LinkLost, OutOfTime
-from utils.checks import ByHand, Candidate, Case, Check
+from grader.written import Written
+from utils.checks import Candidate, Case, Check
 from utils.compare import Difference, agree, compare, with_article
 
 OUT_OF_TIME = "nothing before the cell's time was up (a loop that never ends?)"
@@ -86,15 +87,17 @@ Asked = tuple[Case, Outcome]  # the case, the learner's outcome
 Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the reference's
 
 
-def judge(check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str] = "") -> Verdict:
+def judge(
+    check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str] | Written = ""
+) -> Verdict:
     """Judge a function, class, value or dict of functions in this process.
 
     Args:
         check: what must hold.
         thing: what the learner wrote.
         seed: draws the cases.
-        source: the learner's code, for the look at what may not be used; for an exercise of
-            several functions the code of each, by name. Empty when unknown.
+        source: the notebook's cells, for the look at what may not be used; or the learner's code,
+            for an exercise of several functions the code of each, by name. Empty when unknown.
     """
     with one_thread():
         key = answer_key(check, seed)
@@ -162,7 +165,7 @@ def assess(
     key: AnswerKey,
     asked: list[Asked],
     *,
-    source: str | Mapping[str, str] = "",
+    source: str | Mapping[str, str] | Written = "",
     claims: tuple[str, ...] = (),
 ) -> Verdict:
     """Compare what the learner's code did with what the reference does, and say why they differ.
@@ -176,11 +179,12 @@ def assess(
     check = key.check
     not_run = {c.part: c.not_run for c, _ in asked if c.not_run}
     played = [(c, got, key.right(c)) for c, got in asked if c.part not in not_run]
+    look = Look(check, source)
     attempted = not played or not all(_not_attempted(got) for _, got, _ in played)
     parts = tuple(
         PartResult(name, points, 0.0, "not run", not_run[name])
         if name in not_run
-        else _judge_part(key, name, [p for p in played if p[0].part == name], played, source)
+        else _judge_part(key, name, [p for p in played if p[0].part == name], played, look)
         if attempted
         else PartResult(name, points, 0.0, "not attempted", "not attempted yet")
         for name, points in check.parts.items()
@@ -221,11 +225,11 @@ def _judge_part(
     name: str,
     mine: list[Played],
     every: list[Played],
-    source: str | Mapping[str, str],
+    look: Look,
 ) -> PartResult:
     check, points = key.check, key.check.parts[name]
     for c, got, _ in mine:
-        rule = _broken_rule(check, c, got, source)
+        rule = _broken_rule(check, c, got, look)
         if rule:
             return PartResult(name, points, 0.0, "wrong", rule, broken_rule=True)
     wrong = [
@@ -302,7 +306,7 @@ def _not_attempted(outcome: Outcome) -> bool:
     return outcome.raised is not None and outcome.raised.kinds[0] == "NotImplementedError"
 
 
-def _broken_rule(check: Check, c: Case, got: Outcome, source: str | Mapping[str, str]) -> str:
+def _broken_rule(check: Check, c: Case, got: Outcome, look: Look) -> str:
     rule = check.by_hand
     if rule is None:
         return ""
@@ -311,17 +315,7 @@ def _broken_rule(check: Check, c: Case, got: Outcome, source: str | Mapping[str,
     if refused:
         names = ", ".join(f"`{op.removeprefix('aten.')}`" for op in refused)
         return f"{who} used torch's own {names}; {rule.because}"
-    code = source if isinstance(source, str) else source.get(c.of or "", "")
-    named = _refused_names(rule, code)
-    if named:
-        return f"{who} uses `{named[0]}`; {rule.because}"
-    return ""
-
-
-@lru_cache(maxsize=64)
-def _refused_names(rule: ByHand, code: str) -> list[str]:
-    """The same for all the cases of an exercise."""
-    return rule.refused_names(code)
+    return look.refusal(c.of)
 
 
 def _recognise(

@@ -169,7 +169,7 @@ class _Trial:
             check,
             {name: names[name] for name in wanted} if several else names[check.name],
             self.seed,
-            source="" if check.by_hand is None else sources if several else sources[check.name],
+            source=written,
         )
         if unexpected := self._unexpected(said, verdict, expected):
             return unexpected

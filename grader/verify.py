@@ -39,9 +39,7 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 
     phase, check = find_check(name)
     seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)
-    code = Written(_cells())
-    source = {key: code.behind(key) for key in things} if things else code.behind(name)
-    verdict = judge(check, things or thing, seed, source=source)
+    verdict = judge(check, things or thing, seed, source=Written(_cells()))
     Report(verdict, phase.number).show()
     return verdict.earned
 

@@ -108,21 +108,33 @@ def not_run(part: str, why: str) -> Case:
 class ByHand:
     """What the learner may not lean on, and a kind word about why.
 
+    How it is enforced, and what can't be seen, is told in ``grader/by_hand.py``.
+
     Attributes:
         because: the sentence that the learner reads, such as "the point is to find the strides
             yourself".
         allow_ops: when given, the only operators that may touch an input's storage, such as
             ``aten.as_strided``. What is done to tensors of the learner's own is not looked at.
         forbid_ops: operators that may not touch an input's storage.
-        forbid_names: functions, methods and attributes that the code may not call, read or
-            import. A variable, a function or an attribute of ``self`` that is the learner's own
-            may carry such a name.
+        forbid_names: names that the answer may not use of a library, nor ask of what a library made
+            or the grader handed over. A name or pattern such as ``*softmax*`` holds for every
+            part of a dotted name outside of NumPy; one with a dot, such as ``torch.autograd.*``
+            or ``numpy.broadcast*``, for the whole of it. The learner's own functions, classes and
+            attributes may carry such names.
+        allow_names: dotted names that are allowed all the same.
+        tensors: the grader hands tensors or arrays over. Of plain values nobody can ask anything
+            that a rule forbids, so their attributes are not looked at.
+        looks_up: a module, such as ``torch``, in which the exercise asks to look up a name that
+            the grader hands over.
     """
 
     because: str
     allow_ops: frozenset[str] | None = None
     forbid_ops: frozenset[str] = frozenset()
     forbid_names: frozenset[str] = frozenset()
+    allow_names: frozenset[str] = frozenset()
+    tensors: bool = True
+    looks_up: str = ""
 
     @property
     def needs_trace(self) -> bool:
@@ -136,29 +148,6 @@ class ByHand:
             for op in dict.fromkeys(ops)
             if op in self.forbid_ops or (self.allow_ops is not None and op not in self.allow_ops)
         ]
-
-    def refused_names(self, source: str) -> list[str]:
-        """The forbidden names that the code uses, in order, each once.
-
-        Calls of functions that the code defines itself are its own affair. Code that does not
-        parse uses nothing.
-        """
-        try:
-            tree = ast.parse(textwrap.dedent(source))
-        except SyntaxError:
-            return []
-        own, own_attributes = _names_bound_in(tree), _attributes_set_in(tree)
-        used = []
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute):
-                if not (_is_of_self(node) and node.attr in own_attributes):
-                    used.append((node.lineno, node.attr))
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                if node.func.id not in own:
-                    used.append((node.lineno, node.func.id))
-            elif isinstance(node, ast.alias):
-                used.append((node.lineno, node.name.rpartition(".")[2]))
-        return list(dict.fromkeys(name for _, name in sorted(used) if name in self.forbid_names))
 
 
 @dataclass(frozen=True)
@@ -424,32 +413,6 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
     (wrong,) = names.values()
     wrong._source = source  # Python finds none in a file
     return wrong
-
-
-def _names_bound_in(tree: ast.AST) -> set[str]:
-    """Names that the code itself defines: functions, variables, arguments."""
-    bound = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            bound.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            bound.add(node.id)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-    return bound
-
-
-def _attributes_set_in(tree: ast.AST) -> set[str]:
-    """Attributes that the code itself gives to ``self``."""
-    return {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_of_self(node)
-    }
-
-
-def _is_of_self(node: ast.Attribute) -> bool:
-    return isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _as_thing(thing: Any) -> Any:

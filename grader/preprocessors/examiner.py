@@ -43,7 +43,7 @@ class Examiner:
         name, thing, things = read_call(hidden)
         self._phase, check = find_check(name)
         self._key = answer_key(check, seed)
-        self._code, self._several = code, list(things)
+        self._code = code
         named = ", ".join(f"{key!r}: {value}" for key, value in things.items())
         self.question = f"{SERVE}({'{' + named + '}' if things else thing})"
         self._link = OverSocket(end)
@@ -69,19 +69,11 @@ class Examiner:
         verdict = assess(
             self._key,
             self._asked.result(),
-            source=self._source(),
+            source=self._code,
             claims=claims_of(self._key.check),
         )
         data = Report(verdict, self._phase.number)._repr_mimebundle_()
         return made_output("display_data", data=data)
-
-    def _source(self) -> str | dict[str, str]:
-        """The learner's code, where a rule says what it may not use."""
-        check = self._key.check
-        if check.by_hand is None:
-            return ""
-        behind = self._code.behind
-        return {name: behind(name) for name in self._several} or behind(check.name)
 
     def _ask(self) -> list:
         try:

@@ -29,7 +29,7 @@ from grader.preprocessors.outputs import (
 )
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
 from grader.verify import SEED_VARIABLE
-from grader.written import Written
+from grader.written import Written, importable
 
 TIMED_OUT = "TimeLimit"
 # So many times the limit may still arrive before a kernel that heeds no interrupt is killed.
@@ -93,7 +93,8 @@ class Execute(NbGraderExecute):
         self._seconds = ours.get("cell_seconds", self.timeout)
         self._stopped = ""
         self._printed = 0
-        self._code = Written()
+        path = ((resources or {}).get("metadata") or {}).get("path")
+        self._code = Written(files=importable(Path(path)) if path else ())
         self._polling: asyncio.Task[None] | None = None
         if self.unsafe_no_sandbox:
             self.log.warning("NO SANDBOX: this submission runs with your rights on your machine.")
@@ -141,16 +142,19 @@ class Execute(NbGraderExecute):
         begun = time.monotonic()
         self._limit(cell)
         parts = verified_parts(cell)
-        self._code.add(parts[0] if parts else cell.source)
+        source = parts[0] if parts else cell.source
+        first, problem = self._run(source, cell, index)
+        failed = bool(problem) or any(o.get("output_type") == "error" for o in first)
+        self._code.add(source, given=is_locked(cell), finished=not failed)
         if parts is None:
-            outputs, problem = self._run(cell.source, cell, index)
+            outputs = first
             if is_grade(cell):
                 outputs = [without_stderr(output) for output in outputs]
             if problem:
                 outputs.append(_error(problem))
             cell.outputs = outputs
         else:
-            visible, _ = self._run(parts[0], cell, index)
+            visible = first
             hidden, problem = self._verify(parts[1], cell, index)
             cell.outputs = settle(cell, visible, hidden, problem)
         # a later cell that updates an earlier display finds nothing to write to

@@ -18,6 +18,11 @@
 # so write for the general case, not for the example. Parts of an exercise earn their points
 # separately.
 #
+# Some exercises say what your answer may not use. That holds for your function and all that it
+# calls; elsewhere in the notebook everything is allowed. What an answer uses is read from your
+# cells, so code that hides it (`exec`, `globals()`, a file of your own that is imported) earns
+# nothing there.
+#
 # Stuck? Each exercise holds two hints, folded away. The second says more than the first.
 # Run the next cell, then start.
 
@@ -92,7 +97,8 @@ verify("bytes_of", bytes_of)
 # Write `row_major_strides(shape)`. Two corners are worth points: a shape may hold sizes of 1 and
 # of 0, and torch's answer for those is part of the exercise. Make a few such tensors in a cell of
 # your own, look at their strides, and find the rule. Your function must work it out from the
-# numbers: it may not ask a tensor.
+# numbers: it may not ask a tensor or an array where its elements lie, nor lay them out with `view`
+# or `reshape`.
 #
 # <details><summary>I know the picture but not the formula</summary>
 #
@@ -139,7 +145,8 @@ verify("row_major_strides", row_major_strides)
 # one integer for each dimension; as everywhere in Python, a negative one counts from the end.
 #
 # Work from `t.stride()`, `t.storage_offset()`, `t.shape` and `t.element_size()`: indexing into
-# the tensor and asking the result where it lies would leave the sum to torch.
+# the tensor and asking the result where it lies would leave the sum to torch. So no operator may
+# touch `t`, nor may its bytes be handed to NumPy, and `data_ptr()` is not to be asked.
 #
 # <details><summary>How do strides become a place?</summary>
 #
@@ -186,8 +193,8 @@ verify("byte_offset", byte_offset)
 #
 # `x.t()` moves nothing. It hands you a second reading of the same bytes, and all it had to decide
 # were three things: sizes, strides and where to start. `torch.as_strided(x, size, stride,
-# storage_offset)` lets you decide them yourself. Make four of torch's views with that one call
-# and no other operator:
+# storage_offset)` lets you decide them yourself. Make four of torch's views with that one call,
+# no other operator, and no detour by NumPy:
 #
 # - `transpose_view(x, dim0, dim1)`: two dimensions exchanged, like `x.transpose(dim0, dim1)`;
 # - `narrow_view(x, dim, start, length)`: `length` entries of one dimension, from `start` on;
@@ -279,7 +286,8 @@ verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, 
 # number of elements, at least one, and at least one dimension each. The stride that you give to a
 # dimension of size 1 does not matter, since nobody ever takes a step along it; for the same reason
 # a dimension of size 1 in the input must never stand in the way, whatever its stride. Work from the
-# numbers: making a tensor and asking it (`empty_strided`, `view`, `reshape` …) is not allowed.
+# numbers: making a tensor or an array and asking it (`empty_strided`, `view`, `reshape`,
+# `stride` …) is not allowed.
 #
 # <details><summary>What is the rule?</summary>
 #
@@ -354,7 +362,8 @@ verify("view_strides", view_strides)
 # dimension, and a dimension that an operand does not have counts as size 1. A size of 1 is
 # stretched to whatever the other is, 0 included; sizes that differ where neither is 1 raise
 # `ValueError`. The stride of a dimension whose common size is 1 does not matter. Work from the
-# numbers here too: torch's own `broadcast_shapes`, `expand` and their like are not allowed.
+# numbers here too: `broadcast_shapes`, `expand` and their like, torch's or NumPy's, are not
+# allowed, nor is making a tensor (`torch.empty`, `zeros`, `ones`) to ask it.
 #
 # <details><summary>How do I align shapes of different length?</summary>
 #
@@ -576,8 +585,8 @@ verify("attention_scores", attention_scores)
 #
 # Write `result_dtype(a, b)`: the dtype of `a + b`, where each of the two is a tensor with
 # dimensions, a tensor with none, or a Python number, and at least one is a tensor. You may use
-# `torch.promote_types(dtype, dtype)`, which answers for two *dtypes*. You may not add, nor ask
-# `torch.result_type`.
+# `torch.promote_types(dtype, dtype)`, which answers for two *dtypes*. You may not add, or do other
+# arithmetic with them, nor ask `result_type`, torch's or NumPy's.
 #
 # <details><summary>What is the rule?</summary>
 #

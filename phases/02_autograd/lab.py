@@ -18,6 +18,12 @@
 # seen. The last matter most. A function that is right when all incoming gradients are 1 is right
 # only at the very top of a graph.
 #
+# The rule holds for an answer and all that it calls: no `torch.autograd`, no `torch.func`, no
+# `backward`, `grad` or `requires_grad_` of a tensor, and none of torch's ready-made functions of that
+# kind (`..._backward`). Classes and functions of your own may have such names. What an answer uses
+# is read from your cells, so code that hides it (`exec`, `globals()`, a file of your own that is
+# imported) earns nothing there. Where autograd is part of the task, the exercise says so.
+#
 # Parts of an exercise earn their points separately. You may call a function of an earlier exercise
 # in a later one; its mistakes come along, so mend it first. Each exercise has two hints, folded
 # away. Run the next cell, then start.
@@ -531,8 +537,9 @@ verify("layer_norm_vjp", layer_norm_vjp)
 # $$\text{grad}_i = \sum_k \text{grad\_output}_k \; \frac{f(x + h\,e_i)_k - f(x - h\,e_i)_k}{2h}$$
 #
 # Write `numeric_vjp(name, x, grad_output, h)`. The function f is torch's own of that name:
-# `getattr(torch, name)`, such as `torch.tanh`, `torch.inverse` or `torch.det`. It takes `x`, of any shape,
-# to an output of any shape, that of `grad_output`. The result has the shape of `x` and is
+# `getattr(torch, name)`, such as `torch.tanh`, `torch.inverse` or `torch.det`; look it up like this,
+# in `numeric_vjp` itself. It takes `x`, of any shape, to an output of any shape, that of
+# `grad_output`. The result has the shape of `x` and is
 # **float64**, and so is all the arithmetic: turn what comes in to float64 before you do anything
 # else. `x` must be left as it was.
 #
@@ -588,7 +595,8 @@ verify("numeric_vjp", numeric_vjp)
 # Now teach autograd your softmax, so that it does for you what you have done for it. Complete
 # `Softmax`: its `forward` computes the softmax over the last dimension (large inputs must not
 # overflow) and keeps what backward will need with `ctx.save_for_backward`; its `backward` returns
-# the gradient for `x`. torch's own softmax is not allowed in either, nor its logarithm.
+# the gradient for `x`. torch's own softmax is not allowed in either, nor its logarithm, nor what has
+# one of them inside (`cross_entropy`, attention, `torch.distributions`).
 #
 # The backward must itself be differentiable: people take gradients of gradients (physics, some
 # regularizers, second-order optimizers). You get that for free if backward is made of ordinary

@@ -18,6 +18,10 @@
 # whose weight has another name is a layer that nobody's checkpoint fits. And so are gradients: a
 # layer that gives the right output and lets no gradient through is one that nobody can train.
 #
+# Where an exercise says what does not count, that holds for your answer and all that it calls. It
+# is read from your cells, so code that hides it (`exec`, `globals()`, a file of your own that is
+# imported) earns nothing there.
+#
 # Parts of an exercise earn their points separately. Each exercise holds two hints, folded away; the
 # question, which a person reads, holds none. If you have the whole repository, you can grade
 # yourself at any time: save the notebook, and in a terminal, in the repository's folder, say
@@ -56,8 +60,8 @@ from utils.views import dropout_modes, module_tree, port_difference
 #   LayerNorm a weight and a bias. When `tied`, the LM head's weight *is* the word embedding's, one
 #   Parameter under two names.
 #
-# Both return an int, by arithmetic on the sizes; to make a model and count what it holds does not
-# count here.
+# Both return an int, by arithmetic on the sizes; to make a model and count what it holds (`torch.nn`,
+# `numel` …), or to ask `utils.minigpt` for the number, does not count here.
 #
 # <details><summary>What does a linear layer hold?</summary>
 #
@@ -120,9 +124,9 @@ verify("count_parameters", mlp_parameters=mlp_parameters, minigpt_parameters=min
 # - it takes `x` of shape (…, in), with any number of dimensions in front, to (…, out);
 # - a fresh one draws both uniformly between −1/√in and +1/√in, as `nn.Linear` does.
 #
-# In this exercise and the next three you write a layer out of tensors, so torch's own layer and its
-# function do not count: here these are `nn.Linear` and `F.linear`. All the rest of torch is yours,
-# `nn.Parameter` and `nn.init` to begin with.
+# In this exercise and the next three you write a layer out of tensors, so torch's own layer, its
+# function and their variants do not count: here these are `nn.Linear`, `F.linear`, `nn.Bilinear` and
+# the like. All the rest of torch is yours, `nn.Parameter` and `nn.init` to begin with.
 #
 # <details><summary>What makes a tensor a parameter of the module?</summary>
 #
@@ -183,7 +187,8 @@ verify("Linear", Linear)
 # A token that is not in the table raises `IndexError`, and that means *any* such token: data sets
 # like to mark a gap with −1 or −100, and Python has an opinion of its own about the index −1.
 #
-# Write the look-up out of tensors: `nn.Embedding` and `F.embedding` do not count here.
+# Write the look-up out of tensors: `nn.Embedding`, `F.embedding` and their variants do not count
+# here.
 #
 # <details><summary>Which operation is a look-up?</summary>
 #
@@ -242,7 +247,8 @@ verify("Embedding", Embedding)
 # far from 0: a mean of 1,000 with a deviation of 1 must come out as well as a mean of 0.
 #
 # The gradient of x flows through μ and σ, too, so leave both in the graph. Write the norm out of
-# tensors: `nn.LayerNorm` and `F.layer_norm` do not count here.
+# tensors: `nn.LayerNorm`, `F.layer_norm` and torch's other layers that normalise (`group_norm`,
+# `batch_norm` …) do not count here.
 #
 # <details><summary>Two things that are easy to get nearly right</summary>
 #
@@ -304,7 +310,7 @@ verify("LayerNorm", LayerNorm)
 # does the input itself: the output is a new tensor, or the input as it came where nothing is to be
 # done to it. Gradients go where the values went, by the same factor.
 #
-# Draw the mask yourself: `nn.Dropout` and `F.dropout` do not count here.
+# Draw the mask yourself: `nn.Dropout`, `F.dropout` and their variants do not count here.
 #
 # <details><summary>By how much are those that stay made larger?</summary>
 #
@@ -817,8 +823,9 @@ verify("bytes_moved", bytes_moved)
 # model, loads `weights` (NumPy arrays by name, as `load_weights()` gives them) into it, moves it
 # to `device` and `dtype`, runs it on `tokens` (int64 of shape (B, T), on the CPU), and returns the
 # logits (B, T, V) **on the CPU, as float32**. Any `MiniGPTConfig` and any T up to the context must
-# work. `nn`'s layers are allowed, and so are your own; what `utils.minigpt` has, the torch model and
-# the NumPy forward, is not for your answer.
+# work. `nn`'s layers are allowed, and so are your own. Of `utils.minigpt` your answer may use
+# `MiniGPTConfig`, `load_config`, `load_weights` and `load_tokenizer`; the rest, above all the torch
+# model and the NumPy forward, is not for it.
 #
 # If the modules carry the names that the weights have, `load_state_dict` does the rest, and
 # complains where they differ. That is what strictness is for: let it be strict.

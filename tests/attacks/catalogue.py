@@ -12,6 +12,7 @@ FAMILIES = (
     "metadata",
     "kernel",
     "patches",
+    "rules",
     "link",
     "costs",
     "lies",

@@ -189,7 +189,7 @@ def patches_the_operators(work: Work) -> None:
     )
 
 
-@attack(gains={"corner": 2.0})
+@attack(tells="belongs to the grader")
 def claims_that_it_is_a_view(work: Work) -> None:
     """Returns a copy, and answers for the client that it shares storage with the input."""
     work.answer(

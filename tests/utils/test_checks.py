@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from utils.checks import ByHand, Check, case, edited, not_run
+from utils.checks import Check, case, edited, not_run
 
 
 def doubled(x):
@@ -94,21 +94,6 @@ def test_what_a_candidate_must_earn_follows(partly):
 def test_points_for_an_unknown_part_are_refused(partly):
     with pytest.raises(LookupError, match="doesn't have"):
         partly.misconception("odd", "o.", earns={"nowhere": 1})(lambda x: x)
-
-
-def test_a_name_that_the_code_gave_itself_is_its_own():
-    rule = ByHand("write it out", forbid_names=frozenset({"dropout", "Dropout"}))
-    own = """
-        class Dropout(nn.Module):
-            def __init__(self, p):
-                self.dropout = p
-            def forward(self, x):
-                return x * self.dropout
-        """
-    assert rule.refused_names(own) == []
-    assert rule.refused_names(own.replace("(nn.Module)", "(nn.Dropout)")) == ["Dropout"]
-    assert rule.refused_names(own.replace("= p", "= F.dropout")) == ["dropout"]
-    assert rule.refused_names("def f(self, x): return self.dropout(x)") == ["dropout"]
 
 
 def test_a_candidate_is_called_what_a_learner_calls_it():

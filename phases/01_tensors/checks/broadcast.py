@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import ByHand, Case, Check, edited
 
-from .shared import ignore_size_one
+from .shared import ASKS_WHERE, ignore_size_one
 
 broadcast = Check(
     "broadcast",
@@ -12,10 +12,10 @@ broadcast = Check(
     reads="Broadcasting: a view with stride 0",
     by_hand=ByHand(
         "the exercise is to find shape and strides from the numbers; torch would find them for you",
-        forbid_names=frozenset(
-            {"broadcast_shapes", "broadcast_tensors", "broadcast_to", "expand", "expand_as"}
-            | {"empty", "zeros", "ones", "empty_strided", "new_empty_strided", "as_strided"}
-        ),
+        forbid_names=ASKS_WHERE
+        | {"*broadcast*", "expand*", "meshgrid", "*empty*", "zeros*", "ones*"}
+        | {"numpy.*broadcast*", "numpy.nditer", "numpy.meshgrid"},
+        tensors=False,
     ),
 )
 

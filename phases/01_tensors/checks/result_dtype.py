@@ -13,7 +13,7 @@ result_dtype = Check(
         forbid_ops=frozenset(
             {"aten.add", "aten.sub", "aten.mul", "aten.div", "aten.where", "aten.cat"}
         ),
-        forbid_names=frozenset({"result_type"}),
+        forbid_names=frozenset({"result_type", "*elementwise_dtypes*", "numpy.result_type"}),
     ),
 )
 

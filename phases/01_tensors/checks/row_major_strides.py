@@ -6,13 +6,17 @@ import torch
 
 from utils.checks import ByHand, Check, case
 
+from .shared import ASKS_WHERE
+
 row_major_strides = Check(
     "row_major_strides",
     parts={"ordinary shapes": 2, "sizes of 0 and 1": 1},
     reads="Strides: how far is one step",
     by_hand=ByHand(
-        "the exercise is to find the strides, not to ask a tensor for them",
-        forbid_names=frozenset({"stride", "strides", "empty", "zeros", "ones", "empty_strided"}),
+        "the exercise is to find the strides, not to ask a tensor or an array for them",
+        forbid_names=ASKS_WHERE
+        | {"view", "reshape", "unflatten", "numpy.reshape", "numpy.*ravel*", "numpy.indices"},
+        tensors=False,
     ),
 )
 

@@ -10,3 +10,24 @@ def ignore_size_one(strides, shape):
     if not isinstance(strides, (tuple, list)) or len(strides) != len(shape):
         return strides
     return tuple(0 if size == 1 else s for s, size in zip(strides, shape, strict=True))
+
+
+# Where the elements of a tensor or an array lie, asked of itself.
+ASKS_WHERE = frozenset(
+    {
+        "stride",
+        "strides",
+        "*_strided",
+        "*_strides*",
+        "storage_offset",
+        "*data_ptr",
+        "is_contiguous",
+        "untyped_storage",
+        "ctypes",
+        "numpy.lib.*",
+    }
+)
+# A tensor's bytes in the hands of a library whose views nobody watches.
+BY_WAY_OF_NUMPY = frozenset(
+    {"numpy", "asarray", "from_numpy", "*dlpack*", "numpy.asarray", "numpy.array", "numpy.lib.*"}
+)

@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import ByHand, Case, Check, edited
 
-from .shared import ignore_size_one
+from .shared import ASKS_WHERE, ignore_size_one
 
 view_strides = Check(
     "view_strides",
@@ -17,9 +17,9 @@ view_strides = Check(
     reads="When view works and when reshape copies",
     by_hand=ByHand(
         "the exercise is to decide it from the numbers; torch would decide it for you",
-        forbid_names=frozenset(
-            {"view", "reshape", "view_as", "unflatten", "empty_strided", "as_strided", "empty"}
-        ),
+        forbid_names=ASKS_WHERE
+        | {"view*", "reshape*", "unflatten", "*empty*", "numpy.reshape", "numpy.*ravel*"},
+        tensors=False,
     ),
 )
 

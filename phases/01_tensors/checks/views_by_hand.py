@@ -4,6 +4,8 @@ import torch
 
 from utils.checks import ByHand, Check, case
 
+from .shared import BY_WAY_OF_NUMPY
+
 views_by_hand = Check(
     "views_by_hand",
     parts={"transpose": 1, "narrow": 1, "expand": 1, "diagonal": 1},
@@ -13,6 +15,7 @@ views_by_hand = Check(
     by_hand=ByHand(
         "write sizes, strides and offset yourself, and make one call of `torch.as_strided`",
         allow_ops=frozenset({"aten.as_strided"}),
+        forbid_names=BY_WAY_OF_NUMPY,
     ),
 )
 

@@ -13,7 +13,9 @@ numeric_vjp = Check(
     reads="Nudging: how far is far enough",
     tolerance=Tolerance(1e-6, 1e-8, "differences of float64 divided by a small h"),
     by_hand=ByHand(
-        "the point of a numeric gradient is that it needs no autograd", forbid_names=AUTOGRAD
+        "the point of a numeric gradient is that it needs no autograd",
+        forbid_names=AUTOGRAD,
+        looks_up="torch",
     ),
 )
 

@@ -4,13 +4,13 @@ import torch
 
 from utils.checks import Case, Check, edited
 
-from .shared import BY_HAND
+from .shared import BY_HAND_WITH_NUMBERS
 
 tape = Check(
     "Tape",
     parts={"values": 1, "chains": 1, "forks": 2, "asked again": 1},
     reads="An engine in twenty lines",
-    by_hand=BY_HAND,
+    by_hand=BY_HAND_WITH_NUMBERS,
 )
 
 

@@ -17,9 +17,7 @@ dropout = Check(
     tolerance=Tolerance(5e-3, 1e-6, "float16 carries 10 bits of fraction, a scale as many"),
     by_hand=ByHand(
         RULE.format("draw the mask yourself"),
-        forbid_names=frozenset(
-            {"Dropout", "dropout", "native_dropout", "alpha_dropout", "feature_dropout"}
-        ),
+        forbid_names=frozenset({"*Dropout*", "*dropout*"}),
     ),
 )
 

@@ -16,7 +16,8 @@ layer_norm = Check(
     by_hand=ByHand(
         RULE.format("write the norm yourself"),
         forbid_ops=frozenset({"aten.native_layer_norm"}),
-        forbid_names=frozenset({"LayerNorm", "layer_norm", "native_layer_norm"}),
+        forbid_names=frozenset({"*Norm", "*Norm?d", "*_norm_impl*", "torch.nn.functional.*norm"})
+        | frozenset(f"*{kind}_norm*" for kind in ("layer", "group", "batch", "instance", "rms")),
     ),
 )
 

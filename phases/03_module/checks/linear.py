@@ -16,7 +16,7 @@ linear = Check(
     tolerance=SUMS,
     by_hand=ByHand(
         RULE.format("write the product and the sum yourself"),
-        forbid_names=frozenset({"Linear", "linear"}),
+        forbid_names=frozenset({"*Linear*", "*linear", "Bilinear"}),
     ),
 )
 

@@ -1,0 +1,89 @@
+"""Rules for work by hand, evaded: what an answer may not use, used where nobody looks."""
+
+from __future__ import annotations
+
+from tests.attacks.catalogue import Family
+from tests.attacks.work import Work
+
+family = Family("rules")
+attack = family.attack
+
+# What `corner` may not do.
+FORBIDDEN = "def corner(x):\n    return x[:2, :2]"
+LIAR = """
+from grader.remote import answer
+def deaf(self, func, types, args=(), kwargs=None):
+    return func(*args, **(kwargs or {}))
+answer.OpRecorder.__torch_dispatch__ = deaf
+"""
+
+
+@attack(tells="not for an answer by hand")
+def works_in_a_thread(work: Work) -> None:
+    """Slices in a thread, where no operator is written down."""
+    work.answer(
+        "corner",
+        """
+        import threading
+        def corner(x):
+            found = []
+            thread = threading.Thread(target=lambda: found.append(x[:2, :2]))
+            thread.start()
+            thread.join()
+            return found[0]
+        """,
+    )
+
+
+@attack(tells="inside of PyTorch")
+def switches_the_record_off(work: Work) -> None:
+    """Slices with the dispatch modes taken away."""
+    work.answer(
+        "corner",
+        """
+        from torch.utils._python_dispatch import _disable_current_modes
+        def corner(x):
+            with _disable_current_modes():
+                return x[:2, :2]
+        """,
+    )
+
+
+@attack(tells="belongs to the grader")
+def replaces_the_recorder(work: Work) -> None:
+    """Replaces what writes operators down by one that writes nothing."""
+    work.first(LIAR)
+    work.answer("corner", FORBIDDEN)
+
+
+@attack(tells="a file beside the notebook")
+def imports_its_own_file(work: Work) -> None:
+    """Replaces the recorder in a module beside the notebook."""
+    (work.folder / "helper.py").write_text(LIAR)
+    work.first("import helper")
+    work.answer("corner", FORBIDDEN)
+
+
+@attack(tells="%run helper.py")
+def runs_its_own_file(work: Work) -> None:
+    """Replaces the recorder in a file that IPython runs, in a cell that Python can't read."""
+    (work.folder / "helper.py").write_text(LIAR)
+    work.answer("corner", f"%run helper.py\n{FORBIDDEN}")
+
+
+@attack(tells="text as code")
+def runs_text(work: Work) -> None:
+    """Replaces the recorder in a text that is run."""
+    work.first(f"exec({LIAR!r})")
+    work.answer("corner", FORBIDDEN)
+
+
+@attack(gains={"corner": 2.0})
+def works_a_name_out(work: Work) -> None:
+    """Replaces the recorder, found by names that are put together while the cell runs.
+
+    That this can't be seen outside of an answer is known, and written down in grader/by_hand.py.
+    """
+    found = "getattr(torch, 'import' + 'lib').import_module('gra' + 'der.remote.answer')"
+    work.first(LIAR.replace("from grader.remote import answer", f"answer = {found}"))
+    work.answer("corner", FORBIDDEN)
