@@ -121,7 +121,8 @@ class ByHand:
             part of a dotted name outside of NumPy; one with a dot, such as ``torch.autograd.*``
             or ``numpy.broadcast*``, for the whole of it. The learner's own functions, classes and
             attributes may carry such names.
-        allow_names: dotted names that are allowed all the same.
+        allow_names: dotted names, or patterns, that are allowed all the same, with what is below
+            them; such as the module of dispatch modes where the exercise is to write one.
         tensors: the grader hands tensors or arrays over. Of plain values nobody can ask anything
             that a rule forbids, so their attributes are not looked at.
         looks_up: a module, such as ``torch``, in which the exercise asks to look up a name that

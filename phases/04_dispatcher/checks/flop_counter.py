@@ -6,12 +6,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from utils.checks import ByHand, Case, Check, edited
 from utils.minigpt import MiniGPTConfig
 
+from .shared import MODES
+
 flop_counter = Check(
     "FlopCounter",
     parts={"products": 2, "the backward": 1, "inference mode": 1, "MiniGPT": 1},
     reads="Listening in",
     by_hand=ByHand(
         because="torch's own counter does not count here: the mode is yours to write",
+        allow_names=MODES,
         forbid_names=frozenset(
             {"FlopCounterMode", "flop_counter", "flop_registry", "sdpa_flop_count", "mm_flop"}
         ),

@@ -6,12 +6,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.checks import ByHand, Check, case, edited
 
+from .shared import MODES
+
 linear_trace = Check(
     "linear_trace",
     parts={"with a bias": 2, "without": 1, "inference mode": 1},
     reads="The LM head seen from above",
     by_hand=ByHand(
         because="the function should know the rule, and not run a layer to find out",
+        allow_names=MODES,
         forbid_names=frozenset({"linear", "Linear", "addmm", "mm", "matmul", "TorchDispatchMode"}),
     ),
 )

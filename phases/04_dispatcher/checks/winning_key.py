@@ -7,12 +7,15 @@ import torch
 from utils import dispatch
 from utils.checks import ByHand, Check, case, edited
 
+from .shared import MODES
+
 winning_key = Check(
     "winning_key",
     parts={"keys of a tensor": 1, "keys in a context": 2, "the winner": 1},
     reads="Keys of a tensor",
     by_hand=ByHand(
         because="the point is to know what each word of a description does to the keys",
+        allow_names=MODES,
         forbid_names=frozenset(
             {
                 "_dispatch_keys",
