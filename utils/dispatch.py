@@ -37,7 +37,9 @@ TREE = re.compile(r".*?/(?:pytorch/(?:pytorch/)?(?:build/)?|site-packages/)")
 COMPOSITE = "composite"
 # Keys whose code does a part of the work, and hands the call to the next key.
 RECORDING = ("Autograd", "ADInplaceOrView")
-PASSING_ON = (*RECORDING, "Autocast", "BackendSelect", "Conjugate", "Negative")
+PASSING_ON = (*RECORDING, "BackendSelect", "Conjugate", "Negative", "PythonTLSSnapshot")
+# Keys that a mode or a subclass adds, and that are gone while it answers.
+PYTHON = ("Python", "PythonTLSSnapshot")
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Entry:
         key: the dispatch key.
         kind: a value of KINDS.
         fallthrough: whether the slot holds no code and the next key is tried.
-        file: where it was registered, from the top of PyTorch's tree.
+        file: where it was registered, from the top of PyTorch's tree; of other code its name alone.
         line: the line there; of generated code it is that of the registration's block.
     """
 
@@ -64,17 +66,21 @@ def op_name(op: Any) -> str:
     return op if isinstance(op, str) else op.name()
 
 
-@cache
 def table(op: str) -> dict[str, Entry]:
     """An operator's table, key by key, as `torch._C._dispatch_dump_table` prints it.
 
     Raises:
         LookupError: when there is no such operator.
     """
-    try:
-        dump = torch._C._dispatch_dump_table(op)
-    except RuntimeError as error:
-        raise LookupError(f"there is no operator {op!r}") from error
+    dump = torch._C._dispatch_dump_table(op)
+    if not dump:
+        raise LookupError(f"there is no operator {op!r}")
+    return _parsed(dump)
+
+
+@cache
+def _parsed(dump: str) -> dict[str, Entry]:
+    """A dump, read. Kept by its text, since a table changes when somebody registers a kernel."""
     found = [parse_line(line) for line in dump.splitlines() if line.strip()]
     return {entry.key: entry for entry in found}
 
@@ -88,11 +94,12 @@ def parse_line(line: str) -> Entry:
     match = LINE.fullmatch(line.strip())
     if match is None:
         raise ValueError(f"not a line of a dispatch table: {line!r}")
+    file = TREE.sub("", match["file"], count=1)
     return Entry(
         key=match["key"],
         kind=KINDS.get(match["kind"], match["kind"]),
         fallthrough=match["fallthrough"] is not None,
-        file=TREE.sub("", match["file"], count=1),
+        file=os.path.basename(file) if os.path.isabs(file) else file,
         line=int(match["line"]),
     )
 
@@ -103,7 +110,10 @@ def is_composite(op: str) -> bool:
 
 
 def keys_of(*tensors: torch.Tensor) -> tuple[str, ...]:
-    """The keys that these tensors bring to a call together, the highest first."""
+    """The keys that these tensors bring to a call together, the highest first.
+
+    Of tensors on several backends the highest backend alone counts, as it does to PyTorch.
+    """
     return _in_order(_together(tensors))
 
 
@@ -118,7 +128,7 @@ class ThreadKeys:
 
     Attributes:
         included: keys that are added, the highest first.
-        excluded: keys that are taken away, whoever brought them.
+        excluded: keys that are taken away, whoever brought them, the highest first.
     """
 
     included: tuple[str, ...]
@@ -127,7 +137,11 @@ class ThreadKeys:
 
 def thread_keys() -> ThreadKeys:
     """The thread's own key sets as they are now: modes and context managers change them."""
-    return ThreadKeys(_in_order(_included()), _in_order(_excluded()))
+    away = _excluded()
+    excluded = tuple(
+        name for name, keys in _every() if (keys - away).highestPriorityTypeId().name != name
+    )
+    return ThreadKeys(_in_order(_included()), excluded)
 
 
 @dataclass(frozen=True)
@@ -242,11 +256,15 @@ def _path(event: Any, keys: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[s
         path.append(entry)
         if entry.kind == COMPOSITE or not key.startswith(PASSING_ON):
             break
-    # An autocast rule excludes its own key while it runs, and a backend's kernel those of Autograd.
-    spent = [entry.key for entry in path if entry.key.startswith("Autocast")]
-    if path and path[-1].kind != COMPOSITE:
-        spent += [key for key in keys if key.startswith(RECORDING)]
-    return tuple(path), tuple(key for key in keys if key not in spent)
+    last = path[-1] if path else None
+    if last is None or last.kind == COMPOSITE:
+        spent: tuple[str, ...] = ()
+    elif last.key.startswith("Autocast"):
+        # It excludes its own key and calls the operator anew, from the top.
+        spent = ("Autocast",)
+    else:
+        spent = (*RECORDING, *PYTHON) if last.key == "Python" else RECORDING
+    return tuple(path), tuple(key for key in keys if not key.startswith(spent))
 
 
 @cache
@@ -272,6 +290,20 @@ def _included() -> Any:
 
 def _excluded() -> Any:
     return torch._C._dispatch_tls_local_exclude_set()
+
+
+@cache
+def _every() -> tuple[tuple[str, Any], ...]:
+    """All keys that a tensor or a thread may have, each with the set of it alone."""
+    sets = {name: torch._C.DispatchKeySet(key) for name, key in _members() if name != "Undefined"}
+    found = [(name, keys) for name, keys in sets.items() if _in_order(keys) == (name,)]
+    return tuple(sorted(found, key=lambda pair: pair[1].raw_repr(), reverse=True))
+
+
+def _members() -> list[tuple[str, Any]]:
+    bounds = ("StartOf", "EndOf", "Composite")  # no keys: limits of ranges, and aliases
+    every = torch._C.DispatchKey.__members__.items()
+    return [(name, key) for name, key in every if not name.startswith(bounds)]
 
 
 def _in_order(keys: Any) -> tuple[str, ...]:
