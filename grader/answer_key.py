@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from grader.difference import OTHER_KIND, difference
 from grader.remote.link import InProcess, Link, LinkLost, OutOfTime
 from grader.remote.wire import NotByValue
 from grader.subject import Subject, SubjectRaised
@@ -21,7 +22,6 @@ KEPT = 64
 
 # As Python and torch say it.
 OUT_OF_MEMORY = re.compile(r"^MemoryError|can't allocate memory")
-OTHER_KIND = "something of another kind than was asked for"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +33,10 @@ class Outcome:
     calls: tuple
     unusable: str = ""
     came: Any = None  # what the last call returned, for a case that can't look into it
+
+    def ran_short(self) -> bool:
+        """Whether the machine had not enough memory for it."""
+        return self.raised is not None and bool(OUT_OF_MEMORY.search(str(self.raised)))
 
 
 class AnswerKey:
@@ -50,6 +54,7 @@ class AnswerKey:
         self.check, self.seed = check, seed
         self.cases = check.draw_cases(seed)
         self._known: dict[tuple[str, int], Outcome] = {}
+        self._errs: dict[tuple[str, int], bool] = {}
 
     def right(self, c: Case) -> Outcome:
         """What the reference makes of one of the cases.
@@ -59,7 +64,7 @@ class AnswerKey:
             MemoryError: when this machine had not enough for it.
         """
         found = self._outcome("", self.check.right, c)
-        if _ran_short(found):  # a grader that starts afresh may have enough
+        if found.ran_short():  # a grader that starts afresh may have enough
             raise MemoryError(f"check {self.check.name!r}: {found.raised}")
         if found.unusable:
             raise ValueError(f"check {self.check.name!r}: its reference returned {found.unusable}")
@@ -69,18 +74,25 @@ class AnswerKey:
         """What a misconception of the check makes of one of the cases."""
         return self._outcome(misconception.name, misconception.thing, c)
 
+    def errs(self, misconception: Candidate, c: Case) -> bool:
+        """Whether a misconception of the check is wrong in one of the cases."""
+        place = misconception.name, id(c)
+        if place in self._errs:
+            return self._errs[place]
+        found = self.mistaken(misconception, c)
+        errs = bool(difference(self.check, found, self.right(c)))
+        if not found.ran_short():
+            self._errs[place] = errs
+        return errs
+
     def _outcome(self, name: str, thing: Any, c: Case) -> Outcome:
         place = name, id(c)
         if place in self._known:
             return self._known[place]
         found = play(self.check, InProcess(thing), c)
-        if not _ran_short(found):  # kept, it would be held against everybody
+        if not found.ran_short():  # kept, it would be held against everybody
             self._known[place] = found
         return found
-
-
-def _ran_short(outcome: Outcome) -> bool:
-    return outcome.raised is not None and bool(OUT_OF_MEMORY.search(str(outcome.raised)))
 
 
 @lru_cache(maxsize=KEPT)

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from grader import UserError
 from grader.course import nbgrader_config
+from grader.example import lines
 from grader.layout import ROOT
 from grader.notes import Note
 from grader.preprocessors.execute import Execute
@@ -145,8 +146,14 @@ def problems(verdict: dict[str, Any]) -> tuple[str, ...]:
     for part in verdict["parts"]:
         if part["problem"] and not part["misconception"]:
             missing = " (not run)" if part.get("status") == "not run" else ""
-            others.setdefault(part["problem"], []).append(part["name"] + missing)
-    return (*explained, *(f"{', '.join(names)}: {said}" for said, names in others.items()))
+            said = "\n".join(filter(None, (part["problem"], part.get("hint"))))
+            others.setdefault(said, []).append(part["name"] + missing)
+    shown = [lines(part["example"]) for part in verdict["parts"] if part.get("example")]
+    return (
+        *explained,
+        *(f"{', '.join(names)}: {said}" for said, names in others.items()),
+        *("for example:\n" + "\n".join(example) for example in shown),
+    )
 
 
 def _print(console: Console, lab: str, found: list[Row], notes: list[Note], seed: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import tempfile
 from datetime import datetime
 from pathlib import Path
@@ -46,16 +47,47 @@ class Collect(ExchangeCollect):
             "problem": True,
         }
 
+    def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """A learner's submissions, newest first.
+
+        Everybody can hand in under any name. Where some folders belong to the machine's user of
+        that name, those of other users don't count.
+        """
+        own = [one for one in records if self._owner(one) == one["username"]]
+        if self.check_owner and own:
+            for one in records:
+                if one not in own:
+                    name = one["filename"]
+                    self.log.warning("%r was passed over: it belongs to another user", name)
+            records = own
+        return super()._sort_by_timestamp(records)
+
+    def _owner(self, record: dict[str, Any]) -> str | None:
+        try:
+            path = os.path.join(self.inbound_path, record["filename"])
+            return pwd.getpwuid(os.lstat(path).st_uid).pw_name
+        except (OSError, KeyError):
+            return None
+
     def copy_files(self) -> None:
-        """Collect what can be, and an empty folder in the place of what is none."""
-        broken = {}
+        """Collect what can be, one by one, and an empty folder in the place of what is none."""
+        broken, sound = {}, []
         for record in self.src_records:
             problem = why_no_folder(Path(self.inbound_path) / record["filename"])
             if problem:
                 broken[record["filename"]] = record
                 self.log.warning("%s: nothing is collected: %s", record["username"], problem)
-        self.src_records = [one for one in self.src_records if one["filename"] not in broken]
-        super().copy_files()
+            else:
+                sound.append(record)
+        for record in sound:
+            self.src_records = [record]
+            try:
+                super().copy_files()
+            except Exception as error:
+                self.log.error("%s: nothing is collected: %s", record["username"], error)
+        self.src_records = sound
+        if not sound:
+            super().copy_files()  # it says that there is nothing
         course = self.coursedir
         for record in broken.values():
             folder = course.format_path(

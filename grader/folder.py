@@ -20,6 +20,7 @@ from grader.submission import MAX_BYTES, Unreadable, too_large
 MAX_FILES = 1000
 MAX_ENTRIES = 10_000
 MAX_DEPTH = 20
+LONGEST_PATH = 1000  # bytes below the submission's folder; a machine's own limit is some thousand
 TIMESTAMP = "timestamp.txt"
 MAX_TIME = 100  # bytes; a date and time is much shorter
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -158,6 +159,9 @@ def _walk(
             return
         budget.entries -= 1
         if any(fnmatch(name, pattern) for pattern in ignore):
+            continue
+        if len(os.fsencode(where + name)) > LONGEST_PATH:
+            yield (where + name)[-60:], Unreadable("its path is too long")
             continue
         if _kind(name, inside) == stat.S_IFDIR:
             folders.append(name)

@@ -134,7 +134,16 @@ def _part(raw: Any) -> dict[str, Any]:
         "problem": _text(raw.get("problem")),
         "misconception": _text(raw.get("misconception")),
         "broken_rule": raw.get("broken_rule") is True,
+        "hint": _text(raw.get("hint")),
+        "example": _example(raw.get("example")),
     }
+
+
+def _example(raw: Any) -> dict[str, Any] | None:
+    if not isinstance(raw, Mapping):
+        return None
+    words = {key: _text(raw.get(key)) for key in ("call", "expected", "came", "said", "seed")}
+    return {**words, "others": raw.get("others") is True}
 
 
 def _mapping(raw: Any) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
 """Run a check against a learner's code and say what came of it, and why.
 
 The reference and the learner's code play the same cases; a part earns its points when all its
-cases agree. Where they do not, each misconception plays the failed cases too: one whose results
-equal the learner's is what the learner did.
+cases agree. Where they do not, each misconception plays the cases too: :mod:`grader.diagnosis` says
+when one of them is what the learner did.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import Any
 
 import torch
 
-from grader.answer_key import OTHER_KIND, AnswerKey, Outcome, answer_key, play
+from grader.answer_key import AnswerKey, Outcome, answer_key, play
 from grader.by_hand import Look
+from grader.diagnosis import Diagnosis, Played
+from grader.difference import difference
+from grader.example import Example, find_examples
 from grader.remote.link import InProcess, Link, LinkLost, OutOfTime
 from grader.written import Written
-from utils.checks import Candidate, Case, Check
-from utils.compare import Difference, agree, compare, with_article
+from utils.checks import Case, Check
 
 OUT_OF_TIME = "nothing before the cell's time was up (a loop that never ends?)"
 
@@ -36,7 +38,9 @@ class PartResult:
             nothing to judge it by.
         problem: what went wrong in the first failed case, without inputs or values; or why it was
             not run; or empty.
-        misconception: name of the misconception that explains every failed case, or empty.
+        misconception: name of the misconception that the code behaves like, or empty.
+        hint: where none is named, the one that most of it looks like, in a sentence; or empty.
+        example: a small call that fails in this part, or None.
         broken_rule: whether the problem is that something was used which had to be done by hand.
         against: what the answer was held against, where that depends on the machine.
     """
@@ -49,6 +53,13 @@ class PartResult:
     misconception: str = ""
     broken_rule: bool = False
     against: str = ""
+    hint: str = ""
+    example: Example | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why the points were lost; equal for two parts that one cause took them from."""
+        return self.misconception or self.problem
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,9 +93,30 @@ class Verdict:
         """Names of the misconceptions that were recognised, each once."""
         return list(self.explanations)
 
+    def unexampled(self) -> list[str]:
+        """The parts that deserve an example: one for each misconception, and each without one.
+
+        Code that ran out of time would do so again.
+        """
+        stopped = any(OUT_OF_TIME in p.problem for p in self.parts)
+        if self.status == "not attempted" or stopped:
+            return []
+        first = {p.misconception: p.name for p in reversed(self.parts)}
+        return [
+            p.name
+            for p in self.parts
+            if p.status == "wrong"
+            and not p.broken_rule
+            and (not p.misconception or first[p.misconception] == p.name)
+        ]
+
+    def with_examples(self, found: Mapping[str, Example]) -> Verdict:
+        """The same verdict, with examples for some parts."""
+        parts = (dataclasses.replace(p, example=found.get(p.name)) for p in self.parts)
+        return dataclasses.replace(self, parts=tuple(parts))
+
 
 Asked = tuple[Case, Outcome]  # the case, the learner's outcome
-Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the reference's
 
 
 def judge(
@@ -102,6 +134,19 @@ def judge(
     with one_thread():
         key = answer_key(check, seed)
         return assess(key, ask(key, InProcess(thing)), source=source)
+
+
+def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
+    """A verdict of :func:`judge` with failing examples.
+
+    Args:
+        thing: what was judged; in a notebook it has the name that the check calls it by.
+        seed: public.
+    """
+    with one_thread():
+        key = answer_key(check, verdict.seed)
+        found = find_examples(key, InProcess(thing), verdict.unexampled(), seed)
+        return verdict.with_examples(found)
 
 
 @contextlib.contextmanager
@@ -128,13 +173,13 @@ def first_failure(key: AnswerKey, link: Link, suspect: int = 0) -> int | None:
         OutOfTime: when the learner's code was interrupted.
         LinkLost: when it can no longer be asked.
     """
-    check = key.check
+    check, unread = key.check, Look(key.check, "")
     for number in sorted(range(len(key.cases)), key=lambda n: n != suspect):
         c = key.cases[number]
         if c.not_run:
             continue
         got = play(check, link, c)
-        if _broken_rule(check, c, got, "") or difference(check, got, key.right(c)):
+        if _broken_rule(check, c, got, unread) or difference(check, got, key.right(c)):
             return number
     return None
 
@@ -181,10 +226,11 @@ def assess(
     played = [(c, got, key.right(c)) for c, got in asked if c.part not in not_run]
     look = Look(check, source)
     attempted = not played or not all(_not_attempted(got) for _, got, _ in played)
+    diagnosis = Diagnosis(key, played)
     parts = tuple(
         PartResult(name, points, 0.0, "not run", not_run[name])
         if name in not_run
-        else _judge_part(key, name, [p for p in played if p[0].part == name], played, look)
+        else _judge_part(check, name, [p for p in played if p[0].part == name], diagnosis, look)
         if attempted
         else PartResult(name, points, 0.0, "not attempted", "not attempted yet")
         for name, points in check.parts.items()
@@ -221,85 +267,31 @@ def _status(parts: tuple[PartResult, ...]) -> str:
 
 
 def _judge_part(
-    key: AnswerKey,
+    check: Check,
     name: str,
     mine: list[Played],
-    every: list[Played],
+    diagnosis: Diagnosis,
     look: Look,
 ) -> PartResult:
-    check, points = key.check, key.check.parts[name]
+    points = check.parts[name]
     for c, got, _ in mine:
         rule = _broken_rule(check, c, got, look)
         if rule:
             return PartResult(name, points, 0.0, "wrong", rule, broken_rule=True)
-    wrong = [
-        (c, got, said) for c, got, want in mine if (said := difference(check, got, want, c.places))
-    ]
+    wrong = [(c, said) for c, got, want in mine if (said := difference(check, got, want, c.places))]
     against = mine[0][0].against
     if not wrong:
         return PartResult(name, points, points, "right", against=against)
-    known = _recognise(key, [(c, got) for c, got, _ in wrong], every)
-    c, _, said = wrong[0]
+    known, resembled = diagnosis.of(name)
+    c, said = wrong[0]
     problem = f"{c.shown}: {said}" if c.shown else said
+    hint = (
+        f"this looks like “{resembled.name}”, though not everywhere: {resembled.explanation}"
+        if resembled
+        else ""
+    )
     known_as = known.name if known else ""
-    return PartResult(name, points, 0.0, "wrong", problem, known_as, against=against)
-
-
-def difference(
-    check: Check, got: Outcome, want: Outcome, places: Mapping[str, str] | None = None
-) -> str:
-    """Why ``got`` is not what the reference did, in words without values; empty when it is.
-
-    What a learner's process sent may be of any form, so whatever comparing it raises decides
-    against it; that this machine ran short of memory does not.
-
-    Args:
-        places: as :class:`Case` has it.
-    """
-    try:
-        return _difference(check, got, want, places or {})
-    except MemoryError:
-        raise
-    except Exception:
-        return f"returned {OTHER_KIND}"
-
-
-def _difference(check: Check, got: Outcome, want: Outcome, places: Mapping[str, str]) -> str:
-    if got.unusable:
-        other = compare(got.came, want.came) if got.unusable == OTHER_KIND else None
-        if other is not None and other.kind in ("type", "length", "keys"):
-            return _in_words(other, {})
-        return f"returned {got.unusable}"
-    if want.raised is not None:
-        kind = want.raised.kinds[0]
-        if kind in (got.raised.kinds if got.raised else ()):
-            return ""
-        came = f"came {got.raised.in_words()}" if got.raised else "but something was returned"
-        return f"expected {with_article(kind)}, {came}"
-    if got.raised is not None:
-        return f"raised {got.raised.in_words()}"
-    if not check.changes_inputs and any(call.changed for call in got.calls):
-        return "the function changed one of its inputs; work on a new tensor"
-    wrong = compare(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
-    if wrong is not None:
-        return _in_words(wrong, places)
-    if check.sharing and [c.shares for c in got.calls] != [c.shares for c in want.calls]:
-        if any(s is None for c in got.calls for s in c.shares):
-            return "right values, but in a storage of its own: a copy, where a view is asked for"
-        return "right values, but a view of the input, where a storage of its own is asked for"
-    return ""
-
-
-def _in_words(wrong: Difference, places: Mapping[str, str]) -> str:
-    place = f"at {wrong.where}: " if wrong.where else ""
-    for path, words in places.items():
-        if wrong.where == path or wrong.where.startswith(f"{path}["):
-            if words.endswith("."):
-                return words
-            place = f"{words}: "
-    if wrong.kind == "strides":  # they may be what was asked for
-        return f"{place}right values, wrong strides"
-    return place + wrong.summary + (f" (perhaps {wrong.guess})" if wrong.guess else "")
+    return PartResult(name, points, 0.0, "wrong", problem, known_as, against=against, hint=hint)
 
 
 def _not_attempted(outcome: Outcome) -> bool:
@@ -316,61 +308,3 @@ def _broken_rule(check: Check, c: Case, got: Outcome, look: Look) -> str:
         names = ", ".join(f"`{op.removeprefix('aten.')}`" for op in refused)
         return f"{who} used torch's own {names}; {rule.because}"
     return look.refusal(c.of)
-
-
-def _recognise(
-    key: AnswerKey,
-    failed: list[tuple[Case, Outcome]],
-    every: list[Played],
-) -> Candidate | None:
-    """The misconception that does what the learner did in every failed case of a part.
-
-    Two can fail a part in the same way; the one that also agrees elsewhere is the likelier. Where
-    none stands out, the part's answer was too coarse to tell them apart, and none is named.
-    """
-    check = key.check
-    fitting = [
-        candidate
-        for candidate in check.misconceptions
-        if all(_alike(check, got, key.mistaken(candidate, c)) for c, got in failed)
-    ]
-    if len(fitting) < 2:
-        return fitting[0] if fitting else None
-    agreeing = [
-        sum(_agrees(check, played, key.mistaken(m, played[0])) for played in every) for m in fitting
-    ]
-    most = max(agreeing)
-    if agreeing.count(most) > 1 and most < len(every):
-        return None
-    return fitting[agreeing.index(most)]
-
-
-def _agrees(check: Check, played: Played, candidate: Outcome) -> bool:
-    """Whether a candidate and the learner did the same in a case, or are both right."""
-    c, got, want = played
-    if not difference(check, got, want):
-        return not difference(check, candidate, want)
-    return _alike(check, got, candidate)
-
-
-def _alike(check: Check, got: Outcome, candidate: Outcome) -> bool:
-    if got.raised is not None or candidate.raised is not None:
-        return (
-            got.raised is not None
-            and candidate.raised is not None
-            and got.raised.kinds == candidate.raised.kinds
-            and got.raised.message == candidate.raised.message
-        )
-    if got.unusable or candidate.unusable:
-        return got.unusable == candidate.unusable and type(got.came) is type(candidate.came)
-    same_effects = [(c.changed, c.shares) for c in got.calls] == [
-        (c.changed, c.shares) for c in candidate.calls
-    ]
-    try:
-        return same_effects and agree(
-            got.value, candidate.value, tolerance=check.tolerance, strides=check.strides
-        )
-    except MemoryError:
-        raise
-    except Exception:  # as in `difference`
-        return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import builtins
 import dataclasses
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +23,10 @@ from rich.table import Table
 from grader.answer_key import AnswerKey, answer_key
 from grader.build.text import parse
 from grader.catalogue import load_checks
-from grader.judge import Verdict, difference, judge
+from grader.difference import difference
+from grader.judge import Verdict, judge
 from grader.layout import ROOT, choose
+from grader.visible import refusal, visible_cells, with_inner_classes
 from grader.written import Written, names_read_by
 from utils.checks import Candidate, Check
 
@@ -35,10 +38,12 @@ class LabCode:
     Attributes:
         given: cells that come with the lab, in order.
         solutions: by exercise, the solution cell as the lab's text has it.
+        visible: by exercise, the code below it that a learner can see.
     """
 
     given: tuple[str, ...] = ()
     solutions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    visible: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> LabCode:
@@ -49,6 +54,7 @@ class LabCode:
         return cls(
             tuple(cell.source for cell in cells if "given" in cell.header),
             {c.header["solution"]: c.source for c in cells if "solution" in c.header},
+            visible_cells(cells),
         )
 
     def names_after(self, cell: str) -> dict[str, Any]:
@@ -84,6 +90,25 @@ class Proof:
     accepted: int
     faults: tuple[str, ...]
     not_run: dict[str, str]
+
+
+def stops(lab: LabCode, exercise: str, cell: str) -> str:
+    """What the visible cells of an exercise say against a solution cell; empty for nothing.
+
+    Raises:
+        Exception: whatever the solution cell raises.
+    """
+    return refusal(lab.visible.get(exercise, ()), lab.names_after(with_inner_classes(cell)))
+
+
+def unseen(check: Check, lab: LabCode) -> list[str]:
+    """The misconceptions that pass every visible cell, so that only the grader speaks of them."""
+    solution = lab.solutions.get(check.name, "")
+    return [
+        candidate.name
+        for candidate in check.misconceptions
+        if not stops(lab, check.name, candidate.cell(check.name, solution))
+    ]
 
 
 def prove(check: Check, seed: str, lab: LabCode) -> Proof:
@@ -206,8 +231,10 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         if not checks:
             continue
         lab = LabCode.read(phase.lab)
-        proofs = [prove(check, args.seed, lab) for check in checks.values()]
-        console.print(_table(phase.name, proofs))
+        with warnings.catch_warnings(action="ignore"):  # what a wrong solution calls down on itself
+            proofs = [prove(check, args.seed, lab) for check in checks.values()]
+            hidden = [len(unseen(check, lab)) for check in checks.values()]
+        console.print(_table(phase.name, proofs, hidden))
         for proof in proofs:
             for part, why in proof.not_run.items():
                 console.print(f"[yellow]not run[/yellow] {proof.check.name}, {part}: {why}")
@@ -217,7 +244,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     return 1 if faults else 0
 
 
-def _table(title: str, proofs: list[Proof]) -> Table:
+def _table(title: str, proofs: list[Proof], hidden: list[int]) -> Table:
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
     total = sum(p.check.points for p in proofs)
     rejected = sum(p.rejected for p in proofs), sum(len(p.check.misconceptions) for p in proofs)
@@ -226,11 +253,14 @@ def _table(title: str, proofs: list[Proof]) -> Table:
     table.add_column("points", f"{total:g}", justify="right")
     table.add_column("misconceptions rejected", f"{rejected[0]} of {rejected[1]}", justify="right")
     table.add_column("alternates accepted", f"{accepted[0]} of {accepted[1]}", justify="right")
-    for proof in proofs:
+    every = f"{sum(hidden)} of {rejected[1]}"
+    table.add_column("pass all visible cells", every, justify="right")
+    for proof, passing in zip(proofs, hidden, strict=True):
         table.add_row(
             proof.check.name,
             f"{proof.check.points:g}",
             f"{proof.rejected} of {len(proof.check.misconceptions)}",
             f"{proof.accepted} of {len(proof.check.alternates)}",
+            f"{passing} of {len(proof.check.misconceptions)}",
         )
     return table

@@ -1,6 +1,6 @@
 """How a verdict is shown to a learner: what holds, what does not, what it looks like, what to read.
 
-Neither hidden inputs nor right answers appear in it.
+Neither hidden inputs nor their right answers appear in it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import display
 
-from grader.judge import Verdict
+from grader.example import lines as lines_of
+from grader.judge import PartResult, Verdict
 from grader.verify import VERDICT_MIME
 
+INDENT = " " * 11
 MARKS = {"right": "ok     ", "wrong": "not yet", "not run": "not run"}
 
 
@@ -33,7 +35,7 @@ class Report:
     def __str__(self) -> str:
         verdict = self.verdict
         lines = [f"{verdict.check}: {points(verdict.earned)} of {points(verdict.points)} points"]
-        said = set()
+        said: set[str] = set()
         for part in verdict.parts if verdict.status != "not attempted" else ():
             share = f"({points(part.earned)} of {points(part.points)})"
             if part.status == "not run":
@@ -41,20 +43,30 @@ class Report:
             lines.append(f"  {MARKS[part.status]}  {part.name}  {share}")
             if part.against:
                 lines += _indented(f"held against {part.against}")
-            known = part.misconception
-            why = (
-                f"this looks like “{known}”: {verdict.explanations[known]}"
-                if known
-                else part.problem
-            )
-            if why not in said:  # one mistake often costs several parts; it is told once
-                lines += _indented(why)
-            said.add(why)
+            lines += self._why(part, said)
         if verdict.status == "not attempted":
             lines += _indented("not attempted yet")
         if verdict.status not in ("right", "right as far as run"):
             lines.append(f"  read: lesson {self.lesson}, “{verdict.reads}”")
         return "\n".join(lines)
+
+    def _why(self, part: PartResult, said: set[str]) -> list[str]:
+        """What is told of a part; a reason that was told above is not told again.
+
+        Args:
+            said: the reasons that were told so far; it grows.
+        """
+        known = part.misconception
+        why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.problem
+        told = []
+        for sentence in (why, part.hint):
+            if sentence:
+                told += _indented("as above" if sentence in said else sentence)
+                said.add(sentence)
+        if part.example:
+            told.append(f"{INDENT}for example, to paste into your notebook:")
+            told += [f"{INDENT}    {line}" for line in lines_of(dataclasses.asdict(part.example))]
+        return told
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as plain data, for the class report."""
@@ -83,4 +95,4 @@ def points(value: float) -> str:
 
 
 def _indented(text: str) -> list[str]:
-    return textwrap.wrap(text, 100, initial_indent=" " * 11, subsequent_indent=" " * 11)
+    return textwrap.wrap(text, 100, initial_indent=INDENT, subsequent_indent=INDENT)

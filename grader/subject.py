@@ -21,6 +21,38 @@ from grader.remote.wire import NotByValue
 MAX_MESSAGE = 240
 MAX_KINDS = 32
 NUMBER = re.compile(r"(?<![\w.])\d+(\.\d+)?(e[+-]?\d+)?")
+# What torch says of shapes and dimensions: it helps, and tells no value. An index that is out of
+# bounds may be a value.
+SIZES = r"\[[-\d, ]*\]"
+ABOUT_SHAPES = re.compile(
+    "|".join(
+        (
+            r"The size of tensor a \(\d+\) must match the size of tensor b \(\d+\) at [^\d]*\d+",
+            r"The expanded size of the tensor \(\d+\) must match the existing size \(\d+\) "
+            r"at [^\d]*\d+"
+            rf"(\.\s+Target sizes: {SIZES}\.\s+Tensor sizes: {SIZES})?",
+            r"mat1 and mat2 shapes cannot be multiplied \(\d+x\d+ and \d+x\d+\)",
+            r"size mismatch, got input \(\d+\), mat \(\d+x\d+\), vec \(\d+\)",
+            rf"shape '{SIZES}' is invalid for input of size \d+",
+            r"is out of bounds for dimension \d+ with size \d+",
+            r"expected to be in range of \[-?\d+, -?\d+\], but got -?\d+",
+            r"must match except in dimension \d+\. Expected size \d+ but got size \d+",
+            r"stack expects each tensor to be equal size, but got "
+            rf"{SIZES} at entry \d+ and {SIZES} at entry \d+",
+            r"has size \d+ for operand \d+ which does not broadcast with previously seen size \d+",
+            rf"expected tensor {SIZES} and src {SIZES} to have the same number of elements, "
+            r"but got \d+ and \d+ elements",
+            rf"output with shape {SIZES} doesn't match the broadcast shape {SIZES}",
+            r"Expected size for first two dimensions of batch2 tensor to be: "
+            rf"{SIZES} but got: {SIZES}",
+            rf"setStorage: sizes {SIZES}, strides {SIZES}, storage offset \d+, and itemsize \d+ "
+            r"requiring a storage size of \d+ are out of bounds for storage of size \d+",
+            rf"mismatch in shape: grad_output\[\d+\] has a shape of torch\.Size\({SIZES}\) and "
+            rf"output\[\d+\] has a shape of torch\.Size\({SIZES}\)",
+        )
+    ),
+    re.IGNORECASE,
+)
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -51,9 +83,14 @@ class SubjectRaised(Exception):
     def in_words(self) -> str:
         """Type and message as a report may show them: a message can quote hidden inputs.
 
-        Numbers of more than one digit become ``#``, and what is long is cut.
+        Numbers of more than one digit become ``#``, but for those of torch's sentences about
+        shapes, and what is long is cut.
         """
-        message = NUMBER.sub(lambda n: n[0] if len(n[0]) == 1 else "#", self.message)
+        message, end = "", 0
+        for sentence in ABOUT_SHAPES.finditer(self.message):
+            message += _without_numbers(self.message[end : sentence.start()]) + sentence[0]
+            end = sentence.end()
+        message += _without_numbers(self.message[end:])
         if len(message) > MAX_MESSAGE:
             message = message[:MAX_MESSAGE] + " …"
         return f"{self.kinds[0]}: {message}" if message else self.kinds[0]
@@ -208,6 +245,10 @@ class Handle:
         """
         asked = {"do": "get", "made": self._made, "attribute": attribute}
         return self._subject.ask(asked)["value"]
+
+
+def _without_numbers(text: str) -> str:
+    return NUMBER.sub(lambda n: n[0] if len(n[0]) == 1 else "#", text)
 
 
 def tensors_in(value: Any) -> list[torch.Tensor | np.ndarray]:

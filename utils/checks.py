@@ -343,15 +343,20 @@ class Check:
             raise LookupError(f"check {self.name!r} has no reference")
         return self._reference
 
-    def draw_cases(self, seed: str) -> list[Case]:
+    def draw_cases(self, seed: str, kind: type[Draw] = Draw, **how: Any) -> list[Case]:
         """The cases of one grading run.
+
+        Args:
+            seed: draws them.
+            kind: how numbers are drawn.
+            how: what ``kind`` is told besides.
 
         Raises:
             LookupError: when no cases were registered, or a part is unknown or has none.
         """
         if self._cases is None:
             raise LookupError(f"check {self.name!r} has no cases")
-        cases = list(self._cases(Draw(seed, self.name)))
+        cases = list(self._cases(kind(seed, self.name, **how)))
         named, declared = {c.part for c in cases}, set(self.parts)
         if named != declared:
             raise LookupError(

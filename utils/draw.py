@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from collections.abc import Sequence
 from typing import TypeVar
@@ -10,6 +11,7 @@ from typing import TypeVar
 import torch
 
 T = TypeVar("T")
+MANY = 12  # numbers of a tensor that nobody wants to read one by one
 
 
 class Draw:
@@ -77,3 +79,54 @@ class Draw:
         low, high = (0, 2) if dtype is torch.bool else (0 if dtype is torch.uint8 else -9, 10)
         values = torch.randint(low, high, tuple(shape), generator=self._generator)
         return values.to(dtype)
+
+
+class SmallDraw(Draw):
+    """Draws what a person can read: small sizes, small numbers, few digits.
+
+    A check's cases drawn with it are still cases of that check: what the generator never asks of a
+    usual draw, it does not ask here either.
+
+    Args:
+        seed: as for :class:`Draw`.
+        name: as for :class:`Draw`.
+        reach: how far above the smallest choice it goes; tensors hold whole numbers up to a reach
+            of 4, which follow each other where they are many, and numbers with one decimal beyond.
+    """
+
+    def __init__(self, seed: str, name: str = "", reach: int = 1):
+        super().__init__(seed, name)
+        self._reach = reach
+
+    def integer(self, low: int, high: int) -> int:
+        """An integer from ``low`` to ``high``, near the one that is nearest to 0."""
+        nearest = min(max(low, 0), high)
+        return super().integer(max(low, nearest - self._reach), min(high, nearest + self._reach))
+
+    def choice(self, options: Sequence[T]) -> T:
+        """One of the options; of numbers, one of the smallest."""
+        return super().choice(self._smallest(options, 1))
+
+    def sample(self, options: Sequence[T], count: int) -> list[T]:
+        """``count`` different options, in random order; of numbers, of the smallest."""
+        return super().sample(self._smallest(options, count), count)
+
+    def shape(self, rank: int, low: int = 2, high: int = 7) -> tuple[int, ...]:
+        """``rank`` small sizes, all different."""
+        return super().shape(rank, low, min(high, low + rank - 2 + self._reach))
+
+    def _smallest(self, options: Sequence[T], count: int) -> Sequence[T]:
+        if not all(type(option) in (int, float) for option in options):
+            return options
+        return sorted(options, key=abs)[: count + self._reach - 1]
+
+    def _values(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+        if self._reach > 4 and dtype.is_floating_point:
+            return super()._values(shape, torch.float64).round(decimals=1).to(dtype)
+        count = math.prod(shape)
+        if count > MANY and dtype is not torch.bool and count < 250:  # all dtypes hold as much
+            start = self._random.randint(0, 4)
+            return torch.arange(start, start + count).to(dtype).reshape(tuple(shape))
+        high = 1 if dtype is torch.bool else self._reach + 2
+        low = 0 if dtype in (torch.bool, torch.uint8) else -self._reach
+        return torch.randint(low, high + 1, tuple(shape), generator=self._generator).to(dtype)

@@ -1,13 +1,17 @@
-"""Guess what a learner did from how the result looks: transposed, not summed, scaled, off by one.
+"""Say how a wrong result relates to the right one: transposed, not summed, scaled, off by one.
 
-A guess is a hint and is worded as one. It is drawn from the two results alone, so it never needs
-the code, and it names relations ("4 times too large"), never a value.
+It is drawn from the two results alone, so it never needs the code, and it names relations ("4 times
+too large"), never a value. A relation that chance alone would often bring about tells nothing: one
+number is a multiple of nearly any other, and two numbers have few orders. So what is right must
+have enough different values, the relation must hold for all elements, and where several orders
+fit none of them is named.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import torch
 
@@ -21,14 +25,16 @@ def guess_shape(got: torch.Tensor, want: torch.Tensor) -> str:
     g, w = tuple(got.shape), tuple(want.shape)
     squeezed = tuple(size for size in g if size != 1)
     if squeezed == tuple(size for size in w if size != 1):
-        return "the same sizes but for dimensions of size 1: a keepdim or an unsqueeze"
+        return "the same sizes but for dimensions of size 1, as `keepdim` or `unsqueeze` make them"
     for dim in range(got.dim()):
-        if g[:dim] + g[dim + 1 :] == w and _same(got.sum(dim), want):
+        if g[:dim] + g[dim + 1 :] == w and _varied(want, 2) and _same(got.sum(dim), want):
             return f"not summed: summing your result over dim {dim} gives the expected one"
     if len(g) == 2 and len(w) == 1 and g == (w[0], w[0]):
-        return "two vectors of shapes (N,) and (N, 1) broadcast to (N, N): an outer product"
+        return "what shapes (N,) and (N, 1) broadcast to: (N, N), as in an outer product"
     if sorted(g) == sorted(w):
-        return "the same sizes in another order: transposed"
+        orders = itertools.permutations(range(len(g))) if len(g) < 5 and _varied(want, 3) else ()
+        turned = any(_same(got.permute(order), want) for order in orders)
+        return "transposed" if turned else "the same sizes in another order"
     if math.prod(g) == math.prod(w):
         return "as many elements, grouped into other dimensions"
     return ""
@@ -43,7 +49,7 @@ def guess_values(got: torch.Tensor, want: torch.Tensor) -> str:
     integers = not (got.is_floating_point() or want.is_floating_point())
     g, w = got.to(torch.float64), want.to(torch.float64)
     if bool(torch.isnan(g).any()) and not bool(torch.isnan(w).any()):
-        return "there are NaNs in your result: 0/0, inf - inf, or an element never written"
+        return "there are NaNs in your result, as 0/0, inf - inf or unwritten memory bring them"
     if not integers and _same(g, w):  # and so nearly any order or scale of itself, too
         close = bool((g - w).abs().max() <= 1e-4 * w.abs().max())
         return "nearly right: rounding, or a precision that is too low somewhere" if close else ""
@@ -54,9 +60,19 @@ def guess_values(got: torch.Tensor, want: torch.Tensor) -> str:
     return _partly(g, w)
 
 
+def _varied(values: torch.Tensor, count: int) -> bool:
+    """Whether a tensor holds at least so many different values, apart from zero."""
+    if values.is_complex():
+        return False
+    distinct = values.to(torch.float64).unique()
+    return int((distinct != 0).sum()) >= count
+
+
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.shape != b.shape or a.is_complex() or b.is_complex():
+        return False
     a, b = a.to(torch.float64), b.to(torch.float64)
-    return a.shape == b.shape and torch.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
+    return torch.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
 def _constant(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
@@ -68,38 +84,44 @@ def _constant(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
 
 
 def _reordered(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
-    if g.numel() < 3:  # two numbers exchanged may be chance
+    if not _varied(w, 3) or not _same(g.flatten().sort().values, w.flatten().sort().values):
         return ""
+    found = list(_orders(g, w))
+    return found[0] if len(found) == 1 else "the right values in another order"
+
+
+def _orders(g: torch.Tensor, w: torch.Tensor) -> Iterator[str]:
+    """Every simple order that makes the one of the other."""
     for a, b in itertools.combinations(range(g.dim()), 2):
         if _same(g.transpose(a, b), w):
-            return f"transposed: dims {a} and {b} are exchanged"
+            yield f"transposed: dims {a} and {b} are exchanged"
     for dim in range(g.dim()):
         if _same(g.flip(dim), w):
-            return "the right values in reverse order" + (f" along dim {dim}" * (g.dim() > 1))
+            yield "the right values in reverse order" + (f" along dim {dim}" * (g.dim() > 1))
     for dim, shift in itertools.product(range(g.dim()), (1, -1)):
-        if _same(g.roll(shift, dim), w):
-            return "off by one: the right values, one place further along" + (
-                f" dim {dim}" if g.dim() > 1 else ""
-            )
-    if _same(g.flatten().sort().values, w.flatten().sort().values):
-        return "the right values in another order"
-    return ""
+        if g.shape[dim] > 2 and _same(g.roll(shift, dim), w):
+            way = "back" if shift > 0 else "further"
+            yield f"off by one: the right values, one place {way} along dim {dim}"
 
 
 def _scaled(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
-    nonzero = (w != 0) & torch.isfinite(w)
-    if not bool(nonzero.any()):
+    finite = w[(w != 0) & torch.isfinite(w)]
+    if not _varied(finite.abs(), 2):
         return ""
-    # one non-zero element fits any factor: believe it only when the factor is a round one
-    ratio = float(g[nonzero][0] / w[nonzero][0])
-    if not math.isfinite(ratio) or ratio == 0 or not _same(g, w * ratio):
+    ratio = float(g[(w != 0) & torch.isfinite(w)][0] / finite[0])
+    if not math.isfinite(ratio) or ratio == 0:
+        return ""
+    # measured against the result itself: beside 1, all small numbers look alike
+    if not torch.allclose(
+        g, w * ratio, rtol=1e-5, atol=1e-6 * float(g[torch.isfinite(g)].abs().max())
+    ):
         return ""
     if math.isclose(ratio, -1, rel_tol=1e-5):
         return "the sign is flipped"
     factor = abs(ratio) if abs(ratio) > 1 else 1 / abs(ratio)
-    whole = math.isclose(factor, round(factor), rel_tol=1e-4) and round(factor) > 1
-    if not whole and int(nonzero.sum()) < 2:
+    if factor < 1.001:
         return ""
+    whole = math.isclose(factor, round(factor), rel_tol=1e-4)
     size = f"{round(factor)}" if whole else f"{factor:.4g}"
     sign = ", and with the sign flipped" if ratio < 0 else ""
     return f"scaled: {size} times too {'large' if abs(ratio) > 1 else 'small'}{sign}"
@@ -107,12 +129,13 @@ def _scaled(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
 
 def _shifted(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
     difference = g - w
-    if integers and bool((difference.abs() == 1).all()):
-        return "off by one"
-    several = g.numel() > 1 and bool(torch.isfinite(difference).all())
-    if several and _same(difference, difference.flatten()[0].expand_as(difference)):
-        return "every element is off by the same amount"
-    return ""
+    if not _varied(w, 2) or not bool(torch.isfinite(difference).all()):
+        return ""
+    if not _same(difference, difference.flatten()[0].expand_as(difference)):
+        return ""
+    if integers and abs(float(difference.flatten()[0])) == 1:
+        return "every element is off by one"
+    return "every element is off by the same amount"
 
 
 def _partly(g: torch.Tensor, w: torch.Tensor) -> str:

@@ -63,11 +63,11 @@ def lab_figures(where: Path, phase: Path, plan: Plan, console: Console) -> dict[
     with console.status(f"{phase.name}: the cells alone, and memory"):
         pure = pure_time(ours, work[: plan.alone], pictures=False)
         drawn = pure_time(ours, work[: plan.alone], pictures=True)
-        cache = next((ours.root / "home" / "cache").glob("open-the-hood/compiled/*/"), None)
-        memory = further_kernel(work[0], cache, plan.kernels)
+        headers = next((ours.root / "home" / "cache").glob("open-the-hood/compiled/*/"), None)
+        memory = further_kernel(work[0], headers, plan.kernels)
     return {
         "lab": phase.name,
-        "compiles": cache is not None,
+        "compiles": headers is not None,
         "distinct": len(work),
         "runs": {name: [asdict(run) for run in found] for name, found in runs.items()},
         "cells": asdict(pure),

@@ -15,25 +15,25 @@ from grader.sandbox import SandboxedKernelManager
 from grader.sandbox.warm import warm
 
 
-def further_kernel(data: bytes, cache: Path | None, count: int = 5) -> float:
+def further_kernel(data: bytes, headers: Path | None, count: int = 5) -> float:
     """Bytes (PSS, in which a page that n processes share counts as 1/n for each) that a kernel
     after the first adds to the warm process, its rooms and its kernels, on average.
 
     data: a submission, of which each kernel runs what is visible
-    cache: prepared, for a lab that compiles
+    headers: compiled ones, for a lab that compiles
     """
     nb = nbformat.reads(data.decode(), as_version=4)
     sources = [
         (split_hidden(c.source) or (c.source,))[0] for c in nb.cells if c.cell_type == "code"
     ]
-    return asyncio.run(_measure(sources, cache, count))
+    return asyncio.run(_measure(sources, headers, count))
 
 
-async def _measure(sources: Sequence[str], cache: Path | None, count: int) -> float:
+async def _measure(sources: Sequence[str], headers: Path | None, count: int) -> float:
     totals, managers = [], []
     try:
         for _ in range(count):
-            manager = SandboxedKernelManager(cache=cache)
+            manager = SandboxedKernelManager(headers=headers)
             await manager.start_kernel()
             managers.append(manager)
             client = manager.client()

@@ -14,7 +14,7 @@ from concurrent.futures import CancelledError
 
 from grader import UserError
 from grader.batch.job import Job, Result, failed, given_up
-from grader.batch.pool import AHEAD, TICK, Task, Worker
+from grader.batch.pool import AHEAD, STUCK_SECONDS, TICK, Task, Worker
 from grader.bounds import TOO_MUCH
 
 try:
@@ -39,8 +39,11 @@ def grade_in_child(job: Job) -> Result:
         worker = Worker(job.sandbox)
     worker.give(Task(job))
     try:
-        while (result := worker.receive()) is None:
-            pass  # it has said that it is there
+        result = None  # first it says that it is there
+        while result is None:
+            if not worker.connection.poll(STUCK_SECONDS):
+                worker.process.kill()
+            result = worker.receive()
     except EOFError:
         too_much, problem = worker.took_too_much(), worker.why_dead()
         worker.close()

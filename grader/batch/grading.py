@@ -36,7 +36,7 @@ from grader.batch.version import version
 from grader.bounds import TOO_MUCH
 from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
-from grader.preprocessors.compiled import cache_of
+from grader.preprocessors.compiled import headers_of
 from grader.rebuild import rebuild
 from grader.same import digest
 from grader.shown import place
@@ -121,7 +121,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[GradedNotebook, l
         "unique_key": name,
         "output_files_dir": f"{name}_files",
         "nbgrader": {"student": job.student, "assignment": job.lab.name, "notebook": name},
-        "open_the_hood": {"cache": cache_of(source_nb)},
+        "open_the_hood": {"headers": headers_of(source_nb)},
     }
     for step in _steps(job.lab.config):
         if isinstance(step, Execute):

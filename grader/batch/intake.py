@@ -28,12 +28,11 @@ from grader.folder import (
     read_timestamp,
     why_no_folder,
 )
-from grader.notes import Note, left_out, not_shown
+from grader.notes import Note, not_shown
 from grader.same import digest, digest_of
 from grader.shown import unshown
 from grader.submission import Unreadable
 
-LONGEST_PATH = 1000  # bytes below the submission's folder; a machine's own limit is some thousand
 # Settings that say where things are, not how they are graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
 
@@ -148,9 +147,6 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
                 renamed[name] = note
         ignore = [*course.directory.ignore, "*.ipynb"]
         files, notes = read_beside(folder, ignore)
-        for name in [name for name in files if len(name.encode()) > LONGEST_PATH]:
-            del files[name]
-            notes.append(left_out(f"A file in `{name.split('/')[0][:60]}`", "its path is too long"))
         time_file = files.pop(TIMESTAMP, b"")
         notes += not_shown(unshown(files, lab.files))
         timestamp, wrong = read_timestamp(folder)

@@ -41,6 +41,9 @@ from grader.folder import TIMESTAMP
 from grader.rebuild import as_recorded, is_owned
 
 PATIENCE = 60.0
+TRIES = 3
+# What PostgreSQL says, in any language.
+DEADLOCK, LOCKED = "40P01", "55P03"
 RESUME = "What was recorded stays; run the same command again to go on from there"
 
 # What was recorded, in the gradebook's own database, so that it is committed with the marks.
@@ -148,25 +151,38 @@ class Writer:
         with self._said_clearly():
             beside = job.shown() | ({TIMESTAMP: job.time_file} if job.time_file else {})
             stamp = self.files.write(student, lab, result.notebooks, beside)
-            with self._transaction() as session:
-                submission = self._submission(job)
-                before = session.execute(
-                    select(RECORDS).where(RECORDS.c.submission_id == submission.id)
-                ).one_or_none()
-                again = job.digest == before.digest if before else job.graded_before
-                for notebook in result.notebooks:
-                    submitted = self.gradebook.find_submission_notebook(notebook.name, lab, student)
-                    _set_marks(session, submitted, notebook, again)
-                    if self._late is not None:
-                        self._set_penalty(session, submission, submitted)
-                drawn = {n.name: n.seed for n in result.notebooks if n.seed}
-                values = {
-                    "key": "" if result.retryable else job.key,
-                    "digest": job.digest,
-                    "seeds": json.dumps(dict(job.seeds) | drawn),
-                    "stamp": stamp,
-                }
-                _upsert(session, submission.id, before is not None, values)
+            for left in reversed(range(TRIES)):
+                try:
+                    self._write(job, result, stamp)
+                    return
+                except (OperationalError, InvalidEntry) as error:
+                    # the server ended one of two that waited for each other: us, and not the other
+                    if left == 0 or _state(_cause(error)) != DEADLOCK:
+                        raise
+
+    def _write(self, job: Job, result: Result, stamp: str) -> None:
+        """Write the marks, all of them or none."""
+        with self._transaction() as session:
+            submission = self._submission(job)
+            before = session.execute(
+                select(RECORDS).where(RECORDS.c.submission_id == submission.id)
+            ).one_or_none()
+            again = job.digest == before.digest if before else job.graded_before
+            for notebook in result.notebooks:
+                submitted = self.gradebook.find_submission_notebook(
+                    notebook.name, job.lab.name, job.student
+                )
+                _set_marks(session, submitted, notebook, again)
+                if self._late is not None:
+                    self._set_penalty(session, submission, submitted)
+            drawn = {n.name: n.seed for n in result.notebooks if n.seed}
+            values = {
+                "key": "" if result.retryable else job.key,
+                "digest": job.digest,
+                "seeds": json.dumps(dict(job.seeds) | drawn),
+                "stamp": stamp,
+            }
+            _upsert(session, submission.id, before is not None, values)
 
     def _submission(self, job: Job) -> SubmittedAssignment:
         """The learner's row for the lab, made as nbgrader makes it."""
@@ -206,6 +222,9 @@ class Writer:
                 name = f"open_the_hood_{table}"
                 sql = f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({column})"
                 connection.execute(text(sql))
+        if engine.dialect.name == "postgresql":
+            event.listen(engine, "connect", self._tune_postgresql)
+            engine.dispose()
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", self._tune_sqlite)
             engine.dispose()
@@ -218,6 +237,12 @@ class Writer:
                 self._journal = before or mode
             with engine.connect() as connection:
                 connection.execute(text("PRAGMA journal_mode = WAL"))
+
+    def _tune_postgresql(self, connection: Any, _: object) -> None:
+        """Wait for others as long as with SQLite; the server would wait for ever."""
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = {int(self._patience * 1000)}")
+        connection.commit()
 
     def _tune_sqlite(self, connection: Any, _: object) -> None:
         """Wait for others, and not for the disk: after a power cut the database is sound, and
@@ -258,12 +283,11 @@ class Writer:
         try:
             yield
         except (OperationalError, InvalidEntry) as error:
-            # nbgrader's API turns whatever the database says into an InvalidEntry
-            cause = error.__context__ if isinstance(error, InvalidEntry) else error
+            cause = _cause(error)
             if not isinstance(cause, OperationalError):
                 raise
             said = str(cause.orig).strip()
-            if "locked" in said:
+            if "locked" in said or _state(cause) == LOCKED:
                 said = (
                     f"another program has kept it locked for {self._patience:g} s; close what is "
                     "open on it"
@@ -271,6 +295,16 @@ class Writer:
             raise UserError(f"the gradebook can't be used: {said}. {RESUME}") from error
         except OSError as error:
             raise UserError(f"graded files can't be written: {error}. {RESUME}") from error
+
+
+def _cause(error: Exception) -> BaseException | None:
+    """What the database said; nbgrader's API turns it into an ``InvalidEntry``."""
+    return error.__context__ if isinstance(error, InvalidEntry) else error
+
+
+def _state(error: BaseException | None) -> str:
+    """PostgreSQL's code for what went wrong, or empty."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
 
 
 def cells_of(source: bytes, config: Config) -> set[tuple]:

@@ -33,8 +33,9 @@ from grader.sandbox import Limits
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 LAB_SETTINGS = {"title": str, "points": (int, float), "cell_seconds": (int, float)}
 # `compile`: its exercises call torch.compile, and grading it needs a prepared cache; `gpu`: it is
-# graded where a GPU is; `limits`: see grader/sandbox/limits.py.
-OPTIONAL_SETTINGS = {"compile": bool, "gpu": bool, "limits": dict}
+# graded where a GPU is; `limits`: see grader/sandbox/limits.py; `examples`: false where learners
+# are to get no failing examples.
+OPTIONAL_SETTINGS = {"compile": bool, "gpu": bool, "limits": dict, "examples": bool}
 PAGE_SETTINGS = {"title": str}
 LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re.IGNORECASE)
 REGIONS = {

@@ -8,7 +8,7 @@ import secrets
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_core.utils import run_sync
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -20,6 +20,8 @@ from traitlets import Bool, Integer, default
 from grader.layout import ROOT
 from grader.notes import Note
 from grader.preprocessors.outputs import (
+    NOT_RUN,
+    TIMED_OUT,
     made_output,
     settle,
     shorten,
@@ -28,13 +30,17 @@ from grader.preprocessors.outputs import (
     without_stderr,
 )
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
-from grader.verify import SEED_VARIABLE
+from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
 from grader.written import Written, importable
 
-TIMED_OUT = "TimeLimit"
+if TYPE_CHECKING:
+    from grader.preprocessors.examiner import Examiner
+
 # So many times the limit may still arrive before a kernel that heeds no interrupt is killed.
 FLOOD = 4
 MAX_COUNT = 1_000_000
+# For the examples of a whole notebook, after its last cell.
+ALL_EXAMPLES_SECONDS = 20
 
 
 class Execute(NbGraderExecute):
@@ -49,6 +55,9 @@ class Execute(NbGraderExecute):
       comes with one; no kernel in a room is told it;
     - the visible part of such a cell may raise: the hidden part is judged all the same;
     - stderr costs no points;
+    - after the last cell, when all verdicts stand, failing examples are looked for
+      (:mod:`grader.example`), unless ``metadata.open_the_hood.examples`` is false: whatever the
+      learner's code does there costs at most the examples;
     - limits are those of the lab (:class:`grader.sandbox.Limits`). A cell that takes too long, or
       a notebook that prints too much, is interrupted; what does not heed that is killed, and the
       cells after it say so.
@@ -76,14 +85,15 @@ class Execute(NbGraderExecute):
         """Run every code cell of ``nb``, in place.
 
         Args:
-            resources: nbgrader's. ``resources["open_the_hood"]["cache"]``, where there is one, is
-                called for the folder of :func:`grader.preprocessors.compiled.prepared_cache`.
+            resources: nbgrader's. ``resources["open_the_hood"]["headers"]``, where there is one,
+                is called for the folder of
+                :func:`grader.preprocessors.compiled.prepared_headers`.
 
         Raises:
             CannotSandbox: when this machine can't, and nobody said that it need not.
             ZygoteDied: when the grader lost the kernel, through no fault of the submission's.
         """
-        begun = time.monotonic()
+        begun = self._begun = time.monotonic()
         ours = nb.metadata.setdefault("open_the_hood", NotebookNode())
         ours.setdefault("seed", secrets.token_hex(16))
         ours.sandbox = not self.unsafe_no_sandbox
@@ -95,6 +105,8 @@ class Execute(NbGraderExecute):
         self._printed = 0
         path = ((resources or {}).get("metadata") or {}).get("path")
         self._code = Written(files=importable(Path(path)) if path else ())
+        self._examples = ours.get("examples", True) is not False
+        self._wrong: list[tuple[NotebookNode, Examiner]] = []
         self._polling: asyncio.Task[None] | None = None
         if self.unsafe_no_sandbox:
             self.log.warning("NO SANDBOX: this submission runs with your rights on your machine.")
@@ -108,12 +120,12 @@ class Execute(NbGraderExecute):
         if self.unsafe_no_sandbox:
             return super().create_kernel_manager()
         folder = (self.resources.get("metadata") or {}).get("path")
-        prepare = (self.resources.get("open_the_hood") or {}).get("cache")
+        prepare = (self.resources.get("open_the_hood") or {}).get("headers")
         self.km = SandboxedKernelManager(
             kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
             limits=self._limits,
             files=Path(folder) if folder else None,
-            cache=prepare() if prepare else None,
+            headers=prepare() if prepare else None,
         )
         return self.km
 
@@ -124,6 +136,7 @@ class Execute(NbGraderExecute):
         if self.unsafe_no_sandbox:
             path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
             kwargs["env"] = {**os.environ, SEED_VARIABLE: self._seed, "PYTHONPATH": path}
+            kwargs["env"][NO_EXAMPLES_VARIABLE] = "" if self._examples else "1"
         try:
             super().start_new_kernel(**kwargs)
         except FilesRefused as refused:
@@ -137,9 +150,15 @@ class Execute(NbGraderExecute):
     ) -> tuple[NotebookNode, Any]:
         """Run one cell; whatever it does, the next one gets its turn."""
         self._check_assign_resources(resources)
-        if cell.cell_type != "code":
-            return cell, self.resources
+        if cell.cell_type == "code":
+            self._run_cell(cell, index)
+        if index == len(self.nb.cells) - 1:
+            self._seek_examples(index)
+        return cell, self.resources
+
+    def _run_cell(self, cell: NotebookNode, index: int) -> None:
         begun = time.monotonic()
+        self._stop_late()
         self._limit(cell)
         parts = verified_parts(cell)
         source = parts[0] if parts else cell.source
@@ -152,6 +171,7 @@ class Execute(NbGraderExecute):
                 outputs = [without_stderr(output) for output in outputs]
             if problem:
                 outputs.append(_error(problem))
+                cell.metadata.setdefault("open_the_hood", NotebookNode()).problem = problem
             cell.outputs = outputs
         else:
             visible = first
@@ -163,7 +183,24 @@ class Execute(NbGraderExecute):
             time.monotonic() - begun, 3
         )
         self.nb.cells[index] = cell
-        return cell, self.resources
+
+    def _seek_examples(self, index: int) -> None:
+        """Add failing examples to the reports, as far as time and kernel allow."""
+        if not self._wrong:
+            return
+        from grader.preprocessors.examiner import ExampleSeeker
+
+        last, end = self.nb.cells[index], time.monotonic() + ALL_EXAMPLES_SECONDS
+        self.timeout = EXAMPLE_SECONDS
+        for report, examiner in self._wrong:
+            if self._stopped or time.monotonic() > end:
+                break
+            nowhere = NotebookNode(cell_type="code", source="", metadata={}, outputs=[])
+            with ExampleSeeker(examiner, self.km.link) as seeker:
+                self._run(seeker.question, nowhere, index)
+                report.data.update(seeker.report().data)
+        self.clear_display_id_mapping(index)
+        self.nb.cells[index] = last
 
     def process_message(self, msg: Any, cell: NotebookNode, cell_index: int) -> Any:
         """Take an output; once there is too much, interrupt, drop the rest, and kill at last."""
@@ -182,6 +219,13 @@ class Execute(NbGraderExecute):
     async def _async_poll_kernel_alive(self) -> None:
         self._polling = asyncio.current_task()
         await super()._async_poll_kernel_alive()
+
+    def _stop_late(self) -> None:
+        """End a kernel in the open whose notebook has had its time; a room ends by itself."""
+        late = time.monotonic() - self._begun > self._limits.total_seconds
+        if late and self.unsafe_no_sandbox and not self._stopped:
+            run_sync(self.km.shutdown_kernel)(now=True)
+            self._stopped = f"it ran longer than {self._limits.total_seconds} s in all"
 
     def _limit(self, cell: NotebookNode) -> None:
         """Set the cell's time. What comes with the lab, such as imports, has all the lab's time."""
@@ -206,7 +250,12 @@ class Execute(NbGraderExecute):
         with Examiner(hidden, self._seed, self._code, self.km.link) as examiner:
             outputs, problem = self._run(examiner.question, cell, index)
             failed = [o for o in outputs if o.output_type == "error" and o.ename != TIMED_OUT]
-            return failed or [examiner.report()], problem
+            if failed:
+                return failed, problem
+            report = examiner.report()
+            if self._examples and not problem and examiner.unexampled():
+                self._wrong.append((report, examiner))
+            return [report], problem
 
     def _run(self, source: str, cell: NotebookNode, index: int) -> tuple[list[NotebookNode], str]:
         """Outputs of some code, and why it could not be run to its end, or empty."""
@@ -245,4 +294,5 @@ class Execute(NbGraderExecute):
 
 
 def _error(problem: str) -> NotebookNode:
-    return made_output("error", ename="NotRun", evalue=problem, traceback=[f"NotRun: {problem}"])
+    line = f"{NOT_RUN}: {problem}"
+    return made_output("error", ename=NOT_RUN, evalue=problem, traceback=[line])

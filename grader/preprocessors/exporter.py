@@ -22,7 +22,7 @@ import grader.preprocessors.examiner  # now, so that no submission pays for it  
 from grader.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
 from grader.folder import read_beside, read_notebook, read_timestamp, why_no_folder
 from grader.notes import Note, not_shown
-from grader.preprocessors.compiled import cache_of
+from grader.preprocessors.compiled import headers_of
 from grader.preprocessors.converter import CarefulAutograde
 from grader.rebuild import rebuild
 from grader.same import digest
@@ -90,17 +90,17 @@ class SubmissionExporter(NotebookExporter):
         path = Path(filename)
         source = self._source_folder(resources["nbgrader"]["assignment"]) / path.name
         source_nb = nbformat.read(source, as_version=4)
-        cache = {} if self.parent._sanitizing else {"cache": cache_of(source_nb)}
+        more = {} if self.parent._sanitizing else {"headers": headers_of(source_nb)}
         try:
             with alarmed(self.work_seconds):
                 if self.parent._sanitizing:
                     return self._rebuilt(path, source, source_nb, resources)
-                resources["open_the_hood"] = cache
+                resources["open_the_hood"] = more
                 return self._run(nbformat.read(path, as_version=4), source.stem, resources)
         except TooMuchWork:
             self.log.warning("%s: %s", filename, TOO_MUCH)
         nb = rebuild(Unreadable(f"{TOO_MUCH.capitalize()}."), source_nb, self.config).nb
-        resources["open_the_hood"] = cache
+        resources["open_the_hood"] = more
         if self.parent._sanitizing:
             return self._sanitized(nb, path, resources)
         return self._run(nb, source.stem, resources)

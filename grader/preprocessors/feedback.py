@@ -13,9 +13,11 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_task
+from traitlets import Bool
 
 from grader.layout import ROOT
-from grader.preprocessors.outputs import is_verified, plain
+from grader.preprocessors.outputs import is_verified, made_output, plain
+from grader.preprocessors.self_judged import NOTE, is_self_judged, known_outputs
 
 # The environment may lie inside the course's folder, and that inside the home: see _shorten.
 PATHS = [
@@ -33,12 +35,22 @@ class CleanFeedback(NbGraderPreprocessor):
 
     Hidden regions and mark schemes go. In a cell that had one, an error keeps its last line only,
     because its traceback would quote the region. Paths of the grading machine are shortened.
+
+    From the first hidden test on that ran in the learner's own kernel, as plain asserts do, nothing
+    that came out of the kernel is shown; see :mod:`grader.preprocessors.self_judged`.
     """
+
+    trust_output = Bool(
+        False,
+        help="Show what cells printed after plain hidden tests had run, which a submission can "
+        "use to print those tests.",
+    ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Clean every cell, in place."""
         self._hidden = ClearHiddenTests(parent=self)
         self._scheme = ClearMarkScheme(parent=self)
+        self._seen = False  # whether the learner's kernel has seen a hidden test
         self._paths = [*PATHS, (resources["nbgrader"].get("root", ""), "course")]
         return super().preprocess(nb, resources)
 
@@ -50,15 +62,20 @@ class CleanFeedback(NbGraderPreprocessor):
             self._scheme.preprocess_cell(cell, resources, index)
         if cell.cell_type != "code":
             return cell, resources
-        outputs = cell.outputs
+        outputs, source = cell.outputs, cell.source
+        judges_itself, known = is_self_judged(cell), known_outputs(cell)
         if is_grade(cell):
             if is_verified(cell):
                 # the report says the points in words, and the page beside it
                 outputs = [o for o in outputs if o.output_type != "execute_result"]
-            before = cell.source
             self._hidden.preprocess_cell(cell, resources, index)
-            if cell.source != before:
+            if cell.source != source:
                 outputs = [_last_line(output) for output in outputs]
+                if judges_itself and not self._seen and not self.trust_output:
+                    self._seen = True
+                    known.insert(0, made_output("display_data", data={"text/plain": NOTE}))
+        if self._seen:
+            outputs, cell.execution_count = known, None
         cell.outputs = [self._without_paths(output) for output in outputs]
         return cell, resources
 

@@ -14,8 +14,10 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode, from_dict
 from nbgrader.utils import is_grade, is_solution
 
-from grader.verify import VERDICT_MIME
+from grader.verify import VERDICT_MIME, shown_points
 
+# Types of the errors that the grader puts among a cell's outputs.
+TIMED_OUT, NOT_RUN = "TimeLimit", "NotRun"
 MAX_TEXT = 20_000
 MAX_MARKUP = 200_000
 
@@ -84,7 +86,7 @@ def settle(
     if report is None:
         earned = 0.0
         report = _no_verdict(grade_id, points, problem or _why(hidden))
-    result = made_output("execute_result", data={"text/plain": repr(earned)}, execution_count=None)
+    result = made_output("execute_result", data=shown_points(earned), execution_count=None)
     return [*map(as_display, visible), report, result]
 
 

@@ -15,11 +15,13 @@ from jupyter_client.asynchronous import AsyncKernelClient
 from nbclient.exceptions import DeadKernelError
 
 from grader.sandbox import messages
+from grader.sandbox.limits import WAITS
 
 # Bounds what a flood can make this process hold; of a channel that nobody reads, the last remain.
 MAX_WAITING = 16
 SECONDS_TO_SEND = 10
 PACKETS_AT_ONCE = 64
+SHORTEST = 0.05  # seconds between two looks at a room's clock
 GONE = object()
 
 
@@ -46,16 +48,13 @@ class Channel:
     async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
         """The next message.
 
-        Raises queue.Empty when none comes within `timeout` seconds, messages.Unreadable for
-        something that is none, and DeadKernelError when none will come any more.
+        Raises queue.Empty when none comes within `timeout` seconds of the room's own, see Limits,
+        messages.Unreadable for something that is none, and DeadKernelError when none will come any
+        more.
         """
         if self.waiting.empty():
             self._client.listen()
-        try:
-            async with asyncio.timeout(timeout):
-                said = await self.waiting.get()
-        except TimeoutError:
-            raise queue.Empty from None
+        said = await self._next(timeout)
         if said is GONE:
             self.waiting.put_nowait(GONE)  # also for whoever asks next
             await self._client.parent.over()
@@ -63,6 +62,19 @@ class Channel:
         if isinstance(said, Exception):
             raise said
         return messages.decode(said)  # not before: what is read can be many times as large
+
+    async def _next(self, timeout: float | None) -> Any:
+        if timeout is None or not self.waiting.empty():
+            return await self.waiting.get()
+        passed, begun = self._client.parent.passed, time.monotonic()
+        until, left = passed() + timeout, timeout
+        while left > 0:
+            try:
+                async with asyncio.timeout(max(left, SHORTEST)):
+                    return await self.waiting.get()
+            except TimeoutError:
+                left = min(until - passed(), begun + WAITS * timeout - time.monotonic())
+        raise queue.Empty
 
     def put(self, said: Any) -> bool:
         """A message's bytes, an exception, or GONE; True when a reader should come first."""

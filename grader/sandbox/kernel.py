@@ -48,13 +48,13 @@ class FilesError(Exception):
     """The submission's files could not be copied."""
 
 
-def confine(room: Mapping[str, Any], files: int | None, cache: int | None, keep: list[int]) -> None:
+def confine(room: Mapping[str, Any], files: int | None, keep: list[int]) -> None:
     """Become what a learner's code may be.
 
     Raises FilesError and, for anything else, OSError; then nothing of a learner's may run.
 
     room: `user` (the id to take), `own_user` (whether to take it), and the limits
-    files, cache: descriptors of folders outside, copied into the room and closed
+    files: descriptor of a folder outside, copied into the room and closed
     keep: descriptors that stay open
     """
     linux.prctl(linux.PR_SET_DUMPABLE, 1)  # or its own /proc/self would be root's
@@ -63,13 +63,12 @@ def confine(room: Mapping[str, Any], files: int | None, cache: int | None, keep:
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("500")  # when the machine runs out of memory, a kernel goes first
     owner = room["user"] if room["own_user"] else -1
-    for folder, source in ((CACHE, cache), (WORK, files)):
-        os.mkdir(folder)
-        os.chown(folder, owner, owner)
-        try:
-            copy_plain_files(source, folder, owner, NOT_SHOWN)
-        except (OSError, RecursionError) as error:
-            raise FilesError(f"the files could not be copied: {str(error)[-500:]}") from error
+    os.mkdir(WORK)
+    os.chown(WORK, owner, owner)
+    try:
+        copy_plain_files(files, WORK, owner, NOT_SHOWN)
+    except (OSError, RecursionError) as error:
+        raise FilesError(f"the files could not be copied: {str(error)[-500:]}") from error
     close_all_but(keep)
     set_limits(room)
     linux.drop_bounding_set()
@@ -152,6 +151,7 @@ def set_limits(room: Mapping[str, Any], process: int = 0) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_SIGPENDING, 4096),  # each timer and each signal that waits takes memory
     ):
         hard = resource.prlimit(process, kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import socket
+import struct
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from grader.sandbox.limits import Limits
 from grader.sandbox.warm import Warm, ZygoteDied, warm
 
 PYTHON = ("", "python", "python3")  # names under which Jupyter knows the Python that asks
+CLOCK = struct.Struct("d")  # as the zygote writes it
 SECONDS_TO_SAY_WHY = 1
 SECONDS_TO_END = 10
 OF_THE_ROOM = ("--HistoryManager.", "--IPKernelApp.log_level=")  # arguments that it sets itself
@@ -30,7 +33,7 @@ class SandboxedKernelManager(AsyncKernelManager):
 
     limits: what the kernel may use
     files: a folder whose plain files the kernel gets a private copy of, as its working folder
-    cache: a prepared Inductor cache, copied likewise
+    headers: a folder of grader.preprocessors.compiled, which it is shown
     link: after the start, this side of the socket pair whose other end the kernel has (its number
         is in the kernel's environment as OPEN_THE_HOOD_LINK)
     """
@@ -40,15 +43,16 @@ class SandboxedKernelManager(AsyncKernelManager):
         *,
         limits: Limits | None = None,
         files: Path | None = None,
-        cache: Path | None = None,
+        headers: Path | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.limits = limits or Limits()
         self.files = files
-        self.cache = cache
+        self.headers = headers
         self.link: socket.socket
         self._lease: socket.socket | None = None
+        self._clock = -1
         self._ended = ""
         self._ending = asyncio.Lock()
 
@@ -103,19 +107,28 @@ class SandboxedKernelManager(AsyncKernelManager):
             descriptors = [theirs.detach()]
             for given in (kernels_end, kernels_link):
                 descriptors.append(stack.enter_context(given).fileno())
-            for folder in (self.files, self.cache):
-                if folder is not None:
-                    descriptors.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
-                    stack.callback(os.close, descriptors[-1])
+            clock = os.memfd_create("clock")
+            os.pwrite(clock, bytes(CLOCK.size), 0)
+            descriptors.append(clock)
+            if self.files is not None:
+                descriptors.append(os.open(self.files, os.O_RDONLY | os.O_DIRECTORY))
+                stack.callback(os.close, descriptors[-1])
             try:
                 self._ask(warm(), arguments, descriptors, lease)
             except BaseException:
                 for ours in (lease, end, link):
                     ours.close()
+                os.close(clock)
                 raise
         lease.setblocking(False)
         end.setblocking(False)
-        self._lease, self._end, self.link = lease, end, link
+        self._lease, self._end, self.link, self._clock = lease, end, link, clock
+
+    def passed(self) -> float:
+        """Seconds of the room's own, up to the last look at it: see Limits."""
+        if self._clock < 0:
+            return math.inf
+        return CLOCK.unpack(os.pread(self._clock, CLOCK.size, 0))[0]
 
     def client(self, **kwargs: Any) -> RoomClient:
         """A client of the kernel that was started."""
@@ -133,7 +146,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 "tmp": limits.tmp,
                 "total_seconds": limits.total_seconds,
                 "files": self.files is not None,
-                "cache": self.cache is not None,
+                "headers": str(self.headers) if self.headers else None,
                 "arguments": arguments,
             },
             descriptors,
@@ -196,6 +209,8 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._lease = None
         self._end.close()
         self.link.close()
+        os.close(self._clock)
+        self._clock = -1
 
     async def over(self) -> None:
         """The kernel's socket is closed: know why, and let its room end with it."""

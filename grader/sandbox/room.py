@@ -14,12 +14,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.sandbox import seccomp
+from grader.sandbox import headers, seccomp
 
 HOME = "/home/learner"
 WRITABLE = ("/tmp", HOME, "/dev/shm")
 USER = 1000  # in a user namespace; root gives each kernel an id of its own
 SECONDS_TO_BUILD = 20
+# Of the whole machine, in numbers that one room can move and another can read; nobody needs them.
+COUNTERS = (
+    "buddyinfo",
+    "cmdline",
+    "diskstats",
+    "interrupts",
+    "locks",
+    "pagetypeinfo",
+    "schedstat",
+    "softirqs",
+    "vmstat",
+    "zoneinfo",
+)
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's status where it, or its child, was
 
 
@@ -57,6 +70,8 @@ class Room:
         if self.kernel:
             os.waitpid(self.kernel, 0)
         self.keeper.wait()
+        with contextlib.suppress(ChildProcessError):  # bubblewrap may end first, and leave it to us
+            os.waitpid(self.init, 0)
         for descriptor in (self.init_fd, self.kernel_fd):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -69,6 +84,7 @@ def command(
     tmp: int,
     user_namespace: bool,
     descriptors: Sequence[int],
+    compiled: str | None = None,
 ) -> list[str]:
     """The bubblewrap command line.
 
@@ -78,6 +94,7 @@ def command(
     tmp: bytes in each of the file systems that can be written to
     descriptors: four to inherit: for bubblewrap's report, /etc/passwd, /etc/group, and the system
         call filter of the processes that keep the room, which its inmate may be able to write to
+    compiled: a folder of grader.sandbox.headers, where kernels compile
     """
     report, passwd, group, refused = map(str, descriptors)
     out = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
@@ -98,9 +115,16 @@ def command(
     out += ["--ro-bind", f"{stage}/etc/nsswitch.conf", "/etc/nsswitch.conf"]
     out += ["--perms", "0644", "--ro-bind-data", passwd, "/etc/passwd"]
     out += ["--perms", "0644", "--ro-bind-data", group, "/etc/group"]
-    out += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", *_folder("/home")]
+    out += ["--proc", "/proc", "--dev", "/dev"]
+    for name in COUNTERS:
+        if os.path.exists(f"/proc/{name}"):
+            out += ["--ro-bind", "/dev/null", f"/proc/{name}"]
+    # it reads as zero, too, and cannot be mapped: that would be memory that belongs to no process
+    out += ["--dev-bind", "/dev/full", "/dev/zero", "--remount-ro", "/dev", *_folder("/home")]
     for place in WRITABLE:
         out += ["--perms", "1777", "--size", str(tmp), "--tmpfs", place]
+    if compiled:
+        out += ["--ro-bind", compiled, headers.SHOWN]
     # how many CPUs there are, which torch reads
     out += _folder("/sys/devices/system")
     out += ["--ro-bind-try", "/sys/devices/system/cpu", "/sys/devices/system/cpu"]
@@ -131,6 +155,7 @@ def build(
     tmp: int,
     user: int,
     user_namespace: bool,
+    compiled: str | None = None,
 ) -> Room:
     """Start bubblewrap and wait until its room is complete.
 
@@ -142,15 +167,21 @@ def build(
     report, report_in = os.pipe()
     passwd = _ready(f"learner:x:{user}:{user}:learner:{HOME}:/bin/sh\n".encode())
     group = _ready(f"learner:x:{user}:\n".encode())
-    inherited = (report_in, passwd, group, _ready(seccomp.program()))
+    inherited = [report_in, passwd, group, _ready(seccomp.program())]
+    first, *rest = command(stage, shown, hidden, tmp, user_namespace, inherited, compiled)
+    options, inside = rest[: rest.index("--")], rest[rest.index("--") :]
+    # a room shows the command line of its first process, and this machine's paths are no business
+    # of whoever looks
+    inherited.append(_ready("".join(f"{option}\0" for option in options).encode()))
     try:
         keeper = subprocess.Popen(
-            command(stage, shown, hidden, tmp, user_namespace, inherited),
+            [first, "--args", str(inherited[-1]), *inside],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=inherited,
-            env={"PATH": os.environ.get("PATH", os.defpath)},
+            executable=shutil.which("bwrap"),
+            env={},
             cwd="/",
         )
     finally:

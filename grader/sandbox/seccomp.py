@@ -1,8 +1,13 @@
 """System calls that no lab needs and that widen what a room's inmate can reach are refused.
 
 Namespaces and mounts of their own would lift the sizes of the room's file systems; memory that
-belongs to no process (memfd, System V IPC) escapes the meter; AF_VSOCK reaches a virtual machine's
-host, whatever the network namespace; the rest is there because exploits begin with it.
+belongs to no process (memfd, System V IPC, shared memory without a name, larger pipes and socket
+buffers) escapes the meter; locks, leases and watches on a file that several rooms see would carry
+messages between them, and `mincore` tells what others have read; AF_VSOCK reaches a virtual
+machine's host, whatever the network namespace; the rest is there because exploits begin with it.
+
+Locks are granted without being taken: they only say something to those who ask for the same one,
+and what compiles in a room, which does ask, is alone there.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ import ctypes
 import errno
 import platform
 import struct
+from collections.abc import Sequence
 
 from grader.sandbox import linux
 
@@ -66,12 +72,33 @@ REFUSED: dict[str, tuple[int, int | None]] = {
     "iopl": (172, None),
     "ioperm": (173, None),
     "modify_ldt": (154, None),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "mincore": (27, 232),
+    "cachestat": (451, 451),
+    "io_setup": (206, 0),
+    "seccomp": (317, 277),
 }
 CLONE = (56, 220)
 CLONE3 = (435, 435)
+FLOCK = (73, 32)
+FCNTL = (72, 25)
+LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW and the same of open file descriptions
+# F_SETLEASE, F_GETLEASE, F_NOTIFY, F_SETPIPE_SZ, F_GETDELEG, F_SETDELEG
+OF_FILES = (1024, 1025, 1026, 1031, 1039, 1040)
+MMAP = (9, 222)
+SHARED, VALIDATED, ANONYMOUS, KIND = 0x01, 0x03, 0x20, 0x0F
+PRCTL = (157, 167)
+# what a process may show of itself, and further filters, which take memory
+OF_PROCESSES = (linux.PR_SET_DUMPABLE, linux.PR_SET_SECCOMP)
+SETSOCKOPT = (54, 208)
+SOL_SOCKET, BUFFERS = 1, (7, 8)  # SO_SNDBUF, SO_RCVBUF
 SOCKET = (41, 198)
-# UNIX, INET, INET6 and NETLINK: what gloo and getaddrinfo need, on a room's own loopback
-FAMILIES = (1, 2, 10, 16)
+SOCKETPAIR = (53, 199)
+# what gloo and getaddrinfo need, on a room's own loopback
+UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
+KINDS = (1, 2)  # of INET: streams and datagrams, which are TCP and UDP
+PROTOCOLS = (0, 6, 17)  # any, TCP, UDP
 # every CLONE_NEW... flag that clone takes
 NAMESPACES = 0x7E020000
 
@@ -79,7 +106,7 @@ NAMESPACES = 0x7E020000
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 X32 = 0x40000000
 
-LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, AND, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 NUMBER, ARCHITECTURE, ARGUMENT = 0, 4, 16  # offsets in the data that a filter sees
 
@@ -117,20 +144,75 @@ def _steps(column: int, architecture: int) -> list[bytes]:
         # the C library then uses clone, whose flags can be read here
         _step(JUMP_EQUAL, CLONE3[column], 0, 1),
         _refuse(errno.ENOSYS),
-        _step(JUMP_EQUAL, CLONE[column], 0, 4),
-        _step(LOAD, ARGUMENT),
-        _step(JUMP_ANY_BIT, NAMESPACES, 0, 1),
-        _refuse(errno.EPERM),
-        _step(RETURN, ALLOW),
-        _step(JUMP_EQUAL, SOCKET[column], 0, len(FAMILIES) + 2),
-        _step(LOAD, ARGUMENT),
-        *(
-            _step(JUMP_EQUAL, family, len(FAMILIES) - place, 0)
-            for place, family in enumerate(FAMILIES)
+        *_only(
+            CLONE[column],
+            [_step(LOAD, ARGUMENT), _step(JUMP_ANY_BIT, NAMESPACES, 0, 1), _refuse(errno.EPERM)],
         ),
-        _refuse(errno.EAFNOSUPPORT),
+        *_only(FLOCK[column], [_refuse(0)]),
+        *_only(
+            FCNTL[column],
+            [*_argument(1), *_any_of(LOCKS, _refuse(0)), *_any_of(OF_FILES, _refuse(errno.EPERM))],
+        ),
+        *_only(
+            MMAP[column],
+            [
+                *_argument(3, KIND | ANONYMOUS),
+                *_any_of((SHARED | ANONYMOUS, VALIDATED | ANONYMOUS), _refuse(errno.EPERM)),
+            ],
+        ),
+        *_only(PRCTL[column], [*_argument(0), *_any_of(OF_PROCESSES, _refuse(errno.EPERM))]),
+        *_only(
+            SETSOCKOPT[column],
+            [
+                *_argument(1),
+                *_none_of((SOL_SOCKET,), _step(RETURN, ALLOW)),
+                *_argument(2),
+                *_any_of(BUFFERS, _refuse(0)),  # as it is where it is more than there may be
+            ],
+        ),
+        *_only(
+            SOCKETPAIR[column],
+            [*_argument(0), *_none_of((UNIX,), _refuse(errno.EAFNOSUPPORT))],
+        ),
+        *_only(
+            SOCKET[column],
+            [
+                *_argument(0),
+                *_any_of((UNIX,), _step(RETURN, ALLOW)),
+                *_none_of((INET, INET6, NETLINK), _refuse(errno.EAFNOSUPPORT)),
+                _step(JUMP_EQUAL, NETLINK, 0, 4),
+                *_argument(2),
+                *_none_of((0,), _refuse(errno.EPROTONOSUPPORT)),
+                _step(RETURN, ALLOW),
+                *_argument(1, KIND),
+                *_none_of(KINDS, _refuse(errno.EPROTONOSUPPORT)),
+                *_argument(2),
+                *_none_of(PROTOCOLS, _refuse(errno.EPROTONOSUPPORT)),
+            ],
+        ),
         _step(RETURN, ALLOW),
     ]
+
+
+def _only(number: int, steps: list[bytes]) -> list[bytes]:
+    """Steps for one system call; it is allowed where they come to no end."""
+    return [_step(JUMP_EQUAL, number, 0, len(steps) + 1), *steps, _step(RETURN, ALLOW)]
+
+
+def _argument(place: int, mask: int = 0) -> list[bytes]:
+    """Look at an argument's lower half."""
+    return [_step(LOAD, ARGUMENT + 8 * place), *([_step(AND, mask)] if mask else [])]
+
+
+def _any_of(values: Sequence[int], then: bytes) -> list[bytes]:
+    """What to do where it is one of these."""
+    return [step for value in values for step in (_step(JUMP_EQUAL, value, 0, 1), then)]
+
+
+def _none_of(values: Sequence[int], then: bytes) -> list[bytes]:
+    """What to do where it is none of these."""
+    count = len(values)
+    return [*(_step(JUMP_EQUAL, value, count - at) for at, value in enumerate(values)), then]
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

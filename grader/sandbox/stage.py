@@ -10,7 +10,18 @@ from pathlib import Path
 from grader.layout import ROOT
 
 # The kernels' side of this package: a zygote and its kernels find these files and no others.
-SANDBOX = ("app", "kernel", "linux", "messages", "preload", "room", "seccomp", "watch", "zygote")
+SANDBOX = (
+    "app",
+    "headers",
+    "kernel",
+    "linux",
+    "messages",
+    "preload",
+    "room",
+    "seccomp",
+    "watch",
+    "zygote",
+)
 REMOTE = ("answer", "wire")
 
 

@@ -27,7 +27,7 @@ START = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from grader.sandbox.zygote import main
-main(int(sys.argv[2]), sys.argv[3])
+main(int(sys.argv[2]))
 """
 # CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT, CAP_SYS_ADMIN: root's, unless a container took them
 NEEDED = (6, 7, 18, 21)
@@ -106,7 +106,7 @@ class Warm:
         self.ready = False
         with theirs, self.log.open("wb") as stderr:
             self.process = subprocess.Popen(
-                [*python, str(stage), str(theirs.fileno()), json.dumps(told)],
+                [*python, str(stage), str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -115,6 +115,8 @@ class Warm:
                 cwd="/",
                 start_new_session=True,
             )
+        with contextlib.suppress(OSError):  # it ended at once, as `wait` will say
+            self.control.send(json.dumps(told).encode())
 
     def wait(self) -> None:
         """Wait until it has imported everything. Raises CannotSandbox."""
@@ -201,7 +203,7 @@ def environment(folder: Path) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        # the precompiled header is 300 MB and would be rebuilt in each room
+        # a room would compile it anew; where it is there already, `headers.use` says so
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         # for what the warm process itself tries; a kernel has a place of its own

@@ -4,7 +4,7 @@ It is started once per grading process and never sees a seed, a check, a grade o
 Messages are JSON over two kinds of SOCK_SEQPACKET sockets:
 
 - the grading process's socket carries one request per kernel: its limits, and descriptors for its
-  lease, its socket to a client, its link and, where there are any, its folders;
+  lease, its socket to a client, its link, its clock and, where there is one, its folder;
 - the lease is that kernel's own. The grading process sends "interrupt" on it, or closes it, also
   by dying, and the room ends. The zygote sends "started", and at the end why it ended.
 """
@@ -19,6 +19,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import sys
 import time
 import traceback
@@ -27,35 +28,43 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grader.sandbox import kernel, linux, room, watch
+from grader.sandbox import headers, kernel, linux, room, watch
 from grader.sandbox.preload import preload, preload_compiler
 
 WATCH_SECONDS = 0.1
+WAITS = 10  # times a limit that its room may take by the clock on the wall
 MESSAGE = 1 << 16
-FIXED = 3  # lease, socket to a client, link
+FIXED = 4  # lease, socket to a client, link, clock
+CLOCK = struct.Struct("d")
 
 
 @dataclass
 class Tenant:
-    """A room with its kernel, its lease and its limits."""
+    """A room with its kernel, its lease, and its limits.
+
+    clock: a file for whoever waits for the room: the seconds of its own that have passed
+    """
 
     room: room.Room
     lease: socket.socket
     meter: watch.Meter
     memory: int
-    ends: float
-    reason: str = ""
+    seconds: float
+    clock: int
+    begun: float
+    nice: int = 0
 
 
-def main(control_fd: int, settings: str) -> None:
+def main(control_fd: int) -> None:
     """Serve until the grading process is gone.
 
-    settings: JSON with `folder` (removed at the end), `stage` in it, `shown` and `hidden` folders
-        for the rooms, and `user_namespace`
+    What comes first on the socket is JSON with `folder` (removed at the end), `stage` in it,
+    `shown` and `hidden` folders for the rooms, and `user_namespace`. It is not on the command
+    line, which rooms show.
     """
-    told = json.loads(settings)
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)
+    told = json.loads(control.recv(MESSAGE))
     try:
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
@@ -146,8 +155,9 @@ class Zygote:
 
     def _start(self, asked: dict[str, Any], lease: socket.socket, given: list[int]) -> Tenant:
         told = self.told
-        if asked["cache"] and not self.compiles:
+        if asked["headers"] and not self.compiles:
             preload_compiler()
+            headers.use(Path(asked["headers"]))
             _settle()
             self.compiles = True
         built = room.build(
@@ -157,6 +167,7 @@ class Zygote:
             asked["tmp"],
             asked["user"],
             told["user_namespace"],
+            asked["headers"],
         )
         try:
             for keeper in built.keepers():
@@ -167,8 +178,8 @@ class Zygote:
         except BaseException:
             built.close()
             raise
-        ends = time.monotonic() + asked["total_seconds"]
-        return Tenant(built, lease, meter, asked["memory"], ends)
+        seconds, clock = asked["total_seconds"], os.dup(given[FIXED - 2])
+        return Tenant(built, lease, meter, asked["memory"], seconds, clock, time.monotonic())
 
     def _fork(self, built: room.Room, asked: dict[str, Any], given: list[int]) -> int:
         """The kernel's process id. Only a child of the one that joins is in the PID namespace."""
@@ -209,9 +220,9 @@ class Zygote:
             if child:
                 _write(report, {"kernel": child})
                 os._exit(0)
-            end, link = given[: FIXED - 1]
-            files, cache = _optional(asked, given[FIXED - 1 :])
-            kernel.confine(asked, files, cache, [end, link, report])
+            end, link, _ = given[: FIXED - 1]
+            files = given[FIXED - 1] if asked["files"] else None
+            kernel.confine(asked, files, [end, link, report])
             for tenant in self.tenants:
                 tenant.lease.detach()
             self.control.detach()
@@ -251,12 +262,18 @@ class Zygote:
         for tenant in list(self.tenants):
             try:
                 greedy = tenant.meter.exceeds(tenant.memory)
+                tenant.meter.look()
             except OSError:  # there is no room left to measure
                 self._end(tenant, "died")
                 continue
+            tenant.nice = max(tenant.nice, watch.niceness(tenant.meter.runnable))
+            if tenant.meter.runnable > watch.FAIR:
+                watch.be_nice((tenant.room.init, tenant.room.kernel), tenant.nice)
+            passed = tenant.meter.passed
+            os.pwrite(tenant.clock, CLOCK.pack(passed), 0)
             if greedy:
                 self._end(tenant, "memory")
-            elif now > tenant.ends:
+            elif passed > tenant.seconds or now - tenant.begun > WAITS * tenant.seconds:
                 self._end(tenant, "time")
 
     def _end(self, tenant: Tenant, reason: str) -> None:
@@ -268,6 +285,7 @@ class Zygote:
         tenant.room.close()
         _say(tenant.lease, {"ended": reason})
         tenant.lease.close()
+        os.close(tenant.clock)
 
 
 def _settle() -> None:
@@ -278,12 +296,6 @@ def _settle() -> None:
     gc.collect()
     linux.use_huge_pages()
     gc.freeze()  # the collector of a kernel then writes to no page that all of them share
-
-
-def _optional(asked: Mapping[str, Any], given: list[int]) -> list[int | None]:
-    """The descriptors of the folders that the request has, or None."""
-    given = list(given)
-    return [given.pop(0) if asked[name] else None for name in ("files", "cache")]
 
 
 def _within(path: str, folders: list[str]) -> bool:

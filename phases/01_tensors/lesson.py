@@ -719,7 +719,7 @@ print(f"sum, float32: NumPy {many.sum():.6f}, torch {torch.from_numpy(many).sum(
 #
 # **Rank**: a tensor with dimensions outranks a 0-dim tensor, and that outranks a plain Python number. Among operands of one rank the highest category wins, and within it the smallest dtype that holds them all; `torch.promote_types` knows it for any two.
 #
-# **Category**: bool < int < float < complex. An operand of lower rank is heard only if its category is *higher* than that of everything above it. Then the category rises, and the dtype with it: to the lower operand's own, or, if that is a Python number, to PyTorch's default (int64, float32, complex64). Otherwise the lower operand's dtype counts for nothing, however wide it is. (A float tensor made complex in this way keeps its own width: float64 + 1j is complex128.)
+# **Category**: bool < int < float < complex. An operand of lower rank is heard only if its category is *higher* than that of everything above it. Then the category rises, and the dtype with it: to the lower operand's own, or, if that is a Python number, to PyTorch's default (int64, float32, complex64). Otherwise the lower operand's dtype counts for nothing, however wide it is. (A float tensor made complex in this way keeps its own width, where there is a complex dtype of it: float64 + 1j is complex128, float16 + 1j is complex32. There is none for bfloat16, which becomes complex64.)
 #
 # **Predict** each line:
 

@@ -9,20 +9,27 @@
 #
 # Ten exercises and one question, 40 points, about three hours. They follow
 # [lesson 02](../../notebooks/02_autograd.ipynb). You begin with three lines on paper and end with
-# the gradients of a trained language model's last layer, and no line of yours will ever call
-# `backward`.
+# the gradients of a trained language model's last layer, and no answer of yours will ever ask
+# autograd for one.
 #
-# That is the rule of this lab. Where a gradient is asked for, you derive it; autograd is only
-# there to tell you, in the visible checks, whether you derived it right. When your work is graded,
-# your functions meet shapes, dtypes, memory layouts and *incoming gradients* that you have not
-# seen. The last matter most. A function that is right when all incoming gradients are 1 is right
+# That is the rule of this lab. Where a gradient is asked for, you derive it: your answers use
+# neither `torch.autograd` nor `torch.func`, no `backward`, `grad` or `requires_grad_` of a tensor,
+# nor the functions that torch itself calls on the way back, such as `native_layer_norm_backward`.
+# (Exercise 10 is about `torch.autograd.Function`, and may use that.) Autograd is there to tell you,
+# in the visible checks and in cells of your own, whether you derived it right. All else of torch is
+# yours, unless an exercise says otherwise.
+#
+# When your work is graded, your functions meet shapes, memory layouts and *incoming gradients* that
+# you have not seen: sizes of 1 and batches of nothing, transposed, sliced and expanded tensors, and
+# more than two dimensions wherever a shape begins with "…". Unless an exercise says more, all
+# floating-point tensors of a call are float32, or all are float64, and so is what you return. None
+# of your functions may change a tensor that it was given: whoever sent it may still have to read
+# it. The incoming gradients matter most. A function that is right when all of them are 1 is right
 # only at the very top of a graph.
 #
-# The rule holds for an answer and all that it calls: no `torch.autograd`, no `torch.func`, no
-# `backward`, `grad` or `requires_grad_` of a tensor, and none of torch's ready-made functions of that
-# kind (`..._backward`). Classes and functions of your own may have such names. What an answer uses
-# is read from your cells, so code that hides it (`exec`, `globals()`, a file of your own that is
-# imported) earns nothing there. Where autograd is part of the task, the exercise says so.
+# The rule holds for an answer and all that it calls. Classes and functions of your own may be called
+# anything, `backward` and `grad` too. What an answer uses is read from your cells, so code that hides
+# it (`exec`, `globals()`, a file of your own that is imported) earns nothing there.
 #
 # Parts of an exercise earn their points separately. You may call a function of an earlier exercise
 # in a later one; its mistakes come along, so mend it first. Each exercise has two hints, folded
@@ -43,8 +50,8 @@ from utils.views import autograd_graph, backward_stepper, finite_difference_erro
 # The lesson's graph: `c = a·b`, then `d = c + a`, then `L = d²`. The *adjoint* of a node is the
 # derivative of L with respect to it: by how much L grows, for each unit that this node grows.
 #
-# Write `scalar_adjoints(a, b)`. It takes two floats and returns a dict with the adjoints of
-# `"L"`, `"d"`, `"c"`, `"b"` and `"a"`, as floats. Plain arithmetic is enough.
+# Write `scalar_adjoints(a, b)`. It takes two floats, of any sign, 0 too, and returns a dict with the
+# adjoints of `"L"`, `"d"`, `"c"`, `"b"` and `"a"`, as plain numbers. Plain arithmetic is enough.
 #
 # <details><summary>Where do I begin?</summary>
 #
@@ -71,6 +78,9 @@ def scalar_adjoints(a: float, b: float) -> dict[str, float]:
 adjoints = scalar_adjoints(2.0, 3.0)
 expect_equal("dL/dd", adjoints["d"], 16.0)
 expect_equal("dL/db", adjoints["b"], 32.0)
+flat = scalar_adjoints(2.0, -1.0)  # here d is 0, the lowest point of a square
+expect_equal("where d is 0", [abs(flat[name]) for name in "dcba"], [0.0, 0.0, 0.0, 0.0])
+expect_equal("dL/db at b = 0, below 0", scalar_adjoints(-3.0, 0.0)["b"], 18.0)
 backward_stepper({"c": "a * b", "d": "c + a", "L": "d ** 2"}, a=2.0, b=3.0)
 
 # %% test="scalar_adjoints" points=2
@@ -91,13 +101,15 @@ verify("scalar_adjoints", scalar_adjoints)
 #
 # Complete the class `Tape`:
 #
-# - `leaf(value)`, `add(i, j)`, `mul(i, j)` and `power(i, n)` (node `i` to a constant power `n`)
-#   each record a new node and return its number, an int;
+# - `leaf(value)`, `add(i, j)`, `mul(i, j)` and `power(i, n)` (node `i` to a constant whole power `n`
+#   of 1 or more) each record a new node and return its number, an int;
 # - `value(i)` is the value of node `i`;
 # - `gradients(i)` is a list of floats, one for **every** node recorded so far: the derivative of
 #   node `i` with respect to it, and 0.0 for a node that node `i` does not depend on.
 #
-# Asking twice must give the same answer twice, and asking about another node a different one.
+# Values may be 0. Asking twice must give the same answer twice, and asking about another node that
+# node's own answer. More may be recorded after a question, and two tapes know nothing of each other.
+# The tapes here have a dozen nodes or so: don't worry about speed or depth.
 #
 # <details><summary>What must be written down for each node?</summary>
 #
@@ -177,7 +189,16 @@ expect_equal("dd/da, dd/db, dd/dc, dd/dd", tape.gradients(d), [4.0, 2.0, 1.0, 1.
 expect_equal("of c, which knows nothing of d", tape.gradients(c), [3.0, 2.0, 1.0, 0.0])
 tape = Tape()
 a = tape.leaf(2.0)
-expect_equal("a cubed", tape.gradients(tape.power(a, 3)), [12.0, 1.0])
+square = tape.power(a, 2)
+cube = tape.mul(square, a)
+both = tape.add(square, cube)  # a² + a³, where the cube uses the square
+expect_equal("its derivatives", tape.gradients(both), [16.0, 3.0, 1.0, 1.0])
+fourth = tape.power(a, 4)
+expect_equal("of a node that came later", tape.gradients(fourth), [32.0, 0.0, 0.0, 0.0, 1.0])
+expect_equal("the first question again", tape.gradients(both), [16.0, 3.0, 1.0, 1.0, 0.0])
+tape = Tape()
+zero, five = tape.leaf(0.0), tape.leaf(5.0)
+expect_equal("0 · 5", tape.gradients(tape.mul(zero, five)), [5.0, 0.0, 1.0])
 
 # %% test="Tape" points=5
 # Graded
@@ -201,9 +222,11 @@ verify("Tape", Tape)
 # names of its inputs (a name stands twice where an input is used twice). Return a list of all
 # nodes that `root` depends on, `root` itself first, each of them once, and none before a node that
 # uses it. Where that leaves a choice, any order is right. Nodes that `root` does not depend on may
-# be in the dict, and have no place in the list.
+# be in the dict, and have no place in the list; the order of the dict says nothing. `root` may use
+# nothing at all. (The dict is a copy, made for you: do with it as you like.)
 #
-# Real graphs are deep: an RNN over a long text makes thousands of nodes in a row.
+# Real graphs are deep: an RNN over a long text makes thousands of nodes in a row. Yours will be
+# asked about six thousand.
 #
 # <details><summary>Why is breadth first not enough?</summary>
 #
@@ -247,6 +270,15 @@ graph = {"L": ["d"], "d": ["a", "c"], "c": ["a", "b"], "a": [], "b": [], "other"
 order = backward_order(graph, "L")
 expect_equal("each node once", sorted(order), ["L", "a", "b", "c", "d"])
 expect_equal("c, then a, which it uses", [n for n in order if n in ("a", "c")], ["c", "a"])
+ladder = {"z": ["y"], "y": ["x", "w", "w"], "x": ["w"], "w": ["v", "u"], "v": ["u"], "u": []}
+for inputs in (["x", "w", "w"], ["w", "w", "x"]):
+    order = backward_order(ladder | {"y": inputs}, "z")
+    expect_equal("here there is only one order", "".join(order), "zyxwvu")
+fork = {"f": ["near", "far"], "far": ["near"], "near": ["g", "h"], "g": ["i"], "h": [], "i": []}
+order = backward_order(fork, "f")
+expect_equal("near, which is used from far, too", order[:3], ["f", "far", "near"])
+long = {str(k): [str(k - 1)] for k in range(1, 3000)} | {"0": []}
+expect_equal("3,000 in a row", len(backward_order(long, "2999")), 3000)
 
 
 def graph_of(tensor):
@@ -256,7 +288,7 @@ def graph_of(tensor):
         node = to_see.pop()
         inputs = [source for source, _ in node.next_functions if source is not None]
         for each in (node, *inputs):
-            names.setdefault(each, f"{each.name()} {len(names)}")
+            names.setdefault(each, f"{each.name().rpartition('::')[2]} {len(names)}")
         if names[node] not in found:
             found[names[node]] = [names[source] for source in inputs]
             to_see += inputs
@@ -285,7 +317,8 @@ verify("backward_order", backward_order)
 #
 # Write `unbroadcast(grad, shape)`: the gradient for a tensor of `shape` that was broadcast to the
 # shape of `grad`. Broadcasting may have put new dimensions in front, stretched sizes of 1, or
-# both; it may have done nothing. The result has exactly `shape`, and the dtype of `grad`.
+# both; it may have done nothing. The result has exactly `shape`, and the dtype of `grad`, which may
+# be any floating-point dtype, float16 and bfloat16 too.
 #
 # <details><summary>What is the rule?</summary>
 #
@@ -314,6 +347,12 @@ grad = torch.arange(6.0).view(2, 3)
 expect_close("a bias", unbroadcast(grad, (3,)), [3.0, 5.0, 7.0])
 expect_close("a column", unbroadcast(grad, (2, 1)), [[3.0], [12.0]])
 expect_close("nothing was broadcast", unbroadcast(grad, (2, 3)), grad)
+expect_close("a bias, equal sizes", unbroadcast(torch.arange(9.0).view(3, 3), (3,)), [9.0, 12.0, 15.0])
+deep = torch.arange(24.0, dtype=torch.float64).view(2, 3, 4).mT  # (2, 4, 3), and not contiguous
+expect_close("both", unbroadcast(deep, (4, 1)), [[60.0], [66.0], [72.0], [78.0]])
+expect_shape("two new in front of a 1", unbroadcast(torch.ones(5, 2, 4, 3), (1, 3)), (1, 3))
+expect_close("a batch of nothing", unbroadcast(torch.ones(0, 3), (1, 3)), [[0.0, 0.0, 0.0]])
+expect_equal("bfloat16", unbroadcast(torch.ones(2, 3, dtype=torch.bfloat16), (3,)).dtype, torch.bfloat16)
 
 # %% test="unbroadcast" points=3
 # Graded
@@ -360,12 +399,17 @@ def linear_vjp(
     ### END SOLUTION
 
 # %%
-x, weight = torch.randn(5, 3, requires_grad=True), torch.randn(2, 3, requires_grad=True)
-bias, upstream = torch.randn(2, requires_grad=True), torch.randn(5, 2)
-mine = linear_vjp(upstream, x.detach(), weight.detach())
-theirs = torch.autograd.grad(x @ weight.T + bias, (x, weight, bias), upstream)
-for name, got, want in zip(("x", "weight", "bias"), mine, theirs, strict=True):
-    expect_close(name, got, want)
+for shape in ((5, 3), (4, 2, 3), (1, 3)):
+    x, weight = torch.randn(shape, requires_grad=True), torch.randn(3, 3, requires_grad=True)
+    bias, upstream = torch.randn(3, requires_grad=True), torch.randn(shape[::-1]).permute(*range(len(shape))[::-1])
+    theirs = torch.autograd.grad(x @ weight.T + bias, (x, weight, bias), upstream)
+    sent = upstream, x.detach(), weight.detach()
+    copies = [t.clone() for t in sent]
+    mine = linear_vjp(*sent)
+    for name, got, want in zip(("x", "weight", "bias"), mine, theirs, strict=True):
+        expect_close(f"{name}, where x is {shape}", got, want, atol=1e-5, rtol=1e-4)
+    for before, after in zip(copies, sent, strict=True):
+        expect_equal("what came is as it was", after, before)
 
 # %% test="linear_vjp" points=4
 # Graded
@@ -411,17 +455,20 @@ verify("linear_vjp", linear_vjp)
 #
 # *Medium, 20 minutes, 4 points: two for each.*
 #
-# `relu_vjp(grad_output, x)`: the gradient for `x`, where the output was `relu(x)`. At exactly 0
-# relu has no derivative; PyTorch decided for one of the two, and so should you. Find out which.
+# `relu_vjp(grad_output, x)`: the gradient for `x` of any shape, where the output was `relu(x)`. At
+# exactly 0, and at −0, relu has no derivative; PyTorch decided for one value, and so should you.
+# Find out which.
 #
 # `softmax_vjp(grad_output, y)`: the gradient for the input of `softmax` over the last dimension,
-# where `y` is its **output**. The input is not there, and you won't miss it. Every output depends on
-# every input of its row:
+# where `y` (…, n) is its **output**. The input is not there, and you won't miss it. (Nor could you
+# always get it back: a probability of exactly 0 has no logarithm.) Every output depends on every
+# input of its row:
 #
 # $$\frac{\partial y_i}{\partial x_j} = y_i\,(\delta_{ij} - y_j)$$
 #
-# so the Jacobian of a row of 600 has 360,000 entries. Don't make it. Multiply the formula by
-# the incoming gradient, sum over i, and look at what is left.
+# so the Jacobian of a row of 600 has 360,000 entries. It would give the right answer, at a price, and
+# there is no need for it: multiply the formula by the incoming gradient, sum over i, and look at
+# what is left.
 #
 # <details><summary>How do I find out what PyTorch does at 0?</summary>
 #
@@ -450,15 +497,26 @@ def softmax_vjp(grad_output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     ### END SOLUTION
 
 # %%
-x, upstream = torch.randn(4, 6, requires_grad=True), torch.randn(4, 6)
+kinds = {"float32": torch.float32, "float64": torch.float64}
+for name, dtype in kinds.items():
+    x = torch.tensor([[1.0, 0.0, -2.0], [1e-9, -0.0, 3.0]], dtype=dtype, requires_grad=True)
+    upstream = torch.tensor([[1.0, 2.0, 3.0], [-4.0, 5.0, 6.0]], dtype=dtype)
+    y = torch.softmax(x, -1)
+    theirs = [torch.autograd.grad(out, x, upstream)[0] for out in (x.relu(), y)]
+    expect_close(f"relu, {name}", relu_vjp(upstream, x.detach()), theirs[0])
+    expect_close(f"softmax, {name}", softmax_vjp(upstream, y.detach()), theirs[1])
+    expect_equal("what came is as it was", upstream[1].tolist(), [-4.0, 5.0, 6.0])
+x, upstream = torch.randn(2, 3, 5, requires_grad=True), torch.randn(2, 3, 5)
 y = torch.softmax(x, -1)
-expect_close("relu", relu_vjp(upstream, x.detach()), torch.autograd.grad(x.relu(), x, upstream)[0])
-expect_close("softmax", softmax_vjp(upstream, y.detach()), torch.autograd.grad(y, x, upstream)[0])
+theirs = torch.autograd.grad(y, x, upstream)[0]
+expect_close("softmax of a batch of sequences", softmax_vjp(upstream, y.detach()), theirs)
 
 # %% test="activations" points=4
 # Graded
 third = torch.full((3,), 1 / 3)
 expect_close("a nudge that is the same for all", softmax_vjp(torch.ones(3), third), [0.0, 0.0, 0.0])
+sure = torch.tensor([0.0, 1.0, 0.0])
+expect_close("one that is sure", softmax_vjp(torch.tensor([1.0, 2.0, 3.0]), sure), [0.0, 0.0, 0.0])
 ### BEGIN HIDDEN TESTS
 verify("activations", relu_vjp=relu_vjp, softmax_vjp=softmax_vjp)
 ### END HIDDEN TESTS
@@ -474,7 +532,8 @@ verify("activations", relu_vjp=relu_vjp, softmax_vjp=softmax_vjp)
 #
 # where μ is the mean of the row and σ² the mean of (x − μ)² (divided by n, not by n − 1). Write
 # `layer_norm_vjp(grad_output, x, weight, eps)`: the gradients for `x` (…, n), with one or more
-# dimensions in front, `weight` (n,) and `bias` (n,), in this order.
+# dimensions in front, `weight` (n,) and `bias` (n,), in this order. A row may be constant, a weight
+# may be 0, `eps` may be large or small, and in float64 rows may lie far from 0.
 #
 # The last two are a warm-up. For `x` there are three ways from an entry to the loss: straight, by
 # way of the mean, and by way of the variance. Leave one out and the network will still train, a
@@ -510,13 +569,17 @@ def layer_norm_vjp(
     ### END SOLUTION
 
 # %%
-x, upstream = torch.randn(5, 8, requires_grad=True), torch.randn(5, 8)
-weight, bias = torch.randn(8, requires_grad=True), torch.randn(8, requires_grad=True)
-y = torch.nn.functional.layer_norm(x, (8,), weight, bias, eps=0.1)
-mine = layer_norm_vjp(upstream, x.detach(), weight.detach(), 0.1)
-theirs = torch.autograd.grad(y, (x, weight, bias), upstream)
-for name, got, want in zip(("x", "weight", "bias"), mine, theirs, strict=True):
-    expect_close(name, got, want, atol=1e-5, rtol=1e-4)
+for shape, eps in (((5, 8), 0.1), ((2, 3, 8), 1e-5)):
+    x, upstream = torch.randn(shape, dtype=torch.float64), torch.randn(shape, dtype=torch.float64)
+    x[0], x[-1] = 3.0, x[-1] + 1e7  # constant rows, and rows far from 0
+    weight, bias = torch.randn(8).double().requires_grad_(), torch.randn(8).double().requires_grad_()
+    y = torch.nn.functional.layer_norm(x.requires_grad_(), (8,), weight, bias, eps)
+    theirs = torch.autograd.grad(y, (x, weight, bias), upstream)
+    before = x.detach().clone()
+    mine = layer_norm_vjp(upstream, x.detach(), weight.detach(), eps)
+    for name, got, want in zip(("x", "weight", "bias"), mine, theirs, strict=True):
+        expect_close(f"{name}, where x is {shape}", got, want, atol=1e-5, rtol=1e-4)
+    expect_equal("what came is as it was", x.detach(), before)
 
 # %% test="layer_norm_vjp" points=4
 # Graded
@@ -539,9 +602,10 @@ verify("layer_norm_vjp", layer_norm_vjp)
 # Write `numeric_vjp(name, x, grad_output, h)`. The function f is torch's own of that name:
 # `getattr(torch, name)`, such as `torch.tanh`, `torch.inverse` or `torch.det`; look it up like this,
 # in `numeric_vjp` itself. It takes `x`, of any shape, to an output of any shape, that of
-# `grad_output`. The result has the shape of `x` and is
-# **float64**, and so is all the arithmetic: turn what comes in to float64 before you do anything
-# else. `x` must be left as it was.
+# `grad_output`. The result has the shape of `x` and is **float64**, and so is all the arithmetic:
+# `x` and `grad_output` may be float32, one of them or both, so turn what comes in to float64 before
+# you do anything else. `x` must be left as it was (and a float64 tensor's `double()` is that same
+# tensor). `h` is the step, as it came.
 #
 # <details><summary>How do I nudge one entry of a tensor of any shape?</summary>
 #
@@ -577,6 +641,14 @@ weights = torch.tensor([1.0, 10.0, 100.0], dtype=torch.float64)
 expect_close("exp", numeric_vjp("exp", x, weights), weights * torch.exp(x), rtol=1e-6)
 matrix = torch.tensor([[2.0, 1.0], [0.0, 4.0]])
 expect_close("det", numeric_vjp("det", matrix, torch.tensor(1.0)), [[4.0, 0.0], [-1.0, 2.0]])
+turned = matrix.T.double()
+theirs = -turned.inverse().T @ torch.ones(2, 2).double() @ turned.inverse().T
+mine = numeric_vjp("inverse", turned, torch.ones(2, 2, dtype=torch.float64))
+expect_close("inverse, of a matrix that is not contiguous", mine, theirs, rtol=1e-6)
+expect_equal("x is as it was", turned.tolist(), [[2.0, 0.0], [1.0, 4.0]])
+three = torch.arange(6.0).view(1, 2, 3) / 10
+mine = numeric_vjp("sin", three, torch.ones(1, 2, 3))
+expect_close("three dimensions, float32", mine, torch.cos(three.double()), rtol=1e-8)
 finite_difference_error(torch.exp, 1.0)
 
 # %% test="numeric_vjp" points=3
@@ -593,10 +665,12 @@ verify("numeric_vjp", numeric_vjp)
 # *Medium, 20 minutes, 3 points.*
 #
 # Now teach autograd your softmax, so that it does for you what you have done for it. Complete
-# `Softmax`: its `forward` computes the softmax over the last dimension (large inputs must not
-# overflow) and keeps what backward will need with `ctx.save_for_backward`; its `backward` returns
-# the gradient for `x`. torch's own softmax is not allowed in either, nor its logarithm, nor what has
-# one of them inside (`cross_entropy`, attention, `torch.distributions`).
+# `Softmax`: its `forward` computes the softmax over the last dimension of `x` (…, n) and keeps what
+# backward will need; its `backward` returns the gradient for `x`. The place to keep it is
+# `ctx.save_for_backward`, which takes note of versions; nobody checks. Rows may reach ±1,000, each
+# of them a level of its own, and must not overflow, nor vanish. torch's own softmax is not allowed
+# in either, nor its log-softmax, nor what has one of them inside (`cross_entropy`, attention,
+# `torch.distributions`); `logsumexp` is.
 #
 # The backward must itself be differentiable: people take gradients of gradients (physics, some
 # regularizers, second-order optimizers). You get that for free if backward is made of ordinary
@@ -654,6 +728,12 @@ def run_softmax(x: torch.Tensor, grad_output: torch.Tensor, direction: torch.Ten
 found = run_softmax(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[1.0, 0.0, 0.0]]))
 expect_close("the output", found["output"], [[0.0900, 0.2447, 0.6652]])
 expect_close("the gradient", found["gradient"], [[0.0819, -0.0220, -0.0599]])
+levels = torch.tensor([[1000.0, 1000.0, 0.0], [-1000.0, -1000.0, 1000.0], [-1000.0, -1000.0, -2000.0]])
+found = run_softmax(levels, torch.zeros(3, 3))
+expect_close("three levels", found["output"], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.0]])
+x, upstream = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
+theirs = torch.autograd.grad(x.requires_grad_().softmax(-1), x, upstream)[0]
+expect_close("a batch of sequences", run_softmax(x, upstream)["gradient"], theirs)
 x = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
 expect_equal("gradcheck", torch.autograd.gradcheck(Softmax.apply, (x,)), True)
 expect_equal("gradgradcheck", torch.autograd.gradgradcheck(Softmax.apply, (x,)), True)
@@ -676,12 +756,13 @@ verify("run_softmax", run_softmax)
 # $$\text{loss} = -\frac1N \sum_n \log\, \text{softmax}(\text{logits}_n)_{\text{target}_n}$$
 #
 # `cross_entropy_vjp(grad_output, logits, targets)`: the gradient for `logits` (N, V), given
-# `targets` (N,) of int64, and the gradient `grad_output` of the mean loss, a 0-dim tensor. Logits
-# may be as large as 1,000. `torch.softmax` is allowed here.
+# `targets` (N,) of int64, each from 0 to V − 1 (none of them is special, and some may be equal), and
+# the gradient `grad_output` of the mean loss, a 0-dim tensor of any value. Logits may reach ±1,000,
+# each row on a level of its own. `torch.softmax` is allowed here, and `log_softmax` is, too.
 #
 # `lm_head_gradients(x, weight, bias, targets)`: a dict with the gradients of the mean
-# cross-entropy for `"x"` (N, in), `"weight"` (V, in) and `"bias"` (V,). You may call what you have
-# written above; if it is wrong, so is this.
+# cross-entropy for `"x"` (N, in), `"weight"` (V, in) and `"bias"` (V,), with logits as large. You may
+# call what you have written above; if it is wrong, so is this.
 #
 # <details><summary>The derivative of log softmax?</summary>
 #
@@ -717,6 +798,18 @@ def lm_head_gradients(
     excess = excess / len(targets)
     return {"x": excess @ weight, "weight": excess.T @ x, "bias": excess.sum(0)}
     ### END SOLUTION
+
+# %%
+logits = torch.tensor([[1e3, 999.0, 0.0], [-1e3, -999.0, -1e3], [0.0, 1.0, 2.0], [3.0, 0.0, 1.0]]).double()
+logits, targets = logits.requires_grad_(), torch.tensor([1, 0, 2, 0])
+loss = torch.nn.functional.cross_entropy(logits, targets)
+theirs = torch.autograd.grad(-3 * loss, logits)[0]
+before = logits.detach().clone()
+mine = cross_entropy_vjp(torch.tensor(-3.0).double(), logits.detach(), targets)
+expect_close("the loss, times -3", mine, theirs)
+expect_equal("the logits are as they were", logits.detach(), before)
+large = lm_head_gradients(before[:2], 9 * torch.eye(3).double(), before[2], torch.tensor([2, 2]))
+expect_close("a head with large logits", large["bias"], [0.5, 0.5, -1.0], atol=1e-3)
 
 # %%
 model, tokenizer = load_minigpt(), load_tokenizer()

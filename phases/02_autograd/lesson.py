@@ -294,7 +294,8 @@ def f(x):
 def names(node):
     """The node's name, and those of everything before it along the first input."""
     first = node.next_functions[0][0] if node.next_functions else None
-    return [node.name()] + (names(first) if first is not None else [])
+    name = node.name().rpartition("::")[2]  # without C++'s namespace, which a leaf's node shows
+    return [name] + (names(first) if first is not None else [])
 
 
 print(names(f(torch.tensor([1.0], requires_grad=True)).grad_fn))

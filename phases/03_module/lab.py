@@ -16,7 +16,8 @@
 # When your work is graded, your classes are made with sizes that you have not seen, given weights
 # through `load_state_dict`, and called. So *names and shapes are part of the answer*: a layer
 # whose weight has another name is a layer that nobody's checkpoint fits. And so are gradients: a
-# layer that gives the right output and lets no gradient through is one that nobody can train.
+# layer that gives the right output and lets no gradient through is one that nobody can train. What
+# comes in may be transposed, sliced or expanded, of size 1 or empty; nothing of yours may change it.
 #
 # Where an exercise says what does not count, that holds for your answer and all that it calls. It
 # is read from your cells, so code that hides it (`exec`, `globals()`, a file of your own that is
@@ -52,7 +53,8 @@ from utils.views import dropout_modes, module_tree, port_difference
 # Before a model is made, you can know how many parameters it will have. Write two functions:
 #
 # - `mlp_parameters(widths, bias=True)`: an MLP of linear layers, from `widths[0]` inputs by way of
-#   the hidden widths to `widths[-1]` outputs. Without `bias`, its layers have weights alone.
+#   the hidden widths to `widths[-1]` outputs; two widths or more, which may be equal. Without `bias`,
+#   its layers have weights alone.
 # - `minigpt_parameters(config, tied=False)`: a model like MiniGPT, for any `MiniGPTConfig`. A word
 #   embedding and a position embedding; in each of the `n_layers` blocks two LayerNorms, four
 #   linear layers of width `d_model` for attention (query, key, value, output), and an MLP by way
@@ -100,12 +102,14 @@ def minigpt_parameters(config: MiniGPTConfig, tied: bool = False) -> int:
 # %%
 expect_equal("784-128-10", mlp_parameters([784, 128, 10]), 101_770)
 expect_equal("one layer, no bias", mlp_parameters([5, 3], bias=False), 15)
+expect_equal("3-3-3-3", mlp_parameters([3, 3, 3, 3]), 36)
 expect_equal("MiniGPT", minigpt_parameters(MiniGPTConfig()), 179_544)
 
 # %% test="count_parameters" points=3
 # Graded
 small = MiniGPTConfig(vocab_size=10, d_model=4, n_heads=2, n_layers=1, d_ff=6, context=3)
 expect_equal("a tiny one", minigpt_parameters(small), 264)
+expect_equal("the same, tied", minigpt_parameters(small, tied=True), 224)
 ### BEGIN HIDDEN TESTS
 verify("count_parameters", mlp_parameters=mlp_parameters, minigpt_parameters=minigpt_parameters)
 ### END HIDDEN TESTS
@@ -119,14 +123,15 @@ verify("count_parameters", mlp_parameters=mlp_parameters, minigpt_parameters=min
 # Write `Linear(in_features, out_features, bias=True)`, a module of your own with one matrix
 # product and one sum:
 #
-# - its parameters are called `weight` (out, in) and `bias` (out,); when `bias` is False, `bias` is
-#   registered as `None`;
+# - its parameters are called `weight` (out, in) and `bias` (out,); when `bias` is False, the attribute
+#   `bias` is `None`, and only `weight` is saved;
 # - it takes `x` of shape (…, in), with any number of dimensions in front, to (…, out);
 # - a fresh one draws both uniformly between −1/√in and +1/√in, as `nn.Linear` does.
 #
 # In this exercise and the next three you write a layer out of tensors, so torch's own layer, its
-# function and their variants do not count: here these are `nn.Linear`, `F.linear`, `nn.Bilinear` and
-# the like. All the rest of torch is yours, `nn.Parameter` and `nn.init` to begin with.
+# function and their variants do not count, as a base class, as a part inside, or called: here these
+# are `nn.Linear`, `F.linear`, `nn.Bilinear` and the like. All the rest of torch is yours,
+# `nn.Parameter` and `nn.init` to begin with.
 #
 # <details><summary>What makes a tensor a parameter of the module?</summary>
 #
@@ -161,15 +166,28 @@ class Linear(nn.Module):
 # %%
 layer = Linear(3, 2)
 expect_equal("names", sorted(layer.state_dict()), ["bias", "weight"])
-expect_shape("a batch of sequences", layer(torch.randn(5, 4, 3)), (5, 4, 2))
-theirs = nn.Linear(3, 2)
+layer, theirs = Linear(3, 3), nn.Linear(3, 3)
 layer.load_state_dict(theirs.state_dict())
-x = torch.randn(5, 3)
-expect_close("the same weights, the same answer", layer(x), theirs(x))
+for shape in ((5, 4, 3), (3,), (1, 3)):
+    x, upstream = torch.randn(shape, requires_grad=True), torch.randn(shape)
+    want = theirs(x), *torch.autograd.grad(theirs(x), (x, theirs.weight, theirs.bias), upstream)
+    mine = layer(x)
+    inputs = x, layer.weight, layer.bias
+    got = mine, *torch.autograd.grad(mine, inputs, upstream, allow_unused=True)
+    labels = "the answer", "the gradient of x", "of the weight", "of the bias"
+    for label, one, other in zip(labels, got, want, strict=True):
+        expect_close(f"{label}, x {shape}", one, other, rtol=1e-4, atol=1e-5)
+fresh = Linear(400, 300)  # 1/√400 is 0.05
+for name, drawn in fresh.named_parameters():
+    ends = torch.stack([drawn.min(), drawn.max()]).detach()
+    expect_close(f"the ends of a fresh {name}", ends, [-0.05, 0.05], atol=4e-3)
+    expect_close(f"the deviation of a fresh {name}", drawn.std().item(), 0.05 / math.sqrt(3), atol=5e-3)
+expect_equal("the rows differ", torch.equal(fresh.weight[0], fresh.weight[1]), False)
 
 # %% test="Linear" points=3
 # Graded
 expect_equal("without a bias", list(Linear(3, 2, bias=False).state_dict()), ["weight"])
+expect_equal("what stands there for it", Linear(3, 2, bias=False).bias, None)
 ### BEGIN HIDDEN TESTS
 verify("Linear", Linear)
 ### END HIDDEN TESTS
@@ -181,8 +199,8 @@ verify("Linear", Linear)
 #
 # Write `Embedding(num_embeddings, embedding_dim)`: a table with a row for each word. Its one
 # parameter, `weight`, has the shape (num_embeddings, embedding_dim) and is drawn from a normal
-# distribution with deviation 1. It takes int64 tokens of any shape to their rows: (…,) -> (…,
-# embedding_dim).
+# distribution with mean 0 and deviation 1. It takes int64 tokens of any shape, one token or none, to
+# their rows: (…,) -> (…, embedding_dim).
 #
 # A token that is not in the table raises `IndexError`, and that means *any* such token: data sets
 # like to mark a gap with −1 or −100, and Python has an opinion of its own about the index −1.
@@ -224,10 +242,22 @@ tokens = torch.tensor([[1, 2, 9], [0, 1, 1]])
 expect_shape("two sequences", table(tokens), (2, 3, 4))
 expect_close("the same word, the same row", table(tokens)[0, 0], table(tokens)[1, 2])
 expect_raises("one past the end", IndexError, table, torch.tensor([10]))
+for bad in ([[3, -1]], [[-10, 3]], [[4], [-100]]):
+    expect_raises(f"{bad}", IndexError, table, torch.tensor(bad))
+expect_shape("no tokens", table(torch.zeros(2, 0, dtype=torch.int64)), (2, 0, 4))
+expect_equal("what is saved", {n: tuple(t.shape) for n, t in table.state_dict().items()}, {"weight": (10, 4)})
+upstream = torch.arange(24.0).view(2, 3, 4)
+(grad,) = torch.autograd.grad(table(tokens), table.weight, upstream, allow_unused=True)
+expect_close("the gradient of row 0", grad[0], [12.0, 13.0, 14.0, 15.0])
+expect_close("of row 1, which was read three times", grad[1], [36.0, 39.0, 42.0, 45.0])
+fresh = Embedding(1000, 20).weight.detach()
+expect_close("a fresh table's deviation", fresh.std().item(), 1.0, atol=0.05)
+expect_close("its mean", fresh.mean().item(), 0.0, atol=0.05)
 
 # %% test="Embedding" points=3
 # Graded
 expect_shape("a single token", Embedding(7, 5)(torch.tensor(3)), (5,))
+expect_equal("what an optimizer is given", [n for n, _ in Embedding(7, 5).named_parameters()], ["weight"])
 ### BEGIN HIDDEN TESTS
 verify("Embedding", Embedding)
 ### END HIDDEN TESTS
@@ -243,8 +273,9 @@ verify("Embedding", Embedding)
 # $$y = w \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + b$$
 #
 # where μ is the mean of the row and σ² the mean of (x − μ)², divided by n. The parameters `weight`
-# and `bias`, both (width,), begin as ones and zeros. Rows may be nearly constant, and they may lie
-# far from 0: a mean of 1,000 with a deviation of 1 must come out as well as a mean of 0.
+# and `bias`, both (width,), begin as ones and zeros. Rows may be constant or nearly so (there, too,
+# the gradient must be right), and they may lie far from 0: a mean of ±1,000 with a deviation of 1
+# must come out as well as a mean of 0.
 #
 # The gradient of x flows through μ and σ, too, so leave both in the graph. Write the norm out of
 # tensors: `nn.LayerNorm`, `F.layer_norm` and torch's other layers that normalise (`group_norm`,
@@ -285,8 +316,19 @@ class LayerNorm(nn.Module):
 norm = LayerNorm(4)
 x = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
 expect_close("a row", norm(x), [[-1.3416, -0.4472, 0.4472, 1.3416]])
-expect_close("the same row, shifted", norm(x + 1), norm(x), atol=1e-4)
-expect_close("against torch's", norm(x), nn.LayerNorm(4)(x))
+expect_close("the same row, far from 0", norm(x + 1000), norm(x), atol=1e-3)
+expect_equal("what is trained", sorted(n for n, _ in norm.named_parameters()), ["bias", "weight"])
+norm, theirs = LayerNorm(6, eps=0.01), nn.LayerNorm(6, eps=0.01)
+state = {"weight": torch.randn(6), "bias": torch.randn(6)}
+norm.load_state_dict(state), theirs.load_state_dict(state)
+for size in (1.0, 0.05, 0.0):  # rows of all sorts, nearly constant, constant
+    x, upstream = (size * torch.randn(2, 3, 6)).requires_grad_(), torch.randn(2, 3, 6)
+    want = theirs(x), *torch.autograd.grad(theirs(x), (x, theirs.weight, theirs.bias), upstream)
+    mine = norm(x)
+    got = mine, *torch.autograd.grad(mine, (x, norm.weight, norm.bias), upstream, allow_unused=True)
+    labels = "the answer", "the gradient of x", "of the weight", "of the bias"
+    for label, one, other in zip(labels, got, want, strict=True):
+        expect_close(f"{label}, deviation {size}", one, other, rtol=1e-3, atol=1e-4)
 
 # %% test="LayerNorm" points=3
 # Graded
@@ -300,13 +342,14 @@ verify("LayerNorm", LayerNorm)
 #
 # *Medium, 15 minutes, 3 points: one for training, one for eval, one for the edges.*
 #
-# Write `Dropout(p)`. In training mode, each element of the input is set to 0 with probability `p`,
-# on its own and anew in each call; those that stay are made larger, so that the *expected* value
-# of every element is what it was. In eval mode the input passes as it is. `p` may be 0 or 1, and
-# the latter gives zeros. Any other `p` outside of 0 to 1 raises `ValueError`, when the layer is
-# made.
+# Write `Dropout(p)`. In training mode, each element of the input, of any shape, is set to 0 with
+# probability `p`, on its own and anew in each call (so the number of those that go differs from call
+# to call); those that stay are made larger, so that the *expected* value of every element is what it
+# was. In eval mode the input passes as it is. `p` may be 0 or 1, and in training the latter gives
+# zeros. A `p` below 0 or above 1 raises `ValueError`, when the layer is made.
 #
-# The mode is `self.training`, which `nn.Module` keeps for you. The dtype of the input stays, and so
+# The mode is `self.training`, which `nn.Module` keeps for you, and it may change at any time. The
+# dtype of the input stays, whichever floating-point dtype that is, and so
 # does the input itself: the output is a new tensor, or the input as it came where nothing is to be
 # done to it. Gradients go where the values went, by the same factor.
 #
@@ -350,8 +393,25 @@ drop = Dropout(0.25)
 out = drop(torch.ones(10_000))
 expect_close("two values, no more", out.unique(), [0.0, 1 / 0.75])
 expect_close("nothing lost on average", out.mean(), torch.tensor(1.0), atol=0.05)
+x = torch.full((200, 50), 3.0, dtype=torch.float16, requires_grad=True)
+before, out, again = x.detach().clone(), drop(x), drop(x)
+expect_equal("the dtype stays", out.dtype, torch.float16)
+expect_equal("what came is as it was", x.detach(), before)
+expect_equal("two calls, two masks", torch.equal(out, again), False)
+for dim, what in enumerate(("column", "row")):
+    some = ((out == 0).any(dim) & (out != 0).any(dim)).all().item()
+    expect_equal(f"each {what} loses some and keeps some", some, True)
+counts = {int((drop(torch.ones(10, 5)) == 0).sum()) for _ in range(20)}
+expect_equal("not always as many", len(counts) > 1, True)
+(grad,) = torch.autograd.grad(out, x, torch.ones_like(out))
+expect_close("gradients go where values went", grad, (out / x).detach(), rtol=1e-2)
+expect_equal("all dropped", Dropout(1.0)(torch.ones(4)), torch.zeros(4))
+expect_equal("none dropped", Dropout(0.0)(torch.ones(4)), torch.ones(4))
 drop.eval()
 expect_equal("eval", drop(torch.ones(4)), torch.ones(4))
+expect_equal("eval, and gradients pass", drop(x).requires_grad, True)
+drop.train()
+expect_equal("in training again", (drop(torch.ones(200)) == 0).any().item(), True)
 dropout_modes(Dropout(0.5), torch.linspace(0.5, 2.0, 24))
 
 # %% test="Dropout" points=3
@@ -386,7 +446,8 @@ verify("Dropout", Dropout)
 #
 # Mend it, so that all of it is trained. It keeps its names: the layers are `layers.0`, `layers.1`
 # and so on, and the gain is `gain`, of shape (width,), ones at first. What it computes stays the
-# same. `fit` is given; leave it as it is.
+# same, and its layers begin as `nn.Linear` makes them; `depth` may be 0. `fit` is given; leave it as
+# it is.
 #
 # <details><summary>How do I see what is registered?</summary>
 #
@@ -439,6 +500,20 @@ x = torch.randn(32, 4)
 losses = model.fit(x, 3 * x, steps=50)
 print(f"loss at first {losses[0]:.3f}, at last {losses[-1]:.3f}")
 expect_equal("it falls to a tenth", losses[-1] < 0.1 * losses[0], True)
+two = Stack(2, 2)
+names = ["gain", "layers.0.bias", "layers.0.weight", "layers.1.bias", "layers.1.weight"]
+expect_equal("names", sorted(two.state_dict()), names)
+expect_equal("a gain for each channel, ones", two.gain.tolist(), [1.0, 1.0])
+fresh = {name: tensor.detach() for name, tensor in Stack(16, 3).state_dict().items() if name != "gain"}
+expect_equal("their own numbers", torch.equal(fresh["layers.0.weight"], fresh["layers.1.weight"]), False)
+ends = torch.stack([tensor.abs().max() for tensor in fresh.values()])
+expect_equal("fresh layers, up to about 1/√16", ((ends > 0.1) & (ends <= 0.25)).all().item(), True)
+state = {name: torch.eye(2) if name.endswith("weight") else torch.tensor([0.5, -0.5]) for name in names}
+two.load_state_dict(state | {"layers.1.weight": torch.tensor([[0.0, 1.0], [-2.0, 0.0]])})
+x = torch.tensor([[1.0, -1.0]], requires_grad=True)
+expect_close("what it computes", two(x), [[0.5093, 1.4524]], atol=1e-3)
+(grad,) = torch.autograd.grad(two(x).sum(), x)
+expect_close("the gradient of x", grad, [[0.5912, -0.4639]], atol=1e-3)
 
 # %% test="Stack" points=3
 # Graded
@@ -477,7 +552,7 @@ verify("Stack", Stack)
 #
 # Mend it. `mean` and `variance` keep their names; they are saved with the model, they move with it,
 # and no optimizer ever sees them. What comes out, in training and in eval, is what came out of the
-# broken one. But look at what that does to a long training run: its memory is computed from `x`,
+# broken one, for any momentum from 0 to 1 and any batch, of one row too. But look at what that does to a long training run: its memory is computed from `x`,
 # and so carries the graph of every batch there ever was. Mend this, too, and no more than this: the
 # output goes on having its graph, through the batch's own mean and variance.
 #
@@ -522,6 +597,24 @@ class RunningNorm(nn.Module):
 
 # %%
 torch.manual_seed(0)
+norm = RunningNorm(2, momentum=0.25)
+expect_close("fresh, in eval", norm.eval()(torch.ones(1, 2)), [[1.0, 1.0]])
+x = torch.tensor([[1.0, 5.0], [3.0, 5.0], [8.0, 5.0]], requires_grad=True)
+upstream = torch.tensor([[1.0, 0.5], [0.0, -1.0], [0.0, 0.0]])
+normed = nn.functional.batch_norm(x, None, None, training=True)
+theirs = torch.autograd.grad(normed, x, upstream)[0]
+y = norm.train()(x)
+expect_close("the output in training", y, normed, rtol=1e-4, atol=1e-4)
+expect_close("one share of four", norm.mean, [1.0, 1.25])
+expect_close("and of the variance, divided by n", norm.variance, [0.75 + 26 / 12, 0.75])
+expect_equal("no graph", norm.mean.requires_grad or norm.variance.requires_grad, False)
+(grad,) = torch.autograd.grad(y, x, upstream)
+expect_close("the gradient of x", grad, theirs, atol=1e-2)
+saved = {name: tensor.clone() for name, tensor in norm.state_dict().items()}
+y = norm.eval()(x)
+expect_close("eval takes what it remembers", y[0], (x[0] - norm.mean) / torch.sqrt(norm.variance + 1e-5))
+expect_close("and learns nothing", norm.variance, saved["variance"])
+expect_equal("but lets gradients through", y.requires_grad, True)
 norm = RunningNorm(2, momentum=0.5)
 x = torch.randn(1000, 2) * 3 + 10
 for _ in range(10):
@@ -552,8 +645,10 @@ verify("RunningNorm", RunningNorm)
 # - **Registration.** `named_parameters()` yields pairs (name, parameter): the module's own in the
 #   order they were assigned, then those of each child, with the child's name and a dot in front,
 #   to any depth. A parameter that was assigned to two places comes once, under the first name.
-#   When an attribute is assigned again, what was there before is forgotten. Attributes read as
-#   usual. Calling the module calls its `forward`.
+#   When an attribute is assigned again, what was there before is forgotten, whatever it was: a plain
+#   value may take the name of a parameter, and a parameter or a module that of a buffer. (Whether the
+#   name keeps its place in the order is up to you.) Attributes read as usual. Calling the module
+#   calls its `forward`.
 # - **Buffers.** `register_buffer(name, tensor)`: an attribute that is saved and not trained. After
 #   that, assigning a tensor to the name replaces the buffer. A tensor that was merely assigned is
 #   an attribute like any other: not saved.
@@ -561,10 +656,10 @@ verify("RunningNorm", RunningNorm)
 #   depth; here a tied parameter stands under both its names. Whether the tensors still require a
 #   gradient is up to you (torch's do not).
 # - **Loading.** `load_state_dict(state)` copies the values *into* the tensors that are there (an
-#   optimizer may be holding on to them), so what becomes of `state` afterwards is nothing to the
-#   module. Names that are missing in `state`, names that are not the module's, and shapes that
-#   differ in any way raise `RuntimeError`, with a message that names every one of them, and then
-#   nothing at all is changed.
+#   optimizer may be holding on to them), so they keep their dtype, and what becomes of `state`
+#   afterwards is nothing to the module. Names that are missing in `state`, names that are not the module's, and shapes that
+#   differ in any way raise `RuntimeError`, with a message that names every one of them, of all three
+#   sorts at once, and then nothing at all is changed.
 # - **Modes.** `training` is True at first; `train(mode=True)` and `eval()` set it here and in all
 #   children, at any depth.
 #
@@ -612,7 +707,8 @@ class Module:
         """
         ### BEGIN SOLUTION
         for name, value in vars(self).items():
-            if isinstance(value, nn.Parameter) or name in self._buffer_names:
+            buffer = name in self._buffer_names and isinstance(value, torch.Tensor)
+            if buffer or isinstance(value, nn.Parameter):
                 yield name, value
         for child_name, child in vars(self).items():
             if isinstance(child, Module):
@@ -702,7 +798,44 @@ expect_equal("five names, with the buffer", len(two.state_dict()), 5)
 expect_close("a call", two(torch.ones(3)), [1.0, 1.0, 1.0])
 two.eval()
 expect_equal("eval goes down", two.second.training, False)
+two.train()
+expect_equal("and so does train", (two.training, two.second.training), (True, True))
 expect_raises("a state with nothing in it", RuntimeError, two.load_state_dict, {})
+
+# %%
+outer = Module()
+outer.inner = two  # a third level
+outer.first = nn.Parameter(torch.ones(2))
+outer.plain = torch.ones(2)
+names = ["first", "inner.first.gain", "inner.first.shift", "inner.second.shift"]
+expect_equal("own parameters first, then the child's", [n for n, _ in outer.named_parameters()], names)
+saved = {*names, "inner.second.gain", "inner.calls"}
+expect_equal("what is saved", set(outer.state_dict()), saved)
+outer.eval()
+expect_equal("eval goes all the way down", two.first.training, False)
+held, other = two.first.shift, torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+state = {name: tensor.clone() for name, tensor in outer.state_dict().items()} | {"inner.first.shift": other}
+outer.load_state_dict(state)
+expect_equal("loaded into the tensor that is there", two.first.shift is held, True)
+other.zero_()
+expect_equal("a copy, of its own dtype", two.first.shift.tolist(), [1.0, 2.0, 3.0])
+expect_equal("the dtype", two.first.shift.dtype, torch.float32)
+wrong = {name: torch.zeros_like(tensor) for name, tensor in state.items() if name != "inner.calls"}
+wrong |= {"first": torch.ones(1, 2), "inner.first.shift": torch.ones(1), "stranger": torch.ones(1)}
+try:
+    outer.load_state_dict(wrong)
+    said = "nothing"
+except RuntimeError as refusal:
+    said = str(refusal)
+for name in ("first", "inner.first.shift", "stranger", "inner.calls"):
+    expect_equal(f"the refusal names {name}", name in said, True)
+expect_equal("and nothing has changed", two.second.shift.tolist() + two.first.gain.tolist(), [0.0] * 3 + [1.0] * 3)
+two.calls = torch.ones(1)  # still a buffer
+two.second.shift = 5       # no parameter any more
+two.first.gain = nn.Parameter(torch.zeros(3))
+names = {"inner.first.gain", "inner.first.shift", "inner.second.gain", "first"}
+expect_equal("after three assignments", {n for n, _ in outer.named_parameters()}, names)
+expect_equal("and saved", set(outer.state_dict()), names | {"inner.calls"})
 
 # %% test="run_module" points=7
 # Graded
@@ -797,10 +930,30 @@ def bytes_moved(plan) -> int:
 
 # %%
 expect_equal("the LM head", bytes_moved(nn.Linear(64, 600)), 156_000)
-tied = nn.ModuleDict({"words": nn.Embedding(600, 64), "head": nn.Linear(64, 600)})
-tied["head"].weight = tied["words"].weight
-expect_equal("tied to the embedding", bytes_moved(tied), 156_000)
-module_tree(tied)
+def tied_head():
+    tied = nn.ModuleDict({"words": nn.Embedding(600, 64), "head": nn.Linear(64, 600)})
+    tied["head"].weight = tied["words"].weight
+    return tied
+
+
+expect_equal("tied to the embedding", bytes_moved(tied_head()), 156_000)
+expect_equal("frozen, it moves all the same", bytes_moved(tied_head().requires_grad_(False)), 156_000)
+tied = tied_head()
+tied["head"].bias.grad = torch.zeros(600)
+tied["head"].weight.grad = torch.zeros(600, 64)
+expect_equal("with gradients", bytes_moved(tied), 312_000)
+module_tree(tied_head())
+
+# %%
+half = {"w": ["parameter", torch.ones(3, dtype=torch.bfloat16), torch.ones(3)]}
+expect_equal("a gradient in a dtype of its own", bytes_moved(half), 6 + 12)
+column = torch.ones(4, 5)[:, :1]  # 4 of 20 numbers
+expect_equal("a part of a storage", bytes_moved({"w": ["parameter", column, column], "b": ["buffer", column]}), 48)
+mask = {"mask": ["buffer", torch.ones(5, dtype=torch.bool)]}
+shared = {"first": mask, "second": {"mask": ["same", "first.mask"]}}
+expect_equal("one mask in two modules", bytes_moved(shared), 10)
+once = {"first": {"part": mask}, "second": {"part": ["same", "first.part"]}}
+expect_equal("one module in two places", bytes_moved(once), 5)
 
 # %% test="bytes_moved" points=4
 # Graded
@@ -821,14 +974,16 @@ verify("bytes_moved", bytes_moved)
 #
 # Write `minigpt_logits(weights, tokens, config, device="cpu", dtype=torch.float32)`. It makes your
 # model, loads `weights` (NumPy arrays by name, as `load_weights()` gives them) into it, moves it
-# to `device` and `dtype`, runs it on `tokens` (int64 of shape (B, T), on the CPU), and returns the
-# logits (B, T, V) **on the CPU, as float32**. Any `MiniGPTConfig` and any T up to the context must
-# work. `nn`'s layers are allowed, and so are your own. Of `utils.minigpt` your answer may use
+# to `device` and `dtype` (float16, float32 or float64), runs it on `tokens` (int64 of shape (B, T),
+# on the CPU), and returns the logits (B, T, V) **on the CPU, as float32**. Any `MiniGPTConfig` and
+# any T from 1 up to its context must work, 32 or not, and each call is about the weights that it
+# got. `nn`'s layers are allowed, and so are your own. Of `utils.minigpt` your answer may use
 # `MiniGPTConfig`, `load_config`, `load_weights` and `load_tokenizer`; the rest, above all the torch
 # model and the NumPy forward, is not for it.
 #
 # If the modules carry the names that the weights have, `load_state_dict` does the rest, and
-# complains where they differ. That is what strictness is for: let it be strict.
+# complains where they differ. That is what strictness is for, and you will be glad of it; how the
+# weights get into your model is for you to say, all the same.
 #
 # Agreement means 1e-5 in float32, and in float16 a hundredth of the largest logit. The last two
 # parts compare with MiniGPT on a GPU: a live one where there is a GPU, else a recorded one; where
@@ -914,8 +1069,30 @@ tokens = torch.tensor([tokenizer.encode("yo hablé español anoche .")])
 theirs = numpy_forward.forward(weights, tokens.numpy(), config)
 mine = minigpt_logits(weights, tokens, config)
 expect_close("the logits", mine, torch.from_numpy(theirs.logits), rtol=1e-5, atol=1e-5)
+half = minigpt_logits(weights, tokens, config, dtype=torch.float16)
+expect_equal("float16 inside, float32 outside", half.dtype, torch.float32)
+expect_close("the logits in half", half, mine, rtol=0, atol=0.01 * mine.abs().max().item())
+expect_equal("it did run in half", torch.equal(half, mine), False)
 for now, following in zip(tokens[0], mine[0].argmax(-1), strict=True):
     print(*tokenizer.words([now.item()]), "->", *tokenizer.words([following.item()]))
+
+# %%
+# Another model, made of parts of this one: nonsense, and computed all the same
+cut = {name: array for name, array in weights.items() if not name.startswith("blocks.1.")}
+cut |= {f"blocks.2{name[8:]}": -cut[name] for name in cut if name.startswith("blocks.0.mlp")}
+cut |= {f"blocks.2{name[8:]}": cut[name] for name in list(cut) if name.startswith("blocks.0.") and "mlp" not in name}
+cut |= {f"blocks.1{name[8:]}": cut[name] for name in list(cut) if name.startswith("blocks.2.")}
+for block in range(3):
+    for name in ("up.weight", "up.bias"):
+        cut[f"blocks.{block}.mlp.{name}"] = cut[f"blocks.{block}.mlp.{name}"][:100]
+    cut[f"blocks.{block}.mlp.down.weight"] = cut[f"blocks.{block}.mlp.down.weight"][:, :100]
+cut["position_embedding.weight"] = np.repeat(weights["position_embedding.weight"], 2, 0)[:40]
+for heads, size in ((1, (2, 40)), (8, (1, 1))):
+    other = MiniGPTConfig(n_heads=heads, n_layers=3, d_ff=100, context=40)
+    words = torch.arange(size[0] * size[1]).view(size)
+    expected = torch.from_numpy(numpy_forward.forward(cut, words.numpy(), other).logits)
+    mine = minigpt_logits(cut, words, other)
+    expect_close(f"{heads} heads, tokens {size}", mine, expected, rtol=1e-5, atol=2e-5)
 
 # %%
 def stages_of(weights, tokens, config):

@@ -710,7 +710,7 @@ for name, found in orders.items():
     print(f"{name:19} {found.item():.6f}   off by {(found.double() - exact_sum).abs().item():.1e}")
 
 # %% [markdown]
-# The same numbers in three orders, and other last digits each time, all as right as float32 allows. The same happens between two CPUs, two libraries, two batch sizes. This is why a comparison has a tolerance, and why it must be chosen with a reason: 24 bits of precision, a few hundred roundings on the way, 1e-5 to be safe.
+# The same numbers in three orders, and other last digits each time. Each sum was computed in float32 without a mistake; how far it is off depends on the order, and sorting, which first piles up all that is negative and then takes it away again, is the worst of the three by far. The same happens between two CPUs, two libraries, two batch sizes. This is why a comparison has a tolerance, and why it must be chosen with a reason: 24 bits of precision, a few hundred roundings on the way, 1e-5 to be safe.
 #
 # With half precision two more things change. **Predict.** How far from the float32 logits, which reach 24, are those of float16 and of bfloat16?
 

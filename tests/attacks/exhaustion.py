@@ -250,3 +250,64 @@ def opens_files_without_number(work: Work) -> None:
             print(error)
         """
     )
+
+
+@attack(costs=ALL, tells="memory", dangerous=True, cell_seconds=60)
+def takes_page_tables(work: Work) -> None:
+    """Reads one byte of every two megabytes of a huge mapping, and holds no memory of its own."""
+    work.first(
+        """
+        import ctypes, time
+        libc = ctypes.CDLL(None)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * 5]
+        at = libc.mmap(None, 200 << 30, 1, 0x4022, -1 & (1 << 64) - 1, 0)
+        for page in range(at, at + (200 << 30), 2 << 20):
+            ctypes.string_at(page, 1)
+        time.sleep(100)
+        """
+    )
+
+
+@attack(tells="refused.*(?s:.*)refused", dangerous=True)
+def takes_memory_without_a_name(work: Work) -> None:
+    """Fills memory that is shared and in no file, and takes it out of its own pages again."""
+    work.first(
+        """
+        import mmap
+        for kind in ("without a file", "/dev/zero"):
+            try:
+                file = open(kind, "r+b").fileno() if kind[0] == "/" else -1
+                shared = mmap.mmap(file, 400 << 20)
+                for start in range(0, 400 << 20, 20 << 20):
+                    shared[start : start + (20 << 20)] = bytes(20 << 20)
+                    shared.madvise(mmap.MADV_DONTNEED)
+                print("took", kind)
+            except OSError as error:
+                print("refused:", error)
+        """
+    )
+
+
+@attack(costs=ALL, tells="memory", dangerous=True, cell_seconds=60)
+def fills_sockets_that_nobody_reads(work: Work) -> None:
+    """Sends as much as sockets take to one that accepts nobody, and closes them."""
+    work.first(
+        """
+        import contextlib, socket, time
+        server = socket.socket(socket.AF_UNIX)
+        server.bind("/tmp/server")
+        server.listen(4096)
+        while True:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+                client.setblocking(False)
+                try:
+                    client.connect("/tmp/server")
+                except OSError:
+                    time.sleep(100)
+                with contextlib.suppress(OSError):
+                    while True:
+                        client.send(bytes(1 << 16))
+        """
+    )

@@ -155,7 +155,6 @@ class Ground:
         self.host = Host(
             self.course, self._tcp, self._udp, str(folder / "s"), f"hood-{os.getpid()}"
         )
-        self._exporter = _feedback_exporter()
         logging.getLogger("traitlets").setLevel(logging.CRITICAL)  # it quotes what attackers send
 
     def _plant(self) -> None:
@@ -214,36 +213,11 @@ class Ground:
             with_page: whether to write the feedback, too.
         """
         begun, before = time.monotonic(), _memory(reset=True)
-        submitted, note = read_notebook(path.parent, path.name, [path.name])
-        nb = rebuild(submitted, self.source, self.config, [note] if note else []).nb
-        seed = nb.metadata.open_the_hood.seed = secrets.token_hex(16)
-        nb.metadata.open_the_hood.cell_seconds = cell_seconds
-        with judging():
-            nb, _ = Execute(config=self.config).preprocess(
-                nb, {"metadata": {"path": str(path.parent)}}
-            )
-        for step in (IgnorePattern, LimitOutput, Sanitize):
-            nb, _ = step(config=self.config).preprocess(nb, {})
-        nbformat.validate(nb)  # as nbgrader does before it writes
-        nb = nbformat.reads(nbformat.writes(nb), as_version=4)
-        graded = [cell for cell in nb.cells if is_grade(cell)]
-        scores = {c.metadata.nbgrader.grade_id: float(determine_grade(c)[0]) for c in graded}
-        page = self._page(nb, scores) if with_page else ""
+        nb, scores = graded(path, self.source, self.config, cell_seconds)
+        seed = nb.metadata.open_the_hood.seed
+        page = page_of(nb, scores, self.config, str(self.course)) if with_page else ""
         said = "\n".join(note["message"] for note in nb.metadata.open_the_hood.notes)
         return Outcome(nb, page, scores, said, seed, time.monotonic() - begun, _memory() - before)
-
-    def _page(self, nb: NotebookNode, scores: dict[str, float]) -> str:
-        """The feedback that nbgrader writes."""
-        nb = nbformat.from_dict(nb)
-        for cell in nb.cells:
-            if is_grade(cell):
-                cell.metadata.nbgrader.score = scores[cell.metadata.nbgrader.grade_id]
-        about = {"notebook": LAB, "score": sum(scores.values()), "max_score": 7, "late_penalty": 0}
-        resources = {"nbgrader": {**about, "root": str(self.course)}}
-        nb = nbformat.reads(nbformat.writes(nb), as_version=4)
-        nb, resources = CleanFeedback(config=self.config).preprocess(nb, resources)
-        page, _ = self._exporter.from_notebook_node(nb, resources)
-        return page
 
     def spilled(self, outcome: Outcome) -> list[str]:
         """Which secrets got out, and where."""
@@ -256,6 +230,46 @@ class Ground:
             for name, secret in loot.items()
             if secret in text
         ] + ([places["the network"]] if places["the network"] else [])
+
+
+def graded(
+    path: Path, source: NotebookNode, config: Config, cell_seconds: int = 2
+) -> tuple[NotebookNode, dict[str, float]]:
+    """A submission's notebook with its outputs, and its points by graded cell.
+
+    Args:
+        path: where it was handed in.
+        source: the instructor's version.
+    """
+    submitted, note = read_notebook(path.parent, path.name, [path.name])
+    nb = rebuild(submitted, source, config, [note] if note else []).nb
+    nb.metadata.open_the_hood.seed = secrets.token_hex(16)
+    nb.metadata.open_the_hood.cell_seconds = cell_seconds
+    with judging():
+        nb, _ = Execute(config=config).preprocess(nb, {"metadata": {"path": str(path.parent)}})
+    for step in (IgnorePattern, LimitOutput, Sanitize):
+        nb, _ = step(config=config).preprocess(nb, {})
+    nbformat.validate(nb)  # as nbgrader does before it writes
+    nb = nbformat.reads(nbformat.writes(nb), as_version=4)
+    cells = [cell for cell in nb.cells if is_grade(cell)]
+    return nb, {c.metadata.nbgrader.grade_id: float(determine_grade(c)[0]) for c in cells}
+
+
+def page_of(nb: NotebookNode, scores: dict[str, float], config: Config, root: str = "") -> str:
+    """The feedback that nbgrader writes."""
+    nb = nbformat.from_dict(nb)
+    most = 0.0
+    for cell in nb.cells:
+        if is_grade(cell):
+            cell.metadata.nbgrader.score = scores[cell.metadata.nbgrader.grade_id]
+            most += cell.metadata.nbgrader.points
+    about = {"notebook": LAB, "score": sum(scores.values()), "max_score": most, "late_penalty": 0}
+    nb = nbformat.reads(nbformat.writes(nb), as_version=4)
+    nb, resources = CleanFeedback(config=config).preprocess(
+        nb, {"nbgrader": {**about, "root": root}}
+    )
+    page, _ = _feedback_exporter().from_notebook_node(nb, resources)
+    return page
 
 
 @dataclass(frozen=True)
@@ -301,6 +315,7 @@ def _memory(reset: bool = False) -> int:
     return int(peak) * 1024
 
 
+@functools.cache
 def _feedback_exporter() -> FeedbackExporter:
     """As nbgrader makes it for ``generate_feedback``."""
     config = Config()

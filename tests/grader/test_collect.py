@@ -2,11 +2,14 @@
 
 import os
 import shutil
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
 
+from grader.collect import Collect
 from tests.grader.tiny import (
     LAB,
     make_course,
@@ -61,8 +64,24 @@ def hostile_exchange(course):
     write(b"{}", inbound(course, "file"))
     for name in (f"..+{LAB}+{TIME}", f".+{LAB}+{TIME}", f"when+{LAB}+yesterday", f"x+{LAB}+9e9"):
         hand_in(course, "", right, name)
+    deep(hand_in(course, "deep", right))
+    folder = hand_in(course, "odd-time", right)
+    (folder / "timestamp.txt").unlink()
+    write(b"x", folder / "timestamp.txt" / "x")
     with (hand_in(course, "sparse", right) / "weights.pt").open("wb") as file:
         file.truncate(1 << 40)
+
+
+def deep(folder):
+    """A file whose path is longer than any that the machine takes as a whole."""
+    inside = os.open(folder, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=inside)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=inside)
+        os.close(inside)
+        inside = below
+    os.close(os.open("x.txt", os.O_CREAT | os.O_WRONLY, dir_fd=inside))
+    os.close(inside)
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +123,51 @@ def test_what_is_no_file_beside_a_notebook_is_left_out(collected):
     course, _ = collected
     assert files(course, "beside") == {f"{LAB}.ipynb", "timestamp.txt"}
     assert files(course, "sparse") == {f"{LAB}.ipynb", "timestamp.txt"}
+
+
+def test_a_path_that_is_too_long_is_left_out(collected):
+    course, done = collected
+    assert files(course, "deep") == {f"{LAB}.ipynb", "timestamp.txt"}
+    assert "its path is too long" in done.stderr
+
+
+def test_one_that_can_not_be_copied_is_said_and_the_others_are_collected(tmp_path, monkeypatch):
+    """Whatever it is that goes wrong."""
+    collect = Collect(coursedir=CourseDirectory(root=str(tmp_path), assignment_id=LAB))
+    collect.inbound_path = str(tmp_path / "inbound")
+    collect.src_records = [
+        {"username": name, "filename": name, "timestamp": datetime.min} for name in "abc"
+    ]
+    for name in "abc":
+        (tmp_path / "inbound" / name).mkdir(parents=True)
+
+    def copy(self, src, dest, log=None):
+        if src.endswith("b"):
+            raise OSError("gone")
+        os.makedirs(dest)
+
+    monkeypatch.setattr(Collect, "do_copy", copy)
+    collect.copy_files()
+    assert sorted(os.listdir(tmp_path / "submitted")) == ["a", "b", "c"]
+    assert os.listdir(tmp_path / "submitted" / "b") == []
+
+
+def test_what_others_hand_in_under_a_users_name_does_not_count(tmp_path, monkeypatch):
+    collect = Collect(coursedir=CourseDirectory(root=str(tmp_path), assignment_id=LAB))
+    owners = {"1": "ann", "2": "eve", "3": "www", "4": "www"}
+    monkeypatch.setattr(collect, "_owner", lambda record: owners[record["filename"]])
+
+    def newest(username, *filenames):
+        records = [
+            {"username": username, "filename": f, "timestamp": datetime(2026, 1, int(f))}
+            for f in filenames
+        ]
+        return collect._sort_by_timestamp(records)[0]["filename"]
+
+    assert newest("ann", "1", "2") == "1"
+    assert newest("bob", "3", "4") == "4"  # all are handed in by one service
+    collect.check_owner = False
+    assert newest("ann", "1", "2") == "2"
 
 
 @pytest.mark.parametrize("student", ["linked-folder", "broken", "pipe", "file"])

@@ -118,6 +118,70 @@ def test_a_broken_rule_costs_only_the_function_that_broke_it():
     assert "`g` uses `sum`" in verdict.parts[1].problem
 
 
+def many(*wrong, parts=2):
+    """Numbers to double, in several parts; each misconception is a function of the number."""
+    check = Check("doubled", parts={f"part {k}": 1 for k in range(parts)}, reads="r")
+    check.reference(lambda x: 2 * x)
+    check.cases(lambda draw: [
+        case(f"part {k}", 10 * k + n) for k in range(parts) for n in range(1, 6)
+    ])  # fmt: skip
+    for name, thing in wrong:
+        check.misconception(name, f"it was {name}.", earns=0)(thing)
+    return check
+
+
+def told(check, thing):
+    """By part: what is named, and whether something is offered."""
+    return [(p.misconception, bool(p.hint)) for p in judge(check, thing, "s").parts]
+
+
+def test_a_misconception_is_not_named_where_another_case_speaks_against_it():
+    """Each of these was named once, for the first part, which it explains."""
+    check = many(("squared", lambda x: x * x))
+    right_elsewhere = lambda x: x * x if x < 10 else 2 * x  # noqa: E731
+    assert told(check, right_elsewhere) == [("", False), ("", False)]
+    wrong_in_another_way = lambda x: x * x if x < 10 else 0  # noqa: E731
+    assert told(check, wrong_in_another_way) == [("", False), ("", False)]
+    assert told(check, lambda x: x * x) == [("squared", False)] * 2
+
+
+def test_a_second_mistake_in_another_part_hides_no_first_one():
+    check = many(("odd ones squared", lambda x: x * x if x < 10 and x % 2 else 2 * x))
+    both = lambda x: x * x if x < 10 and x % 2 else x if x > 13 else 2 * x  # noqa: E731
+    assert told(check, both) == [("odd ones squared", False), ("", False)]
+
+
+def test_one_case_of_several_is_no_evidence():
+    check = many(("wrong at 3", lambda x: 0 if x == 3 else 2 * x))
+    assert told(check, lambda x: 0 if x == 3 else 2 * x)[0] == ("wrong at 3", False)
+    assert told(check, lambda x: 0 if x == 3 else x if x > 10 else 2 * x)[0] == ("", True)
+
+
+def test_what_explains_most_is_offered_and_not_named():
+    check = many(("incremented", lambda x: x + 3 if x in (1, 4) else 2 * x), parts=1)
+    verdict = judge(check, lambda x: x + 3 if x in (1, 4) else 7 if x == 5 else 2 * x, "s")
+    assert (verdict.misconceptions, verdict.explanations) == ([], {})
+    report = str(Report(verdict, "01"))
+    assert "looks like “incremented”, though not everywhere: it was incremented." in report
+    assert "the wrong int" in report
+    assert told(check, lambda x: x + 3 if x in (1, 4) else 7 if x > 2 else 2 * x) == [("", False)]
+
+
+def test_a_reason_is_told_once():
+    report = str(Report(judge(many(("squared", lambda x: x * x)), lambda x: x * x, "s"), "01"))
+    assert report.count("it was squared.") == 1
+    assert report.count("as above") == 1
+    report = str(Report(judge(many(), lambda x: "text", "s"), "01"))
+    assert report.count("expected an int, came a str") == 1
+    assert report.count("as above") == 1
+
+
+def test_no_guess_is_made_at_a_single_number():
+    """It said “perhaps off by one”, and “perhaps scaled: 2 times too small”."""
+    for thing in (lambda x: 2 * x - 1, lambda x: x):
+        assert judge(many(), thing, "s").parts[0].problem == "the wrong int"
+
+
 def coarse():
     """One part says how large an answer is, the other only whether it is right."""
     check = Check("coarse", parts={"value": 1, "yes or no": 1}, reads="r")
@@ -280,7 +344,7 @@ def test_cases_must_belong_to_parts():
 def test_report_says_what_it_looks_like_and_where_to_read_but_shows_no_value():
     report = str(Report(judge(scaled, lambda x, k: x + k, "s"), "07"))
     assert "scaled: 0 of 3 points" in report
-    assert report.count("this looks like “added”: the factor was added.") == 1
+    assert report.count("“added”: the factor was added.") == 1
     assert "lesson 07, “Somewhere”" in report
     assert "came " not in report.replace("came ValueError", "")
 
@@ -377,6 +441,25 @@ def test_an_exception_tells_no_hidden_number():
 def test_an_exception_keeps_the_small_numbers_that_explain_it():
     problem = judge(scaled, lambda x, k: x.sum(7), "s").parts[0].problem
     assert "expected to be in range of [-2, 1], but got 7" in problem
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda x: x + torch.ones(11), "tensor a (12) must match the size of tensor b (11) at"),
+        (lambda x: torch.mm(x, x), "cannot be multiplied (14x12 and 14x12)"),
+        (lambda x: x.view(13, 13), "shape '[13, 13]' is invalid for input of size 168"),
+        (lambda x: x[77], "index # is out of bounds for dimension 0 with size 14"),
+        (lambda x: torch.cat([x, x.t()]), "in dimension 0. Expected size 12 but got size 14 for"),
+        (lambda x: torch.einsum("ij,jk", x, x), "has size 14 for operand 1 which does not"),
+        (lambda x: x.as_strided((99,), (11,)), "sizes [99], strides [11], storage offset 0, and"),
+    ],
+)
+def test_what_torch_says_of_shapes_keeps_its_numbers(wrong, words):
+    check = Check("wide", parts={"p": 1}, reads="r")
+    check.reference(lambda x: x)
+    check.cases(lambda draw: [case("p", draw.tensor((14, 12)))])
+    assert words in judge(check, wrong, "s").parts[0].problem
 
 
 def test_tracing_does_not_import_the_compiler():

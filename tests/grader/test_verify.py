@@ -2,6 +2,9 @@
 
 import pytest
 import torch
+from IPython.core.formatters import DisplayFormatter
+from nbformat.v4 import new_output
+from nbgrader.utils import get_partial_grade
 
 from grader.verify import SEED_VARIABLE, verify
 
@@ -15,6 +18,14 @@ def test_points_come_back_as_a_float_and_a_report_is_printed(capsys):
     assert isinstance(earned, float)
     assert earned == 2.0
     assert "bytes_of: 2 of 2 points" in capsys.readouterr().out
+
+
+def test_a_page_shows_nothing_of_the_number_that_nbgrader_reads():
+    earned = verify("bytes_of", bytes_of)
+    data, _ = DisplayFormatter().format(earned)
+    assert data == {"text/plain": "2.0", "text/html": ""}
+    output = new_output("execute_result", data=data, execution_count=1)
+    assert get_partial_grade(output, 3.0) == 2.0
 
 
 def test_the_seed_comes_from_the_environment(monkeypatch):

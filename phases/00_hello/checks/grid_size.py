@@ -60,7 +60,7 @@ def _(n, block):
 
 @grid_size.misconception(
     "rounded to the nearest",
-    "the last block got a program only when it was at least about half full.",
+    "the last block got a program only where it was about half full or more, as `round` does it.",
     earns=2,
 )
 def _(n, block):
@@ -69,8 +69,8 @@ def _(n, block):
 
 @grid_size.misconception(
     "a half added, then rounded",
-    "half a block was added before rounding; full blocks land midway then, and `round` takes the "
-    "even number of the two.",
+    "the number is n / block + 1/2, rounded: full blocks land midway between two numbers then, "
+    "and `round` takes the even one.",
     earns=2,
 )
 def _(n, block):

@@ -38,7 +38,7 @@ def _(draw):
 
 
 @masked_block.misconception(
-    "no mask", "every place of the block was loaded, past the last element too.", earns=1
+    "no mask", "all places of the block are in the list, those past the last element too.", earns=1
 )
 def _(program, n, block):
     first = program * block
@@ -47,7 +47,7 @@ def _(program, n, block):
 
 @masked_block.misconception(
     "mask one too wide",
-    "the mask let the index n pass, which is one past the last element.",
+    "the list goes on to the index n, which is one past the last element.",
     earns=1,
 )
 def _(program, n, block):
@@ -123,7 +123,8 @@ def _(program, n, block):
 
 @masked_block.misconception(
     "clamped for masked",
-    "places past the end were sent to the last element, again and again; a mask loads nothing there.",
+    "places past the end came back as the last element, again and again; a mask loads nothing "
+    "there.",
     earns=1,
 )
 def _(program, n, block):

@@ -36,7 +36,7 @@ def _(draw):
 
 
 @attention_scores.misconception(
-    "scale forgotten", "the products were not divided by the root of a head's width.", earns=0
+    "scale forgotten", "the scores are too large by the root of a head's width.", earns=0
 )
 def _(x, w_q, w_k, n_heads):
     q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
@@ -79,7 +79,8 @@ def _(x, w_q, w_k, n_heads):
 
 @attention_scores.misconception(
     "reshaped straight to heads",
-    "the sizes are right, but a reshape to (batch, heads, length, …) cuts positions, not channels.",
+    "the scores are as if the heads came from a reshape to (batch, heads, length, …), which cuts "
+    "positions, not channels.",
     earns=1,
 )
 def _(x, w_q, w_k, n_heads):
@@ -91,7 +92,8 @@ def _(x, w_q, w_k, n_heads):
 
 @attention_scores.misconception(
     "queries and keys exchanged",
-    "entry (s, t) says how much t asks of s: the table is the transpose.",
+    "entry (s, t) holds what belongs at (t, s), how much t asks of s: the table of each head is "
+    "the transpose.",
     earns=0,
 )
 def _(x, w_q, w_k, n_heads):
@@ -102,7 +104,8 @@ def _(x, w_q, w_k, n_heads):
 
 @attention_scores.misconception(
     "weights not transposed",
-    "x was multiplied by the weights as they are stored; a linear layer keeps them as (out, in).",
+    "the scores are as if x were multiplied by the weights as they are stored; a linear layer "
+    "keeps them as (out, in).",
     earns=0,
 )
 def _(x, w_q, w_k, n_heads):

@@ -96,7 +96,7 @@ def _broadcast(shape_a, strides_a, shape_b, strides_b):
 
 @broadcast.misconception(
     "aligned on the left",
-    "the first sizes were compared with the first; shapes are aligned at their last dimension.",
+    "the shapes are aligned at their first dimension; broadcasting aligns them at the last.",
     earns=1,
 )
 def _(shape_a, strides_a, shape_b, strides_b):
@@ -115,7 +115,7 @@ def _(shape_a, strides_a, shape_b, strides_b):
 
 @broadcast.misconception(
     "the larger size wins",
-    "sizes that differ were resolved to the larger one; only a size of 1 may be stretched.",
+    "of two sizes the larger came out, whatever they were; only a size of 1 may be stretched.",
     earns=2,
 )
 def _(shape_a, strides_a, shape_b, strides_b):
@@ -132,7 +132,7 @@ def _(shape_a, strides_a, shape_b, strides_b):
 
 broadcast.misconception(
     "a 1 that will not shrink",
-    "where 1 meets 0 the larger of the two was taken; a size of 1 becomes whatever the other is.",
+    "where 1 meets 0, 1 came out; a size of 1 becomes whatever the other is, also 0.",
     earns=3,
 )(edited(_broadcast, ("b if a == 1 else a", "max(a, b)")))
 broadcast.misconception(
@@ -152,8 +152,7 @@ broadcast.misconception(
 
 @broadcast.misconception(
     "strides of the stretched copy",
-    "these are the strides of a tensor that was really repeated in memory; broadcasting copies "
-    "nothing.",
+    "these are the strides of a tensor that is repeated in memory; broadcasting copies nothing.",
     earns=1,
 )
 def _(shape_a, strides_a, shape_b, strides_b):

@@ -29,7 +29,9 @@ def _(draw):
 
 
 @bytes_of.misconception(
-    "elements for bytes", "the numbers are counts of elements; each takes several bytes.", earns=0
+    "elements for bytes",
+    "the numbers are counts of elements; an element may take several bytes.",
+    earns=0,
 )
 def _(t):
     return t.numel(), t.untyped_storage().nbytes() // t.element_size()
@@ -44,7 +46,7 @@ def _(t):
 
 @bytes_of.misconception(
     "storage as large as the view",
-    "the storage was given the size of the view; a slice keeps the whole of it alive.",
+    "the storage came out as large as the view; a slice keeps the whole of it alive.",
     earns=1,
 )
 def _(t):

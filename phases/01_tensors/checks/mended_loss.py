@@ -59,7 +59,8 @@ def _(draw):
 
 @mended_loss.misconception(
     "left as it was",
-    "a (B, 1) column and a (B,) vector still meet in a (B, B) table of every pair.",
+    "a (B, 1) column and a (B,) vector still meet in a (B, B) table of every pair, and no shape "
+    "is refused but what cannot be broadcast.",
     earns=1,
 )
 def _(prediction, target):
@@ -68,7 +69,8 @@ def _(prediction, target):
 
 @mended_loss.misconception(
     "flattened, batches not compared",
-    "both are flattened, but a batch of 1 is still stretched over the other one in silence.",
+    "shapes that cannot match are let through: a batch of 1 is still stretched over the other "
+    "one in silence.",
     earns=2,
 )
 def _(prediction, target):
@@ -77,7 +79,7 @@ def _(prediction, target):
 
 @mended_loss.misconception(
     "equal counts are not enough",
-    "a shape that is neither (B,) nor (B, 1) was let through because it holds as many numbers.",
+    "shapes that are neither (B,) nor (B, 1) are let through where both hold as many numbers.",
     earns=2,
 )
 def _(prediction, target):
@@ -88,7 +90,8 @@ def _(prediction, target):
 
 @mended_loss.misconception(
     "only the prediction looked at",
-    "the shape of the prediction is checked, but a target of another shape is let through.",
+    "predictions of a wrong shape are refused, and targets of one are let through where they "
+    "hold as many numbers.",
     earns=2,
 )
 def _(prediction, target):
@@ -108,7 +111,8 @@ mended_loss.misconception(
 
 @mended_loss.misconception(
     "only one order mended",
-    "the target always gets a new dimension, which mends one order of the two and breaks another.",
+    "the loss is as if the target always got a new dimension, which mends one order of the two "
+    "and breaks another.",
     earns=0,
 )
 def _(prediction, target):

@@ -75,7 +75,8 @@ _minigpt_flops = model_costs.right["minigpt_flops"]
 
 @model_costs.misconception(
     "one operation for a multiply-add",
-    "a multiplication and the addition that follows it are two operations; one was counted.",
+    "the counts are half as large: a multiplication and the addition that follows it are two "
+    "operations.",
     earns=2,
 )
 class _:
@@ -90,7 +91,10 @@ class _:
 
 
 @model_costs.misconception(
-    "bias counted as work", "the additions of the bias were counted; only the product is.", earns=5
+    "bias counted as work",
+    "there is an operation more for each output, as if the additions of the bias counted; only "
+    "the product does.",
+    earns=5,
 )
 class _:
     def linear_cost(batch, d_in, d_out, itemsize):
@@ -100,7 +104,7 @@ class _:
 
 @model_costs.misconception(
     "weights not read",
-    "only the activations were counted as traffic; the weights come from memory too.",
+    "the traffic is that of the activations alone; weights and bias come from memory too.",
     earns=4,
 )
 class _:
@@ -112,7 +116,9 @@ class _:
 
 
 @model_costs.misconception(
-    "bias not read", "the bias was left out of the bytes that the layer reads.", earns=4
+    "bias not read",
+    "the bytes lack those of one number for each output, as the bias has them.",
+    earns=4,
 )
 class _:
     def linear_cost(batch, d_in, d_out, itemsize):
@@ -131,7 +137,7 @@ class _:
 
 @model_costs.misconception(
     "attention without its tables",
-    "the four projections were counted, not the two products with the (length, length) table.",
+    "the count lacks what the two products with the (length, length) table take.",
     earns=4,
 )
 class _:
@@ -140,7 +146,8 @@ class _:
 
 @model_costs.misconception(
     "scores without the weighted sum",
-    "the scores were counted; the sum of values that they weight is a second product as large.",
+    "attention's table is counted for one product; the scores and the sum of values that they "
+    "weight are two, as large as each other.",
     earns=4,
 )
 class _:
@@ -149,7 +156,7 @@ class _:
 
 @model_costs.misconception(
     "every head as wide as the model",
-    "the tables were counted once for each head at the full width; a head has a share of it.",
+    "the tables are counted once for each head at the full width; a head has a share of it.",
     earns=4,
 )
 class _:
@@ -167,7 +174,8 @@ class _:
 
 @model_costs.misconception(
     "three projections",
-    "queries, keys and values were counted; the heads are also mixed by a fourth matrix.",
+    "three projections are counted in each block: queries, keys and values make three, and a "
+    "fourth matrix mixes the heads.",
     earns=4,
 )
 class _:
@@ -176,7 +184,7 @@ class _:
 
 @model_costs.misconception(
     "an MLP four times as wide",
-    "the MLP was taken to be 4 · d_model wide, as it often is; the config says how wide.",
+    "the count is that of an MLP 4 · d_model wide, as it often is; the config says how wide.",
     earns=4,
 )
 class _:
@@ -185,7 +193,7 @@ class _:
 
 @model_costs.misconception(
     "a vocabulary of 600, whatever the config",
-    "the number of words was written into the code; the config says how many there are.",
+    "the count is that of 600 words, whatever the config says.",
     earns=5,
 )
 class _:
@@ -194,7 +202,7 @@ class _:
 
 @model_costs.misconception(
     "head only at the last position",
-    "the LM head was counted once for a sequence; in a full forward it runs at every position.",
+    "the LM head is counted once for a sequence; in a full forward it runs at every position.",
     earns=5,
 )
 class _:
@@ -203,7 +211,7 @@ class _:
 
 @model_costs.misconception(
     "a head in every block",
-    "the LM head was counted once for each block; it stands once, after the last of them.",
+    "the LM head is counted once for each block; it stands once, after the last of them.",
     earns=3,
 )
 class _:
@@ -215,7 +223,8 @@ class _:
 
 @model_costs.misconception(
     "embedding counted as a product",
-    "looking up a row of the embedding table multiplies nothing.",
+    "the LM head is counted twice, or the embedding counts as a product as large; looking up a "
+    "row of it multiplies nothing.",
     earns=5,
 )
 class _:

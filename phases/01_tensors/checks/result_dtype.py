@@ -110,8 +110,8 @@ def _result_dtype(a, b):
 
 @result_dtype.misconception(
     "every operand has the same say",
-    "a number or a 0-dim tensor widened the result within its own category, as only a tensor "
-    "with dimensions may.",
+    "a number or a 0-dim tensor widens the result within its own category, as only a tensor with "
+    "dimensions may.",
     earns=1,
 )
 def _(a, b):
@@ -153,7 +153,7 @@ result_dtype.misconception(
 )(edited(_result_dtype, ("2 if operand.dim() else 1", "1")))
 result_dtype.misconception(
     "NumPy's float",
-    "a Python float beside integers gave float64, NumPy's default; torch's default is float32.",
+    "a Python float beside integers gives float64, NumPy's default; torch's default is float32.",
     earns=1,
 )(
     edited(

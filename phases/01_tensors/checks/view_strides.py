@@ -98,8 +98,8 @@ def _(shape, strides, new_shape):
 
 @view_strides.misconception(
     "only contiguous tensors can be viewed",
-    "every view of a non-contiguous tensor was refused; it is enough that each chunk is kept "
-    "or cut up within itself.",
+    "every view of a non-contiguous tensor is refused; it is enough that each chunk is kept or "
+    "cut up within itself.",
     earns=2,
 )
 def _(shape, strides, new_shape):
@@ -117,12 +117,13 @@ def _(shape, strides, new_shape):
 
 view_strides.misconception(
     "a size of 1 breaks the chunk",
-    "the stride of a dimension of size 1 was held against it, though no step is ever taken there.",
+    "a dimension of size 1 whose stride does not fit made the view impossible, though no step is "
+    "ever taken there.",
     earns=4,
 )(edited(_view_strides, ("shape[dim - 1] != 1 and ", "")))
 view_strides.misconception(
     "every chunk has step 1",
-    "inside each chunk the last stride was taken to be 1; a chunk has a step of its own.",
+    "the strides in each chunk are as if its last one were 1; a chunk has a step of its own.",
     earns=2,
 )(edited(_view_strides, ("want * base", "want")))
 

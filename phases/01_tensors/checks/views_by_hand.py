@@ -108,7 +108,8 @@ class _:
 
 @views_by_hand.misconception(
     "offset of the input lost",
-    "the new offset counts from the start of the storage; the input may begin further along.",
+    "the view begins as if the input began at the start of its storage; it may begin further "
+    "along.",
     earns=3,
 )
 class _:
@@ -120,7 +121,7 @@ class _:
 
 @views_by_hand.misconception(
     "strides of a contiguous tensor",
-    "the strides were worked out from the shape; the input has strides of its own.",
+    "the strides are as if the input were contiguous; it has strides of its own.",
     earns=2,
 )
 class _:

@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import Check, case
 
-from .shared import BY_HAND, FLOATS, LAYOUTS, SUMS
+from .shared import BY_HAND, KINDS, SUMS, laid_out
 
 activations = Check(
     "activations",
@@ -28,19 +28,30 @@ class _:
 
 @activations.cases
 def _(draw):
-    for dtype in FLOATS:
-        for layout in LAYOUTS:
-            shape = draw.shape(draw.integer(2, 3))
-            upstream, x = (draw.tensor(shape, dtype, layout) for _ in range(2))
-            yield case("relu", upstream, x, of="relu_vjp")
-            zeros = draw.tensor(shape, dtype)
-            zeros[..., ::2] = 0.0
-            zeros[..., 0] = -0.0
-            yield case("relu at zero", upstream, zeros, of="relu_vjp", shown="x with zeros in it")
-            y = torch.softmax(2 * x, -1)
-            yield case("softmax", upstream, y, of="softmax_vjp")
-    row = torch.softmax(draw.tensor((9,), torch.float64), -1)
-    yield case("softmax", draw.tensor((9,), torch.float64), row, of="softmax_vjp")
+    for dtype, layout in KINDS:
+        shape = draw.shape(3)
+        upstream, x = (laid_out(draw, shape, dtype, layout) for _ in range(2))
+        yield case("relu", upstream, x, of="relu_vjp")
+        zeros = draw.tensor(shape, dtype)
+        zeros[..., ::2] = 0.0
+        zeros[..., 0] = -0.0
+        yield case("relu at zero", upstream, zeros, of="relu_vjp", shown="x with zeros in it")
+        y = torch.softmax(2 * x, -1)
+        yield case("softmax", upstream, y, of="softmax_vjp")
+    tiny = torch.tensor([1e-30, -1e-30, 1e-7, -1e-7, 1e30, -1e30])
+    yield case("relu", draw.tensor((6,)), tiny, of="relu_vjp", shown="x near 0, and far from it")
+    for shape in ((), (9,), (0, 3), (2, 3, 4, 5)):
+        of = f"shape {shape}"
+        yield case("relu", draw.tensor(shape), draw.tensor(shape), of="relu_vjp", shown=of)
+        if shape:
+            y = torch.softmax(draw.tensor(shape), -1)
+            yield case("softmax", draw.tensor(shape), y, of="softmax_vjp", shown=of)
+    yield case("softmax", draw.tensor((3, 1)), torch.ones(3, 1), of="softmax_vjp", shown="rows of 1")
+    sure = torch.eye(4, dtype=torch.float64)[:3]
+    upstream = draw.tensor((3, 4), torch.float64)
+    yield case("softmax", upstream, sure, of="softmax_vjp", shown="probabilities of 0 and 1")
+    square = torch.softmax(draw.tensor((4, 4)), -1)
+    yield case("softmax", draw.tensor((4, 4)), square, of="softmax_vjp", shown="equal sizes")
 
 
 @activations.misconception("open at zero", "at exactly 0 the gradient was let through.", earns=3)

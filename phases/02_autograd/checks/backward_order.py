@@ -34,9 +34,9 @@ def _(draw):
         "['too soon']": "a node stands in the list before one that uses it.",
     }
 
-    def order(part, graph, root):
+    def order(part, graph, root, names=None):
         """Any right order is as good as another: compare what is in it, and what came too soon."""
-        names = draw.sample(sorted(graph), len(graph))  # the dict's order must not help
+        names = names or draw.sample(sorted(graph), len(graph))  # the dict's order must not help
         shuffled = {name: graph[name] for name in names}
 
         def play(subject):
@@ -58,7 +58,8 @@ def _(draw):
     for _ in range(2):
         a, b, c, d, e, f, other, alone = letters(8)
         chain = {a: [b], b: [c], c: [], other: [b, alone], alone: []}
-        yield order("chains and trees", chain, a)
+        yield order("chains and trees", chain, a, names=list(chain))
+        yield order("chains and trees", chain, a, names=list(reversed(chain)))
         tree = {a: [b, c], b: [d, e], c: [f], d: [], e: [], f: [], other: [a]}
         yield order("chains and trees", tree, a)
         a, b, c, d, e, f, g = letters(7)
@@ -73,7 +74,8 @@ def _(draw):
         for inputs in ([b, b, c], [c, b, b]):
             yield order("forks", {a: inputs, b: [], c: [d], d: [b]}, a)
         yield order("forks", {a: [b, c], b: [], c: [d, b], d: [b]}, a)
-    deep = {f"n{k}": [f"n{k - 1}"] * draw.integer(1, 2) for k in range(1, 6000)} | {"n0": []}
+    yield order("chains and trees", {a: [], b: [a]}, a)
+    deep = {f"n{k}": [f"n{k - 1}"] * (1 + k % 2) for k in range(1, 6000)} | {"n0": []}
     yield order("thousands of nodes", deep, "n5999")
 
 
@@ -99,8 +101,8 @@ def _backward_order(graph, root):
 
 @backward_order.misconception(
     "breadth first",
-    "nodes were visited by their distance from the root, so that a far user of a near node came "
-    "too late.",
+    "the nodes are in the order of their distance from the root, so that a far user of a near "
+    "node comes too late.",
     earns=2,
 )
 def _(graph, root):
@@ -115,7 +117,8 @@ def _(graph, root):
 
 @backward_order.misconception(
     "depth first",
-    "each node was visited as soon as it was met, though another user of it was still to come.",
+    "the order is that of a visit in depth: a node comes as soon as it is met, though another "
+    "user of it is still to come.",
     earns=2,
 )
 def _(graph, root):
@@ -131,8 +134,8 @@ def _(graph, root):
 
 @backward_order.misconception(
     "depth first, last input first",
-    "each node was visited as soon as it was met, the last inputs first, though another user of it "
-    "was still to come.",
+    "the order is that of a visit in depth, the last inputs first: a node comes as soon as it is "
+    "met, though another user of it is still to come.",
     earns=2,
 )
 def _(graph, root):
@@ -148,7 +151,7 @@ def _(graph, root):
 
 @backward_order.misconception(
     "ready at its first user",
-    "a node was taken for ready when the first of its users had been visited, not the last.",
+    "a node comes after the first of its users, where it must wait for the last.",
     earns=2,
 )
 def _(graph, root):
@@ -165,18 +168,20 @@ def _(graph, root):
 
 backward_order.misconception(
     "a double use counted once",
-    "a node that stands twice among another's inputs was counted once and taken off twice.",
+    "a node that stands twice among another's inputs comes too soon, as where it is counted once "
+    "and taken off twice.",
     earns=2,
 )(edited(_backward_order, ("graph[to_see.pop()]", "dict.fromkeys(graph[to_see.pop()])")))
 backward_order.misconception(
     "a double use taken off once",
-    "a node that stands twice among another's inputs was counted twice and taken off once, so that "
-    "it never became ready.",
+    "a node that stands twice among another's inputs is missing, as where it is counted twice "
+    "and taken off once, and never becomes ready.",
     earns=1,
 )(edited(_backward_order, ("graph[node]", "dict.fromkeys(graph[node])")))
 backward_order.misconception(
     "users elsewhere counted, too",
-    "uses were counted over the whole dict, so that a node waits for users that never come.",
+    "nodes are missing whose users are not all below the root, as where they wait for users that "
+    "never come.",
     earns=2,
 )(
     edited(
@@ -205,7 +210,8 @@ def _(graph, root):
 
 @backward_order.misconception(
     "recursion",
-    "the function calls itself once for each node of a path, and Python has a limit to that.",
+    "on a long path Python's limit of nested calls is reached, as by a function that calls "
+    "itself once for each node.",
     earns=2,
 )
 def _(graph, root):

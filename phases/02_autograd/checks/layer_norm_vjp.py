@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import Case, Check, edited
 
-from .shared import BY_HAND, FLOATS, LAYOUTS, SUMS
+from .shared import BY_HAND, KINDS, SUMS, laid_out
 
 layer_norm_vjp = Check(
     "layer_norm_vjp",
@@ -25,17 +25,30 @@ def _(grad_output, x, weight, eps):
 
 @layer_norm_vjp.cases
 def _(draw):
-    def one(part, place, *args):
-        return Case(part, lambda subject: subject(*args)[place])
+    def each(upstream, x, weight, eps, shown=""):
+        for place, part in enumerate(("input", "weight", "bias")):
+            yield one(part, place, upstream, x, weight, eps, shown=shown)
 
-    for dtype in FLOATS:
-        for layout in LAYOUTS:
-            a, b, n = draw.shape(3, low=3, high=9)
-            for shape in ((a, n), (a, b, n)):
-                upstream, x = (draw.tensor(shape, dtype, layout) for _ in range(2))
-                weight, eps = draw.tensor((n,), dtype), draw.choice((0.3, 0.5))
-                for place, part in enumerate(("input", "weight", "bias")):
-                    yield one(part, place, upstream, x, weight, eps)
+    def one(part, place, *args, shown):
+        return Case(part, lambda subject: subject(*args)[place], shown=shown)
+
+    for k, (dtype, layout) in enumerate(KINDS):
+        a, b, n = draw.shape(3, low=3, high=9)
+        shape = (a, b, n) if k % 2 else (a, n)
+        upstream, x = (laid_out(draw, shape, dtype, layout) for _ in range(2))
+        yield from each(upstream, x, draw.tensor((n,), dtype), draw.choice((0.3, 0.5)))
+    double = torch.float64
+    for shown, shape, eps, far in (
+        ("four dimensions", (2, 3, 2, 5), 0.3, 0.0),
+        ("rows of 1", (3, 1), 0.5, 0.0),
+        ("a batch of nothing", (0, 4), 0.3, 0.0),
+        ("rows far from 0, and a weight of 0", (3, 8), 1e-5, 1e7),
+    ):
+        x, weight = draw.tensor(shape, double) + far, draw.tensor(shape[-1:], double)
+        weight[0] = 0.0
+        yield from each(draw.tensor(shape, double), x, weight, eps, shown=shown)
+    constant = torch.tensor([[2.0], [0.0], [-4.0]]).expand(3, 4)
+    yield from each(draw.tensor((3, 4)), constant, draw.tensor((4,)), 1e-5, shown="constant rows")
 
 
 def _layer_norm_vjp(grad_output, x, weight, eps):
@@ -50,7 +63,8 @@ def _layer_norm_vjp(grad_output, x, weight, eps):
 
 layer_norm_vjp.misconception(
     "mean and variance taken for constants",
-    "only the straight way from `x` was followed; mean and variance move with it.",
+    "the gradient has what comes the straight way from `x` alone; mean and variance move with "
+    "it.",
     earns=2,
 )(
     edited(
@@ -60,12 +74,12 @@ layer_norm_vjp.misconception(
 )  # fmt: skip
 layer_norm_vjp.misconception(
     "variance taken for a constant",
-    "the way by the mean was followed; the one by the variance was not.",
+    "the gradient lacks what comes by way of the variance.",
     earns=2,
 )(edited(_layer_norm_vjp, (" - normed * (g * normed).mean(-1, keepdim=True)", "")))
 layer_norm_vjp.misconception(
     "mean taken for a constant",
-    "the way by the variance was followed; the one by the mean was not.",
+    "the gradient lacks what comes by way of the mean.",
     earns=2,
 )(edited(_layer_norm_vjp, ("g - g.mean(-1, keepdim=True)", "g")))
 layer_norm_vjp.misconception(
@@ -75,7 +89,8 @@ layer_norm_vjp.misconception(
 )(edited(_layer_norm_vjp, ("g = grad_output * weight", "g = grad_output")))
 layer_norm_vjp.misconception(
     "summed over the first dimension only",
-    "weight and bias were summed over one dimension; a batch of sequences has two.",
+    "the gradients of weight and bias are summed over the first dimension alone; a batch of "
+    "sequences has two.",
     earns=2,
 )(
     edited(

@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import Case, Check, case
 
-from .shared import BY_HAND, FLOATS, LAYOUTS, SUMS
+from .shared import BY_HAND, KINDS, SUMS, laid_out
 
 linear_vjp = Check(
     "linear_vjp",
@@ -29,24 +29,37 @@ def _(draw):
     def one(part, place, *args):
         return Case(part, lambda subject: subject(*args)[place])
 
-    for dtype in FLOATS:
-        for layout in LAYOUTS:
-            n, t, i, o = draw.shape(4)
-            weight = draw.tensor((o, i), dtype, layout)
-            flat = (draw.tensor((n, o), dtype, layout), draw.tensor((n, i), dtype, layout), weight)
-            deep = tuple(draw.tensor((n, t, k), dtype, layout) for k in (o, i))
-            for place, part in enumerate(("input", "weight", "bias")):
-                yield one(part, place, *flat)
-            places = {
-                f"[{k}]": f"the gradient for `{name}`"
-                for k, name in enumerate(("x", "weight", "bias"))
-            }
-            yield case("batches of sequences", *deep, weight, places=places)
+    def flat(draw, n, i, o, dtype=torch.float32, layout="contiguous"):
+        weight = draw.tensor((o, i), dtype)
+        args = *(laid_out(draw, (n, k), dtype, layout) for k in (o, i)), weight
+        for place, part in enumerate(("input", "weight", "bias")):
+            yield one(part, place, *args)
+
+    def deep(draw, rows, i, o, dtype=torch.float32, layout="contiguous", shown=""):
+        weight = draw.tensor((o, i), dtype, "contiguous" if layout == "expanded" else layout)
+        args = *(laid_out(draw, (*rows, k), dtype, layout) for k in (o, i)), weight
+        return case("batches of sequences", *args, places=places, shown=shown)
+
+    places = {
+        f"[{k}]": f"the gradient for `{name}`" for k, name in enumerate(("x", "weight", "bias"))
+    }
+    for dtype, layout in KINDS:
+        n, t, i, o = draw.shape(4)
+        yield from flat(draw, n, i, o, dtype, layout)
+        yield deep(draw, (n, t), i, o, dtype, layout)
+    n, t, i, o = draw.shape(4)
+    yield from flat(draw, n, i, i)
+    yield from flat(draw, 1, i, o)
+    yield from flat(draw, n, 1, 1)
+    yield deep(draw, (n, t), i, i, shown="as many outputs as inputs")
+    yield deep(draw, (2, 1, 3), i, o, shown="four dimensions")
+    yield deep(draw, (1, 1), i, o, shown="a single row")
+    yield deep(draw, (0, t), i, o, shown="a batch of nothing")
 
 
 @linear_vjp.misconception(
     "bias without its sum",
-    "the gradient of the bias still has one row for each example.",
+    "the gradient of the bias has one row for each example, where the rows should be summed.",
     earns=2,
 )
 def _(grad_output, x, weight):
@@ -84,7 +97,7 @@ def _(grad_output, x, weight):
 
 @linear_vjp.misconception(
     "matrices only",
-    "a third dimension was not flattened into the rows, so a batch of sequences does not fit.",
+    "a batch of sequences does not fit: the same operations work on two dimensions alone.",
     earns=3,
 )
 def _(grad_output, x, weight):
@@ -93,7 +106,8 @@ def _(grad_output, x, weight):
 
 @linear_vjp.misconception(
     "multiplied by the transpose",
-    "the incoming gradient met the transposed weight, as in the forward pass.",
+    "the incoming gradient does not fit what it was multiplied by; the transposed weight, which "
+    "the forward pass takes, would not.",
     earns=0,
 )
 def _(grad_output, x, weight):

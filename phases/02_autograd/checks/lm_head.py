@@ -8,7 +8,7 @@ from utils.checks import Check, case, edited
 from utils.compare import Tolerance
 from utils.minigpt import load_minigpt, load_tokenizer
 
-from .shared import BY_HAND, FLOATS, LAYOUTS
+from .shared import BY_HAND, FLOATS, KINDS, laid_out
 
 SENTENCES = (
     "yo hablé español anoche .",
@@ -59,19 +59,41 @@ def _(draw):
         return torch.tensor([draw.integer(0, words - 1) for _ in range(rows)])
 
     places = {f"['{name}']": f"the gradient for `{name}`" for name in ("x", "weight", "bias")}
+    def loss(part, upstream, logits, *wanted, shown=""):
+        upstream = torch.tensor(upstream, dtype=logits.dtype)
+        following = torch.tensor(wanted) if wanted else targets(*logits.shape)
+        return case(part, upstream, logits, following, of="cross_entropy_vjp", shown=shown)
+
+    def head_of(x, weight, bias, *wanted, shown=""):
+        following = torch.tensor(wanted) if wanted else targets(len(x), len(bias))
+        args, of = (x, weight, bias, following), "lm_head_gradients"
+        return case("a head of any size", *args, of=of, places=places, shown=shown)
+
+    part, wide = "loss of any upstream", "large logits"
+    for dtype, layout in KINDS:
+        n, v, i = draw.shape(3, low=3, high=9)
+        logits = laid_out(draw, (n, v), dtype, layout)
+        yield loss(part, draw.integer(12, 40) / 8, logits)
+        # in float32 right ways of rounding would differ by more than the tolerance
+        yield loss(wide, draw.integer(12, 40) / 8, 1000 * logits.double() + 2000)
+        x, weight = laid_out(draw, (n, i), dtype, layout), draw.tensor((v, i), dtype)
+        yield head_of(x, weight, draw.tensor((v,), dtype))
+    for shown, upstream in (("1", 1.0), ("0", 0.0), ("below 0", -draw.integer(12, 40) / 8)):
+        logits = draw.tensor((4, 5))
+        yield loss(part, upstream, logits, 4, 0, 2, 0, shown=f"an incoming gradient of {shown}")
+    yield loss(part, 1.5, draw.tensor((4, 4)), 3, 3, 3, 3, shown="one target for all rows")
+    yield loss(part, 1.5, draw.tensor((1, 7)), 6, shown="a single row")
+    yield loss(part, 1.5, draw.tensor((3, 1)), 0, 0, 0, shown="a single word")
+    steps = torch.arange(4.0)  # whole numbers, which float32 has
+    levels = torch.stack([1000 + steps, -1000 - steps, 500 * (steps - 2), 0 * steps])
     for dtype in FLOATS:
-        for layout in LAYOUTS:
-            n, v, i = draw.shape(3, low=3, high=9)
-            logits = draw.tensor((n, v), dtype, layout)
-            upstream = draw.tensor((), dtype).abs() + 1.5
-            args = (upstream, logits, targets(n, v))
-            yield case("loss of any upstream", *args, of="cross_entropy_vjp")
-            # in float32 right ways of rounding would differ by more than the tolerance
-            args = (upstream.double(), 1000 * logits.double() + 2000, targets(n, v))
-            yield case("large logits", *args, of="cross_entropy_vjp")
-            x, weight = draw.tensor((n, i), dtype, layout), draw.tensor((v, i), dtype, layout)
-            args = (x, weight, draw.tensor((v,), dtype), targets(n, v))
-            yield case("a head of any size", *args, of="lm_head_gradients", places=places)
+        yield loss(wide, 2.0, levels.to(dtype), 3, 0, 1, 2, shown="rows at different levels")
+    x, weight = draw.tensor((4, 4)), draw.tensor((4, 4))
+    yield head_of(x, weight, draw.tensor((4,)), 3, 0, 3, 1, shown="equal sizes")
+    yield head_of(x[:1], weight, draw.tensor((4,)), 0, shown="a single row")
+    far = torch.tensor([[1000.0], [-1000.0]], dtype=torch.float64)
+    weight, bias = far.new_tensor([[1.0], [-1.0], [0.5]]), draw.tensor((3,), torch.float64)
+    yield head_of(far, weight, bias, 0, 2, shown="large logits")
     head = load_minigpt().lm_head
     weight, bias = head.weight.detach().clone(), head.bias.detach().clone()
     for sentence in SENTENCES:
@@ -98,7 +120,7 @@ class _LMHead:
 
 @lm_head.misconception(
     "a sum for the mean",
-    "the rows were not divided by their number, as if the loss were a sum.",
+    "the gradients are those of a loss that is a sum; it is a mean over the rows.",
     earns=0,
 )
 class _:
@@ -152,7 +174,7 @@ class _:
 
 @lm_head.misconception(
     "every target in every row",
-    "1 was taken off in each target's column for all rows: `p[:, targets]` means every row.",
+    "1 is taken off in each target's column for all rows, as `p[:, targets]` does it.",
     earns=0,
 )
 class _:
@@ -181,7 +203,7 @@ class _:
 
 @lm_head.misconception(
     "bias without its sum",
-    "the gradient of the bias still has one row for each position.",
+    "the gradient of the bias has one row for each position, where the rows should be summed.",
     earns=3,
 )
 class _:

@@ -45,7 +45,16 @@ def _(draw):
         x, upstream = matrix(double, layout), draw.tensor((3, 3), double, layout)
         yield case("many out, any upstream", name, x, upstream, h, shown=f"torch.{name}")
     wide = draw.tensor((2, 3), double)
-    yield case("many out, any upstream", "sin", wide, draw.tensor((2, 3), double), 0.25)
+    part = "many out, any upstream"
+    yield case(part, "sin", wide, draw.tensor((2, 3), double), 0.25)
+    yield case(part, "sin", wide, draw.tensor((2, 3), double), shown="no h given")
+    for name, shape in (("inverse", (2, 3, 3)), ("exp", ()), ("cos", (4,)), ("sin", (1, 2, 1, 2))):
+        x = matrix(double).expand(shape) if name == "inverse" else draw.tensor(shape, double)
+        upstream, of = draw.tensor(shape, double), f"torch.{name}, shape {shape}"
+        yield case(part, name, x, upstream, 0.05, shown=of)
+    low = draw.tensor((2, 2))
+    yield case("float32 in", "exp", low.double(), low, 1e-4, shown="float64 x, float32 upstream")
+    yield case("float32 in", "exp", low, low.double(), 1e-4, shown="float32 x, float64 upstream")
     for name in ("inverse", "sin"):
         x = matrix(torch.float32)
         yield case("float32 in", name, x, draw.tensor((3, 3)), 1e-4, shown=f"torch.{name}")
@@ -89,8 +98,8 @@ numeric_vjp.misconception(
 )(edited(_numeric_vjp, ("grad_output * ", "")))
 numeric_vjp.misconception(
     "float32 arithmetic",
-    "the function was computed in float32 and only the result was made float64; the difference "
-    "had lost its digits by then.",
+    "the digits are those of a difference in float32, which has lost most of them: the function "
+    "must be computed in float64, not only its result.",
     earns=2,
 )(
     edited(
@@ -104,7 +113,8 @@ numeric_vjp.misconception(
 
 @numeric_vjp.misconception(
     "nudged in place and left there",
-    "the input was nudged in place, and did not get its old values back.",
+    "the input has other values afterwards, as where it is nudged in place and does not get the "
+    "old ones back.",
     earns=0,
 )
 def _(name, x, grad_output, h=1e-6):
@@ -121,11 +131,11 @@ def _(name, x, grad_output, h=1e-6):
 
 
 numeric_vjp.misconception(
-    "h of its own choice", "the function used a step of its own in place of h.", earns=0
+    "h of its own choice", "the result is that of a step of 0.2, whatever h is.", earns=0
 )(edited(_numeric_vjp, ("nudge[i] = h", "nudge[i] = 0.2"), ("(2 * h)", "0.4")))
 numeric_vjp.misconception(
     "a small h of its own",
-    "h was not used: the function took a small step of its own.",
+    "the result is that of a very small step, whatever h is.",
     earns=1,
 )(edited(_numeric_vjp, ("nudge[i] = h", "nudge[i] = 1e-6"), ("(2 * h)", "2e-6")))
 

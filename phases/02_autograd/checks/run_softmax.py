@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import ByHand, Case, Check, edited
 
-from .shared import FLOATS, LAYOUTS, SUMS
+from .shared import FLOATS, KINDS, SUMS, laid_out
 
 run_softmax = Check(
     "run_softmax",
@@ -63,15 +63,21 @@ def _(draw):
         "of x": "the gradient of the gradient, with respect to `x`",
         "of upstream": "the gradient of the gradient, with respect to the incoming gradient",
     }
+    for dtype, layout in KINDS:
+        shape = draw.shape(3)
+        x, upstream, direction = (laid_out(draw, shape, dtype, layout) for _ in range(3))
+        yield look("forward", ("node", "output"), x, upstream)
+        yield look("backward", ("node", "gradient"), x, upstream)
+        yield look("backward of backward", ("of x", "of upstream"), x, upstream, direction)
+    for shape in ((5,), (4, 4), (3, 1), (2, 3, 2, 4), (0, 3)):
+        x, upstream, direction = (draw.tensor(shape, torch.float64) for _ in range(3))
+        yield look("forward", ("node", "output"), x, upstream)
+        yield look("backward", ("node", "gradient"), x, upstream)
+        yield look("backward of backward", ("of x", "of upstream"), x, upstream, direction)
+    steps = torch.arange(5.0)
+    levels = torch.stack([1000 + steps, -1000 - steps, 1000 * (steps - 2), 0 * steps, steps])
     for dtype in FLOATS:
-        for layout in LAYOUTS:
-            shape = draw.shape(draw.integer(2, 3))
-            x, upstream, direction = (draw.tensor(shape, dtype, layout) for _ in range(3))
-            yield look("forward", ("node", "output"), x, upstream)
-            yield look("backward", ("node", "gradient"), x, upstream)
-            yield look("backward of backward", ("of x", "of upstream"), x, upstream, direction)
-        large = 500 * draw.tensor((3, 5), dtype)
-        yield look("forward", ("output",), large, draw.tensor((3, 5), dtype))
+        yield look("forward", ("output",), levels.to(dtype), draw.tensor((5, 5), dtype))
 
 
 def _run_softmax(x, grad_output, direction=None):
@@ -100,7 +106,7 @@ def _run_softmax(x, grad_output, direction=None):
 
 run_softmax.misconception(
     "torch's own softmax",
-    "forward asks torch for the softmax, which is what it was to compute.",
+    "forward gives what torch's softmax gives, node and all; it was to be computed here.",
     earns=0,
 )(
     edited(
@@ -114,7 +120,7 @@ run_softmax.misconception(
 )  # fmt: skip
 run_softmax.misconception(
     "torch's own log softmax",
-    "forward asks torch for the log of the softmax, and takes it back.",
+    "forward goes by way of torch's log softmax.",
     earns=0,
 )(
     edited(
@@ -135,8 +141,8 @@ run_softmax.misconception(
 )(edited(_run_softmax, ("y = ctx.saved_tensors[0]", "y = ctx.saved_tensors[0].detach()")))
 run_softmax.misconception(
     "cut off from the incoming gradient",
-    "backward cannot be differentiated with respect to the incoming gradient, which it detached "
-    "before using it.",
+    "backward cannot be differentiated with respect to the incoming gradient: it is detached, or "
+    "its numbers are read past autograd.",
     earns=2,
 )(
     edited(
@@ -173,7 +179,7 @@ run_softmax.misconception(
 )  # fmt: skip
 run_softmax.misconception(
     "input saved for output",
-    "forward saved its input, and backward reads it as if it were the output.",
+    "backward computes with the input where the output belongs.",
     earns=1,
 )(edited(_run_softmax, ("ctx.save_for_backward(y)", "ctx.save_for_backward(x)")))
 run_softmax.alternate("the input saved, the softmax computed again")(
@@ -196,9 +202,9 @@ run_softmax.alternate("the input saved, the softmax computed again")(
 )  # fmt: skip
 
 
-@run_softmax.alternate("a class of another name, and the output kept as an attribute")
+@run_softmax.alternate("the output kept as an attribute")
 def _(x, grad_output, direction=None):
-    class Row(torch.autograd.Function):
+    class Softmax(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
             e = torch.exp(x - x.max(-1, keepdim=True).values)
@@ -212,7 +218,7 @@ def _(x, grad_output, direction=None):
 
     x = x.detach().requires_grad_()
     upstream = grad_output.detach().requires_grad_()
-    y = Row.apply(x)
+    y = Softmax.apply(x)
     (first,) = torch.autograd.grad(y, x, upstream, create_graph=True)
     found = {"node": y.grad_fn.name(), "output": y.detach(), "gradient": first.detach()}
     if direction is not None:

@@ -27,22 +27,36 @@ def _(a, b):
 
 @scalar_adjoints.cases
 def _(draw):
-    def adjoints(part, a, b, names):
+    def adjoints(part, a, b, names, shown):
         def play(subject):
             found = subject(a, b)
-            return [float(found[name]) for name in names]
+            return [as_float(found[name]) for name in names]
 
         places = {f"[{k}]": f"the adjoint of `{name}`" for k, name in enumerate(names)}
-        return Case(part, play, places=places)
+        return Case(part, play, places=places, shown=shown)
 
-    for _ in range(3):
-        a, b = draw.integer(3, 30) / 4, -draw.integer(3, 30) / 8
-        yield adjoints("down to the fork", a, b, "Ldcb")
-        yield adjoints("where two paths meet", a, b, "a")
+    def as_float(value):
+        """A plain number, a whole one too, as a float."""
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        return float(value) if plain else value
+
+    def eighths():
+        return draw.integer(3, 30) / 8
+
+    for shown, a, b in (
+        ("d below 0", eighths(), -1 - eighths()),
+        ("a and b above 0", eighths(), eighths()),
+        ("a below 0", -eighths(), eighths()),
+        ("a = 0", 0.0, eighths()),
+        ("b = 0", eighths(), 0.0),
+        ("b = -1, where d is 0", eighths(), -1.0),
+    ):
+        yield adjoints("down to the fork", a, b, "Ldcb", shown)
+        yield adjoints("where two paths meet", a, b, "a", shown)
 
 
 @scalar_adjoints.misconception(
-    "one path only", "`a` was reached by way of c alone; d uses it as well.", earns=1
+    "one path only", "`a` has what comes by way of c alone; d uses it as well.", earns=1
 )
 def _(a, b):
     d = a * b + a
@@ -51,7 +65,8 @@ def _(a, b):
 
 @scalar_adjoints.misconception(
     "the last path overwrites",
-    "`a` kept only what came straight from d; what came by way of c was overwritten.",
+    "`a` has only what comes straight from d; what comes by way of c was overwritten, or never "
+    "followed.",
     earns=1,
 )
 def _(a, b):
@@ -60,7 +75,7 @@ def _(a, b):
 
 
 @scalar_adjoints.misconception(
-    "paths multiplied", "what came to `a` along its two paths was multiplied.", earns=1
+    "paths multiplied", "`a` has the product of what comes along its two paths.", earns=1
 )
 def _(a, b):
     d = a * b + a

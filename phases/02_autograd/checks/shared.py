@@ -33,6 +33,15 @@ BY_HAND = ByHand(
     forbid_names=AUTOGRAD,
 )
 BY_HAND_WITH_NUMBERS = dataclasses.replace(BY_HAND, tensors=False)
+LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
 FLOATS = (torch.float32, torch.float64)
-LAYOUTS = ("contiguous", "transposed", "sliced")
+# each layout once, and each dtype twice
+KINDS = tuple(zip(FLOATS * 2, LAYOUTS, strict=True))
 SUMS = Tolerance(1e-4, 1e-5, "sums of a few products, each in an order of its own")
+
+
+def laid_out(draw, shape, dtype, layout):
+    """Drawn values in one of `LAYOUTS`; an expanded tensor has one row, which it repeats."""
+    if layout == "expanded":
+        return draw.tensor((1, *shape[1:]), dtype).expand(shape)
+    return draw.tensor(shape, dtype, layout)

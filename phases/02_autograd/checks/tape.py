@@ -55,7 +55,7 @@ def _(draw):
     def run(part, program, *asked):
         def play(subject):
             made, _ = recorded(subject, program)
-            return [[float(g) for g in made.call("gradients", i)] for i in asked]
+            return [made.call("gradients", i) for i in asked]
 
         places = {}
         for k, i in enumerate(asked):
@@ -77,19 +77,58 @@ def _(draw):
             places[f"[1][{j}]"] = f"the value of node {j}, a `{method}`"
         return Case("values", play, places=places)
 
-    for _ in range(2):
-        leaves = [("leaf", number()) for _ in range(3)]
-        chain = [*leaves, ("mul", 0, 1), ("power", 3, 3), ("add", 4, 2), ("power", 5, 2)]
-        lesson = [*leaves[:2], ("mul", 0, 1), ("add", 2, 0), ("power", 3, 2)]
-        square = [leaves[0], ("mul", 0, 0), ("mul", 1, 1), ("add", 2, 2), ("power", 3, 2)]
-        yield values(chain)
-        yield values(square)
-        yield run("chains", chain, 6)
-        yield run("chains", [*chain, ("mul", 1, 2)], 5)
-        yield run("forks", lesson, 4)
-        yield run("forks", square, 4)
-        yield run("asked again", chain, 6, 6)
-        yield run("asked again", chain, 4, 6)
+    def while_it_grows(program, more, i):
+        """Asked about one node, before and after more is recorded."""
+
+        def play(subject):
+            made, _ = recorded(subject, program)
+            before = made.call("gradients", i)
+            for method, *rest in more:
+                made.call(method, *rest)
+            return before, made.call("gradients", i)
+
+        places = {
+            "[0]": f"the gradients of node {i}",
+            "[1]": f"the gradients of node {i}, asked again when more was recorded",
+        }
+        return Case("asked again", play, places=places)
+
+    def two_tapes(program):
+        def play(subject):
+            (_, numbers), (other, others) = recorded(subject, program), recorded(subject, program)
+            return numbers, others, [float(other.call("value", i)) for i in others]
+
+        places = {
+            "[0]": "the numbers of the first tape's nodes",
+            "[1]": "the numbers of a second tape's nodes",
+            "[2]": "the values of a second tape's nodes",
+        }
+        return Case("values", play, places=places)
+
+    leaves = [("leaf", number()) for _ in range(3)]
+    chain = [*leaves, ("mul", 0, 1), ("power", 3, 3), ("add", 4, 2), ("power", 5, 2)]
+    lesson = [*leaves[:2], ("mul", 0, 1), ("add", 2, 0), ("power", 3, 2)]
+    square = [leaves[0], ("mul", 0, 0), ("mul", 1, 1), ("add", 2, 2), ("power", 3, 2)]
+    # a node that is used by the asked one, and again by a node in between; and mirrored
+    late = [leaves[0], ("power", 0, 2), ("mul", 1, 0), ("mul", 2, 1), ("add", 1, 3)]
+    mirrored = [leaves[0], ("power", 0, 2), ("mul", 0, 1), ("mul", 1, 2), ("add", 3, 1)]
+    zeros = [("leaf", 0.0), leaves[1], ("mul", 0, 1), ("power", 2, 1)]
+    yield values(chain)
+    yield values(square)
+    yield values([*zeros, ("power", 0, 3), ("add", 4, 2)])
+    yield two_tapes(lesson)
+    yield run("chains", chain, 6)
+    yield run("chains", [*chain, ("mul", 1, 2)], 5)
+    yield run("chains", chain, 1)
+    yield run("chains", zeros, 3)
+    yield run("chains", [("leaf", 0.0), ("power", 0, 2), ("power", 1, 3)], 2)
+    yield run("forks", lesson, 4)
+    yield run("forks", square, 4)
+    yield run("forks", late, 4)
+    yield run("forks", mirrored, 4)
+    yield run("asked again", chain, 6, 6)
+    yield run("asked again", chain, 4, 6)
+    yield while_it_grows(chain, [("mul", 6, 1), ("add", 7, 2)], 6)
 
 
 class _Tape:
@@ -126,7 +165,8 @@ class _Tape:
 
 tape.misconception(
     "the last user overwrites",
-    "an input's adjoint was set at each user, so that only one of them counts.",
+    "of a node's several users only the one that was recorded first counts; what the others send "
+    "was overwritten, or never taken.",
     earns=3,
 )(edited(_Tape, ("adjoints[source] += ", "adjoints[source] = ")))
 tape.misconception(
@@ -152,7 +192,8 @@ tape.misconception(
 )  # fmt: skip
 tape.misconception(
     "read forwards",
-    "the tape was read in the order of recording, when no adjoint had arrived yet.",
+    "adjoints stop one step down, as where the tape is read in the order of recording: what a "
+    "node sends on has not arrived yet.",
     earns=1,
 )(edited(_Tape, ("range(i, -1, -1)", "range(i + 1)")))
 tape.misconception(

@@ -1,8 +1,10 @@
 """Lab 02, exercise 4: Back to the shape it came from"""
 
+import torch
+
 from utils.checks import Check, case, edited
 
-from .shared import BY_HAND, FLOATS, LAYOUTS, SUMS
+from .shared import BY_HAND, KINDS, SUMS, laid_out
 
 unbroadcast = Check(
     "unbroadcast",
@@ -20,21 +22,38 @@ def _(grad, shape):
 
 @unbroadcast.cases
 def _(draw):
-    for dtype in FLOATS:
-        for layout in LAYOUTS:
-            a, b, c = draw.shape(3)
-            grad = draw.tensor((a, b, c), dtype, layout)
-            yield case("new dimensions", grad, (c,))
-            yield case("new dimensions", grad, (b, c))
-            yield case("stretched ones", grad, (a, 1, c))
-            yield case("stretched ones", grad, (1, b, 1))
-            yield case("both, or neither", grad, (b, 1), shown="both")
-            yield case("both, or neither", grad, (1, c), shown="both")
-            yield case("both, or neither", grad, (1, 1), shown="both")
-            yield case("both, or neither", grad, (a, b, c), shown="nothing was broadcast")
+    for dtype, layout in KINDS:
+        a, b, c = draw.shape(3)
+        grad = laid_out(draw, (a, b, c), dtype, layout)
+        yield case("new dimensions", grad, (c,))
+        yield case("new dimensions", grad, (b, c))
+        yield case("stretched ones", grad, (a, 1, c))
+        yield case("stretched ones", grad, (1, b, 1))
+        yield case("both, or neither", grad, (b, 1), shown="both")
+        yield case("both, or neither", grad, (1, c), shown="both")
+        yield case("both, or neither", grad, (1, 1), shown="both")
+        yield case("both, or neither", grad, (a, b, c), shown="nothing was broadcast")
     yield case("both, or neither", draw.tensor((1, 4, 1)), (4, 1), shown="sizes of 1 in both")
-    square = draw.tensor((3, 3))
+    square, cube = draw.tensor((3, 3)), draw.tensor((4, 3, 4))
+    yield case("new dimensions", square, (3,), shown="equal sizes")
+    yield case("new dimensions", draw.tensor((3, 3, 4)), (3, 4), shown="equal sizes")
+    yield case("new dimensions", cube, (4,), shown="equal sizes")
+    yield case("stretched ones", square, (3, 1), shown="equal sizes")
+    yield case("stretched ones", square, (1, 3), shown="equal sizes")
     yield case("both, or neither", square, (3, 3), shown="nothing was broadcast")
+    deep = draw.tensor((2, 3, 4, 5))
+    yield case("new dimensions", deep, (), shown="a single number")
+    yield case("new dimensions", deep, (4, 5), shown="four dimensions")
+    yield case("stretched ones", deep, (2, 1, 4, 1), shown="four dimensions")
+    yield case("both, or neither", deep, (3, 1, 5), shown="four dimensions, both")
+    yield case("both, or neither", draw.tensor(()), (), shown="a single number")
+    none = torch.zeros(0, 3)
+    yield case("new dimensions", none, (3,), shown="a batch of nothing")
+    yield case("stretched ones", none, (1, 3), shown="a batch of nothing")
+    for dtype in (torch.float16, torch.bfloat16):  # whole numbers: sums of them are exact
+        grad = draw.tensor((2, 3, 4), torch.int64).to(dtype)
+        yield case("new dimensions", grad, (4,), shown=str(dtype).removeprefix("torch."))
+        yield case("both, or neither", grad, (3, 1), shown=str(dtype).removeprefix("torch."))
 
 
 def _unbroadcast(grad, shape):
@@ -47,7 +66,9 @@ def _unbroadcast(grad, shape):
 
 
 unbroadcast.misconception(
-    "a mean for a sum", "the gradients of all readers were averaged.", earns=0
+    "a mean for a sum",
+    "the result is the mean over all readers, where it should be the sum.",
+    earns=0,
 )(edited(_unbroadcast, ("grad.sum(0)", "grad.mean(0)"), ("grad.sum(dim", "grad.mean(dim")))
 
 
@@ -76,7 +97,7 @@ def _(grad, shape):
 
 unbroadcast.misconception(
     "one reader for all",
-    "the gradient of the first reader was taken, and those of the others were dropped.",
+    "the result is the gradient of the first reader; those of the others are not in it.",
     earns=0,
 )(
     edited(
@@ -89,7 +110,8 @@ unbroadcast.misconception(
 
 @unbroadcast.misconception(
     "a sum over no dimensions",
-    "`sum` was given an empty list of dimensions, where none were new; it then sums over all.",
+    "where no dimension is new, the result is what `sum` makes with an empty list of dimensions: "
+    "it sums over all.",
     earns=1,
 )
 def _(grad, shape):
@@ -102,8 +124,8 @@ def _(grad, shape):
 
 @unbroadcast.misconception(
     "a sum over no dimensions at all",
-    "`sum` was given an empty list of dimensions, where nothing was broadcast; it then sums over "
-    "all.",
+    "where nothing was broadcast, the result is what `sum` makes with an empty list of "
+    "dimensions: it sums over all.",
     earns=2,
 )
 def _(grad, shape):
@@ -114,7 +136,7 @@ def _(grad, shape):
 
 unbroadcast.misconception(
     "everything summed where nothing was broadcast",
-    "where nothing was broadcast, the whole gradient was summed into one number.",
+    "where nothing was broadcast, the whole gradient came out as one sum.",
     earns=2,
 )(
     edited(
@@ -127,8 +149,8 @@ unbroadcast.misconception(
 )  # fmt: skip
 unbroadcast.misconception(
     "dimensions that move while they are summed",
-    "dimensions 0, 1, … were summed one after another; once the first is gone, the others have "
-    "moved up.",
+    "the wrong dimensions are gone, as where 0, 1, … are summed one after another: once the "
+    "first is gone, the others have moved up.",
     earns=2,
 )(
     edited(
@@ -139,7 +161,7 @@ unbroadcast.misconception(
 )  # fmt: skip
 unbroadcast.misconception(
     "one new dimension at most",
-    "only one dimension was summed away in front; broadcasting may have added several.",
+    "one dimension is gone in front; broadcasting may have added several.",
     earns=2,
 )(edited(_unbroadcast, ("while", "if")))
 

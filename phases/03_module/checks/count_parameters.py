@@ -34,21 +34,25 @@ class _:
 @count_parameters.cases
 def _(draw):
     yield case("an MLP", [784, 128, 10], of="mlp_parameters")
-    for depth in (2, 3, 5):
-        widths = [draw.integer(2, 900) for _ in range(depth)]
+    drawn = [[draw.integer(2, 900) for _ in range(depth)] for depth in (2, 5)]
+    for widths in (*drawn, [7, 7, 7, 7], [5, 1, 5]):
         yield case("an MLP", widths, of="mlp_parameters")
         yield case("an MLP", widths, bias=False, of="mlp_parameters")
     yield case("MiniGPT", MiniGPTConfig(), of="minigpt_parameters")
-    for _ in range(3):
-        heads, layers = draw.integer(1, 4), draw.integer(2, 6)
-        words, ff, context = draw.sample(range(20, 400), 3)
-        config = MiniGPTConfig(words, 6 * heads, heads, layers, ff, context)
+    yield case("tied weights", MiniGPTConfig(), tied=True, of="minigpt_parameters")
+    configs = []
+    for heads, layers in ((1, 1), (3, draw.integer(3, 6)), (4, 2)):
+        words, ff, context = draw.sample(range(30, 400), 3)
+        configs.append(MiniGPTConfig(words, 6 * heads, heads, layers, ff, context))
+    for config in (*configs, MiniGPTConfig(8, 8, 2, 3, 8, 8)):
         yield case("MiniGPT", config, of="minigpt_parameters")
         yield case("tied weights", config, tied=True, of="minigpt_parameters")
 
 
 @count_parameters.misconception(
-    "biases forgotten", "only weights were counted; each output has a bias, too.", earns=0
+    "biases forgotten",
+    "the count is that of the weights alone; each output has a bias, too.",
+    earns=0,
 )
 class _:
     def mlp_parameters(widths, bias=True):
@@ -90,7 +94,7 @@ class _:
 
 @count_parameters.misconception(
     "a tied head without its bias",
-    "tying took the whole head away; it is its weight that is shared.",
+    "with tying the head's bias is missing, too; it is the weight that is shared.",
     earns=2,
 )
 class _:
@@ -111,7 +115,7 @@ class _:
 
 
 @count_parameters.misconception(
-    "norms forgotten", "LayerNorm was counted as having nothing to learn.", earns=1
+    "norms forgotten", "the weights and biases of the norms are missing.", earns=1
 )
 class _:
     def minigpt_parameters(config, tied=False):

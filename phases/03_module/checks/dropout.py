@@ -101,6 +101,42 @@ def _(draw):
 
         return Case("in eval", play, places={**SCALE, **BACKWARD, **PASSED})
 
+    def often(p, x):
+        """As many elements stay in each of 5 calls once in ten billion times."""
+
+        def play(subject):
+            made = subject(p)
+            return len({int((made.call("__call__", x) != 0).sum()) for _ in range(5)}) > 1
+
+        places = {"": "each call drops exactly as many elements: they aren't drawn on their own."}
+        return Case("in training", play, places=places)
+
+    def any_shape(x):
+        def play(subject):
+            y = subject(0.5).call("__call__", x)
+            return tuple(y.shape), y.dtype
+
+        shown = f"shape {tuple(x.shape)}, {str(x.dtype).removeprefix('torch.')}"
+        places = {"[0]": "the output's shape", "[1]": "the output"}
+        return Case("in training", play, shown=shown, places=places)
+
+    def to_and_fro(p, x):
+        """Eval, training and eval again: has anything been dropped?"""
+
+        def play(subject):
+            made, dropped = in_eval(subject(p)), []
+            for mode in (False, True, False):
+                made.call("train", mode)
+                dropped.append(bool((made.call("__call__", x) == 0).any()))
+            return dropped
+
+        places = {
+            "[0]": "elements were dropped.",
+            "[1]": "back in training, nothing was dropped.",
+            "[2]": "elements were dropped when training had come in between.",
+        }
+        return Case("in eval", play, places=places)
+
     def edge(p, x):
         play = lambda subject: subject(p).call("__call__", x)  # noqa: E731
         return Case("the edges", play, shown=f"p = {p:g}")
@@ -114,7 +150,13 @@ def _(draw):
         yield edge(0.0, x)
         yield edge(1.0, x)
         yield evaluated(1.0, x)
-    for p in (-0.25, 1.5):
+    yield edge(0, draw.tensor((3, 4)))
+    yield edge(1, draw.tensor((3, 4)))
+    yield often(0.5, torch.ones(100, 100))
+    yield to_and_fro(0.5, torch.ones(40, 5))
+    for shape in ((), (0, 3), (2, 3, 4, 5)):
+        yield any_shape(draw.tensor(shape, torch.float64 if shape else torch.bfloat16))
+    for p in (-0.25, 1.5, 2):
         shown = "p above 1" if p > 1 else "p below 0"
         yield Case("the edges", lambda subject, p=p: subject(p).get("training"), shown=shown)
 

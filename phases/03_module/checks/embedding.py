@@ -46,6 +46,7 @@ def _(draw):
                 "deviation": rough(weight.std().item(), 0.2),
                 "mean": rough(weight.mean().item(), 0.2),
                 "beyond 2": rough((weight.abs() > 2).float().mean().item(), 0.03),
+                "rows apart": not torch.equal(weight[0], weight[1]),
                 "new each time": not torch.equal(weight, other.get("weight").detach()),
             }
 
@@ -56,6 +57,7 @@ def _(draw):
             "['deviation']": "the deviation of the fresh table isn't 1.",
             "['mean']": "the mean of the fresh table isn't 0.",
             "['beyond 2']": "the fresh table isn't drawn from a normal distribution.",
+            "['rows apart']": "two rows of the fresh table are the same.",
             "['new each time']": "two fresh tables are the same.",
         }
         return Case("what is registered", play, places=places)
@@ -80,11 +82,16 @@ def _(draw):
         return Case("refusals", play, shown=shown)
 
     yield registered(draw.integer(100, 150), draw.integer(24, 30))
-    for rank in (0, 1, 2, 3):
+    for shape in ((), *(draw.shape(rank) for rank in (1, 2)), (2, 1, 3, 1), (2, 0)):
         rows, width = draw.integer(8, 12), draw.integer(3, 7)
-        weight = draw.tensor((rows, width))
-        tokens = draw.tensor(draw.shape(rank), torch.int64).remainder(rows)
-        yield look_up(tokens, weight)
+        tokens = draw.tensor(shape, torch.int64).remainder(rows)
+        yield look_up(tokens, draw.tensor((rows, width)))
+    ends = torch.tensor([[0, rows - 1], [rows - 1, 0]]).T  # the first row and the last
+    yield look_up(ends, draw.tensor((rows, width)))
+    yield look_up(torch.tensor([[1, 1], [0, 1]]), draw.tensor((3, 4)))
+    yield look_up(torch.tensor([0, 0, 0]), draw.tensor((1, 1)))
+    weight = draw.tensor((rows, width))
+    for shape, at in (((), 0), ((3, 2), 0), ((3, 2), -1)):
         for shown, token in (
             ("a token of -1", -1),
             ("a token below -1", draw.integer(2 - rows, -2)),
@@ -92,10 +99,9 @@ def _(draw):
             ("a token of the table's size", rows),
             ("a token far beyond the table", 100 * rows),
         ):
-            bad = tokens.clone().view(-1)
-            bad[-1] = token
-            yield refused(bad.view(tokens.shape), weight, shown)
-    yield look_up(torch.tensor([[1, 1], [0, 1]]), draw.tensor((3, 4)))
+            bad = draw.tensor(shape, torch.int64).remainder(rows).reshape(-1)
+            bad[at] = token
+            yield refused(bad.view(shape), weight, shown)
 
 
 embedding.misconception(

@@ -6,7 +6,7 @@ from torch import nn
 from utils.checks import ByHand, Case, Check, edited
 from utils.compare import Tolerance
 
-from .shared import LAYOUTS, RAW, RULE, places_of_pull, pull
+from .shared import LAYOUTS, RAW, RULE, laid_out, places_of_pull, pull
 
 layer_norm = Check(
     "LayerNorm",
@@ -53,6 +53,24 @@ def _(draw):
         places = {"[0]": "the output", **places_of_pull("[1]", x="x")}
         return Case("normalised", play, places=places)
 
+    def steady(level):
+        """A gradient for a constant row, which must be that of a row nearly so.
+
+        Nothing is said here of what a gradient is, which costs points elsewhere.
+        """
+        x = level + torch.stack([torch.zeros(8), 1e-4 * torch.linspace(-1, 1, 8)])
+        upstream = draw.tensor((8,)).expand(2, 8)
+
+        def play(subject):
+            found = subject(8).gradients(upstream, x)["arguments"][0]
+            if not isinstance(found, torch.Tensor):
+                return True
+            constant, nearly = found
+            return bool((constant - nearly).abs().max() <= 0.2 * nearly.abs().max())
+
+        places = {"": "the gradient of x is wrong where a row is constant."}
+        return Case("small and large inputs", play, shown="constant rows", places=places)
+
     def loaded(x, weight, bias):
         upstream = draw.tensor(x.shape)
 
@@ -69,21 +87,34 @@ def _(draw):
         """No row so nearly constant, by chance, that ε would show in its gradient."""
         return x.add_(torch.linspace(-2, 2, x.shape[-1]))
 
+    def pair(width):
+        return draw.tensor((width,)), draw.tensor((width,))
+
     for layout in LAYOUTS:
         n, t = draw.sample(range(2, 6), 2)
         width = draw.integer(7, 12)
-        flat = spread(draw.tensor((n, width), layout=layout))
-        deep = spread(draw.tensor((n, t, width)))
+        flat = laid_out(draw, (n, width), layout)
+        flat = flat if layout == "expanded" else spread(flat)
         yield normalised(flat)
-        yield normalised(deep)
-        yield loaded(flat, draw.tensor((width,)), draw.tensor((width,)))
-        yield loaded(deep, draw.tensor((width,)), draw.tensor((width,)))
+    yield loaded(flat, *pair(width))
+    deep = spread(draw.tensor((n, t, width)))
+    yield normalised(deep)
+    yield loaded(deep, *pair(width))
+    for shape in ((9,), (2, 1, 3, 9)):
+        yield normalised(spread(draw.tensor(shape)))
+    for shape in ((9,), (0, 9)):
+        yield loaded(spread(draw.tensor(shape)), *pair(9))
     small, wide = draw.tensor((3, 8)), draw.tensor((4, 64))
     part = "small and large inputs"
     yield fresh(part, small / 500, "rows nearly constant")
     yield fresh(part, small / 10, "another eps", eps=0.01)
     yield fresh(part, torch.zeros(2, 5) + draw.integer(1, 9), "constant rows")
+    yield fresh(part, torch.zeros(2, 5), "rows of zeros")
+    yield fresh(part, draw.tensor((3, 1)), "rows of one entry")
     yield fresh(part, wide + 1000, "rows with a mean of 1,000")
+    yield fresh(part, wide - 1000, "rows with a mean of -1,000")
+    yield steady(0.0)
+    yield steady(2.0)
 
 
 layer_norm.misconception(

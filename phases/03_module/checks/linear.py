@@ -7,7 +7,7 @@ from torch import nn
 
 from utils.checks import ByHand, Case, Check, edited
 
-from .shared import LAYOUTS, RAW, RULE, SUMS, places_of_pull, pull, rough, shapes_of
+from .shared import LAYOUTS, RAW, RULE, SUMS, laid_out, places_of_pull, pull, rough, shapes_of
 
 linear = Check(
     "Linear",
@@ -40,13 +40,17 @@ def _(draw):
     def registered(*args):
         def play(subject):
             made = subject(*args)
-            return shapes_of(made), made.get("weight").requires_grad
+            weight, bias = made.get("weight"), made.get("bias")
+            trained = bias is None or bias.requires_grad
+            return shapes_of(made), weight.requires_grad, trained, bias is None
 
         places = {
             "[0]": "what is saved",
             "[0]['weight']": "the weight",
             "[0]['bias']": "the bias",
             "[1]": "the weight requires no gradient.",
+            "[2]": "the bias requires no gradient.",
+            "[3]": "`bias` isn't None where none was asked for, or is where one was.",
         }
         return Case("what is registered", play, places=places)
 
@@ -68,13 +72,16 @@ def _(draw):
             bound = 1 / math.sqrt(into)
             found = {}
             for name in ("weight", "bias"):
-                values = one.get(name).detach().double().abs() / bound
+                signed = one.get(name).detach() / bound
+                values = signed.abs()
                 largest, mean = values.max().item(), values.mean().item()
                 found[name] = {
                     "in bounds": largest <= 1 + 1e-6,
                     # of 250 uniform draws, the mean is near 0.5 and the largest above 0.9
                     "mean": rough(math.log(max(mean, 1e-9)), 0.25),
                     "reaching them": largest > 0.9,
+                    "evenly": unevenness(signed) < 3.5,
+                    "all their own": not any(repeats(v[:20]) for v in (signed, signed.t())),
                     "new each time": not torch.equal(one.get(name), two.get(name)),
                 }
             return found
@@ -85,20 +92,39 @@ def _(draw):
             places[f"{at}['in bounds']"] = f"the fresh {name} reaches beyond ±1/√in."
             places[f"{at}['mean']"] = f"the fresh {name} isn't drawn evenly between ±1/√in."
             places[f"{at}['reaching them']"] = f"the fresh {name} doesn't reach as far as ±1/√in."
+            places[f"{at}['evenly']"] = f"the fresh {name} isn't drawn evenly between ±1/√in."
+            places[f"{at}['all their own']"] = f"the fresh {name} repeats its numbers."
             places[f"{at}['new each time']"] = f"two fresh layers have the same {name}."
         return Case("fresh weights", play, places=places)
+
+    def unevenness(values):
+        """How far from evenly they lie between -1 and 1: beyond 3.5 by chance once in 10^10."""
+        found = values.flatten()[:6000].sort().values.clamp(-1, 1)
+        want = torch.linspace(-1, 1, len(found), dtype=found.dtype)
+        return ((found - want).abs().max() / 2 * math.sqrt(len(found))).item()
+
+    def repeats(values):
+        """Whether the first row is in the others again."""
+        return (values[1:] == values[:1]).float().mean().item() > 0.1
 
     for layout in LAYOUTS:
         n, t, i, o = draw.shape(4)
         weight, bias = draw.tensor((o, i)), draw.tensor((o,))
-        yield registered(i, o)
-        yield registered(i, o, False)
-        yield forward(draw.tensor((n, i), layout=layout), {"weight": weight, "bias": bias}, i, o)
-        yield forward(draw.tensor((n, t, i), layout=layout), {"weight": weight}, i, o, False)
-        yield forward(draw.tensor((i,), layout=layout), {"weight": weight, "bias": bias}, i, o)
+        both = {"weight": weight, "bias": bias}
+        yield forward(laid_out(draw, (n, i), layout), both, i, o)
+        yield forward(laid_out(draw, (n, t, i), layout), {"weight": weight}, i, o, False)
+    for shape in ((i,), (2, 1, 3, i), (0, i), (1, i)):
+        yield forward(draw.tensor(shape), both, i, o)
+    weight, bias = draw.tensor((4, 4)), draw.tensor((4,))
+    yield forward(draw.tensor((4, 4)), {"weight": weight, "bias": bias}, 4, 4)
+    one = {"weight": weight[:1, :1], "bias": bias[:1]}
+    yield forward(draw.tensor((3, 1)), one, 1, 1)
+    for sizes in ((i, o), (1, 1)):
+        yield registered(*sizes)
+        yield registered(*sizes, False)
     # few inputs for many outputs, and the other way round: the wrong size of the two shows
     yield fresh(draw.integer(20, 40), draw.integer(250, 300))
-    yield fresh(draw.integer(600, 900), draw.integer(250, 300))
+    yield fresh(draw.integer(400, 500), draw.integer(250, 300))
 
 
 linear.misconception("raw tensors", RAW, earns=1)(
@@ -138,7 +164,7 @@ linear.misconception(
     earns=2,
 )(edited(_Linear, ("x @ self.weight.T", "x.detach() @ self.weight.T")))
 linear.misconception(
-    "the bias can't be left out", "there is a bias also where none was asked for.", earns=1
+    "the bias can't be left out", "there is a bias also where none is asked for.", earns=1
 )(edited(_Linear, (" if bias else None", "")))
 linear.misconception(
     "bounds from the outputs",

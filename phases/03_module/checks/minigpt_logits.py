@@ -95,18 +95,24 @@ def _(draw):
 
     part = "any sizes"
 
-    for layers, heads in ((1, 2), (2, 3)):
-        ff, vocabulary, context = draw.sample(range(9, 21), 3)
-        config = MiniGPTConfig(vocabulary, 6 * heads, heads, layers, ff, context)
-        weights = random_weights(draw, config)
-        for length in (context, draw.integer(2, context - 1))[:layers]:
-            tokens = words(draw.integer(1, 3), length, config)
-            shown = "T as long as the context" if length == context else "T below the context"
-            yield case(part, weights, tokens, config, shown=shown)
+    ff, vocabulary, context = draw.sample(range(9, 21), 3)
+    config = MiniGPTConfig(vocabulary, 18, 3, 2, ff, context)
+    weights = random_weights(draw, config)
+    for length in (context, draw.integer(2, context - 1)):
+        tokens = words(draw.integer(2, 3), length, config)
+        shown = "T as long as the context" if length == context else "T below the context"
+        yield case(part, weights, tokens, config, shown=shown)
+    # more positions than MiniGPT has, one head, three layers; and a single word
+    config = MiniGPTConfig(draw.integer(9, 20), 8, 1, 3, 12, 40)
+    weights = random_weights(draw, config)
+    yield case(part, weights, words(1, 40, config), config, shown="T = 40, a context of 40")
+    weights, small = random_weights(draw, config), config
+    yield case(part, weights, words(2, 1, config), config, shown="T = 1, and other weights")
     for table in ("token_embedding.weight", "position_embedding.weight"):
         weights = {**weights, table: weights[table] / 100}  # so small that the norms' ε shows
     tokens = words(2, draw.integer(2, config.context - 1), config)
     yield case(part, weights, tokens, config, shown="small embeddings")
+    random = weights
     weights, config = trained()
     tokens = words(2, draw.integer(5, 16), config)
     yield case("the trained weights", weights, tokens, config)
@@ -129,6 +135,19 @@ def _(draw):
         "['really in float16']": "the logits are those of float32: the model did not run in half.",
     }
     yield Case("half precision", in_half, places=places)
+
+    def in_double(subject):
+        full, double = (
+            subject(random, tokens[:1, :4] % small.vocab_size, small, "cpu", dtype)
+            for dtype in (torch.float32, torch.float64)
+        )
+        return double.dtype, bool((double - full).abs().max() < 1e-4)
+
+    places = {
+        "[0]": "the logits, when float64 is asked for",
+        "[1]": "the logits are further from those of float32 than float64's can be.",
+    }
+    yield Case("half precision", in_double, places=places)
     try:
         gpu = gpu_run()
     except NoRecord as missing:
@@ -282,8 +301,8 @@ port_error(
 )  # fmt: skip
 port_error(
     (" + w['position_embedding.weight'][:length]", ""),
-    name="positions forgotten", explanation="the words' rows were used without those of their "
-    "positions.",
+    name="positions forgotten", explanation=
+    "the logits are those of the words' rows without those of their positions.",
 )  # fmt: skip
 port_error(
     ("w['position_embedding.weight'][:length]", "w['position_embedding.weight'][1:length + 1]"),
@@ -329,13 +348,13 @@ port_error(
 port_error(
     ("scores.masked_fill(future, -math.inf)", "scores.masked_fill(future, -1000000000.0)"),
     name="a mask that overflows",
-    explanation="the mask is a number that float16 does not have.",
+    explanation="a number that float16 does not have was to be stored in it, such as a mask of -1e9.",
     keeps=("any sizes", "the trained weights", "float32 as on a GPU"),
 )
 port_error(
     (".to(device, dtype)", ".to(device)"),
     name="the dtype ignored",
-    explanation="the model was run in float32, whatever was asked for.",
+    explanation="the logits are those of float32, whatever was asked for.",
     keeps=("any sizes", "the trained weights", "float32 as on a GPU", "float16 as on a GPU"),
 )
 port_error(

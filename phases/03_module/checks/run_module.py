@@ -120,10 +120,9 @@ def _(draw):
             places |= places_of(f"[{k}]", *request)
         return Case(part, play, places=places)
 
-    for _ in range(2):
-        a, b, c, d, e, f = draw.sample(
-            ("head", "up", "down", "norm", "query", "key", "value", "gain", "shift", "scale"), 6
-        )
+    words = ("head", "up", "down", "norm", "query", "key", "value", "gain", "shift", "scale")
+    for backwards in (True, False):  # names in the alphabet's order, and not
+        a, b, c, d, e, f = sorted(draw.sample(words, 6), reverse=backwards)
         w = draw.integer(3, 6)
         x = draw.tensor((2, w))
         deep = {a: vector(w), b: {c: vector(w), d: {e: vector(w)}}, f: vector(w)}
@@ -134,60 +133,91 @@ def _(draw):
         yield ask(part, plain, ("parameters", ""), ("get", "", c))
         mixed = {b: {c: vector(w)}, a: vector(w), d: {e: vector(w)}, f: vector(w)}
         yield ask(part, mixed, ("parameters", ""), ("call", "", x))
-        changed = ("set", "", a, vector(w)), ("set", "", b, {d: vector(w)})
+    changed = ("set", "", a, vector(w)), ("set", "", b, {d: vector(w)})
 
-        def in_any_order(answers):  # a name that is assigned again may keep its place or lose it
-            found = answers[2]
-            return *answers[:2], dict(zip(found["names"], found["values"], strict=True)), answers[3]
+    def in_any_order(answers):  # a name that is assigned again may keep its place or lose it
+        found = answers[2]
+        return *answers[:2], dict(zip(found["names"], found["values"], strict=True)), answers[3]
 
-        again = *changed, ("parameters", ""), ("state_dict", "")
-        yield ask(part, deep, *again, show=in_any_order)
-        yield ask(part, deep, ("set", "", a, ["plain", draw.tensor((w,))]), ("parameters", ""))
+    again = *changed, ("parameters", ""), ("state_dict", "")
+    yield ask(part, deep, *again, show=in_any_order)
+    yield ask(part, deep, ("set", "", a, ["plain", draw.tensor((w,))]), ("parameters", ""))
 
-        part = "tied parameters"
-        tied = {a: {c: vector(w)}, b: {d: vector(w), e: ["same", f"{a}.{c}"]}}
-        yield ask(part, tied, ("parameters", ""), ("state_dict", ""))
-        yield ask(part, tied, ("gradients", x), ("shared", f"{a}.{c}", f"{b}.{e}"))
-        equal = ["parameter", torch.zeros(w)]
-        yield ask(part, {a: {c: equal}, b: {d: equal}}, ("parameters", ""))
+    part = "tied parameters"
+    tied = {a: {c: vector(w)}, b: {d: vector(w), e: ["same", f"{a}.{c}"]}}
+    yield ask(part, tied, ("parameters", ""), ("state_dict", ""))
+    yield ask(part, tied, ("gradients", x), ("shared", f"{a}.{c}", f"{b}.{e}"))
+    equal = ["parameter", torch.zeros(w)]
+    yield ask(part, {a: {c: equal}, b: {d: equal}}, ("parameters", ""))
 
-        part = "buffers"
-        counted = {a: vector(w, "buffer"), b: {c: vector(w, "buffer"), d: vector(w)}}
-        yield ask(part, counted, ("parameters", ""), ("state_dict", ""), ("call", "", x))
-        anew = ("set", b, c, vector(w, "plain"))
-        yield ask(part, counted, anew, ("state_dict", ""), ("get", b, c))
-        notes = {a: vector(w, "buffer"), b: {c: vector(w, "plain"), d: vector(w, "buffer")}}
-        late = ("set", "", e, vector(w, "plain"))
-        yield ask(part, {**notes, f: vector(w, "plain")}, late, ("state_dict", ""), ("get", b, c))
+    part = "buffers"
+    counted = {a: vector(w, "buffer"), b: {c: vector(w, "buffer"), d: vector(w)}}
+    yield ask(part, counted, ("parameters", ""), ("state_dict", ""), ("call", "", x))
+    anew = ("set", b, c, vector(w, "plain"))
+    yield ask(part, counted, anew, ("state_dict", ""), ("get", b, c))
+    notes = {a: vector(w, "buffer"), b: {c: vector(w, "plain"), d: vector(w, "buffer")}}
+    late = ("set", "", e, vector(w, "plain"))
+    yield ask(part, {**notes, f: vector(w, "plain")}, late, ("state_dict", ""), ("get", b, c))
 
-        part = "saving and loading"
-        state = {a: draw.tensor((w,)), f"{b}.{c}": draw.tensor((w,)), f"{b}.{d}": draw.tensor((w,))}
-        after = ("state_dict", ""), ("kept", f"{b}.{d}"), ("kept", f"{b}.{c}"), ("call", "", x)
-        yield ask(part, counted, ("load", "", state, []), *after)
-        reverse = dict(reversed(state.items()))
-        yield ask(part, counted, ("load", "", reverse, []), *after)
+    part = "saving and loading"
+    state = {a: draw.tensor((w,)), f"{b}.{c}": draw.tensor((w,)), f"{b}.{d}": draw.tensor((w,))}
+    after = ("state_dict", ""), ("kept", f"{b}.{d}"), ("kept", f"{b}.{c}"), ("call", "", x)
+    yield ask(part, counted, ("load", "", state, []), *after)
+    reverse = dict(reversed(state.items()))
+    yield ask(part, counted, ("load", "", reverse, []), *after)
 
-        part = "refusals"
-        keys = [*state, "alien.weight"]
-        less = {name: tensor for name, tensor in state.items() if name != f"{b}.{d}"}
-        more = {**state, "alien.weight": torch.ones(w)}
-        both = {**less, "alien.weight": torch.ones(w)}
+    part = "refusals"
+    keys = [*state, "alien.weight"]
+    less = {name: tensor for name, tensor in state.items() if name != f"{b}.{d}"}
+    more = {**state, "alien.weight": torch.ones(w)}
+    both = {**less, "alien.weight": torch.ones(w)}
 
-        def refused(answers):
-            (answer, named), left = answers
-            return (answer, sorted(named)), left
+    def refused(answers):
+        (answer, named), left = answers
+        return (answer, sorted(named)), left
 
-        for wrong, named in ((less, [f"{b}.{d}"]), (more, keys[3:]), (both, [keys[3], f"{b}.{d}"])):
-            request = ("load", "", wrong, named)
-            yield ask(part, counted, request, ("state_dict", ""), show=refused)
-        flat = {a: ["parameter", draw.tensor((1, w))], b: {c: vector(w), d: vector(w, "buffer")}}
-        for name, shape in ((f"{b}.{d}", (1,)), (f"{b}.{c}", (1, w)), (a, (w,)), (a, (w, 1))):
-            request = ("load", "", {**state, a: torch.ones(1, w), name: torch.ones(shape)}, [name])
-            yield ask(part, flat, request, ("state_dict", ""), show=refused)
+    for wrong, named in ((less, [f"{b}.{d}"]), (more, keys[3:]), (both, [keys[3], f"{b}.{d}"])):
+        request = ("load", "", wrong, named)
+        yield ask(part, counted, request, ("state_dict", ""), show=refused)
+    flat = {a: ["parameter", draw.tensor((1, w))], b: {c: vector(w), d: vector(w, "buffer")}}
+    for name, shape in ((f"{b}.{d}", (1,)), (f"{b}.{c}", (1, w)), (a, (w,)), (a, (w, 1))):
+        request = ("load", "", {**state, a: torch.ones(1, w), name: torch.ones(shape)}, [name])
+        yield ask(part, flat, request, ("state_dict", ""), show=refused)
 
-        part = "train and eval"
-        yield ask(part, deep, ("modes", ""), ("eval", ""), ("modes", ""))
-        yield ask(part, deep, ("eval", ""), ("train", b, True), ("modes", ""))
+    part = "train and eval"
+    yield ask(part, deep, ("eval", ""), ("train", "", True), ("modes", ""))
+    yield ask(part, deep, ("modes", ""), ("eval", ""), ("modes", ""))
+    yield ask(part, deep, ("eval", ""), ("train", b, True), ("modes", ""))
+
+    part = "registration"
+    frozen = {a: vector(w, "frozen"), b: {c: vector(w)}}
+    yield ask(part, frozen, ("parameters", ""))
+    yield ask(part, {}, ("parameters", ""))
+    number = ("set", "", a, ["plain", 3])
+    yield ask(part, deep, number, ("parameters", ""), ("state_dict", ""), ("get", "", a))
+    for entry in (vector(w), {c: vector(w)}):  # a Parameter or a module takes a buffer's name
+        again = ("set", "", a, entry), ("parameters", ""), ("state_dict", "")
+        yield ask(part, {a: vector(w, "buffer"), d: vector(w)}, *again, show=by_name)
+    part = "saving and loading"
+    double = {name: tensor.double() for name, tensor in state.items()}
+    yield ask(part, counted, ("load", "", double, []), *after)
+    yield ask(part, {}, ("load", "", {}, []))
+    part = "refusals"
+    three = {a: vector(w), b: {c: vector(w), d: vector(w, "buffer")}, f: ["parameter", torch.ones(())]}
+    wrong = {a: torch.ones(1, w), f"{b}.{c}": torch.ones(1), f"{b}.{d}": torch.ones(w)}
+    named = [a, f"{b}.{c}", "alien.weight", f]
+    request = ("load", "", {**wrong, "alien.weight": torch.ones(w)}, named)
+    yield ask(part, three, request, ("state_dict", ""), show=refused)
+    request = ("load", "", {**wrong, f: torch.ones(1)}, [a, f"{b}.{c}", f])
+    yield ask(part, three, request, ("state_dict", ""), show=refused)
+    request = ("load", "", {a: torch.ones(()), f"{b}.{c}": state[f"{b}.{c}"]}, [a])
+    yield ask(part, {a: vector(1), b: {c: vector(w)}}, request, ("state_dict", ""), show=refused)
+
+
+def by_name(answers):
+    """As they came, but for the order of parameters: a name may keep its place or lose it."""
+    done, found, saved = answers
+    return done, dict(zip(found["names"], found["values"], strict=True)), saved
 
 
 def places_of(at, what, *rest):
@@ -308,7 +338,7 @@ run_module.misconception(
 )(edited(_run_module, ("if parameter not in seen:", "if True:")))
 run_module.misconception(
     "tied by value",
-    "parameters were taken for one when their numbers are equal; what counts is the object.",
+    "of parameters with equal numbers one is missing; what counts is the object.",
     earns=all_but("tied parameters"),
 )(
     edited(
@@ -379,12 +409,12 @@ run_module.misconception(
 )(edited(_run_module, ("if missing or extra or shapes:", "if extra or shapes:")))
 run_module.misconception(
     "a shape that broadcasts",
-    "shapes are not compared, and `copy_` fills a tensor from a single number.",
+    "a shape that can be broadcast is taken, as `copy_` takes it.",
     earns=all_but("refusals"),
 )(edited(_run_module, ("if missing or extra or shapes:", "if missing or extra:")))
 run_module.misconception(
     "sizes for shapes",
-    "numbers of elements were compared, and not shapes: (3,) and (1, 3) have as many.",
+    "another shape is taken where it has as many elements, such as (1, 3) for (3,).",
     earns=all_but("refusals"),
 )(
     edited(
@@ -405,7 +435,7 @@ run_module.misconception(
 )  # fmt: skip
 run_module.misconception(
     "refused half-way",
-    "values were copied before all names had been looked at, so a refusal leaves a mixture.",
+    "a refusal leaves a mixture: some values are copied by then.",
     earns=all_but("refusals"),
 )(
     edited(
@@ -454,7 +484,7 @@ run_module.misconception(
 )  # fmt: skip
 run_module.misconception(
     "every tensor is a parameter",
-    "plain tensors were registered as if they were Parameters.",
+    "plain tensors are among the parameters.",
     earns=all_but("registration", "buffers"),
 )(
     edited(
@@ -493,7 +523,8 @@ def _(plan, *requests):
         def walk(self, prefix=""):
             below = []
             for name, value in self.__dict__.items():
-                if isinstance(value, nn.Parameter) or name in self.memory:
+                kept = name in self.memory and isinstance(value, torch.Tensor)
+                if kept or isinstance(value, nn.Parameter):
                     yield prefix + name, value
                 if isinstance(value, Module):
                     below.append((name, value))

@@ -84,6 +84,7 @@ def _(draw):
                 "registered": made.call("registered"),
                 "graph": made.get("mean").requires_grad or made.get("variance").requires_grad,
                 "backward": {**backward, "gradients": grads},
+                "in eval": pull(in_eval(made), upstream, x, "x")["reached"],
             }
 
         places = {
@@ -91,21 +92,37 @@ def _(draw):
             "['registered']['buffers']": "not all of the memory is registered as buffers.",
             "['graph']": "the memory carries a graph.",
             **places_of_pull("['backward']", x="x"),
+            "['in eval']": "in eval no gradient reaches x.",
         }
         return Case("a buffer without a graph", play, places=places)
 
-    for _ in range(3):
-        n, width = draw.sample(range(3, 9), 2)
-        momentum = draw.choice((0.1, 0.2, 0.3))
-        batches = [draw.tensor((n, width)) + k for k in range(3)]
-        yield saved(momentum, batches)
-        yield evaluated(momentum, batches, draw.tensor((n, width)))
-        yield apart(draw.tensor((n, width)).requires_grad_(), draw.tensor((n, width)))
+    def before_it_learns(x):
+        def play(subject):
+            made = in_eval(subject(x.shape[1]))
+            return made.call("__call__", x)
+
+        return Case("eval", play, shown="a fresh one", places={"": "the output in eval"})
+
+    yield before_it_learns(draw.tensor((4, 3)))
+    level = draw.tensor((4, 3)) * torch.tensor([1.0, 0.0, 2.0])  # the second channel is constant
+    for momentum in (0.0, 1.0):
+        yield saved(momentum, [level + 1, level - 1])
+        yield evaluated(momentum, [level + 1, level - 1], draw.tensor((4, 3)) / 8)
+    yield saved(0.25, [draw.tensor((1, 3)), level])
+    yield evaluated(0.25, [draw.tensor((1, 3)), level], draw.tensor((1, 3)))
+    n, width = draw.sample(range(3, 9), 2)
+    momentum = draw.choice((0.1, 0.2, 0.3))
+    batches = [draw.tensor((n, width)) + k for k in range(3)]
+    yield saved(momentum, batches)
+    yield evaluated(momentum, batches, draw.tensor((n, width)))
+    for shape in ((n, width), (5, 4)):
+        yield apart(draw.tensor(shape).requires_grad_(), draw.tensor(shape))
 
 
 running_norm.misconception(
     "plain attributes",
-    "the memory is in ordinary attributes: it is not saved, and a move leaves it behind.",
+    "the memory is not registered, as ordinary attributes are not: it is not saved, and a move "
+    "leaves it behind.",
     earns=1,
 )(
     edited(
@@ -144,7 +161,7 @@ running_norm.misconception(
 )  # fmt: skip
 running_norm.misconception(
     "buffers that are not saved",
-    "the buffers were registered with `persistent=False`: they move, and are not saved.",
+    "the memory moves, and is not saved, as buffers with `persistent=False` are not.",
     earns=2,
 )(
     edited(

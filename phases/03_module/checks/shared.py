@@ -4,10 +4,19 @@ import torch
 
 from utils.compare import Tolerance
 
-LAYOUTS = ("contiguous", "transposed", "sliced")
+LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
 SUMS = Tolerance(1e-4, 1e-5, "sums of a few products, each in an order of its own")
-RAW = "its tensors are ordinary attributes, which no module knows of: nothing saves or trains them."
+RAW = (
+    "its tensors are not registered, as ordinary attributes are not: nothing saves or trains them."
+)
 RULE = "torch's own layer and its function do not count here: {}"
+
+
+def laid_out(draw, shape, layout):
+    """Drawn values in one of `LAYOUTS`; an expanded tensor has one row, which it repeats."""
+    if layout == "expanded":
+        return draw.tensor((1, *shape[1:])).expand(shape)
+    return draw.tensor(shape, layout=layout)
 
 
 def shapes_of(made):

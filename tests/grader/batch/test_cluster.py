@@ -10,11 +10,13 @@ pytest.importorskip("distributed", reason="the extra `cluster` is not installed"
 from distributed import LocalCluster
 
 from grader import UserError
+from grader.batch import cluster
 from grader.batch.cluster import Cluster
 from grader.layout import ROOT
 from tests.grader.batch.running import marks
 from tests.grader.batch.small import hand_in, job_of, make_small
 from tests.grader.batch.test_command import OPEN, count, run
+from tests.grader.tiny import write
 
 pytestmark = pytest.mark.slow(35)
 
@@ -29,10 +31,10 @@ def scheduler():
     """The second worker has a GPU, as far as Dask knows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-            cluster.new_spec["options"]["resources"] = {"GPU": 1}
-            cluster.scale(2)
-            yield cluster
+        with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as made:
+            made.new_spec["options"]["resources"] = {"GPU": 1}
+            made.scale(2)
+            yield made
 
 
 def jobs(course, *given):
@@ -44,10 +46,10 @@ def jobs(course, *given):
 def test_every_job_gets_its_result_whatever_dies(course, scheduler, tmp_path):
     flag = tmp_path / "killed"
     answers = ("score 1", f"kill once {flag}", "score 2", "score 0")
-    with Cluster(scheduler.scheduler_address) as cluster:
+    with Cluster(scheduler.scheduler_address) as executor:
         outcome = {
             job.student: (result.notebooks[0].scores["test"], result.retryable)
-            for job, result in cluster.run(jobs(course, *answers))
+            for job, result in executor.run(jobs(course, *answers))
         }
     assert outcome == {
         "s0": (1.0, False),
@@ -73,16 +75,42 @@ def for_gpu(course):
 
 def test_a_job_for_a_gpu_asks_for_one(course, scheduler, monkeypatch):
     asked = []
-    with Cluster(scheduler.scheduler_address) as cluster:
-        submit = cluster._client.submit
+    with Cluster(scheduler.scheduler_address) as executor:
+        submit = executor._client.submit
         monkeypatch.setattr(
-            cluster._client,
+            executor._client,
             "submit",
             lambda *a, **k: asked.append(k["resources"]) or submit(*a, **k),
         )
-        [(_, result)] = cluster.run([for_gpu(course)])
+        [(_, result)] = executor.run([for_gpu(course)])
     assert asked == [{"GPU": 1}]
     assert result.notebooks[0].scores["test"] == 1.0
+
+
+def test_a_child_that_is_stuck_is_killed(course, monkeypatch):
+    """As one of this machine's workers is; the job is tried again, like one that was lost."""
+    monkeypatch.setattr(cluster, "STUCK_SECONDS", 30.0)
+    [job] = jobs(course, "score 1")
+    assert not cluster.grade_in_child(job).retryable  # the child that is idle now has started
+    monkeypatch.setattr(cluster, "STUCK_SECONDS", 0.5)
+    [job] = jobs(course, "sleep 3600")
+    result = cluster.grade_in_child(job)
+    assert result.retryable
+    assert "SIGKILL" in result.problem
+    assert cluster._idle.empty()
+
+
+def test_a_submission_that_takes_too_much_work_is_given_up_there_too(course, tmp_path, monkeypatch):
+    code = "import grader.bounds as b; b.bounded.__wrapped__.__defaults__ = (2.0, 400 << 20)"
+    write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "strict"))
+    [job] = jobs(course, "toil")
+    result = cluster.grade_in_child(job)
+    assert not result.retryable
+    assert "took too much work" in result.problem
+    assert result.notebooks[0].scores["test"] == 0.0
+    while not cluster._idle.empty():
+        cluster._idle.get().close()
 
 
 def test_no_scheduler_is_said():
@@ -92,10 +120,10 @@ def test_no_scheduler_is_said():
 
 def test_a_lost_scheduler_ends_the_run_with_a_message(course):
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**options) as lost, Cluster(lost.scheduler_address) as cluster:
+    with LocalCluster(**options) as lost, Cluster(lost.scheduler_address) as executor:
         with pytest.raises(UserError, match="offers the resource GPU"):
-            list(cluster.run([for_gpu(course)]))
-        found = cluster.run(jobs(course, "score 1", "sleep 3600"))
+            list(executor.run([for_gpu(course)]))
+        found = executor.run(jobs(course, "score 1", "sleep 3600"))
         assert next(found)[0].student == "s0"
         lost.close()
         with pytest.raises(UserError, match="is lost"):

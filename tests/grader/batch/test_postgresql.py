@@ -7,10 +7,15 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import nbformat
 import pytest
+from sqlalchemy import create_engine, event, text
+from sqlalchemy.engine import Engine
 
+from grader import UserError
+from grader.batch import writer
 from tests.grader.batch.running import rows
-from tests.grader.batch.small import HW, enter, hand_in, make_small
+from tests.grader.batch.small import HW, answered, enter, hand_in, make_small
 from tests.grader.batch.test_command import count, run
 from tests.patience import eventually
 
@@ -49,21 +54,96 @@ def server():
         shutil.rmtree(folder)
 
 
+def on_server(course, server):
+    """The course with its gradebook in PostgreSQL."""
+    with (course.root / "nbgrader_config.py").open("a") as config:
+        config.write(f"c.CourseDirectory.db_url = {server!r}\n")
+    course.directory.db_url = server
+    enter(course)
+    return course
+
+
+HOSTILE = [
+    "'; DROP TABLE grade; --",
+    '"; DELETE FROM student',
+    "%s %(id)s :id $1 {0}",
+    "back\\slash\\",
+    "new\nline\ttab\x1b[31m",
+    "\U0001f600 \u202e e\u0301",
+    "NULL",
+    "[red]",
+]
+
+
+def test_names_that_are_sql_are_names_and_one_too_long_is_one_learners_failure(
+    server, tmp_path, here
+):
+    course = on_server(make_small(tmp_path / "course"), server)
+    long = "x" * 200  # nbgrader's column has 128 characters, which SQLite doesn't mind
+    for name in [*HOSTILE, long, "zoe"]:
+        text_of = nbformat.writes(answered("score 1", why="nul \x00, half of a character: HALF"))
+        hand_in(course, name, text_of.replace("HALF", "\\ud800").encode())
+    (course.root / "submitted" / os.fsdecode(b"half \xed\xa0\x80") / HW).mkdir(parents=True)
+    status, said = run(course)
+    found = rows(course.root, HW, url=server)
+    assert {name: found[name][f"{HW}/test"][0] for name in [*HOSTILE, "zoe"]} == dict.fromkeys(
+        [*HOSTILE, "zoe"], 1.0
+    )
+    assert status == 1
+    assert count(said, "without a verdict") == 2
+    assert long not in found
+    assert long[:40] in said
+    assert "rename it" in said
+
+
+def test_a_row_that_is_locked_is_waited_for_and_then_said(server, tmp_path, here, monkeypatch):
+    course = on_server(make_small(tmp_path / "course"), server)
+    hand_in(course, "ann", "score 1")
+    assert run(course)[0] == 0
+    hand_in(course, "ann", "score 2")
+    monkeypatch.setattr(writer, "PATIENCE", 1.0)
+    monkeypatch.setattr(writer.Writer.__init__, "__defaults__", (1.0,))
+    engine = create_engine(server)
+    with engine.begin() as other:
+        other.execute(text("SELECT * FROM grade FOR UPDATE"))
+        with pytest.raises(UserError, match="another program has kept it locked"):
+            run(course)
+    engine.dispose()
+    assert run(course)[0] == 0
+    assert rows(course.root, HW, url=server)["ann"][f"{HW}/test"][0] == 2.0
+
+
+def test_a_deadlock_costs_nothing(server, tmp_path, here):
+    """PostgreSQL ends one of two transactions that wait for each other; ours is tried again."""
+    course = on_server(make_small(tmp_path / "course"), server)
+    hand_in(course, "deb", "score 1")
+    failed = []
+
+    def refuse_once(connection, cursor, statement, *_):
+        if statement.startswith("INSERT INTO open_the_hood_graded") and not failed:
+            failed.append(statement)
+            cursor.execute("DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$")
+
+    event.listen(Engine, "before_cursor_execute", refuse_once)
+    try:
+        assert run(course)[0] == 0
+    finally:
+        event.remove(Engine, "before_cursor_execute", refuse_once)
+    assert failed
+    assert rows(course.root, HW, url=server)["deb"][f"{HW}/test"][0] == 1.0
+
+
 def test_postgresql_holds_the_same_as_sqlite(server, tmp_path, here):
     found = {}
     for url in ("", server):
         course = make_small(tmp_path / (url[:8] or "sqlite"))
         if url:
-            with (course.root / "nbgrader_config.py").open("a") as config:
-                config.write(f"c.CourseDirectory.db_url = {url!r}\n")
-            course.directory.db_url = url
-            enter(course)
+            on_server(course, url)
         for number, answer in enumerate(("score 1", "score 2", "raise", b"")):
             hand_in(course, f"s{number}", answer)
         assert run(course)[0] == 1
         hand_in(course, "s0", "score 0.5", why="so")
-        text = run(course)[1]
-        assert count(text, "recorded before") == 2
+        assert count(run(course)[1], "recorded before") == 2
         found[url] = rows(course.root, HW, url=url)
-    assert found[server] == found[""]
+    assert {name: found[server][name] for name in found[""]} == found[""]
     assert found[server]["s0"][f"{HW}/test"][0] == 0.5

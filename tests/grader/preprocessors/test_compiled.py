@@ -1,8 +1,9 @@
-"""A lab that compiles: its cache is made once, each submission has a copy, none can change it."""
+"""A lab that compiles: its rooms have compiled headers, and nothing that its reference made."""
 
 from __future__ import annotations
 
-import hashlib
+import base64
+import re
 import shutil
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -10,6 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from grader import UserError
@@ -18,18 +20,33 @@ from grader.build.text import parse
 from grader.catalogue import load_checks
 from grader.layout import ROOT, Room
 from grader.preprocessors import Execute, compiled
+from grader.preprocessors.compiled import headers_of
 from grader.preprocessors.outputs import read_verdicts
+from grader.sandbox.stage import environment_folders
 from grader.sandbox.warm import cool
 
 FOLDER = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"
-TELL = """\
-import os
+# Looks through every file that a room shows, but for the system's and the environment's packages,
+# and through all of the memory of its process; the lines it is given in base64, or it would find
+# them in its own code.
+LOOK = """\
+import base64, glob, os, re, sys
 from torch._dynamo.utils import counters
-from torch._inductor import codecache
-print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"])
-for top, _, names in os.walk(os.environ["TORCHINDUCTOR_CACHE_DIR"]):
+LINES = [base64.b64decode(line) for line in {lines}]
+SEEN = []
+def look(where, data):
+    SEEN.extend((where, line.decode()) for line in LINES if line in data)
+    LOOKED.append(len(data))
+LOOKED = []
+for top, folders, names in os.walk("/"):
+    if os.path.abspath(top) in ("/proc", "/sys", "/usr", "/dev", *{environment}):
+        folders[:] = []
+        continue
     for name in names:
-        open(os.path.join(top, name), "wb").write(b"spoilt")
+        try: look(f"{{top}}/{{name}}", open(f"{{top}}/{{name}}", "rb").read())
+        except OSError: pass
+print(sum(LOOKED) > {size}, SEEN)
+print(os.access("/tmp/headers", os.W_OK), counters["inductor"]["fxgraph_cache_hit"])
 """
 
 pytestmark = [
@@ -53,7 +70,7 @@ def lab():
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """The cache, made by two processes at once, which both got the same."""
+    """The headers, made by two processes at once, which both got the same."""
     caches = tmp_path_factory.mktemp("caches")
     with pytest.MonkeyPatch.context() as patch:
         # what a course in another folder, with a grader of its own, may have put before it
@@ -68,8 +85,7 @@ def prepare(caches: Path) -> Path:
     """What a worker does before its first submission."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(caches))
-        know_the_checks(patch)
-        return compiled.prepared_cache(lab())
+        return headers_of(lab())()
 
 
 def know_the_checks(patch: pytest.MonkeyPatch) -> None:
@@ -77,47 +93,61 @@ def know_the_checks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("grader.preprocessors.examiner.find_check", found.__getitem__)
 
 
-def contents(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+def solution_lines() -> list[str]:
+    """What a learner must write: no line of it may be anywhere in a room."""
+    found = re.findall(r"### BEGIN SOLUTION\n(.*?)### END", (FOLDER / "lab.py").read_text(), re.S)
+    lines = [line.strip() for block in found for line in block.splitlines() if line.strip()]
+    assert len(lines) == 3
+    return lines
 
 
-def test_a_submission_finds_it_warm_and_cannot_change_it(prepared, monkeypatch):
-    know_the_checks(monkeypatch)
-    before = contents(prepared)
-    assert any(name.endswith(".so") for name in before)
-    assert [path.name for path in prepared.parent.glob("making-*")] == []
+def learners() -> NotebookNode:
+    """Right answers of another form, and a cell that looks for the reference's."""
     nb = lab()
-    nb.cells.append(new_code_cell(TELL))
-    resources = {"metadata": {"path": None}, "open_the_hood": {"cache": lambda: prepared}}
-    nb, _ = Execute().preprocess(nb, resources)
+    others = {
+        "return torch.tanh(x * scale) + 1": "return 1.0 + (scale * x).tanh()",
+        "e = torch.exp(x - x.amax(-1, keepdim=True))": "y = (x - x.max(-1)[0][:, None]).exp()",
+        "return e / e.sum(-1, keepdim=True)": "return y / y.sum(-1)[:, None]",
+    }
+    for cell in nb.cells:
+        for line, other in others.items():
+            cell.source = cell.source.replace(line, other)
+    given = [base64.b64encode(line.encode()) for line in solution_lines()]
+    look = LOOK.format(lines=given, environment=environment_folders(), size=100 << 20)
+    nb.cells.append(new_code_cell(look))
+    return nb
+
+
+def grade(nb: NotebookNode, prepared: Path) -> NotebookNode:
+    resources = {"metadata": {"path": None}, "open_the_hood": {"headers": lambda: prepared}}
+    return Execute().preprocess(nb, resources)[0]
+
+
+def test_nothing_that_the_reference_made_enters_a_room(prepared, monkeypatch):
+    know_the_checks(monkeypatch)
+    before = {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
+    assert any(path.suffix == ".gch" for path in before)
+    assert list(prepared.parent.glob("making-*")) == []
+    reference = grade(lab(), prepared)  # as an instructor tries it, on the same machine
+    assert {v["earned"] for v in read_verdicts(reference).values()} == {2}
+    nb = grade(learners(), prepared)
     assert {v["earned"] for v in read_verdicts(nb).values()} == {2}
     [said] = nb.cells[-1].outputs
-    assert said.text == "2 0\n"
-    assert contents(prepared) == before
+    assert said.text == "True []\nFalse 0\n"
+    assert {path: path.stat().st_mtime_ns for path in prepared.rglob("*")} == before
 
 
-def test_a_solution_that_fails_or_compiles_nothing_is_said(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    nb = lab()
-    nb.cells = [new_code_cell("1 / 0")]
-    with pytest.raises(UserError, match="does not run: ZeroDivisionError"):
-        compiled.prepared_cache(nb)
-    nb.cells = [
-        new_code_cell(
-            "import os; os.makedirs(os.environ['TORCHINDUCTOR_CACHE_DIR'], exist_ok=True)"
-        )
-    ]
-    with pytest.raises(UserError, match="compiled nothing"):
-        compiled.prepared_cache(nb)
+def test_a_machine_that_cannot_compile_is_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    nowhere = {"PATH": str(tmp_path), "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    monkeypatch.setattr(compiled, "environment", lambda folder: nowhere)
+    with pytest.raises(UserError, match="nothing can be compiled here"):
+        compiled.prepared_headers()
     assert {path.suffix for path in compiled.folder().iterdir()} == {".lock"}
 
 
-def test_only_a_lab_that_says_so_gets_one():
+def test_only_a_lab_that_says_so_gets_them():
     nb = lab()
-    assert compiled.cache_of(nb) is not None
+    assert headers_of(nb) is not None
     del nb.metadata.open_the_hood["compile"]
-    assert compiled.cache_of(nb) is None
+    assert headers_of(nb) is None

@@ -163,6 +163,9 @@ def test_the_seed_decides_the_verdict():
     """A seed's cases are the same each time: a function that is right for odd numbers only."""
     odd = "def twice(x): return x + x if x % 2 else 0"
     verdicts = [read_verdicts(run(odd, HIDDEN, seed=s))["twice"] for s in ("aa", "aa")]
+    for verdict in verdicts:
+        for part in verdict["parts"]:
+            assert part.pop("example")["seed"] != "aa"  # each time another one
     assert verdicts[0] == verdicts[1]
 
 
@@ -196,3 +199,54 @@ def test_what_is_judged_is_read_from_the_call():
     assert read_call(f'{imported}verify("a", g=f, h=k.m)') == ("a", "None", {"g": "f", "h": "k.m"})
     with pytest.raises(ValueError, match="expected `verify"):
         read_call("print(1)")
+
+
+# Right for none of the hidden numbers, which are large.
+ONE_MORE = "def twice(x): return 2 * x + 1"
+
+
+def example(nb, index=-1):
+    """The example in the report of a cell, or None."""
+    [part] = nb.cells[index].outputs[0].data[VERDICT_MIME]["parts"]
+    return part["example"]
+
+
+def test_a_failing_example_stands_in_the_report_unless_the_lab_wants_none():
+    nb = run(ONE_MORE, HIDDEN, "print('the last cell')")
+    found = example(nb, 1)
+    assert found["call"].startswith("twice(")
+    number = int(found["call"][6:-1])
+    assert (int(found["expected"]), int(found["came"])) == (2 * number, 2 * number + 1)
+    assert f"               {found['call']}\n" in nb.cells[1].outputs[0].data["text/plain"]
+    assert example(run(ONE_MORE, HIDDEN, examples=False)) is None
+    assert example(run(RIGHT, HIDDEN)) is None
+
+
+def test_what_code_does_when_it_is_asked_for_an_example_costs_nothing(monkeypatch):
+    """Verdicts stand by then: neither a loop, nor the kernel's end, nor a flood touches them."""
+    monkeypatch.setattr("grader.preprocessors.execute.EXAMPLE_SECONDS", 2)
+    small = (
+        "while True:\n  try:\n   while True: pass\n  except KeyboardInterrupt: pass",
+        "import os; os._exit(1)",
+        "print('x' * 10**8)",
+        "raise SystemExit",
+    )
+    wrong_and_right = f"def thrice(x):\n return 3 * x\n{RIGHT}"
+    for what in small:
+        hostile = f"def twice(x):\n if x > 99: return 7\n {what.replace(chr(10), chr(10) + ' ')}"
+        nb = run(hostile, HIDDEN, wrong_and_right, HIDDEN, hostile, HIDDEN)
+        assert grades(nb) == [0.0, 2.0, 0.0]
+        statuses = [nb.cells[k].outputs[0].data[VERDICT_MIME]["status"] for k in (1, 3, 5)]
+        assert statuses == ["wrong", "right", "wrong"]
+        assert [note["kind"] for note in nb.metadata.open_the_hood.get("notes", [])] == []
+        assert "xxxx" not in str(nb.cells)
+
+
+def test_hidden_cases_that_code_kept_do_not_make_an_example_longer():
+    keeps = "kept = []\ndef twice(x):\n kept.append(x)\n return kept * 50"
+    assert len(str(example(run(keeps, HIDDEN)))) < 2_000
+
+
+def test_no_example_is_called_by_a_name_that_the_notebook_lacks():
+    other = HIDDEN.replace(", twice)", ", lambda x: 2 * x + 1)")
+    assert example(run("", other)) is None

@@ -6,9 +6,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from grader.layout import ROOT
 from grader.preprocessors import CleanFeedback
+from grader.preprocessors.self_judged import NOTE
 from tests.grader.preprocessors.test_outputs import SOURCE, error, graded_cell, report, result
 
-ORDINARY = "assert visible(1)\n### BEGIN HIDDEN TESTS\nassert hidden(2)\n### END HIDDEN TESTS"
+ORDINARY = (
+    "assert visible(1)\n### BEGIN HIDDEN TESTS\nassert hidden(2), 'two is not'\n"
+    "### END HIDDEN TESTS"
+)
 
 
 def cleaned(*cells):
@@ -28,8 +32,31 @@ def test_a_traceback_that_quotes_hidden_code_keeps_its_last_line():
     cell = graded_cell(ORDINARY)
     cell.outputs = [error("AssertionError", "two is not", ["----> 3 assert hidden(2)"])]
     [cell] = cleaned(cell)
-    assert "hidden" not in str(cell)
-    assert cell.outputs[0].traceback == ["AssertionError: two is not"]
+    assert "hidden(" not in str(cell)
+    note, shown = cell.outputs
+    assert note.data["text/plain"] == NOTE
+    assert shown.traceback == ["AssertionError: two is not"]
+
+
+def test_after_plain_hidden_tests_nothing_that_ran_is_shown():
+    ran = [new_output("stream", name="stdout", text="a secret"), error("Secret", "a secret")]
+    cells = [new_code_cell("x", outputs=ran), graded_cell(ORDINARY), new_code_cell("x")]
+    cells[1].outputs = cells[2].outputs = ran
+    cells[2].execution_count = 3
+    before, test, after = cleaned(*cells)
+    assert "a secret" in str(before.outputs)
+    assert "ecret" not in str([test, after])
+    assert test.outputs[1].traceback == ["an exception"]
+    assert after.execution_count is None
+
+
+def test_an_instructor_may_show_it_all_the_same():
+    cell = graded_cell(ORDINARY)
+    cell.outputs = [error("AssertionError", "x is y", ["----> 3 assert hidden(2)"])]
+    nb = new_notebook(cells=[cell, new_code_cell("x", outputs=[result("7")])])
+    nb, _ = CleanFeedback(trust_output=True).preprocess(nb, {"nbgrader": {}})
+    assert [c.outputs[0].output_type for c in nb.cells] == ["error", "execute_result"]
+    assert nb.cells[0].outputs[0].traceback == ["AssertionError: x is y"]
 
 
 def test_a_traceback_of_the_learners_own_cell_stays():

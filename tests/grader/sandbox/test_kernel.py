@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -149,17 +151,65 @@ HOGS = {
         "        x = bytearray(os.urandom(1)) * (150 * 2**20); time.sleep(3600); os._exit(0)\n"
         "time.sleep(3600)"
     ),
-    "shared memory": (
-        "import mmap, time\n"
-        "x = mmap.mmap(-1, 900 * 2**20)\n"
-        "for at in range(0, len(x), 4096): x[at] = 1\n"
-        "time.sleep(3600)"
-    ),
     "files": (
         "import time\n"
         "for folder in ('/tmp', '/dev/shm'):\n"
         "    for n in range(2):\n"
         "        open(f'{folder}/{n}', 'wb').write(bytes(120 * 2**20))\n"
+        "time.sleep(3600)"
+    ),
+    "page tables of several": (
+        "import ctypes, os, time\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.mmap.restype = ctypes.c_void_p\n"
+        "at = libc.mmap(None, ctypes.c_size_t(80 << 30), 1, 0x4022, -1, ctypes.c_long(0))\n"
+        "for _ in range(4):\n"
+        "    if os.fork() == 0:\n"
+        "        for page in range(at, at + (80 << 30), 2 << 20): ctypes.string_at(page, 1)\n"
+        "        time.sleep(3600)\n"
+        "time.sleep(3600)"
+    ),
+    "mappings": (
+        "import ctypes, os, time\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.mmap.restype = ctypes.c_void_p\n"
+        "size = 60_000 << 12\n"
+        "at = libc.mmap(None, ctypes.c_size_t(size), 0, 0x4022, -1, ctypes.c_long(0))\n"
+        "for page in range(at, at + size, 2 << 12): libc.mprotect(ctypes.c_void_p(page), 4096, 1)\n"
+        "for _ in range(20): os.fork() or time.sleep(3600)\n"
+        "time.sleep(3600)"
+    ),
+    "datagrams": (
+        "import contextlib, socket, time\n"
+        "servers = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(240)]\n"
+        "for n, server in enumerate(servers):\n"
+        "    server.bind(f'/tmp/{n}')\n"
+        "    for _ in range(12):\n"
+        "        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:\n"
+        "            client.setblocking(False)\n"
+        "            with contextlib.suppress(OSError):\n"
+        "                client.sendto(bytes(180_000), f'/tmp/{n}')\n"
+        "time.sleep(3600)"
+    ),
+    "TCP": (
+        "import contextlib, socket, time\n"
+        "server = socket.create_server(('127.0.0.1', 0), backlog=4096)\n"
+        "held = []\n"
+        "while len(held) < 500:\n"
+        "    client = socket.create_connection(server.getsockname())\n"
+        "    held += [client, server.accept()[0]]\n"
+        "    client.setblocking(False)\n"
+        "    with contextlib.suppress(OSError):\n"
+        "        while True: client.send(bytes(1 << 16))\n"
+        "time.sleep(3600)"
+    ),
+    "pipes": (
+        "import os, time\n"
+        "for _ in range(16):\n"
+        "    if os.fork() == 0:\n"
+        "        pipes = [os.pipe() for _ in range(450)]\n"
+        "        for _, end in pipes: os.write(end, bytes(4096))\n"
+        "        time.sleep(3600)\n"
         "time.sleep(3600)"
     ),
     "empty files": ("import os\nfor n in range(10**7): os.close(os.open(f'/tmp/{n}', os.O_CREAT))"),
@@ -205,6 +255,45 @@ def test_a_notebook_has_so_much_time_in_all() -> None:
     with Inmate(limits=Limits(total_seconds=1)) as inmate:
         inmate.client.execute("import time; time.sleep(3600)")
         assert inmate.ends() == "it ran longer than 1 s in all"
+
+
+def test_what_others_take_of_the_processor_is_not_a_rooms_time() -> None:
+    spin = [sys.executable, "-S", "-c", "while True: pass"]
+    with Inmate() as inmate, contextlib.ExitStack() as stack:
+        for _ in range(3 * len(os.sched_getaffinity(0))):
+            other = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
+            stack.callback(other.kill)
+        begun, passed = time.monotonic(), inmate.manager.passed()
+        inmate.client.execute("while True: pass")
+        with pytest.raises(queue.Empty):
+            inmate.do(inmate.client.shell_channel.get_msg(timeout=1))
+        own, wall = inmate.manager.passed() - passed, time.monotonic() - begun
+    assert 0.9 < own < 0.8 * wall
+
+
+def test_a_room_of_many_threads_has_no_larger_share() -> None:
+    threads = "import os\nfor _ in range(20): os.fork() or exec('while True: pass')\nos.wait()"
+    with Inmate() as inmate:
+        inmate.client.execute(threads)
+
+        def shares() -> list[int]:
+            found = []
+            for pid in descendants():
+                with contextlib.suppress(OSError):
+                    stat = Path(f"/proc/{pid}/stat").read_text()
+                    found.append(int(stat.rpartition(")")[2].split()[16]))
+            return found
+
+        eventually(lambda: sum(share > 5 for share in shares()) >= 20)
+
+
+def test_a_room_that_waits_has_so_much_time_by_the_clock(monkeypatch) -> None:
+    with Inmate() as inmate:
+        monkeypatch.setattr(inmate.manager, "passed", lambda: 0.0)  # it gets no processor at all
+        begun = time.monotonic()
+        with pytest.raises(queue.Empty):
+            inmate.do(inmate.client.shell_channel.get_msg(timeout=0.2))
+        assert time.monotonic() - begun > 1.9
 
 
 @pytest.mark.parametrize(

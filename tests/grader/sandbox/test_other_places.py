@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from grader.layout import ROOT
+from tests.attacks.catalogue import every_attack
 from tests.grader.sandbox import mounts
 from tests.patience import PATIENCE
 
@@ -33,15 +34,47 @@ def folder() -> Iterator[Path]:
         yield path
 
 
+# Of the attacks, those that lean on whose rights a room has, or on what is read about it.
+ATTACKS = (
+    "calls home over tcp",
+    "fills sockets",
+    "forks for ever",
+    "kills everybody",
+    "mounts and unshares",
+    "reads other processes",
+    "reads the course",
+    "signals with",
+    "takes memory in many",
+    "takes page tables",
+    "traces others",
+    "writes to the machine",
+)
+
+
 def test_an_ordinary_user_has_the_same_rooms(folder: Path) -> None:
+    chosen = "test_room or nbclient or daemon or bomb or processes or killed_grader or interrupt"
+    here = Path(__file__)
+    files = [str(here.with_name(name)) for name in ("test_room.py", "test_kernel.py")]
+    _pass_as_nobody(folder, ["-k", chosen, *files])
+
+
+def test_attacks_come_to_nothing_in_an_ordinary_users_rooms(folder: Path) -> None:
+    found = [
+        f"tests/attacks/test_harm.py::test_attack[{attack}]"
+        for attack in every_attack()
+        if attack.name.startswith(ATTACKS)
+    ]
+    assert len(found) == len(ATTACKS)
+    _pass_as_nobody(folder, found)
+
+
+def _pass_as_nobody(folder: Path, tests: list[str]) -> None:
+    """Let pytest run these in a process of an ordinary user's."""
     stash = folder / "stash"
     stash.mkdir()
-    chosen = "test_room or nbclient or daemon or bomb or processes or killed_grader or interrupt"
-    arguments = ["-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={folder / 'tests'}"]
-    arguments += ["-k", chosen, str(Path(__file__).with_name("test_room.py"))]
-    arguments += [str(Path(__file__).with_name("test_kernel.py"))]
+    arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={folder / 'tests'}"]
     done = subprocess.run(
-        mounts.as_nobody(stash, arguments),
+        mounts.as_nobody(stash, [*arguments, *tests]),
         cwd=ROOT,
         env={**os.environ, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

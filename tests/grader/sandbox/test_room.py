@@ -11,7 +11,7 @@ import pytest
 
 from grader.layout import ROOT
 from grader.sandbox import Limits, seccomp
-from grader.sandbox.room import RoomError, RoomLost, build
+from grader.sandbox.room import COUNTERS, RoomError, RoomLost, build
 from grader.sandbox.stage import SANDBOX, environment_folders
 from grader.sandbox.warm import own_users, warm
 from tests.grader.sandbox.inmate import Inmate
@@ -107,6 +107,33 @@ def test_the_environment_is_clean(shared: Inmate) -> None:
             assert secret not in seen
     names = set(shared.value("import os\nlist(os.environ)"))
     assert "TRITON_INTERPRET" not in names
+
+
+def test_command_lines_and_mounts_tell_nothing_of_this_machine(shared: Inmate) -> None:
+    """Where Python's environment lies cannot be hidden: every module says it."""
+    code = (
+        "import contextlib, glob\n"
+        "seen = {}\n"
+        "for path in [p for what in ('cmdline', 'environ', 'mountinfo', 'mounts') "
+        "for p in glob.glob(f'/proc/[0-9]*/{what}')]:\n"
+        "    with contextlib.suppress(OSError): seen[path] = open(path).read()\n"
+        "seen"
+    )
+    seen = shared.value(code)
+    shown = [*environment_folders(), str(warm().folder)]
+    for folder in shown:
+        assert folder not in seen["/proc/1/cmdline"]
+    for path, text in seen.items():
+        for folder in sorted(shown, key=len, reverse=True):
+            text = text.replace(folder, "")
+        for secret in (str(ROOT), os.path.expanduser("~") + "/", "hidden", "VERY_SECRET"):
+            assert secret not in text, path
+
+
+def test_counters_of_the_whole_machine_cannot_be_read(shared: Inmate) -> None:
+    for name in COUNTERS:
+        if os.path.exists(f"/proc/{name}"):
+            assert "Permission denied" in shared.run(f"open('/proc/{name}').read()")
 
 
 def test_its_descriptors_are_its_own(shared: Inmate) -> None:
@@ -220,6 +247,67 @@ def test_no_namespace_of_its_own(shared: Inmate) -> None:
 @pytest.mark.parametrize("family", [17, 38, 40], ids=["packet", "crypto", "vsock"])
 def test_no_socket_that_leaves_the_namespace(shared: Inmate, family: int) -> None:
     assert "not supported" in shared.run(f"import socket; socket.socket({family}, 3)")
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "protocol"),
+    [(2, 5, 132), (2, 1, 262), (10, 2, 136), (2, 3, 255), (16, 3, 6), (16, 3, 16)],
+    ids=["sctp", "mptcp", "udplite", "raw", "xfrm", "generic netlink"],
+)
+def test_no_protocol_that_nobody_needs(
+    shared: Inmate, family: int, kind: int, protocol: int
+) -> None:
+    said = shared.run(f"import socket; socket.socket({family}, {kind}, {protocol})")
+    assert "not supported" in said
+
+
+def test_a_lock_is_granted_and_seen_by_nobody(room: None) -> None:
+    """What compiles asks for locks in its own folder; on what all rooms see they were a channel."""
+    lock = "import fcntl, torch\nfile = open(torch.__file__)\n"
+    lock += "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    with Inmate() as one, Inmate() as other:
+        assert one.run(lock) == ""
+        assert other.run(lock) == ""
+        for how in ("LOCK_SH", "LOCK_EX"):
+            own = f"f = open('/tmp/own', 'w+'); fcntl.lockf(f, fcntl.{how} | fcntl.LOCK_NB)"
+            assert one.run(own) == ""
+        held = "from filelock import FileLock\nFileLock('/tmp/l').acquire(1).lock.is_locked"
+        assert one.value(held) is True
+
+
+def test_what_holds_memory_for_nobody_is_refused(shared: Inmate) -> None:
+    assert "PermissionError" in shared.run("import mmap; mmap.mmap(-1, 4096)")
+    assert "Error" in shared.run("mmap.mmap(open('/dev/zero', 'r+b').fileno(), 4096)")
+    assert "PermissionError" in shared.run(
+        "import fcntl, os; fcntl.fcntl(os.pipe()[0], fcntl.F_SETPIPE_SZ, 1 << 20)"
+    )
+    # what multiprocessing and torch share lies in a file system that is counted
+    assert shared.value("import torch\ntorch.ones(3).share_memory_().is_shared()") is True
+    assert shared.value("open('/dev/zero', 'rb').read(3) == bytes(3)") is True
+    unchanged = (
+        "import socket\n"
+        "s = socket.socket()\n"
+        "before = [s.getsockopt(socket.SOL_SOCKET, n) for n in (7, 8)]\n"
+        "for n in (7, 8): s.setsockopt(socket.SOL_SOCKET, n, 1 << 22)\n"
+        "before == [s.getsockopt(socket.SOL_SOCKET, n) for n in (7, 8)]"
+    )
+    assert shared.value(unchanged) is True
+    assert shared.run("s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)") == ""
+
+
+def test_a_process_that_hides_is_measured_all_the_same(room: None) -> None:
+    """A program that its user may run and not read shows its memory to nobody."""
+    with Inmate(limits=Limits(memory=300 * 2**20)) as inmate:
+        code = "import ctypes; print(ctypes.CDLL(None).prctl(4, 0, 0, 0, 0))"
+        assert inmate.run(code) == "-1\n"
+        inmate.run("import os, shutil; shutil.copy('/usr/bin/tail', '/tmp/t')")
+        inmate.run("os.chmod('/tmp/t', 0o111)")
+        inmate.client.execute(
+            "import os, subprocess\n"
+            "for _ in range(8): subprocess.Popen('head -c 80M /dev/zero | /tmp/t', shell=True)\n"
+            "os.wait()"
+        )
+        inmate.ends()
 
 
 def test_the_files_are_a_private_copy(room: None, tmp_path: Path) -> None:

@@ -1,0 +1,165 @@
+"""Values as short Python that makes them again: for lines that a learner pastes into a notebook."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+MAX_ITEMS = 60  # numbers and containers; nobody reads more in one line
+MAX_CHARACTERS = 400
+SHORTEST, LONGEST = 6, 256  # of a run of numbers that `torch.arange` stands for
+INFERRED = {torch.float32, torch.int64, torch.bool, torch.complex64}
+NUMPYS = {torch.float64: np.float64, torch.float32: np.float32, torch.float16: np.float16}
+
+
+class Unprintable(ValueError):
+    """A value that no short line of Python makes."""
+
+
+def literal(value: Any, digits: int = 0) -> str:
+    """An expression whose value is this one: for a tensor with dtype, strides, offset and storage.
+
+    It uses no name but ``torch`` and those of ``utils``'s data classes.
+
+    Args:
+        digits: of numbers with a fraction; 0 for as many as it takes to be exact.
+
+    Raises:
+        Unprintable: when there is none, or none that is short.
+    """
+    text = _Writer(digits).text(value)
+    if len(text) > MAX_CHARACTERS:
+        raise Unprintable("too long")
+    return text
+
+
+class _Writer:
+    def __init__(self, digits: int) -> None:
+        self.left, self.digits = MAX_ITEMS, digits
+
+    def text(self, value: Any) -> str:
+        self._spend(1)
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, float):
+            return self._float(value, torch.float64)
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**40:
+            raise Unprintable("a huge integer")
+        if isinstance(value, (str, bytes)) and len(value) > MAX_CHARACTERS:
+            raise Unprintable("a long text")
+        if value is None or isinstance(value, (bool, int, str, bytes, torch.dtype)):
+            return repr(value)
+        if isinstance(value, complex):
+            return _complex(value)
+        return self._container(value)
+
+    def _container(self, value: Any) -> str:
+        if isinstance(value, slice):
+            return f"slice({', '.join(map(self.text, (value.start, value.stop, value.step)))})"
+        if isinstance(value, Mapping):
+            pairs = [f"{self.text(key)}: {self.text(item)}" for key, item in value.items()]
+            return "{" + ", ".join(pairs) + "}"
+        if isinstance(value, list):
+            return f"[{', '.join(map(self.text, value))}]"
+        if isinstance(value, tuple):
+            items = ", ".join(map(self.text, value))
+            return f"({items},)" if len(value) == 1 else f"({items})"
+        if dataclasses.is_dataclass(value) and type(value).__module__.startswith("utils."):
+            fields = [(field, getattr(value, field.name)) for field in dataclasses.fields(value)]
+            words = [f"{f.name}={self.text(v)}" for f, v in fields if v != f.default]
+            return f"{type(value).__name__}({', '.join(words)})"
+        raise Unprintable(f"a value of type {type(value).__name__}")
+
+    def _spend(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise Unprintable("too many values")
+
+    def _tensor(self, value: torch.Tensor) -> str:
+        plain = value.detach()
+        if plain.layout is not torch.strided or plain.is_conj() or plain.is_neg():
+            raise Unprintable("a tensor of another layout")
+        suffix = ".requires_grad_()" if value.requires_grad else ""
+        stored = plain.untyped_storage().nbytes() // plain.element_size()
+        self._spend(plain.dim() if _counts(plain, stored) else stored)
+        # outermost first: in this order a dense tensor is contiguous
+        order = sorted(range(plain.dim()), key=lambda dim: -plain.stride(dim))
+        if _is_fresh(plain, stored):
+            return self._fresh(plain) + suffix
+        if _is_fresh(plain.permute(order), stored):
+            if plain.dim() == 2:
+                return f"{self._fresh(plain.t())}.t(){suffix}"
+            back = tuple(order.index(dim) for dim in range(plain.dim()))
+            return f"{self._fresh(plain.permute(order))}.permute{back}{suffix}"
+        whole = plain.as_strided((stored,), (1,), 0)
+        place = f"{tuple(plain.shape)}, {plain.stride()}"
+        if plain.storage_offset():
+            place += f", {plain.storage_offset()}"
+        return f"{self._fresh(whole)}.as_strided({place}){suffix}"
+
+    def _fresh(self, tensor: torch.Tensor) -> str:
+        dtype = "" if tensor.dtype in INFERRED else f", dtype={tensor.dtype}"
+        if tensor.numel() == 0 and tensor.shape != (0,):
+            dtype = "" if tensor.dtype is torch.float32 else f", dtype={tensor.dtype}"
+            return f"torch.zeros({tuple(tensor.shape)}{dtype})"
+        if tensor.numel() == 0 and tensor.dtype is not torch.float32:
+            dtype = f", dtype={tensor.dtype}"
+        if _counts(tensor, tensor.numel()):
+            start, end = int(tensor.flatten()[0]), int(tensor.flatten()[-1]) + 1
+            dtype = "" if tensor.dtype is torch.int64 else f", dtype={tensor.dtype}"
+            ends = f"{start}, {end}" if start else f"{end}"
+            ends, dtype = (f"{ends}.", "") if tensor.dtype is torch.float32 else (ends, dtype)
+            shape = f".reshape{tuple(tensor.shape)}" if tensor.dim() > 1 else ""
+            return f"torch.arange({ends}{dtype}){shape}"
+        return f"torch.tensor({self._numbers(tensor)}{dtype})"
+
+    def _numbers(self, tensor: torch.Tensor) -> str:
+        if tensor.dim():
+            return f"[{', '.join(map(self._numbers, tensor))}]"
+        value = tensor.item()
+        if tensor.dtype.is_complex:
+            return _complex(value)
+        return self._float(value, tensor.dtype) if tensor.dtype.is_floating_point else repr(value)
+
+    def _float(self, value: float, dtype: torch.dtype) -> str:
+        """As few digits as make the same number again in the dtype, or those that are asked for."""
+        if math.isnan(value):
+            return "torch.nan"
+        if math.isinf(value):
+            return "torch.inf" if value > 0 else "-torch.inf"
+        if self.digits:
+            text = str(float(f"{value:.{self.digits}g}"))
+        elif dtype in NUMPYS:
+            text = str(NUMPYS[dtype](value))
+        else:
+            tries = (f"{value:.{digits}g}" for digits in range(1, 18))
+            text = next(t for t in tries if torch.tensor(float(t), dtype=dtype).item() == value)
+            text = text if set(text) & set(".en") else f"{text}.0"
+        return text.removesuffix("0") if text.endswith(".0") else text
+
+
+def _is_fresh(tensor: torch.Tensor, stored: int) -> bool:
+    """Whether it is laid out as one that was just made of numbers, and nothing else is stored."""
+    alike = torch.empty(tensor.shape, dtype=tensor.dtype, device="meta").stride()
+    return tensor.stride() == alike and tensor.storage_offset() == 0 and tensor.numel() == stored
+
+
+def _counts(tensor: torch.Tensor, stored: int) -> bool:
+    """Whether a tensor's storage holds whole numbers that follow each other."""
+    if not SHORTEST <= stored <= LONGEST or tensor.dtype.is_complex or tensor.dtype is torch.bool:
+        return False
+    whole = tensor.as_strided((stored,), (1,), 0).to(torch.float64)
+    return torch.equal(whole, torch.arange(stored, dtype=torch.float64) + whole[0])
+
+
+def _complex(value: complex) -> str:
+    if not (math.isfinite(value.real) and math.isfinite(value.imag)):
+        raise Unprintable("a complex number that is not finite")
+    return repr(value)

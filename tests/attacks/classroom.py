@@ -1,0 +1,210 @@
+"""A class of honest and hostile learners, graded together by ``python -m grader grade``."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell
+
+from grader.batch import command
+from grader.build.release import make_gradebook
+from grader.course import open_course
+from tests.attacks.catalogue import FAMILIES, Attack, every_attack
+from tests.attacks.ground import COURSE, LAB, MARK, judging, released, source_notebook
+from tests.attacks.work import Host, Work, lazy
+from tests.grader.batch.running import grade, marks, rows
+from tests.grader.batch.small import Here, enter
+from tests.grader.batch.test_command import run
+from tests.grader.tiny import CONFIG, ROOT, environment, make_course, nbgrader, write
+
+RIGHT = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
+# Part of the class has nothing right but the first exercise.
+HALF = {"twice": 2.0, "row_sums": 0.0, "corner": 0.0}
+SECONDS_A_CELL = 2
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What a run over a class came to.
+
+    Attributes:
+        root: the course.
+        status: of the command.
+        said: what it printed, errors included.
+        seconds: that it took, on the clock.
+    """
+
+    root: Path
+    status: int
+    said: str
+    seconds: float
+
+    def told(self, student: str) -> str:
+        """All that was written for a learner, feedback included, without what is drawn anew."""
+        folders = [self.root / step / student for step in ("autograded", "feedback")]
+        paths = [p for folder in folders for p in sorted(folder.rglob("*")) if p.is_file()]
+        text = "\n".join(path.read_text(errors="replace") for path in paths)
+        path = self.root / "autograded" / student / LAB / f"{LAB}.ipynb"
+        ours = nbformat.read(path, as_version=4).metadata.open_the_hood
+        for drawn in (ours.get("seed"), ours.get("key")):
+            text = text.replace(drawn, "...") if drawn else text
+        return re.sub(r'"seconds": [0-9.]+', '"seconds": 0', text)
+
+
+def make_class(root: Path, honest: int) -> Path:
+    """A course of honest learners; each prints a word of their own."""
+    root.mkdir()
+    shutil.copy(ROOT / "nbgrader_config.py", root)
+    source = source_notebook()
+    source.metadata.open_the_hood.cell_seconds = SECONDS_A_CELL
+    write(source, root / "source" / LAB / f"{LAB}.ipynb")
+    for number in range(honest):
+        work = _work(root, f"honest-{number:02}")
+        work.answer_all()
+        if number % 3 == 0:
+            for exercise in ("row_sums", "corner"):  # a report on a wrong answer tells its size
+                work.answer(exercise, 'raise NotImplementedError("write your answer here")')
+        write(nbformat.writes(work.nb).encode(), work.folder / f"{LAB}.ipynb")
+    return root
+
+
+def add_attacks(root: Path, attacks: Sequence[Attack]) -> dict[str, Attack]:
+    """Put hostile learners among the others, in the alphabet, too; by student."""
+    students = {}
+    for number, attack in enumerate(attacks):
+        student = f"honest-{number:02}-{re.sub(r'[^a-z]', '-', str(attack).lower())}"
+        work = _work(root, student)
+        attack.change(work)
+        path = work.folder / f"{LAB}.ipynb"
+        if not os.path.lexists(path):
+            path.write_bytes(work.bytes())
+        students[student] = attack
+    return students
+
+
+def _work(root: Path, student: str) -> Work:
+    folder = root / "submitted" / student / LAB
+    folder.mkdir(parents=True)
+    host = Host(root, 1, 1, str(root / "socket"), "hood-nobody")
+    work = lazy(released(source_notebook(), CONFIG), host, folder)
+    work.nb.cells.append(new_code_cell(f"print('word-of-{student}.')"))
+    return work
+
+
+def one_of_each_family(count: int, seed: str) -> list[Attack]:
+    """So many attacks, from all families in turn."""
+    draw = random.Random(seed)
+    by_family = {name: [a for a in every_attack() if a.family == name] for name in FAMILIES}
+    for found in by_family.values():
+        draw.shuffle(found)
+    return [by_family[FAMILIES[k % len(FAMILIES)]][k // len(FAMILIES)] for k in range(count)]
+
+
+def grade_here(root: Path) -> Graded:
+    """Grade them all in this process, but for the rooms."""
+    make_gradebook(root / "gradebook.db")
+    course = open_course(root)
+    enter(course, (LAB,), LAB)
+    begun, executor = time.monotonic(), command._executor
+    command._executor = lambda *_: Here()
+    try:
+        with judging():
+            status, said = run(course, labs=(LAB,))
+    finally:
+        command._executor = executor
+    return Graded(root, status, said, time.monotonic() - begun)
+
+
+def grade_class(root: Path) -> Graded:
+    """Grade them all as it is typed, and write their feedback."""
+    make_course(root, COURSE / "phases")
+    begun = time.monotonic()
+    done = grade(root, "--workers", str(WORKERS), lab=LAB)
+    seconds = time.monotonic() - begun
+    said = done.stdout + done.stderr
+    pages = nbgrader(root, "generate_feedback", LAB)
+    said += pages.stderr * (pages.returncode != 0)
+    return Graded(root, done.returncode, said, seconds)
+
+
+def grade_on_cluster(root: Path) -> Graded:
+    """The same on a Dask cluster whose workers have the course's own code."""
+    make_course(root, COURSE / "phases")
+    script = (
+        "import sys; from distributed import LocalCluster\n"
+        "if __name__ == '__main__':\n"
+        "    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)\n"
+        "    with LocalCluster(**options) as made:\n"
+        "        print(made.scheduler_address, flush=True); sys.stdin.read()\n"
+    )
+    (root / "cluster.py").write_text(script)
+    command = [sys.executable, str(root / "cluster.py")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=root, env=environment(root), **pipes) as cluster:
+        begun = time.monotonic()
+        address = cluster.stdout.readline().strip()
+        done = grade(root, "--scheduler", address, lab=LAB)
+        cluster.stdin.close()
+    said = done.stdout + done.stderr
+    return Graded(root, done.returncode, said, time.monotonic() - begun)
+
+
+def compare(alone: Graded, mixed: Graded, hostile: dict[str, Attack]) -> None:
+    """Nobody honest is worse off, nobody hostile better."""
+    assert (alone.status, mixed.status) == (0, 0), mixed.said
+    assert "Traceback" not in mixed.said, mixed.said
+    before, after = rows(alone.root, LAB), rows(mixed.root, LAB)
+    assert set(after) - set(before) == set(hostile)
+    for number, student in enumerate(sorted(before)):
+        assert marks(mixed.root, student, LAB) == (RIGHT if number % 3 else HALF)
+        assert after[student] == before[student]
+        told = mixed.told(student)
+        assert told.splitlines() == alone.told(student).splitlines()
+        assert re.findall(r"print\('word-of-(.*?)\.'\)", told.replace("&#39;", "'"))
+        assert set(re.findall(r"word-of-([\w-]+)\.", told)) == {student}
+        assert MARK not in told
+    for student, attack in hostile.items():
+        earned = marks(mixed.root, student, LAB)
+        assert set(earned) == set(RIGHT)
+        most = {name: max(attack.honest[name], attack.earns[name]) for name in RIGHT}
+        too_much = {name: mark for name, mark in earned.items() if (mark or 0) > most[name]}
+        assert not too_much, f"{attack}: {earned}"
+        assert None not in earned.values(), f"{attack} has no verdict"
+        others = set(re.findall(r"word-of-([\w-]+)\.", mixed.told(student))) - {student}
+        assert not others, f"{attack} shows the work of {others}"
+    left = [f"{folder}/{name}" for folder in ("/tmp", "/dev/shm") for name in os.listdir(folder)]
+    assert not [path for path in left if MARK in path]
+
+
+def copy_of(root: Path, to: Path) -> Path:
+    """The same course elsewhere, before it was graded."""
+    shutil.copytree(root, to)
+    return to
+
+
+def own_limits(hostile: Sequence[Attack]) -> float:
+    """Seconds on the clock that the hostile ones may take for themselves, side by side."""
+    return sum(attack.seconds for attack in hostile) / WORKERS
+
+
+def figures(alone: Graded, mixed: Graded, hostile: Sequence[Attack]) -> str:
+    """The times as JSON."""
+    return json.dumps(
+        {
+            "honest alone": round(alone.seconds, 1),
+            "with the hostile": round(mixed.seconds, 1),
+            "allowed": round(1.5 * alone.seconds + own_limits(hostile), 1),
+        }
+    )

@@ -1,0 +1,83 @@
+"""Feedback of a course of plain asserts says nothing about hidden tests that a run could choose.
+
+Each submission is graded beside two labs that differ in one hidden number. Whatever it does to
+carry the number out, the two pages are the same.
+"""
+
+import pytest
+
+from grader.preprocessors.self_judged import NOTE
+from tests.attacks.asserts import ATTEMPTS, RIGHT_F, attempt, handed_in, source_notebook
+from tests.attacks.ground import LAB, graded, page_of, released
+from tests.grader.tiny import CONFIG
+
+pytestmark = pytest.mark.slow(15)
+NUMBERS = (481516, 916253)
+
+
+def grade(folder, cells, number=NUMBERS[0]):
+    source = source_notebook(number)
+    path = folder / f"{number}" / f"{LAB}.ipynb"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(handed_in(released(source, CONFIG), cells))
+    return graded(path, source, CONFIG)
+
+
+def page(folder, cells, number=NUMBERS[0]):
+    return page_of(*grade(folder, cells, number), CONFIG)
+
+
+@pytest.mark.parametrize("cells", ATTEMPTS.values(), ids=ATTEMPTS)
+def test_the_page_knows_nothing_of_the_hidden_tests(cells, tmp_path):
+    one, other = (page(tmp_path, cells, number) for number in NUMBERS)
+    assert NOTE[:30] in one
+    assert one == other
+
+
+# What reaches no page in any case: nothing that is there already can be written over.
+NOWHERE = {
+    "updates what an earlier cell displayed",
+    "asks for a new cell",
+    "writes it beside the notebook",
+}
+
+
+@pytest.mark.full
+def test_the_attempts_do_what_they_say(tmp_path):
+    """Where the instructor has the output shown, they carry the number out."""
+    trusting = CONFIG.copy()
+    trusting.CleanFeedback.trust_output = True
+    out = set()
+    for name, cells in ATTEMPTS.items():
+        one, other = (page_of(*grade(tmp_path, cells, n), trusting) for n in NUMBERS)
+        if one != other:
+            out.add(name)
+    assert out == set(ATTEMPTS) - NOWHERE
+
+
+WRONG = "def f(x):\n    return x if x == 1 else 7"
+
+
+def test_a_learner_reads_what_the_instructor_wrote(tmp_path):
+    assert "AssertionError: f gave …, so" in page(tmp_path, attempt(WRONG))
+    nothing = page(tmp_path, attempt("def f(x):\n    pass"))
+    assert "AssertionError: nothing was returned" in nothing
+    assert "NameError" in page(tmp_path, attempt("x = 1"))
+    slow = attempt("def f(x):\n    while True: pass")
+    assert "stopped at its time limit" in page(tmp_path, slow)
+
+
+def test_what_ran_before_hidden_tests_stays(tmp_path):
+    before = page(tmp_path, attempt(RIGHT_F, first="print('a plot of mine')"))
+    assert "a plot of mine" in before
+
+
+def test_a_message_is_matched_in_time_linear_in_its_length():
+    from grader.preprocessors.self_judged import _fits
+
+    texts = ["a", *["aa"] * 30, "b"]
+    assert not _fits("a" * 100_000, texts)
+    assert _fits("a" * 100_000 + "b", texts)
+    assert _fits("so", ["so"])
+    assert not _fits("so.", ["so"])
+    assert not _fits("ab", ["ab", "b"])

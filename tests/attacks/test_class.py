@@ -1,0 +1,64 @@
+"""Hostile submissions in the middle of a class: the others don't notice them."""
+
+import pytest
+
+from tests.attacks.catalogue import every_attack
+from tests.attacks.classroom import (
+    add_attacks,
+    compare,
+    copy_of,
+    figures,
+    grade_class,
+    grade_here,
+    grade_on_cluster,
+    make_class,
+    one_of_each_family,
+    own_limits,
+)
+
+# Cheap ones, of eight families.
+FEW = [
+    "metadata: copies the test",
+    "kernel: forges a verdict",
+    "patches: makes everything close",
+    "lies: equals everything",
+    "folder: has links to secrets",
+    "files: is deep",
+    "endings: crashes the interpreter",
+    "feedback: raises markup",
+]
+
+
+def graded_twice(folder, honest, attacks, how):
+    """The honest ones alone, and with the hostile ones among them."""
+    root = make_class(folder / "alone", honest)
+    other = copy_of(root, folder / "mixed")
+    hostile = add_attacks(other, attacks)
+    alone, mixed = how(root), how(other)
+    compare(alone, mixed, hostile)
+    return alone, mixed
+
+
+@pytest.mark.slow(15)
+def test_a_few_hostile_ones_in_a_small_class(tmp_path):
+    attacks = [attack for attack in every_attack() if str(attack) in FEW]
+    assert len(attacks) == len(FEW)
+    graded_twice(tmp_path, 6, attacks, grade_here)
+
+
+@pytest.mark.full
+@pytest.mark.slow(60)
+def test_hostile_ones_on_a_cluster(tmp_path):
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    more = ("exhaustion: forks for ever", "exhaustion: takes memory slowly", "escape: ")
+    attacks = [a for a in every_attack() if str(a) in FEW or str(a).startswith(more)]
+    graded_twice(tmp_path, 6, attacks, grade_on_cluster)
+
+
+@pytest.mark.full
+@pytest.mark.slow(400)
+def test_twenty_hostile_ones_in_a_class_of_forty(tmp_path, request):
+    attacks = one_of_each_family(20, request.config.option.seed)
+    alone, mixed = graded_twice(tmp_path, 40, attacks, grade_class)
+    print(figures(alone, mixed, attacks))
+    assert mixed.seconds < 1.5 * alone.seconds + own_limits(attacks)

@@ -1,0 +1,51 @@
+"""No forgery in labs 02 and 03 earns more than the same answer does in an honest process."""
+
+import copy
+import functools
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell
+
+from grader.layout import ROOT
+from grader.preprocessors import Execute
+from grader.preprocessors.outputs import read_verdicts
+from tests.attacks.labs import ATTEMPTS
+from tests.grader.tiny import CONFIG
+
+pytestmark = pytest.mark.slow(15)
+SETUP = "setup"
+
+
+@functools.cache
+def source(lab):
+    return nbformat.read(ROOT / "source" / lab / f"{lab}.ipynb", as_version=4)
+
+
+def graded(attempt):
+    """The verdict on the attempt's exercise, which stands alone in its lab."""
+    nb = copy.deepcopy(source(attempt.lab))
+    by_id = {c.metadata.get("nbgrader", {}).get("grade_id"): c for c in nb.cells}
+    solution, test = by_id[f"{attempt.exercise}_solution"], by_id[attempt.exercise]
+    solution.source = attempt.answer
+    # what the learner sees at once is theirs to fool
+    test.source = test.source[test.source.index("### BEGIN HIDDEN") :]
+    nb.cells = [by_id[SETUP], new_code_cell(attempt.before), solution, test]
+    nb.metadata.open_the_hood.seed = "one for all: the answers are worked out once"
+    nb.metadata.open_the_hood.cell_seconds = 30
+    nb, _ = Execute(config=CONFIG).preprocess(nb, {"metadata": {"path": None}})
+    raised = [o.ename for c in nb.cells[:3] for o in c.outputs if o.output_type == "error"]
+    return read_verdicts(nb)[attempt.exercise], raised
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS)
+def test_a_forgery_earns_nothing(attempt):
+    verdict, raised = graded(attempt)
+    assert raised == [], "the attempt itself is broken"
+    assert verdict["earned"] <= attempt.most, verdict
+    assert verdict["status"] in ("wrong", "partly", "not run")
+
+
+def test_there_are_many_for_each_lab():
+    labs = [attempt.lab for attempt in ATTEMPTS.values()]
+    assert min(labs.count(lab) for lab in set(labs)) >= 8

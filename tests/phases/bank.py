@@ -1,0 +1,63 @@
+"""Banks of answers to a lab, as learners write them: what is right, and what only looks so.
+
+An answer is a whole solution cell. Most are edits of the lab's own solution, so that what differs
+is all there is to read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from grader.catalogue import load_checks
+from grader.judge import Verdict, judge
+from grader.layout import ROOT, choose
+from grader.prove import LabCode
+from grader.written import Written
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer to an exercise."""
+
+    exercise: str
+    name: str
+    right: bool
+    cell: str
+
+
+@dataclass
+class Bank:
+    """The answers to one lab."""
+
+    phase: str
+    answers: list[Answer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        (found,) = choose(ROOT, [self.phase])
+        self.lab = LabCode.read(found.lab)
+        self.checks = load_checks(found.folder)
+
+    def right(self, exercise: str, name: str, *edits: tuple[str, str], code: str = "") -> None:
+        """Add a right answer: code of its own, or an edit of the lab's solution."""
+        self.answers.append(Answer(exercise, name, True, code or self._edited(exercise, edits)))
+
+    def wrong(self, exercise: str, name: str, *edits: tuple[str, str], code: str = "") -> None:
+        """Add a wrong answer."""
+        self.answers.append(Answer(exercise, name, False, code or self._edited(exercise, edits)))
+
+    def judge(self, answer: Answer, seed: str) -> Verdict:
+        """What the check says of an answer that was handed in with the lab's given cells."""
+        check, names = self.checks[answer.exercise], self.lab.names_after(answer.cell)
+        written = Written([*self.lab.given, answer.cell])
+        if not isinstance(check.right, dict):
+            source = written.behind(check.name)
+            return judge(check, names[check.name], seed, source=source)
+        things = {name: names[name] for name in check.right}
+        return judge(check, things, seed, source={name: written.behind(name) for name in things})
+
+    def _edited(self, exercise: str, edits: tuple[tuple[str, str], ...]) -> str:
+        code = self.lab.solutions[exercise]
+        for old, new in edits:
+            assert code.count(old) == 1, f"{exercise}: {old!r} is there {code.count(old)} times"
+            code = code.replace(old, new)
+        return code

@@ -1,0 +1,66 @@
+"""Answers as learners write them: what the checks and the visible cells make of each.
+
+Each answer is judged on one seed that is drawn anew: what decides may not depend on it.
+"""
+
+import warnings
+
+import pytest
+
+from grader.catalogue import load_checks
+from grader.layout import phases
+from grader.prove import LabCode, stops, unseen
+from tests.phases import bank_02, bank_03
+
+BANKS = {"02": bank_02.BANK, "03": bank_03.BANK}
+ROOMS = {room.name[:2]: room for room in phases() if room.lab.exists()}
+EXERCISES = [
+    pytest.param(number, exercise, id=f"{ROOMS[number].name}: {exercise}")
+    for number, bank in BANKS.items()
+    for exercise in dict.fromkeys(answer.exercise for answer in bank.answers)
+]
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    """A wrong answer may well be warned of."""
+    with warnings.catch_warnings(action="ignore"):
+        yield
+
+
+def of(number, exercise):
+    return [answer for answer in BANKS[number].answers if answer.exercise == exercise]
+
+
+@pytest.mark.slow(12)
+@pytest.mark.parametrize(("number", "exercise"), EXERCISES)
+def test_the_right_ones_earn_all_points_and_the_wrong_ones_do_not(number, exercise, seeds):
+    bank = BANKS[number]
+    for answer in of(number, exercise):
+        verdict = bank.judge(answer, seeds[-1])
+        open_to_all = sum(p.points for p in verdict.parts if p.status != "not run")
+        complaint = f"{answer.name}, seed {seeds[-1]}: {verdict.earned} of {open_to_all}"
+        assert (verdict.earned == open_to_all) == answer.right, complaint
+
+
+@pytest.mark.slow(6)
+@pytest.mark.parametrize("number", BANKS)
+def test_visible_cells_let_right_answers_pass_and_few_of_the_wrong_ones(number):
+    bank = BANKS[number]
+    said = {(a.right, a.name): stops(bank.lab, a.exercise, a.cell) for a in bank.answers}
+    assert {name: why for (right, name), why in said.items() if right and why} == {}
+    wrong = [why for (right, _), why in said.items() if not right]
+    assert sum(not why for why in wrong) <= 0.4 * len(wrong)
+
+
+@pytest.mark.slow(6)
+@pytest.mark.parametrize("number", BANKS)
+def test_at_most_two_misconceptions_in_five_pass_all_visible_cells(number):
+    room = ROOMS[number]
+    lab = LabCode.read(room.lab)
+    for check in load_checks(room.folder).values():
+        assert stops(lab, check.name, lab.solutions[check.name]) == ""
+        for right in check.alternates:
+            cell = right.cell(check.name, lab.solutions[check.name])
+            assert stops(lab, check.name, cell) == "", right.name
+        assert len(unseen(check, lab)) <= 0.4 * len(check.misconceptions), check.name
