@@ -139,7 +139,7 @@ def thread_keys() -> ThreadKeys:
     """The thread's own key sets as they are now: modes and context managers change them."""
     away = _excluded()
     excluded = tuple(
-        name for name, keys in _every() if (keys - away).highestPriorityTypeId().name != name
+        name for name, key, alone in _every() if (alone - away).highestPriorityTypeId() != key
     )
     return ThreadKeys(_in_order(_included()), excluded)
 
@@ -293,11 +293,11 @@ def _excluded() -> Any:
 
 
 @cache
-def _every() -> tuple[tuple[str, Any], ...]:
-    """All keys that a tensor or a thread may have, each with the set of it alone."""
-    sets = {name: torch._C.DispatchKeySet(key) for name, key in _members() if name != "Undefined"}
-    found = [(name, keys) for name, keys in sets.items() if _in_order(keys) == (name,)]
-    return tuple(sorted(found, key=lambda pair: pair[1].raw_repr(), reverse=True))
+def _every() -> tuple[tuple[str, Any, Any], ...]:
+    """All keys that a tensor or a thread may have: the name, the key, and the set of it alone."""
+    sets = [(name, key, torch._C.DispatchKeySet(key)) for name, key in _members()]
+    found = [row for row in sets if row[0] != "Undefined" and _in_order(row[2]) == (row[0],)]
+    return tuple(sorted(found, key=lambda row: row[2].raw_repr(), reverse=True))
 
 
 def _members() -> list[tuple[str, Any]]:
@@ -309,6 +309,12 @@ def _members() -> list[tuple[str, Any]]:
 def _in_order(keys: Any) -> tuple[str, ...]:
     found = []
     while (key := keys.highestPriorityTypeId()) != torch._C.DispatchKey.Undefined:
-        found.append(key.name)
+        found.append(_name(int(key)))
         keys = keys.remove(key)
     return tuple(found)
+
+
+@cache
+def _name(key: int) -> str:
+    # A key looks its name up in a list of all, each time that it is asked.
+    return torch._C.DispatchKey(key).name
