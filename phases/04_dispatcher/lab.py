@@ -151,8 +151,8 @@ verify("winning_key", call_keys=call_keys, winner=winner)
 # </details>
 # <details><summary>How do I find the tensors?</summary>
 #
-# `torch.utils._pytree.tree_leaves((args, kwargs))` gives all that is inside, lists and dicts opened;
-# or look into lists yourself. Don't forget `super().__init__()` if you write an `__init__`.
+# `tree_leaves`, in `torch.utils._pytree`, lists all that is inside of nested tuples, lists and dicts;
+# or look into lists yourself. And if you write an `__init__`, let the parent class have its own first.
 # </details>
 
 # %% solution="OpLog"

@@ -242,9 +242,12 @@ show(dispatch.decide("aten::mm", x, w))
 # %%
 K, Keys = torch._C.DispatchKey, torch._C.DispatchKeySet
 mm = torch.ops.aten.mm.default
-print("from the top:          ", (x @ w).grad_fn)
-print("from CPU on:           ", mm.redispatch(Keys(K.CPU), x, w).grad_fn)
-print("from AutogradCPU on:   ", mm.redispatch(Keys(K.AutogradCPU) | Keys(K.CPU), x, w).grad_fn)
+for name, result in {
+    "from the top": x @ w,
+    "from CPU on": mm.redispatch(Keys(K.CPU), x, w),
+    "from AutogradCPU on": mm.redispatch(Keys(K.AutogradCPU) | Keys(K.CPU), x, w),
+}.items():
+    print(f"{name:20}", type(result.grad_fn).__name__)
 
 # %% [markdown]
 # None: nobody asked autograd, so nothing was recorded, although gradients are on and the weight wants one. **Autograd is not a property of the computation. It is a layer that a call passes through, or doesn't.**
@@ -527,7 +530,7 @@ dispatch_table(
 # %% [markdown]
 # Columns have characters. *Autograd* is full: everybody records, or is a composite, or passes the call on. *Autocast* is nearly empty, except for matrix products and a few that need precision. *ADInplaceOrView* has code just for views (`t`) and for what writes in place (`add_`). *BackendSelect* has code for factories. *Python* is one fallback for all, which asks the modes and subclasses.
 #
-# And rows: a composite is one colour from end to end. `softmax.int`, which you call, is one; `_softmax`, which does the work, is none. (The CUDA column of a build without CUDA is filled with defaults that would complain; on a GPU's build there are kernels.)
+# And rows: a composite is one colour wherever autograd or a backend is asked. `softmax.int`, which you call, is one; `_softmax`, which does the work, is none. (In a build without CUDA that column holds defaults, which would end in an error, and holes; in a GPU's build there are kernels.)
 #
 # One line of such a table, in words. `AutogradCPU: registered at …/VariableType_8.cpp [autograd kernel]` in the row of `mm`: *whoever calls `mm` with an ordinary tensor on the CPU gets first to the function that was registered in this generated file; it records a node if one is wanted, and calls `mm` again below.* The lab asks you for another.
 
