@@ -130,8 +130,9 @@ UNDOING = {
     "pytest": ("which replaces what names stand for", "approx raises mark"),
     "cloudpickle": (TEXT_AS_CODE, ""), "dill": (TEXT_AS_CODE, ""),
 }  # fmt: skip
-# In cells that are no part of an answer, these are let alone.
-HARMLESS = ("torch.fx", "torch.jit", "torch.distributed", "torch.multiprocessing", "torch.load",
+# In cells that are no part of an answer, these are let alone; `verify` is in an instructor's.
+HARMLESS = ("grader.verify.verify",
+            "torch.fx", "torch.jit", "torch.distributed", "torch.multiprocessing", "torch.load",
             "torch.library", "torch._dynamo", "torch._inductor", "torch.hub", "numpy.load",
             "torch.overrides", "torch.utils.cpp_extension", "torch.package", "types.ModuleType",
             "types.MethodType", "types.CodeType", "types.FunctionType")  # fmt: skip

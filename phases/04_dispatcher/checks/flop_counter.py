@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from utils.checks import ByHand, Case, Check, edited
 from utils.minigpt import MiniGPTConfig
 
-from .shared import MODES
+from .shared import LISTENING
 
 flop_counter = Check(
     "FlopCounter",
@@ -14,7 +14,7 @@ flop_counter = Check(
     reads="Listening in",
     by_hand=ByHand(
         because="torch's own counter does not count here: the mode is yours to write",
-        allow_names=MODES,
+        allow_names=LISTENING,
         forbid_names=frozenset(
             {"FlopCounterMode", "flop_counter", "flop_registry", "sdpa_flop_count", "mm_flop"}
         ),

@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.checks import ByHand, Check, case, edited
 
-from .shared import MODES
+from .shared import LISTENING
 
 linear_trace = Check(
     "linear_trace",
@@ -14,7 +14,7 @@ linear_trace = Check(
     reads="The LM head seen from above",
     by_hand=ByHand(
         because="the function should know the rule, and not run a layer to find out",
-        allow_names=MODES,
+        allow_names=LISTENING,
         forbid_names=frozenset({"linear", "Linear", "addmm", "mm", "matmul", "TorchDispatchMode"}),
     ),
 )

@@ -7,7 +7,7 @@ import torch
 from utils import dispatch
 from utils.checks import ByHand, Check, case, edited
 
-from .shared import MODES
+from .shared import LISTENING
 
 winning_key = Check(
     "winning_key",
@@ -15,13 +15,12 @@ winning_key = Check(
     reads="Keys of a tensor",
     by_hand=ByHand(
         because="the point is to know what each word of a description does to the keys",
-        allow_names=MODES,
+        allow_names=LISTENING,
         forbid_names=frozenset(
             {
                 "_dispatch_keys",
                 "_dispatch_tls_local_include_set",
                 "_dispatch_tls_local_exclude_set",
-                "_dispatch_dump_table",
                 "keys_of",
                 "thread_keys",
                 "decide",
