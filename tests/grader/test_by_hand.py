@@ -131,6 +131,7 @@ RIGHT = [
     ("linear_vjp", "def other(x): return x.backward()", "x"),
     ("linear_vjp", "def linear_vjp(g, x, w): return x.backward()", "x"),
     ("linear_vjp", "%matplotlib inline\n!nvidia-smi", "x"),
+    ("linear_vjp", "%load_ext autoreload\n%autoreload 2\n%pdb on", "x"),
     ("linear_vjp", "%%time\nprint(1)", "x"),
     ("linear_vjp", "import einops, sys, gc\nsys.path.append('..')\ngc.collect()", "x"),
     ("linear_vjp", "torch.backends.cudnn.deterministic = True\ntorch.manual_seed(0)", "x"),

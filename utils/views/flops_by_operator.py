@@ -112,7 +112,7 @@ def _made(kind: type[nn.Module], config: Any) -> nn.Module:
 def count_products(model: nn.Module, tokens: Tensor) -> dict[str, int]:
     """FLOPs by operator of the matrix products in one call."""
     # Fused attention would hide two products in an operator of another name.
-    with Products() as heard:
+    with sdpa_kernel(SDPBackend.MATH), Products() as heard:
         model(tokens)
     return heard.flops
 
