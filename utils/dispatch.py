@@ -106,7 +106,8 @@ def parse_line(line: str) -> Entry:
 
 def is_composite(op: str) -> bool:
     """Whether the operator is written in terms of others, with no kernel of any backend's own."""
-    return table(op)["CPU"].kind == COMPOSITE
+    entry = table(op).get("CPU")
+    return entry is not None and entry.kind == COMPOSITE
 
 
 def keys_of(*tensors: torch.Tensor) -> tuple[str, ...]:

@@ -225,6 +225,13 @@ def test_a_kernel_that_is_registered_later_is_seen(library):
     assert dispatch.table("hood_test::late")["CPU"].kind == "kernel"
 
 
+def test_what_has_no_code_yet_is_no_composite(library):
+    library.define("opened(Tensor x) -> Tensor")
+    assert not dispatch.is_composite("hood_test::opened")
+    library.impl("opened", lambda x: x + x, "CompositeImplicitAutograd")
+    assert dispatch.is_composite("hood_test::opened")
+
+
 def test_a_kernel_of_ones_own_shows_the_name_of_its_file_alone():
     own = torch.library.Library("hood_test_own", "DEF")
     try:

@@ -294,6 +294,8 @@ def test_fused_attention_is_counted_too():
     found = flops.measure(Fused(MiniGPTConfig()), torch.zeros(2, 8, dtype=torch.int64))
     counts = found.flops[found.lengths.index(8)]
     assert counts == {"bmm": 2 * 2 * (2 * 8 * 8 * 64), "mm": 2 * 2 * 8 * 64 * 10}
+    tokens = torch.zeros(2, 8, dtype=torch.int64)
+    assert flops.count_products(Fused(MiniGPTConfig()), tokens) == counts
     assert flops.bends(found) == ["bmm"]
 
 
@@ -351,7 +353,8 @@ def pictures(counted, model_trace):
         "dispatch_table": [
             lambda op=op, key=key: table.draw(OPS, KEYS, op, key)
             for op, key in (("aten::mm", "CPU"), ("aten::empty.memory_format", "FuncTorchBatched"))
-        ],
+        ]
+        + [lambda: table.draw(OPS, KEYS[::-1], "aten::mm", "CPU")],
         "flops_by_operator": [
             lambda at=at: flops.draw(counted, at) for at in (0, 5, len(counted.lengths) - 1)
         ],
