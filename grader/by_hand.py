@@ -130,8 +130,9 @@ UNDOING = {
     "pytest": ("which replaces what names stand for", "approx raises mark"),
     "cloudpickle": (TEXT_AS_CODE, ""), "dill": (TEXT_AS_CODE, ""),
 }  # fmt: skip
-# In cells that are no part of an answer, these are let alone.
-HARMLESS = ("torch.fx", "torch.jit", "torch.distributed", "torch.multiprocessing", "torch.load",
+# In cells that are no part of an answer, these are let alone; `verify` is in an instructor's.
+HARMLESS = ("grader.verify.verify",
+            "torch.fx", "torch.jit", "torch.distributed", "torch.multiprocessing", "torch.load",
             "torch.library", "torch._dynamo", "torch._inductor", "torch.hub", "numpy.load",
             "torch.overrides", "torch.utils.cpp_extension", "torch.package", "types.ModuleType",
             "types.MethodType", "types.CodeType", "types.FunctionType")  # fmt: skip
@@ -194,7 +195,7 @@ class Look:
             return _about_use(who, used[0], rule)
         if found.hidden:
             return _about_hidden(who, found.hidden[0], rule)
-        for danger in dangers(written):
+        for danger in dangers(written, rule):
             return _about_danger(who, danger, rule)
         return ""
 
@@ -203,7 +204,7 @@ def reading(written: Written, name: str, rule: ByHand) -> Reading:
     """What the code behind a name leans on."""
 
     def asked(path: str) -> str:
-        return hostile(path, written.files)
+        return "" if allowed(rule, path) else hostile(path, written.files)
 
     return read(written, name, tensors=rule.tensors, looks_up=rule.looks_up, hostile=asked)
 
@@ -219,7 +220,7 @@ def refused(rule: ByHand, use: Use) -> bool:
     root, *parts = use.path.split(".")
     if root not in LIBRARIES and root != "":
         return False
-    if any(_fits(use.path, pattern) for pattern in rule.allow_names):
+    if allowed(rule, use.path):
         return False
     for pattern in rule.forbid_names:
         if "." in pattern:
@@ -228,6 +229,11 @@ def refused(rule: ByHand, use: Use) -> bool:
         elif root != "numpy" and any(fnmatchcase(part, pattern) for part in parts):
             return True
     return False
+
+
+def allowed(rule: ByHand, path: str) -> bool:
+    """Whether a rule allows a path by its name, whatever else would forbid it."""
+    return any(_fits(path, pattern) for pattern in rule.allow_names)
 
 
 def _fits(path: str, pattern: str) -> bool:
@@ -275,7 +281,7 @@ def _undoes(path: str) -> str:
 # ---- the rest of the notebook
 
 
-def dangers(written: Written) -> Iterator[Hidden]:
+def dangers(written: Written, rule: ByHand) -> Iterator[Hidden]:
     """Code anywhere in the learner's cells after which names need not mean what the cells say."""
     seen = [_facts(cell) for cell, _, _ in written.cells]
     modules: dict[str, str] = {}
@@ -303,6 +309,7 @@ def dangers(written: Written) -> Iterator[Hidden]:
             elif finished and not tried:  # so there was something to import
                 yield hidden
         yield from facts.hidden
+        yield from (hidden for path, hidden in facts.refused if not allowed(rule, path))
         for name, hidden in facts.names:
             if name not in written.bindings:
                 yield hidden
@@ -312,7 +319,9 @@ def dangers(written: Written) -> Iterator[Hidden]:
             path = f"{modules[root]}.{rest}".rstrip(".")
             if stored and not path.startswith(SETTINGS):
                 yield Hidden(hidden.code, "which changes what a library has for everybody")
-            elif not path.startswith(HARMLESS) and (why := _elsewhere(path)):
+            elif path.startswith(HARMLESS) or allowed(rule, path):
+                continue
+            elif why := _elsewhere(path):
                 yield Hidden(hidden.code, why)
 
 
@@ -343,6 +352,7 @@ class _Facts:
         hidden: what can't be let pass.
         imported: paths by the names that imports give them.
         imports: the outermost module of each import, and whether it may fail.
+        refused: imports that can't be let pass, unless a rule allows them.
         files: what texts name that could be a module's file.
         aliases: names that are another name for a dotted one.
         names: uses of names that Python gives a meaning to.
@@ -353,6 +363,7 @@ class _Facts:
         self.hidden: list[Hidden] = []
         self.imported: dict[str, str] = {}
         self.imports: list[tuple[str, bool, Hidden]] = []
+        self.refused: list[tuple[str, Hidden]] = []
         self.files: set[str] = set()
         self.aliases: list[tuple[str, str]] = []
         self.names: list[tuple[str, Hidden]] = []
@@ -444,7 +455,7 @@ def _imports(path: str, alias: ast.alias, node: ast.AST, facts: _Facts) -> None:
     hidden = Hidden(shorten(node), "which is no module of the course or of Python", node.lineno)
     facts.imports.append((path.partition(".")[0], id(alias) in facts.tried, hidden))
     if not path.startswith(HARMLESS) and (why := _elsewhere(path)):
-        facts.hidden.append(Hidden(shorten(node), why, node.lineno))
+        facts.refused.append((path, Hidden(shorten(node), why, node.lineno)))
 
 
 def _dotted(node: ast.AST) -> tuple[str, str]:

@@ -143,6 +143,20 @@ class Subject:
         """The function of that name, when the exercise asks for several."""
         return lambda *args, **kwargs: self.run(args, kwargs, name=name)
 
+    def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
+        """Let a function of ``utils.drivers`` use the learner's thing, beside it, by value.
+
+        Args:
+            driver: such as ``dispatch:log_ops``.
+            args, kwargs: what the driver gets after the learner's thing.
+            of: the function it gets, when the exercise asks for several.
+
+        Raises:
+            SubjectRaised: when the driver raised, as it does where the learner's code does.
+            NotByValue: when what it returned can't cross.
+        """
+        return self.run(args, kwargs, name=of, driver=driver)
+
     def value(self) -> Any:
         """The learner's value itself, by value."""
         return self.ask({"do": "value"})["value"]
@@ -155,9 +169,13 @@ class Subject:
         name: str | None = None,
         made: int | None = None,
         method: str | None = None,
+        driver: str | None = None,
     ) -> Any:
-        """Call the function, the one of that name, or a method of an instance made earlier."""
-        which = {"name": name, "made": made, "method": method}
+        """Call the function, the one of that name, or a method of an instance made earlier.
+
+        With a driver, call that in its place.
+        """
+        which = {"name": name, "made": made, "method": method, "driver": driver}
         given = {"args": args, "kwargs": kwargs, "trace": self._trace}
         reply = self.ask({"do": "call", **which, **given})
         if isinstance(reply.get("made"), int):

@@ -34,8 +34,11 @@ PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun"})
 QUIET_MAGICS = words(
     "matplotlib config precision xmode pwd cd ls who who_ls whos history hist lsmagic env pip "
     "conda html markdown latex svg javascript js HTML SVG bash sh pinfo pinfo2 pdoc psource pycat "
-    "cat writefile autosave colors dirs pdef pfile magic quickref logstop mkdir"
+    "cat writefile autosave colors dirs pdef pfile magic quickref logstop mkdir autoreload pdb "
+    "debug"
 )
+# Of IPython's own extensions, the one that notebooks often begin with.
+KNOWN_EXTENSION = "load_ext autoreload"
 # What runs a file or text when a one-line cell begins with it, without a "%" too.
 AUTOMAGIC = re.compile(r"\s*(run|load|load_ext|reload_ext|prun|time|timeit|edit|ed|macro)\s+\S")
 
@@ -196,7 +199,7 @@ def _without_magic(statement: ast.stmt, magics: list[str], depth: int) -> list[a
         if isinstance(statement, ast.Assign):  # as in x = %time f()
             return [*inner, ast.copy_location(ast.Assign(statement.targets, call), statement)]
         return inner
-    if name not in QUIET_MAGICS:
+    if name not in QUIET_MAGICS and f"{name} {text}".strip() != KNOWN_EXTENSION:
         magics.append(f"%{name} {text}".strip().splitlines()[0])
     call.func = ast.copy_location(ast.Name("str", ast.Load()), call.func)
     return [statement]

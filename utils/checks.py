@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -53,7 +54,8 @@ class Case:
         play: what to do with the learner's code. It gets a subject: call it like the function it
             stands for; ``subject["name"]`` is one function of several; a class gives a handle
             with ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a module,
-            ``handle.gradients(upstream, ...)``;
+            ``handle.gradients(upstream, ...)``; what can't simply be called is tried by a driver,
+            ``subject.drive("module:function", ...)``;
             ``subject.value()`` is a plain value. What it returns is compared with what the
             reference makes of the same play.
         of: the function that it is about, when the exercise asks for several.
@@ -119,7 +121,8 @@ class ByHand:
             part of a dotted name outside of NumPy; one with a dot, such as ``torch.autograd.*``
             or ``numpy.broadcast*``, for the whole of it. The learner's own functions, classes and
             attributes may carry such names.
-        allow_names: dotted names that are allowed all the same.
+        allow_names: dotted names, or patterns, that are allowed all the same, with what is below
+            them; such as the module of dispatch modes where the exercise is to write one.
         tensors: the grader hands tensors or arrays over. Of plain values nobody can ask anything
             that a rule forbids, so their attributes are not looked at.
         looks_up: a module, such as ``torch``, in which the exercise asks to look up a name that
@@ -409,7 +412,10 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
         source = source.replace(old, new)
     module = sys.modules[solution.__module__]
     names: dict[str, Any] = {}
-    exec(compile(source, f"<edited {solution.__name__}>", "exec"), vars(module), names)
+    file = f"<edited {solution.__module__}.{solution.__name__} {hash(source):x}>"
+    # What reads a function's source, as Triton's decorators do, finds it there.
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    exec(compile(source, file, "exec"), vars(module), names)
     (wrong,) = names.values()
     wrong._source = source  # Python finds none in a file
     return wrong

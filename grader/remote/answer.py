@@ -8,10 +8,12 @@ is made to say by the learner's own, it can only be what their functions might h
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,9 @@ class Answerer:
     """Answers requests about a learner's function, class, value, or dict of functions.
 
     Requests and replies are dicts of values. A request's ``do`` is ``call`` (with ``name`` for one
-    of several functions, or ``made`` and ``method`` for an instance that a class made earlier),
+    of several functions, ``driver`` for a function of ``utils.drivers`` that gets the learner's
+    thing as its first argument, or ``made`` and ``method`` for an instance that a class made
+    earlier),
     ``gradients`` (of a call of such an instance, with ``upstream``), ``get`` (an instance's
     attribute) or ``value``. A reply has one of ``value``, ``made`` (the number of an instance: a
     new one, or the one whose method returned it), ``raised``, ``refused`` and ``interrupted``.
@@ -88,9 +92,23 @@ class Answerer:
     def _function(self, request: dict[str, Any]) -> Callable:
         if request["made"] is not None:
             return getattr(self._made[request["made"]], request["method"])
-        if request["name"] is not None:
-            return self._thing[request["name"]]
-        return self._thing
+        thing = self._thing if request["name"] is None else self._thing[request["name"]]
+        if request["driver"] is not None:
+            return partial(find_driver(request["driver"]), thing)
+        return thing
+
+
+def find_driver(name: str) -> Callable:
+    """The driver of a name such as ``dispatch:log_ops``.
+
+    Raises:
+        LookupError: when there is none.
+    """
+    module, _, function = name.partition(":")
+    try:
+        return getattr(importlib.import_module(f"utils.drivers.{module}"), function)
+    except (ImportError, AttributeError) as error:
+        raise LookupError(f"there is no driver {name!r} in utils/drivers") from error
 
 
 def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any]:
@@ -218,5 +236,8 @@ class OpRecorder(TorchDispatchMode):
 
 
 def _address(tensor: torch.Tensor) -> int:
-    """Where a tensor's storage begins."""
-    return tensor.untyped_storage().data_ptr()
+    """Where a tensor's storage begins; 0 for a subclass that has none of its own."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except RuntimeError:
+        return 0

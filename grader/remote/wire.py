@@ -230,6 +230,11 @@ class _Encoder:
         return [self._blob(data), len(data), value.dtype.str, list(value.shape), order]
 
     def _tensor(self, value: torch.Tensor) -> list[Any]:
+        if type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+            # It may have no storage at all, and its operators are the learner's own code.
+            raise NotByValue(
+                f"a tensor of class {type(value).__name__}: expected the plain tensor inside it"
+            )
         if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
             raise NotByValue(f"a tensor of layout {value.layout} on {value.device}")
         if str(value.dtype).removeprefix("torch.") not in DTYPES:

@@ -131,6 +131,7 @@ RIGHT = [
     ("linear_vjp", "def other(x): return x.backward()", "x"),
     ("linear_vjp", "def linear_vjp(g, x, w): return x.backward()", "x"),
     ("linear_vjp", "%matplotlib inline\n!nvidia-smi", "x"),
+    ("linear_vjp", "%load_ext autoreload\n%autoreload 2\n%pdb on", "x"),
     ("linear_vjp", "%%time\nprint(1)", "x"),
     ("linear_vjp", "import einops, sys, gc\nsys.path.append('..')\ngc.collect()", "x"),
     ("linear_vjp", "torch.backends.cudnn.deterministic = True\ntorch.manual_seed(0)", "x"),
@@ -460,14 +461,18 @@ def test_an_answer_that_no_cell_defines_is_not_read():
     assert "no cell defines" in told
 
 
+@pytest.mark.parametrize("knows", [True, False], ids=["graded", "on a machine of one's own"])
 @pytest.mark.parametrize("path", sorted(ROOT.glob("source/*/*.ipynb")), ids=lambda p: p.stem)
-def test_the_labs_own_notebooks_keep_to_their_rules(path):
-    """With all their checks and pictures, and whatever autograd is asked for there."""
+def test_the_labs_own_notebooks_keep_to_their_rules(path, knows):
+    """With all their checks and pictures, and whatever autograd is asked for there.
+
+    Where `verify` judges in the notebook itself, it can't know which cells came with the lab.
+    """
     written = Written()
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
             visible, hidden = verified_parts(cell) or (cell.source, "")
-            written.add(visible, given=is_locked(cell))
+            written.add(visible, given=knows and is_locked(cell))
             if hidden:
                 name, _, things = read_call(hidden)
                 look = Look(find_check(name)[1], written)

@@ -3,6 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.remote.link import InProcess
 from grader.remote.wire import NotByValue, copy_by_value
@@ -33,6 +34,27 @@ class _Liar(torch.Tensor):
     pass
 
 
+class _Wrapper(torch.Tensor):
+    """A subclass that has no storage of its own."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        plain = [a.inner if isinstance(a, cls) else a for a in args]
+        return cls(func(*plain, **(kwargs or {})))
+
+
+def test_a_wrapper_around_a_tensor_is_refused_with_what_to_do():
+    with pytest.raises(NotByValue, match="class _Wrapper: expected the plain tensor inside it"):
+        copy_by_value(_Wrapper(torch.ones(2)))
+
+
 def test_tensor_subclasses_arrive_as_plain_tensors():
     copy = copy_by_value(torch.ones(2).as_subclass(_Liar))
     assert type(copy) is torch.Tensor
@@ -54,8 +76,20 @@ def nested(depth):
         list(range(200_000)),
         torch.zeros(1 << 29, dtype=torch.uint8),
         dataclasses.make_dataclass("Elsewhere", ["x"])(1),
+        _Wrapper(torch.ones(2)),
     ],
-    ids=["object", "function", "objects", "meta", "sparse", "deep", "many", "large", "class"],
+    ids=[
+        "object",
+        "function",
+        "objects",
+        "meta",
+        "sparse",
+        "deep",
+        "many",
+        "large",
+        "class",
+        "wrapper",
+    ],
 )
 def test_what_does_not_cross_is_refused(value):
     with pytest.raises(NotByValue):
@@ -196,3 +230,42 @@ def test_several_functions_and_plain_values():
     subject = Subject(InProcess({"f": lambda x: x + 1}))
     assert subject["f"](1) == 2
     assert Subject(InProcess({"answer": 42})).value() == {"answer": 42}
+
+
+class _Doubling(TorchDispatchMode):
+    """Counts, and changes nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.ops = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.ops.append((str(func), []))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_driver_uses_the_thing_beside_it_and_returns_values():
+    subject = Subject(InProcess(_Doubling))
+    x = torch.ones(2, 2)
+    came = subject.drive("dispatch:log_ops", "in place", x, times=2)
+    assert [name for name, _ in came["ops"]].count("aten.clone.default") == 2
+    assert torch.equal(came["result"], 5 * x)
+    assert subject.calls[-1].changed == ()
+
+
+def test_a_driver_may_use_one_of_several_functions():
+    subject = Subject(InProcess({"account": lambda *given: {"views": 3}, "other": None}))
+    tokens = torch.zeros(1, 2, dtype=torch.int64)
+    came = subject.drive("dispatch:account", MiniGPTConfig(), tokens, False, of="account")
+    assert came == {"views": 3}
+
+
+@pytest.mark.parametrize("name", ["dispatch:nobody", "nowhere:log_ops", "os:system"])
+def test_only_functions_of_drivers_are_drivers(name):
+    with pytest.raises(SubjectRaised, match="LookupError: there is no driver"):
+        Subject(InProcess(_Doubling)).drive(name)
+
+
+def test_what_a_driver_can_not_use_is_the_learners_error():
+    with pytest.raises(SubjectRaised):
+        Subject(InProcess(3)).drive("dispatch:log_ops", "in place", torch.ones(2))

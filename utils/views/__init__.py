@@ -9,11 +9,15 @@ from utils.views.backward_stepper import backward_stepper
 from utils.views.block_mask import block_mask
 from utils.views.broadcast_aligner import broadcast_aligner
 from utils.views.course_path import course_path
+from utils.views.dispatch_bars import dispatch_bars
+from utils.views.dispatch_table import dispatch_table
 from utils.views.dropout_modes import dropout_modes
 from utils.views.dtype_range import dtype_range
 from utils.views.dtype_ruler import dtype_ruler
 from utils.views.finite_difference_error import finite_difference_error
+from utils.views.flops_by_operator import flops_by_operator
 from utils.views.kernel_ptx import kernel_ptx
+from utils.views.key_explorer import key_explorer
 from utils.views.machine_report import machine_report
 from utils.views.memory_bars import memory_bars
 from utils.views.module_tree import module_tree
@@ -28,10 +32,14 @@ __all__ = [
     "block_mask",
     "broadcast_aligner",
     "course_path",
+    "dispatch_bars",
+    "dispatch_table",
     "dropout_modes",
     "dtype_range",
     "dtype_ruler",
     "finite_difference_error",
+    "flops_by_operator",
+    "key_explorer",
     "kernel_ptx",
     "machine_report",
     "memory_bars",

@@ -6,6 +6,7 @@ import html
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -67,12 +68,25 @@ def present(
         spoken.value = _spoken(alt)
 
     for widget in widgets:
-        widget.layout.width = CONTROL_WIDTH
+        small = isinstance(widget, ipywidgets.Checkbox)
+        widget.layout.width = "auto" if small else CONTROL_WIDTH
         widget.observe(redraw, "value")
-    box = ipywidgets.VBox([*widgets, trouble, picture, spoken])
+    box = ipywidgets.VBox([*_in_rows(widgets, ipywidgets), trouble, picture, spoken])
     # The image rides along for a page where no kernel answers: an exported or published notebook.
     live = {kind: data for kind, data in box._repr_mimebundle_().items() if kind != "text/plain"}
     publish_display_data(mime_bundle(figure, alt=alt) | live)
+
+
+def _in_rows(widgets: Sequence[Any], ipywidgets: Any) -> list[Any]:
+    """One control below the other, but checkboxes that follow each other side by side."""
+    rows: list[Any] = []
+    for small, some in groupby(widgets, lambda widget: isinstance(widget, ipywidgets.Checkbox)):
+        if small:
+            rows.append(ipywidgets.HBox(list(some)))
+            rows[-1].layout.flex_flow = "row wrap"
+        else:
+            rows += some
+    return rows
 
 
 def _spoken(alt: str) -> str:

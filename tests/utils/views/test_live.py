@@ -135,3 +135,73 @@ def test_the_mode_and_the_calls_can_be_switched(shown):
     mode.value = False
     assert "In eval the layer is not there" in spoken.value
     assert picture.value != before
+
+
+def test_the_key_explorer_switches_contexts_and_tensors(shown):
+    op, device, boxes, trouble, picture, spoken = shown(views.key_explorer, "aten::mm", X)
+    switch = {box.description: box for box in boxes.children}
+    before = picture.value
+    switch["no_grad"].value = True
+    assert "AutogradCPU runs first" in spoken.value
+    switch["inference_mode"].value = True
+    assert ". CPU runs first" in spoken.value
+    assert picture.value != before
+    switch["autocast"].value = True
+    assert "AutocastCPU runs first" in spoken.value
+    op.value = "aten::mul.Tensor"
+    assert ". CPU runs first" in spoken.value
+    device.value = "meta"
+    assert ". Meta runs first" in spoken.value
+    assert trouble.value == ""
+
+
+def test_what_a_tensor_cannot_be_is_said(shown):
+    *_, boxes, trouble, picture, spoken = shown(views.key_explorer, "aten::mm", X.long())
+    switch = {box.description: box for box in boxes.children}
+    switch["requires_grad"].value = True
+    assert "int64 can't require a gradient" in html.unescape(trouble.value)
+    switch["requires_grad"].value = False
+    assert trouble.value == ""
+
+
+def test_the_depth_of_nested_calls_moves(shown):
+    depth, _, picture, spoken = shown(views.dispatch_bars, torch.matmul, X, X.t())
+    assert (depth.min, depth.value) == (1, depth.max)
+    before = picture.value
+    depth.value = 1
+    assert "more inside" in spoken.value
+    assert picture.value != before
+
+
+def test_many_calls_can_be_paged(shown):
+    def many(x):
+        for _ in range(50):
+            x = x.neg()
+        return x.relu()
+
+    _, first, _, _, spoken = shown(views.dispatch_bars, many, X)
+    assert (first.min, first.max) == (1, 51)
+    assert "relu" not in spoken.value
+    first.value = 51
+    assert "Level 1: aten::relu" in spoken.value
+
+
+def test_a_slot_of_the_table_can_be_chosen(shown):
+    ops = [torch.ops.aten.mm.default, "aten::relu"]
+    op, key, _, picture, spoken = shown(views.dispatch_table, ops, ["AutogradCPU", "CPU"])
+    assert op.options == ("aten::mm", "aten::relu")
+    before = picture.value
+    op.value, key.value = "aten::relu", "CPU"
+    assert "aten::relu at CPU: a kernel, registered at" in spoken.value
+    assert picture.value != before
+
+
+def test_the_length_of_the_sequence_moves(shown):
+    from utils.minigpt import MiniGPT
+
+    length, _, _, spoken = shown(
+        views.flops_by_operator, MiniGPT(), torch.zeros(1, 32, dtype=torch.int64)
+    )
+    assert "At 32 tokens attention is 5.7% of 9.27 MFLOP" in spoken.value
+    length.value = length.options[-1][1]
+    assert "At 1,024 tokens attention is 65.7%" in spoken.value

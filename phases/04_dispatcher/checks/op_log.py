@@ -1,0 +1,191 @@
+"""Lab 04, exercise 2: An ear at the bottom"""
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from utils.checks import Case, Check, edited
+
+op_log = Check(
+    "OpLog",
+    parts={"names": 1, "shapes": 1, "nobody notices": 1},
+    reads="Listening in",
+)
+
+
+@op_log.reference
+class OpLog(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.ops = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        given = torch.utils._pytree.tree_leaves((args, kwargs))
+        shapes = [tuple(t.shape) for t in given if isinstance(t, torch.Tensor)]
+        self.ops.append((str(func), shapes))
+        return func(*args, **kwargs)
+
+
+@op_log.cases
+def _(draw):
+    def heard(part, program, *tensors, times=1):
+        place = 0 if part == "names" else 1
+
+        def play(subject):
+            came = subject.drive("dispatch:log_ops", program, *tensors, times=times)
+            return [entry[place] for entry in came["ops"]]
+
+        return Case(part, play, shown=f"the program {program!r}")
+
+    def unnoticed(program, *tensors):
+        def play(subject):
+            came = subject.drive("dispatch:log_ops", program, *tensors)
+            return came["result"], len(came["ops"])
+
+        places = {"[0]": "what the program returns", "[1]": "how many operators were heard"}
+        return Case("nobody notices", play, shown=f"the program {program!r}", places=places)
+
+    def nested(program, *tensors):
+        def play(subject):
+            came = subject.drive("dispatch:log_nested", program, *tensors)
+            return len(came["outer"]), len(came["inner"])
+
+        places = {
+            "[0]": "how many operators the outer log heard",
+            "[1]": "how many operators the inner log heard",
+        }
+        return Case("nobody notices", play, shown="one log inside another", places=places)
+
+    a, b, c, d = draw.shape(4)
+    programs = {
+        "two layers": (draw.tensor((a, b)), draw.tensor((b, c)), draw.tensor((c, d))),
+        "joined": (draw.tensor((a, b)), draw.tensor((c, b))),
+        "made": (draw.tensor((a, b)),),
+        "in place": (draw.tensor((a, b, c)),),
+        "with keywords": (draw.tensor((a, b)),),
+        "there and back": (draw.tensor((a, b)), draw.tensor((c, b))),
+        "attention": (draw.tensor((a, b, c)), draw.tensor((a, d, c)), draw.tensor((a, d, b))),
+    }
+    for program, tensors in programs.items():
+        yield heard("names", program, *tensors)
+        yield heard("shapes", program, *tensors)
+        yield unnoticed(program, *tensors)
+    yield heard("names", "in place", draw.tensor(()), times=2)
+    yield heard("shapes", "made", draw.tensor((1, 3)), times=2)
+    yield nested("two layers", *programs["two layers"])
+    yield nested("in place", *programs["in place"])
+
+
+op_log.misconception(
+    "the result is lost",
+    "the operator is called, and what it returns is not: the program goes on with None.",
+    earns=0,
+)(edited(OpLog, ("return func(*args, **kwargs)", "func(*args, **kwargs)")))
+op_log.misconception(
+    "packets without overloads",
+    "the name has no overload: `aten.add` stands for several operators, `aten.add.Tensor` for one.",
+    earns=2,
+)(edited(OpLog, ("str(func)", "str(func.overloadpacket)")))
+op_log.misconception(
+    "Python names",
+    "the name is that of a Python function, without namespace and overload.",
+    earns=2,
+)(edited(OpLog, ("str(func)", "func.__name__")))
+op_log.misconception(
+    "shapes of the results",
+    "the shapes are those of what the operator returned.",
+    earns=2,
+)(
+    edited(
+        OpLog,
+        ("given = torch.utils._pytree.tree_leaves((args, kwargs))",
+         "result = func(*args, **kwargs)\n"
+         "        given = torch.utils._pytree.tree_leaves(result)"),
+        ("return func(*args, **kwargs)", "return result"),
+    )
+)  # fmt: skip
+op_log.misconception(
+    "lists not opened",
+    "tensors inside a list argument are missing.",
+    earns=2,
+)(
+    edited(
+        OpLog,
+        ("torch.utils._pytree.tree_leaves((args, kwargs))", "[*args, *kwargs.values()]"),
+    )
+)
+op_log.misconception(
+    "keywords passed over",
+    "tensors that were given by keyword are missing from the shapes.",
+    earns=2,
+)(edited(OpLog, ("tree_leaves((args, kwargs))", "tree_leaves(args)")))
+op_log.misconception(
+    "keywords dropped",
+    "the operator is called without its keyword arguments.",
+    earns=0,
+)(edited(OpLog, ("return func(*args, **kwargs)", "return func(*args)")))
+op_log.misconception(
+    "one list for all logs",
+    "the list belongs to the class, and all logs write into it.",
+    earns=2,
+)(
+    edited(
+        OpLog,
+        ("def __init__(self):\n        super().__init__()\n        self.ops = []", "ops = []"),
+    )
+)
+op_log.misconception(
+    "shapes as torch.Size of the first tensor alone",
+    "only the first tensor's shape is written down.",
+    earns=2,
+)(edited(OpLog, ("isinstance(t, torch.Tensor)]", "isinstance(t, torch.Tensor)][:1]")))
+op_log.misconception(
+    "factories missed",
+    "an operator without a tensor among its arguments is not written down.",
+    earns=0,
+)(
+    edited(
+        OpLog,
+        (
+            "self.ops.append((str(func), shapes))",
+            "if shapes:\n            self.ops.append((str(func), shapes))",
+        ),
+    )
+)
+
+
+@op_log.alternate("a walk of one's own")
+class OpLogOfOnesOwn(TorchDispatchMode):
+    def __init__(self):
+        self.ops = []
+        super().__init__()
+
+    def shapes(self, thing):
+        if isinstance(thing, torch.Tensor):
+            return [tuple(thing.size())]
+        if isinstance(thing, (list, tuple)):
+            return [shape for inner in thing for shape in self.shapes(inner)]
+        if isinstance(thing, dict):
+            return self.shapes(list(thing.values()))
+        return []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.ops.append((f"{func}", self.shapes(args) + self.shapes(kwargs or {})))
+        return func(*args, **(kwargs or {}))
+
+
+@op_log.alternate("written down afterwards")
+class OpLogAfterwards(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.ops = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = {} if kwargs is None else kwargs
+        shapes = []
+        torch.utils._pytree.tree_map_only(
+            torch.Tensor, lambda t: shapes.append(tuple(t.shape)), (args, kwargs)
+        )
+        result = func(*args, **kwargs)
+        self.ops += [(str(func), shapes)]
+        return result

@@ -1,0 +1,363 @@
+"""Lab 04, exercise 6: Metres and seconds"""
+
+import torch
+
+from utils.checks import Case, Check, edited
+
+quantity = Check(
+    "Quantity",
+    parts={"sums and products": 2, "what keeps its units": 1, "roots and powers": 1, "refusals": 1},
+    reads="Tensors that answer",
+)
+
+
+@quantity.reference
+class Quantity(torch.Tensor):
+    @staticmethod
+    def __new__(cls, values, units):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, values.shape, strides=values.stride(), dtype=values.dtype, device=values.device
+        )
+
+    def __init__(self, values, units):
+        self.values = values
+        self.units = {unit: power for unit, power in units.items() if power}
+
+    def __repr__(self):
+        return f"{self.values} {self.units}"
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        def units_of(thing):
+            return thing.units if isinstance(thing, cls) else {}
+
+        def plain(thing):
+            return thing.values if isinstance(thing, cls) else thing
+
+        def combined(a, b, sign):
+            return {u: a.get(u, 0) + sign * b.get(u, 0) for u in {**a, **b}}
+
+        name = func.overloadpacket.__name__
+        first = units_of(args[0])
+        second = units_of(args[1]) if len(args) > 1 else {}
+        if name in ("add", "sub"):
+            if first != second:
+                raise ValueError(f"{name} of {first} and {second}")
+            units = first
+        elif name in ("mul", "mm"):
+            units = combined(first, second, 1)
+        elif name == "div":
+            units = combined(first, second, -1)
+        elif name in ("neg", "abs", "sum", "mean", "t", "view"):
+            units = first
+        elif name == "sqrt":
+            if any(power % 2 for power in first.values()):
+                raise ValueError(f"the root of {first}")
+            units = {unit: power // 2 for unit, power in first.items()}
+        elif name == "reciprocal":
+            units = {unit: -power for unit, power in first.items()}
+        elif name in ("exp", "log"):
+            if first:
+                raise ValueError(f"{name} of {first}")
+            units = {}
+        else:
+            raise NotImplementedError(f"Quantity does not know {func}")
+        args, kwargs = torch.utils._pytree.tree_map(plain, (args, kwargs or {}))
+        return cls(func(*args, **kwargs), units)
+
+
+@quantity.cases
+def _(draw):
+    def positive(shape):
+        return draw.tensor(shape).abs() + 0.5
+
+    def measured(part, given, program, shown):
+        def play(subject):
+            return subject.drive("dispatch:measure", given, program)
+
+        return Case(part, play, shown=shown)
+
+    a, b, c = draw.shape(3)
+    power = draw.integer(2, 4)
+    length = positive((a, b)), {"m": 1}
+    other = positive((a, b)), {"m": 1}
+    time = positive((a, b)), {"s": 1}
+    speed = positive((a, b)), {"m": 1, "s": -1}
+    area = positive((b, c)), {"m": 2}
+    ratio = positive((a, b)), {}
+    mixed = positive((a, b)), {"kg": power, "s": -2}
+    plain = (positive((a, b)),)
+    number = positive(()), {"m": 1}
+    square = positive((a, b)), {"m": 2}
+    given = {
+        "length": length, "other": other, "time": time, "speed": speed, "area": area,
+        "ratio": ratio, "mixed": mixed, "plain": plain, "number": number, "three": (3,),
+        "square": square,
+    }  # fmt: skip
+
+    def one(part, operator, *arguments, shown=None):
+        words = shown or f"{operator} of {', '.join(map(str, arguments))}"
+        return measured(part, given, [("came", operator, *arguments)], words)
+
+    sums, keeps, roots, refused = quantity.parts
+    for arguments in (("length", "other"), ("length", "number"), ("ratio", 1.5), ("ratio", "plain"),
+                      ("plain", "ratio"), ("speed", "speed"), ("mixed", "mixed")):  # fmt: skip
+        yield one(sums, "add", *arguments)
+        yield one(sums, "sub", *arguments)
+    for arguments in (("length", "time"), ("length", 2.5), ("length", "plain"), ("plain", "length"),
+                      ("speed", "time"), ("speed", "mixed"), ("number", "time"),
+                      ("length", "three"), ("ratio", "ratio")):  # fmt: skip
+        yield one(sums, "mul", *arguments)
+        yield one(sums, "div", *arguments)
+    yield one(sums, "mm", "length", "area")
+    yield one(sums, "mm", "speed", "area")
+    unitless = [("x", "div", "length", "other"), ("y", "mul", "x", "time"), ("z", "add", "x", 1.0)]
+    yield measured(sums, given, unitless, "a length by a length, and on")
+
+    for name in ("length", "mixed", "ratio", "number"):
+        for operator in ("neg", "abs", "sum", "mean"):
+            yield one(keeps, operator, name)
+    yield one(keeps, "sum", "mixed", 0, shown="sum over one dimension")
+    yield one(keeps, "mean", "speed", 1, True, shown="mean over one dimension, kept")
+    yield one(keeps, "t", "area")
+    yield measured(
+        keeps, given, [("v", "flatten", "area"), ("w", "mul", "v", 2.0)], "flatten, which is a view"
+    )
+    yield measured(
+        keeps,
+        given,
+        [("n", "neg", "speed"), ("t", "t", "n"), ("s", "sum", "t", 0)],
+        "one after another",
+    )
+
+    yield one(roots, "sqrt", "area")
+    yield one(roots, "sqrt", "ratio")
+    high = {"q": (positive((a,)), {"m": 2 * power, "s": -4})}
+    yield measured(
+        roots, high, [("r", "sqrt", "q"), ("rr", "reciprocal", "r")], "a root, and one over it"
+    )
+    yield one(roots, "reciprocal", "mixed")
+    yield one(roots, "reciprocal", "ratio")
+    yield one(roots, "exp", "ratio")
+    yield one(roots, "log", "ratio")
+    yield measured(
+        roots,
+        given,
+        [("x", "div", "mixed", "mixed"), ("e", "exp", "x")],
+        "exp of what has lost its units",
+    )
+
+    for operator in ("add", "sub"):
+        for arguments in (("length", "time"), ("length", 1.0), ("length", "plain"), ("plain", "length"),
+                          ("length", "ratio"), ("length", "speed"), ("length", "square")):  # fmt: skip
+            yield one(refused, operator, *arguments)
+    odd = {"q": (positive((a,)), {"m": 2, "s": -3})}
+    yield measured(refused, odd, [("r", "sqrt", "q")], "the root of an odd power")
+    yield one(refused, "sqrt", "length")
+    yield one(refused, "exp", "length")
+    yield one(refused, "log", "speed")
+    for operator in ("sin", "tanh", "clone", "relu"):
+        yield one(refused, operator, "ratio")
+        yield one(refused, operator, "length")
+
+
+quantity.misconception(
+    "adds whatever comes",
+    "quantities of different units are added, and the first one's units stay.",
+    earns=4,
+)(edited(Quantity, ("if first != second:", "if False:")))
+quantity.misconception(
+    "a plain number fits every unit",
+    "something without units is added to a quantity that has some.",
+    earns=4,
+)(edited(Quantity, ("if first != second:", "if first and second and first != second:")))
+quantity.misconception(
+    "the same unit, whatever its power",
+    "units are compared by name, without their powers.",
+    earns=4,
+)(edited(Quantity, ("if first != second:", "if set(first) != set(second):")))
+quantity.misconception(
+    "products keep the first unit",
+    "a product has the units of its first factor.",
+    earns=3,
+)(edited(Quantity, ("units = combined(first, second, 1)", "units = first")))
+quantity.misconception(
+    "quotients add powers",
+    "a quotient's units are those of a product.",
+    earns=2,
+)(edited(Quantity, ("combined(first, second, -1)", "combined(first, second, 1)")))
+quantity.misconception(
+    "one power a unit",
+    "where a unit is in both factors, the second one's power replaces the first one's.",
+    earns=2,
+)(
+    edited(
+        Quantity,
+        (
+            "{u: a.get(u, 0) + sign * b.get(u, 0) for u in {**a, **b}}",
+            "{**a, **{u: sign * p for u, p in b.items()}}",
+        ),
+    )
+)
+quantity.misconception(
+    "the sum loses the unit",
+    "`sum` and `mean` have no units.",
+    earns=4,
+)(
+    edited(
+        Quantity,
+        ("units = first\n        elif name == 'sqrt':",
+         "units = {} if name in ('sum', 'mean') else first\n        elif name == 'sqrt':"),
+    )
+)  # fmt: skip
+quantity.misconception("the root keeps the unit", "`sqrt` leaves the powers as they are.", earns=4)(
+    edited(Quantity, ("{unit: power // 2 for unit, power in first.items()}", "first"))
+)
+quantity.misconception(
+    "roots of odd powers",
+    "an odd power is halved, too, and rounded.",
+    earns=4,
+)(edited(Quantity, ("if any((power % 2 for power in first.values())):", "if False:")))
+quantity.misconception(
+    "one over a metre is a metre", "`reciprocal` leaves the powers as they are.", earns=4
+)(edited(Quantity, ("{unit: -power for unit, power in first.items()}", "first")))
+quantity.misconception(
+    "functions of anything",
+    "`exp` and `log` take a quantity that has units.",
+    earns=4,
+)(edited(Quantity, ("if first:\n                raise", "if False:\n                raise")))
+quantity.misconception(
+    "unknown operators keep the unit",
+    "an operator that is not in the table answers all the same.",
+    earns=4,
+)(
+    edited(
+        Quantity, ("raise NotImplementedError(f'Quantity does not know {func}')", "units = first")
+    )
+)
+quantity.misconception(
+    "no unit, no quantity",
+    "a result without units is a plain tensor.",
+    earns=1,
+)(
+    edited(
+        Quantity,
+        (
+            "return cls(func(*args, **kwargs), units)",
+            "result = func(*args, **kwargs)\n        return cls(result, units) if any(units.values()) else result",
+        ),
+    )
+)
+quantity.misconception(
+    "the first operand's units alone are looked at",
+    "a quantity that comes second, behind a plain tensor, is taken to have no units.",
+    earns=2,
+)(
+    edited(
+        Quantity,
+        (
+            "second = units_of(args[1]) if len(args) > 1 else {}",
+            "second = units_of(args[1]) if len(args) > 1 and isinstance(args[0], cls) else {}",
+        ),
+    )
+)
+
+
+@quantity.alternate("a function for each operator")
+class QuantityByTable(torch.Tensor):
+    @staticmethod
+    def __new__(cls, values, units):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, values.shape, strides=values.stride(), dtype=values.dtype, device=values.device
+        )
+
+    def __init__(self, values, units):
+        self.values = values
+        self.units = {unit: power for unit, power in units.items() if power}
+
+    @staticmethod
+    def scaled(units, factor):
+        return {unit: power * factor for unit, power in units.items()}
+
+    @staticmethod
+    def product(a, b):
+        both = dict(a)
+        for unit, power in b.items():
+            both[unit] = both.get(unit, 0) + power
+        return both
+
+    @classmethod
+    def rule(cls, name, a, b):
+        if name in {"neg", "abs", "sum", "mean", "t", "view"}:
+            return a
+        if name in {"mul", "mm"}:
+            return cls.product(a, b)
+        if name == "div":
+            return cls.product(a, cls.scaled(b, -1))
+        if name == "reciprocal":
+            return cls.scaled(a, -1)
+        if name in {"add", "sub"} and a == b:
+            return a
+        if name == "sqrt" and all(power % 2 == 0 for power in a.values()):
+            return {unit: power // 2 for unit, power in a.items()}
+        if name in {"exp", "log"} and not a:
+            return a
+        if name in {"add", "sub", "sqrt", "exp", "log"}:
+            raise ValueError(f"{name} of {a} {b}")
+        raise NotImplementedError(name)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        units = [a.units if isinstance(a, cls) else {} for a in args] + [{}]
+        result = cls.rule(func.overloadpacket.__name__, units[0], units[1])
+        plain = [a.values if isinstance(a, cls) else a for a in args]
+        return cls(func(*plain, **(kwargs or {})), result)
+
+
+@quantity.alternate("compared with the operators themselves")
+class QuantityByPacket(torch.Tensor):
+    @staticmethod
+    def __new__(cls, values, units):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, values.shape, strides=values.stride(), dtype=values.dtype, device=values.device
+        )
+
+    def __init__(self, values, units):
+        self.values = values
+        self.units = {unit: power for unit, power in units.items() if power}
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        aten, op = torch.ops.aten, func.overloadpacket
+
+        def opened(thing):
+            return thing.values if isinstance(thing, cls) else thing
+
+        tables = [getattr(a, "units", {}) for a in args]
+        mine, yours = tables[0], (tables[1] if len(tables) > 1 else {})
+        powers = {u: (mine.get(u, 0), yours.get(u, 0)) for u in [*mine, *yours]}
+        if op is aten.add or op is aten.sub:
+            if mine != yours:
+                raise ValueError("different units")
+            new = mine
+        elif op is aten.mul or op is aten.mm:
+            new = {u: p + q for u, (p, q) in powers.items()}
+        elif op is aten.div:
+            new = {u: p - q for u, (p, q) in powers.items()}
+        elif op is aten.reciprocal:
+            new = {u: -p for u, p in mine.items()}
+        elif op is aten.sqrt:
+            if [p for p in mine.values() if p % 2 == 1]:
+                raise ValueError("an odd power")
+            new = {u: p / 2 for u, p in mine.items()}
+            new = {u: int(p) for u, p in new.items()}
+        elif op in (aten.exp, aten.log):
+            if mine:
+                raise ValueError("expected a number without units")
+            new = mine
+        elif op in (aten.neg, aten.abs, aten.sum, aten.mean, aten.t, aten.view):
+            new = mine
+        else:
+            raise NotImplementedError(str(op))
+        inner = torch.utils._pytree.tree_map(opened, list(args))
+        return cls(func(*inner, **(kwargs or {})), new)

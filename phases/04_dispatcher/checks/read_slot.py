@@ -1,0 +1,180 @@
+"""Lab 04, exercise 7: Read the real table"""
+
+import torch
+
+from utils.checks import Case, Check, edited
+
+read_slot = Check(
+    "read_slot",
+    parts={"the kind": 2, "the file": 1},
+    reads="Reading the table",
+)
+
+WORDS = {
+    "kernel": "kernel",
+    "autograd kernel": "autograd kernel",
+    "math kernel": "composite",
+    "default backend kernel": "default",
+    "batched kernel": "batching rule",
+    "backend fallback": "fallback",
+}
+
+
+@read_slot.reference
+def _(dump, key):
+    words = {
+        "math kernel": "composite",
+        "default backend kernel": "default",
+        "batched kernel": "batching rule",
+        "backend fallback": "fallback",
+    }
+    for line in dump.splitlines():
+        name, _, rest = line.partition(": ")
+        if name == key:
+            where, _, kind = rest.rpartition(" [")
+            file = where.rpartition(":")[0].rpartition("/")[2]
+            kind = kind.rstrip("]")
+            if rest.startswith("fallthrough"):
+                kind = "fallthrough"
+            return words.get(kind, kind), file
+    return "nothing", ""
+
+
+OPERATORS = ("mm", "linear", "add.Tensor", "add_.Tensor", "t", "softmax.int", "_softmax",
+             "relu", "empty.memory_format", "layer_norm", "clone", "matmul", "sum.dim_IntList",
+             "dropout", "view", "mul.Tensor")  # fmt: skip
+KEYS = ("CPU", "CUDA", "Meta", "AutogradCPU", "AutocastCPU", "ADInplaceOrView", "BackendSelect",
+        "Python", "Conjugate", "FuncTorchBatched", "Functionalize", "QuantizedCPU", "SparseCPU",
+        "NestedTensorCPU", "AutogradCUDA", "Undefined")  # fmt: skip
+
+
+@read_slot.cases
+def _(draw):
+    asked = [
+        ("mm", "CPU"), ("mm", "AutocastCPU"), ("mul.Tensor", "AutocastCPU"), ("linear", "CPU"),
+        ("linear", "AutogradCPU"), ("t", "ADInplaceOrView"), ("mm", "ADInplaceOrView"),
+        ("t", "CPU"), ("mm", "Python"), ("mm", "FuncTorchBatched"), ("matmul", "FuncTorchBatched"),
+        ("empty.memory_format", "BackendSelect"), ("relu", "BackendSelect"), ("mm", "Meta"),
+        ("mm", "SparseCPU"), ("linear", "QuantizedCPU"), ("add.Tensor", "Dense"), ("mm", "PU"),
+        ("relu", "Undefined"), ("sum.dim_IntList", "Batched"),
+    ]  # fmt: skip
+    asked += [(draw.choice(OPERATORS), draw.choice(KEYS)) for _ in range(12)]
+    for op, key in asked:
+        dump = _dump(op)
+        shown = f"{key} in the table of aten::{op}"
+        yield Case("the kind", lambda f, d=dump, k=key: f(d, k)[0], shown=shown)
+        yield Case("the file", lambda f, d=dump, k=key: f(d, k)[1], shown=shown)
+
+
+def _dump(op):
+    """The table of an operator, with the folders of the machine that grades left out."""
+    lines = torch._C._dispatch_dump_table(f"aten::{op}").splitlines()
+    cut = [
+        line.replace(line[line.find(" at /") + 4 : line.rfind("/torch/")], "/pytorch")
+        if "site-packages" in line
+        else line
+        for line in lines
+    ]
+    return "\n".join(cut)
+
+
+@read_slot.alternate("a regular expression")
+def _(dump, key):
+    import re
+
+    found = re.search(
+        rf"^{re.escape(key)}: (fallthrough )?registered at \S*?([^/\s]+):\d+ \[([^\]]*)\]$",
+        dump,
+        re.MULTILINE,
+    )
+    if found is None:
+        return ("nothing", "")
+    through, file, kind = found.groups()
+    if through:
+        return ("fallthrough", file)
+    renamed = {"math kernel": "composite", "default backend kernel": "default"}
+    renamed |= {"batched kernel": "batching rule", "backend fallback": "fallback"}
+    return (renamed.get(kind, kind), file)
+
+
+@read_slot.alternate("line by line")
+def _(dump, key):
+    slots = {}
+    for line in dump.split("\n"):
+        if ": " in line:
+            name, rest = line.split(": ", 1)
+            slots[name] = rest
+    if key not in slots:
+        return "nothing", ""
+    words = slots[key].split(" ")
+    path = next(word for word in words if "/" in word)
+    file = path.split("/")[-1].split(":")[0]
+    if words[0] == "fallthrough":
+        return "fallthrough", file
+    inside = slots[key][slots[key].index("[") + 1 : slots[key].index("]")]
+    if inside == "math kernel":
+        return "composite", file
+    if inside == "default backend kernel":
+        return "default", file
+    if inside == "batched kernel":
+        return "batching rule", file
+    return ("fallback" if inside == "backend fallback" else inside), file
+
+
+def _solution(dump, key):
+    words = {
+        "math kernel": "composite",
+        "default backend kernel": "default",
+        "batched kernel": "batching rule",
+        "backend fallback": "fallback",
+    }
+    for line in dump.splitlines():
+        name, _, rest = line.partition(": ")
+        if name == key:
+            where, _, kind = rest.rpartition(" [")
+            file = where.rpartition(":")[0].rpartition("/")[2]
+            kind = kind.rstrip("]")
+            if rest.startswith("fallthrough"):
+                kind = "fallthrough"
+            return words.get(kind, kind), file
+    return "nothing", ""
+
+
+read_slot.misconception(
+    "a part of the key's name",
+    "a line is taken that only has the key's name somewhere in it.",
+    earns=0,
+)(edited(_solution, ("if name == key:", "if key in line:")))
+read_slot.misconception(
+    "a fallthrough taken for a fallback",
+    "where the line says fallthrough, the word in brackets is returned.",
+    earns=1,
+)(
+    edited(
+        _solution,
+        (
+            "if rest.startswith('fallthrough'):\n                kind = 'fallthrough'\n            ",
+            "",
+        ),
+    )
+)
+read_slot.misconception(
+    "torch's words", "the words in brackets are returned as they are.", earns=1
+)(edited(_solution, ("words.get(kind, kind)", "kind")))
+read_slot.misconception(
+    "every fallback falls through", "a fallback that holds code is called a fallthrough.", earns=1
+)(edited(_solution, ("'backend fallback': 'fallback'", "'backend fallback': 'fallthrough'")))
+read_slot.misconception(
+    "the line's number in the file", "the file's name carries the number of the line.", earns=2
+)(edited(_solution, ("where.rpartition(':')[0]", "where")))
+read_slot.misconception("the folders in the file", "the file's name carries its folders.", earns=2)(
+    edited(
+        _solution,
+        (".rpartition(':')[0].rpartition('/')[2]", ".rpartition(':')[0].rpartition(' ')[2]"),
+    )
+)
+read_slot.misconception(
+    "the default taken for a kernel",
+    "a default for backends and a backend's own kernel are called alike.",
+    earns=1,
+)(edited(_solution, ("'default backend kernel': 'default'", "'default backend kernel': 'kernel'")))

@@ -1,0 +1,737 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Lab 04: The dispatcher", points: 38, cell_seconds: 60}
+# ---
+
+# %% [markdown]
+# # Lab 04: The dispatcher
+#
+# Eight exercises and one question, 38 points, about two and a half hours. They follow
+# [lesson 04](../../notebooks/04_dispatcher.ipynb). In the first you predict what the dispatcher
+# does, in the fourth you write one, and with the last you account for every operator that MiniGPT
+# calls on its way there and back.
+#
+# Four of the answers are not functions that somebody calls: a mode listens while *other* code runs,
+# and a tensor subclass is asked by the operators that meet it. So a check hands your class to a
+# *driver*, a small function of `utils/drivers/dispatch.py` that does the running, and looks at what
+# is left afterwards. The graded cell uses the same drivers with programs, shapes and models that
+# you have not seen. Read them as far as you like: they keep no secret.
+#
+# Parts of an exercise earn their points separately, and no exercise needs the answer to another.
+# Stuck? Each holds two hints, folded away. Run the next cell, then start.
+
+# %% given="setup"
+import torch
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from utils.drivers import dispatch as driver
+from utils.drivers.dispatch import FALLTHROUGH
+from utils.expect import expect_equal
+from utils.minigpt import MiniGPT, MiniGPTConfig
+from utils.views import dispatch_bars, flops_by_operator, key_explorer
+
+# %% [markdown]
+# ## 1 · Which key wins?
+#
+# *Easy, 20 minutes, 4 points: one for tensors alone, two for contexts, one for the winner.*
+#
+# A call starts with a set of keys. Tensors bring some, the thread adds some and takes some away;
+# of what is left, the highest key whose slot holds code has the first word. You get a tensor as a
+# description, a dict:
+#
+# - `"device"`: `"cpu"`, `"cuda"` or `"meta"`; `"dtype"`: such as `"float32"` or `"float16"`;
+# - `"requires_grad"` and `"conj"` (whether it is a lazy conjugate, as `z.conj()` of a complex tensor
+#   is): booleans;
+# - `"inference"`: whether it was *made* inside `torch.inference_mode()`.
+#
+# And the contexts that are open while the call is made, a tuple, from the outermost to the
+# innermost, with any of `"no_grad"`, `"inference_mode"` and `"autocast"` (autocast for the CPU and
+# for CUDA). Write
+#
+# - `call_keys(tensor, contexts)`: the keys of a call with that tensor as its only argument, a tuple
+#   of names, the highest first. Leave `BackendSelect` out, which is always there and has work to do
+#   only where no tensor names a backend;
+# - `winner(op, keys)`: of such a tuple of keys, the one whose code runs first, where `op` is `"mm"`,
+#   `"mul"` or `"t"`. Their slots:
+#
+# | | Autocast… | Autograd… | ADInplaceOrView | Conjugate | the backend |
+# |---|---|---|---|---|---|
+# | `mm` | code | code | falls through | falls through | code |
+# | `mul` | falls through | code | falls through | code | code |
+# | `t` | falls through | code | code | falls through | code |
+#
+# Keys of a kind that differs by device end in its name: `AutogradCPU`, `AutogradCUDA`,
+# `AutogradMeta`. Work from the description: asking torch for the keys of a real tensor does not
+# count here.
+#
+# <details><summary>Where do I start?</summary>
+#
+# Write down, highest first, what a plain tensor brings: Autocast, Autograd, ADInplaceOrView,
+# Conjugate (if it is one), the backend. Then ask of each context which key it lets through or takes
+# away. Three of the words in the description change nothing at all.
+# </details>
+# <details><summary>inference_mode has two effects</summary>
+#
+# A tensor that was made inside it lacks two keys for ever. Inside it, the thread takes Autograd away
+# from every tensor. And outside it, the thread adds ADInplaceOrView to every call, whoever the
+# tensor is.
+# </details>
+
+# %% solution="winning_key"
+def call_keys(tensor: dict, contexts: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys of a call with this tensor in these contexts, the highest first."""
+    ### BEGIN SOLUTION
+    backend = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}[tensor["device"]]
+    keys = []
+    if "autocast" in contexts and tensor["device"] != "meta":
+        keys.append(f"Autocast{backend}")
+    if not tensor["inference"] and "inference_mode" not in contexts:
+        keys.append(f"Autograd{backend}")
+    if not tensor["inference"] or "inference_mode" not in contexts:
+        keys.append("ADInplaceOrView")
+    if tensor["conj"]:
+        keys.append("Conjugate")
+    return (*keys, backend)
+    ### END SOLUTION
+
+
+def winner(op: str, keys: tuple[str, ...]) -> str:
+    """The key whose code runs first when a call of `op` starts with these keys."""
+    ### BEGIN SOLUTION
+    falls_through = {
+        "mm": ("ADInplaceOrView", "Conjugate"),
+        "mul": ("Autocast", "ADInplaceOrView"),
+        "t": ("Autocast", "Conjugate"),
+    }
+    return next(key for key in keys if not key.startswith(falls_through[op]))
+    ### END SOLUTION
+
+# %%
+plain = {"device": "cpu", "dtype": "float32", "requires_grad": False, "conj": False, "inference": False}
+half, made_inside = plain | {"dtype": "float16"}, plain | {"inference": True}
+expect_equal("a plain tensor", call_keys(plain, ()), ("AutogradCPU", "ADInplaceOrView", "CPU"))
+expect_equal("with autocast", call_keys(half, ("autocast",)), ("AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU"))
+expect_equal("a weight, no_grad", call_keys(plain | {"requires_grad": True}, ("no_grad",)), ("AutogradCPU", "ADInplaceOrView", "CPU"))
+expect_equal("an inference tensor, inside", call_keys(made_inside, ("inference_mode",)), ("CPU",))
+expect_equal("mm, with autocast", winner("mm", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")), "AutocastCUDA")
+expect_equal("mul, there", winner("mul", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")), "AutogradCUDA")
+key_explorer("aten::mm", torch.ones(2, 2))
+
+# %% test="winning_key" points=4
+# Graded
+expect_equal("an inference tensor, outside", call_keys(made_inside, ()), ("ADInplaceOrView", "CPU"))
+expect_equal("its transpose", winner("t", ("ADInplaceOrView", "CPU")), "ADInplaceOrView")
+### BEGIN HIDDEN TESTS
+verify("winning_key", call_keys=call_keys, winner=winner)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2 · An ear at the bottom
+#
+# *Easy, 15 minutes, 3 points: names, shapes, and that nobody notices.*
+#
+# Write `OpLog`, a `TorchDispatchMode` that writes down each operator that reaches it. Used as
+# `with OpLog() as log:`, it leaves in `log.ops` a list of pairs, in the order of the calls:
+#
+# - the operator's full name with its overload, as `str(func)` gives it: `"aten.addmm.default"`;
+# - a list of the shapes, as tuples, of the tensors among its arguments, in order: positional ones
+#   first, then those given by keyword. A list of tensors, as `torch.cat` takes one, counts as the
+#   tensors in it.
+#
+# The program must not notice: every result is what it would have been without a log. Two logs share
+# nothing, also when one is inside the other (then both hear what is called in there), and a log that
+# is used a second time goes on below what it has.
+#
+# <details><summary>What does __torch_dispatch__ get?</summary>
+#
+# `func`, an operator with its overload; `types`, for subclasses; `args`, a tuple; `kwargs`, a dict,
+# or None where there are none. Call `func` and return what it returns.
+# </details>
+# <details><summary>How do I find the tensors?</summary>
+#
+# `tree_leaves`, in `torch.utils._pytree`, lists all that is inside of nested tuples, lists and dicts;
+# or look into lists yourself. And if you write an `__init__`, let the parent class have its own first.
+# </details>
+
+# %% solution="OpLog"
+class OpLog(TorchDispatchMode):
+    """Writes down each operator that reaches it: `ops` is a list of (name, shapes)."""
+
+    ### BEGIN SOLUTION
+    def __init__(self):
+        super().__init__()
+        self.ops = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        given = torch.utils._pytree.tree_leaves((args, kwargs))
+        shapes = [tuple(t.shape) for t in given if isinstance(t, torch.Tensor)]
+        self.ops.append((str(func), shapes))
+        return func(*args, **kwargs)
+    ### END SOLUTION
+
+# %%
+x, w1, w2 = torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 5)
+heard = driver.log_ops(OpLog, "two layers", x, w1, w2)
+expect_equal("the operators", [name for name, _ in heard["ops"]], ["aten.mm.default", "aten.relu.default", "aten.mm.default"])
+expect_equal("their tensors", [shapes for _, shapes in heard["ops"]], [[(2, 3), (3, 4)], [(2, 4)], [(2, 4), (4, 5)]])
+expect_equal("the result", heard["result"], F.relu(x @ w1) @ w2)
+
+# %% test="OpLog" points=3
+# Graded
+expect_equal("a list of tensors", driver.log_ops(OpLog, "joined", x, x)["ops"][0], ("aten.cat.default", [(2, 3), (2, 3)]))
+### BEGIN HIDDEN TESTS
+verify("OpLog", OpLog)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3 · What does a linear layer call?
+#
+# *Medium, 20 minutes, 4 points: two with a bias, one without, one under inference mode.*
+#
+# `F.linear(x, weight, bias)` is one line, and what a mode hears of it depends on the number of
+# dimensions of `x`, on whether there is a bias, and on whether Autograd is there to open it. Write
+# `linear_trace(shape, bias, inference)` for a contiguous `x` of that shape, with one to four
+# dimensions, none of size 0, and a weight that requires a gradient. `bias` says whether there is
+# one, which then requires a gradient too; `inference` whether it all happens under
+# `torch.inference_mode()`. It returns a pair: the list of operators that a mode hears, in order, by
+# their names without `aten.` and overload (`"addmm"`, `"t"`), and the name of the result's
+# `grad_fn`, or `None` where there is none.
+#
+# Find the rule by listening, in cells of your own; then write it down. The function itself must
+# work from its three arguments: running a linear layer inside of it does not count here.
+#
+# <details><summary>There seem to be many cases</summary>
+#
+# With a bias there are two: a matrix, which `addmm` takes as it is, and everything else, which is
+# *viewed* as a matrix first and viewed back after. Without one there are three.
+# </details>
+# <details><summary>What is the name of the grad_fn?</summary>
+#
+# It belongs to the operator that was called last, with `Backward` and a number behind. Print
+# `type(y.grad_fn).__name__` for each case: two of the names hold a surprise.
+# </details>
+
+# %% solution="linear_trace"
+def linear_trace(shape: tuple[int, ...], bias: bool, inference: bool) -> tuple[list[str], str | None]:
+    """The operators that a mode hears of F.linear, and the name of the result's grad_fn."""
+    ### BEGIN SOLUTION
+    if inference:
+        return ["linear"], None
+    if bias:
+        if len(shape) == 2:
+            return ["t", "addmm"], "AddmmBackward0"
+        return ["view", "t", "addmm", "view"], "ViewBackward0"
+    if len(shape) == 1:
+        return ["t", "unsqueeze", "mm", "squeeze_"], "SqueezeBackward4"
+    if len(shape) == 2:
+        return ["t", "mm"], "MmBackward0"
+    return ["t", "view", "mm", "_unsafe_view"], "UnsafeViewBackward0"
+    ### END SOLUTION
+
+# %%
+expect_equal("a matrix", linear_trace((32, 64), True, False), (["t", "addmm"], "AddmmBackward0"))
+expect_equal("a batch of sentences", linear_trace((2, 32, 64), True, False), (["view", "t", "addmm", "view"], "ViewBackward0"))
+expect_equal("inference", linear_trace((32, 64), True, True), (["linear"], None))
+dispatch_bars(F.linear, torch.ones(2, 8, 64), torch.ones(600, 64), torch.ones(600))
+
+# %% test="linear_trace" points=4
+# Graded
+expect_equal("a matrix, no bias", linear_trace((32, 64), False, False), (["t", "mm"], "MmBackward0"))
+### BEGIN HIDDEN TESTS
+verify("linear_trace", linear_trace)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 4 · A dispatcher
+#
+# *Hard, 40 minutes, 7 points: one for priority, two for fallthrough and fallbacks, two for
+# redispatch, one for composites, one for holes.*
+#
+# PyTorch's is some thousand lines of C++. The idea fits on a page, and you are going to write it.
+# `Dispatcher(order)` is made with the names of all keys, the highest first. Three methods fill its
+# table, in any order, and what is registered again replaces what was there:
+#
+# - `impl(op, key, kernel)`: the code of one operator at one key;
+# - `composite(op, keys, kernel)`: code that is written in terms of other operators, for those of
+#   `keys` at which the operator has no `impl`;
+# - `fallback(key, kernel)`: what every operator does at this key that has nothing of its own there,
+#   neither an `impl` nor a `composite`.
+#
+# A kernel is a function, or `FALLTHROUGH`, which means that there is nothing to do at this key.
+#
+# `call(op, keys, value)` makes a call, where `keys` is a frozenset. It takes the keys from the
+# highest to the lowest. At a key whose slot is `FALLTHROUGH` it goes on to the next. Otherwise it
+# calls what it found, returns its result, and is done:
+#
+# - an `impl` is called as `kernel(rest, value)`, where `rest` is the frozenset of those of `keys`
+#   that are *lower* than the one that won: what is left to do. A kernel that wants the next one to
+#   run makes a `call` with it. That is a *redispatch*;
+# - a `fallback` stands for any operator, so it is called as `kernel(op, rest, value)`;
+# - a `composite` is called as `kernel(keys, value)`, with *all* the keys of the call: it has done
+#   nothing yet, so nothing is used up, and the operators that it calls start from the top.
+#
+# A slot that holds nothing is a hole, and a hole is an error, not a fallthrough: the call raises
+# `NotImplementedError`, whose message names the operator and the key. So does a call that has no key
+# left, with a message that names the operator.
+#
+# <details><summary>How do I keep the table?</summary>
+#
+# Three dicts are enough: `(op, key)` to a kernel, `(op, key)` to a composite, `key` to a fallback.
+# A look-up asks them in this order. Sort the keys of a call by `order.index`.
+# </details>
+# <details><summary>My redispatch never ends</summary>
+#
+# Then `rest` still holds the key that is running, or one above it. A key that was skipped because
+# it fell through is *above* the winner, so it isn't in `rest` either.
+# </details>
+
+# %% solution="Dispatcher"
+class Dispatcher:
+    """A table from (operator, key) to a kernel, and calls that are looked up in it."""
+
+    ### BEGIN SOLUTION
+    def __init__(self, order):
+        self.order = list(order)
+        self.kernels, self.composites, self.fallbacks = {}, {}, {}
+
+    def impl(self, op, key, kernel):
+        self.kernels[op, key] = kernel
+
+    def composite(self, op, keys, kernel):
+        for key in keys:
+            self.composites[op, key] = kernel
+
+    def fallback(self, key, kernel):
+        self.fallbacks[key] = kernel
+
+    def call(self, op, keys, value):
+        ordered = sorted(keys, key=self.order.index)
+        for place, key in enumerate(ordered):
+            rest = frozenset(ordered[place + 1 :])
+            if (op, key) in self.kernels:
+                kernel, given = self.kernels[op, key], (rest, value)
+            elif (op, key) in self.composites:
+                kernel, given = self.composites[op, key], (frozenset(keys), value)
+            elif key in self.fallbacks:
+                kernel, given = self.fallbacks[key], (op, rest, value)
+            else:
+                raise NotImplementedError(f"{op} has no kernel for {key}")
+            if kernel is not FALLTHROUGH:
+                return kernel(*given)
+        raise NotImplementedError(f"{op}: no key is left")
+    ### END SOLUTION
+
+# %%
+order = ("Autocast", "Autograd", "ADInplaceOrView", "CPU")
+script = [
+    ("fallback", "ADInplaceOrView", ("fallthrough",)),
+    ("impl", "mm", "CPU", ("answer", "multiplied")),
+    ("impl", "mm", "Autograd", ("redispatch", "recorded")),
+    ("call", "mm", ("CPU", "ADInplaceOrView"), 3),
+    ("call", "mm", ("CPU", "ADInplaceOrView", "Autograd"), 3),
+    ("call", "mm", ("CPU", "Autocast"), 3),
+]
+below, above, hole = driver.play_dispatcher(Dispatcher, order, script)
+expect_equal("the backend's kernel, no keys left", below, ("multiplied", 3, []))
+expect_equal("an autograd key above it", above, ("recorded", ("multiplied", 3, [])))
+expect_equal("a hole", hole[:2], ("raised", "NotImplementedError"))
+
+# %% test="Dispatcher" points=7
+# Graded
+script = [
+    ("impl", "addmm", "CPU", ("answer", "multiplied")),
+    ("impl", "addmm", "Autograd", ("redispatch", "recorded")),
+    ("composite", "linear", ("Autograd", "CPU"), ("call", "opened", "addmm")),
+    ("call", "linear", ("CPU", "Autograd"), 7),
+]
+(opened,) = driver.play_dispatcher(Dispatcher, order, script)
+expect_equal("a composite starts from the top", opened, ("opened", ("recorded", ("multiplied", 7, []))))
+### BEGIN HIDDEN TESTS
+verify("Dispatcher", Dispatcher)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 5 · Count while others compute
+#
+# *Medium, 20 minutes, 5 points: two for products, one for the backward, one under inference mode,
+# one for MiniGPT.*
+#
+# In lab 01 you *predicted* the FLOPs of a forward from a config. A mode can count them, in any model
+# and in the backward as well, without a line of the model being touched. Write `FlopCounter`, a
+# `TorchDispatchMode` with an int `flops`, 0 at first. It adds 2·M·K·N for each product of (M, K)
+# with (K, N), and that for each matrix of a batch. Products arrive as `mm`, `addmm`, `bmm` and
+# `baddbmm`; of `addmm` and `baddbmm` the sum is too small to count. Nothing else counts, and the
+# program must not notice.
+#
+# Under `torch.inference_mode()` composites arrive unopened, `linear` and `matmul` among them, and
+# the count must be the same. `func.decompose(*args, **kwargs)` runs a composite's own code, whose
+# operators are calls like any other, and returns `NotImplemented` for what is no composite. What a
+# mode calls inside its `__torch_dispatch__` it doesn't hear, unless it is entered again: `with
+# self:`.
+#
+# `torch.utils.flop_counter` and the like do not count here, in either sense.
+#
+# <details><summary>Which argument is which?</summary>
+#
+# `mm(a, b)`, `bmm(a, b)`; but `addmm(sum, a, b)` and `baddbmm(sum, a, b)`, so the matrices are the
+# second and the third. `func._schema` shows it for any operator.
+# </details>
+# <details><summary>The backward doesn't seem to be counted</summary>
+#
+# It is a mode: whatever is called while it is open is heard, also by the engine, if `backward()` is
+# called inside the `with`. For each product in the forward there are two in the backward, one for
+# each of its inputs that wants a gradient.
+# </details>
+
+# %% solution="FlopCounter"
+class FlopCounter(TorchDispatchMode):
+    """Counts the FLOPs of matrix products: `flops` is an int."""
+
+    ### BEGIN SOLUTION
+    def __init__(self):
+        super().__init__()
+        self.flops = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        with self:
+            result = func.decompose(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
+        packet = func.overloadpacket
+        if packet in (torch.ops.aten.mm, torch.ops.aten.bmm):
+            self.count(args[0], args[1])
+        elif packet in (torch.ops.aten.addmm, torch.ops.aten.baddbmm):
+            self.count(args[1], args[2])
+        return func(*args, **kwargs)
+
+    def count(self, a, b):
+        self.flops += 2 * a.numel() * b.shape[-1]
+    ### END SOLUTION
+
+# %%
+a, b, c = torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 5)
+expect_equal("two products", driver.count_flops(FlopCounter, "two layers", a, b, c)["flops"], 2 * 2 * 3 * 4 + 2 * 2 * 4 * 5)
+q, k = torch.ones(6, 5, 8), torch.ones(6, 7, 8)
+expect_equal("two batches of them", driver.count_flops(FlopCounter, "attention", q, k, k)["flops"], 2 * (2 * 6 * 5 * 8 * 7))
+sentence = torch.zeros(1, 32, dtype=torch.int64)
+expect_equal("MiniGPT", driver.flops_of_minigpt(FlopCounter, MiniGPTConfig(), sentence), 9_273_344)
+flops_by_operator(MiniGPT(MiniGPTConfig()), sentence)
+
+# %% test="FlopCounter" points=5
+# Graded
+expect_equal("there and back", driver.count_flops(FlopCounter, "there and back", a, torch.ones(7, 3))["flops"], 2 * (2 * 2 * 3 * 7))
+### BEGIN HIDDEN TESTS
+verify("FlopCounter", FlopCounter)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6 · Metres and seconds
+#
+# *Hard, 30 minutes, 5 points: two for sums and products, one for what keeps its units, one for
+# roots and powers, one for refusals.*
+#
+# A tensor that knows its units refuses to add a length to a time. Nothing in PyTorch must change for
+# it: a subclass with `__torch_dispatch__` is asked by every operator that meets it. `Quantity` wraps
+# a plain tensor, `values`, and a dict from a unit to its power, `units`: `{"m": 1, "s": -1}` is a
+# speed, and no power in it is 0. How such a wrapper is made is given; how it answers is your part.
+#
+# Write `__torch_dispatch__`. The result of an operator on at least one `Quantity` is a `Quantity`
+# again, with the values that torch computes from the plain values, also where no unit is left. Plain
+# numbers and plain tensors have no units.
+#
+# | operators | units of the result |
+# |---|---|
+# | `add`, `sub` | both operands must have the same units, which stay |
+# | `mul`, `mm` | powers are added |
+# | `div` | powers are subtracted |
+# | `neg`, `abs`, `sum`, `mean`, `t`, `view` | stay |
+# | `sqrt` | powers are halved, and each must be even |
+# | `reciprocal` | powers change their sign (Python's `1 / q` calls it) |
+# | `exp`, `log` | the operand must have none |
+#
+# What breaks a rule raises `ValueError`, and an operator that is not in the table
+# `NotImplementedError`: a quantity that answers without knowing is worse than none.
+#
+# <details><summary>How do I tell which operator it is?</summary>
+#
+# `func` has an overload (`aten.add.Tensor`, `aten.sum.dim_IntList`); `func.overloadpacket` has none,
+# and can be compared: `func.overloadpacket is torch.ops.aten.add`. Its name is
+# `func.overloadpacket.__name__`.
+# </details>
+# <details><summary>It calls itself for ever</summary>
+#
+# `func` on a `Quantity` asks the `Quantity` again. Take the plain values out first, of positional
+# arguments and of keywords: `torch.utils._pytree.tree_map` does it for everything inside. Then
+# `func` meets plain tensors, and wrap what it returns.
+# </details>
+
+# %% solution="Quantity"
+class Quantity(torch.Tensor):
+    """A tensor with units: `values` is a plain tensor, `units` a dict from unit to power."""
+
+    @staticmethod
+    def __new__(cls, values, units):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, values.shape, strides=values.stride(), dtype=values.dtype, device=values.device
+        )
+
+    def __init__(self, values, units):
+        self.values = values
+        self.units = {unit: power for unit, power in units.items() if power}
+
+    def __repr__(self):
+        return f"{self.values} " + "·".join(f"{unit}^{power}" for unit, power in self.units.items())
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        ### BEGIN SOLUTION
+        def units_of(thing):
+            return thing.units if isinstance(thing, cls) else {}
+
+        def plain(thing):
+            return thing.values if isinstance(thing, cls) else thing
+
+        def combined(a, b, sign):
+            return {u: a.get(u, 0) + sign * b.get(u, 0) for u in {**a, **b}}
+
+        name = func.overloadpacket.__name__
+        first = units_of(args[0])
+        second = units_of(args[1]) if len(args) > 1 else {}
+        if name in ("add", "sub"):
+            if first != second:
+                raise ValueError(f"{name} of {first} and {second}")
+            units = first
+        elif name in ("mul", "mm"):
+            units = combined(first, second, 1)
+        elif name == "div":
+            units = combined(first, second, -1)
+        elif name in ("neg", "abs", "sum", "mean", "t", "view"):
+            units = first
+        elif name == "sqrt":
+            if any(power % 2 for power in first.values()):
+                raise ValueError(f"the root of {first}")
+            units = {unit: power // 2 for unit, power in first.items()}
+        elif name == "reciprocal":
+            units = {unit: -power for unit, power in first.items()}
+        elif name in ("exp", "log"):
+            if first:
+                raise ValueError(f"{name} of {first}")
+            units = {}
+        else:
+            raise NotImplementedError(f"Quantity does not know {func}")
+        args, kwargs = torch.utils._pytree.tree_map(plain, (args, kwargs or {}))
+        return cls(func(*args, **kwargs), units)
+        ### END SOLUTION
+
+# %%
+given = {
+    "length": (torch.tensor([3.0, 8.0]), {"m": 1}),
+    "time": (torch.tensor([2.0, 4.0]), {"s": 1}),
+}
+program = [
+    ("speed", "div", "length", "time"),
+    ("twice", "mul", "speed", 2.0),
+    ("mean", "mean", "twice"),
+    ("nonsense", "add", "length", "time"),
+]
+came = driver.measure(Quantity, given, program)
+expect_equal("a speed", came["speed"], ("Quantity", torch.tensor([1.5, 2.0]), {"m": 1, "s": -1}))
+expect_equal("its mean, twice", came["mean"], ("Quantity", torch.tensor(3.5), {"m": 1, "s": -1}))
+expect_equal("a length and a time", came["nonsense"], ("raised", "ValueError"))
+
+# %% test="Quantity" points=5
+# Graded
+came = driver.measure(Quantity, given, [("area", "mul", "length", "length"), ("side", "sqrt", "area")])
+expect_equal("the side of a square", came["side"], ("Quantity", torch.tensor([3.0, 8.0]), {"m": 1}))
+### BEGIN HIDDEN TESTS
+verify("Quantity", Quantity)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7 · Read the real table
+#
+# *Easy, 15 minutes, 3 points: two for the kind of a slot, one for its file.*
+#
+# `torch._C._dispatch_dump_table("aten::mm")` is the truth, one line for each key that an operator
+# has a slot for. Write `read_slot(dump, key)`, which finds the line of a key in such a text and
+# returns a pair:
+#
+# - what the slot holds: `"kernel"`, `"autograd kernel"`, `"composite"` (torch says `math kernel`),
+#   `"default"` (torch says `default backend kernel`), `"batching rule"` (`batched kernel`) or
+#   `"fallback"` (`backend fallback`); `"fallthrough"` where the line says so, whatever it says in
+#   brackets; and `"nothing"` where the key has no line;
+# - the name of the file in which it was registered, without folders and without the number of the
+#   line, such as `"RegisterCPU_0.cpp"`; `""` where there is nothing.
+#
+# <details><summary>It finds another key's line</summary>
+#
+# `AutogradCPU`, `QuantizedCPU` and `SparseCPU` end in `CPU`, too, and names of files hold names of
+# keys. The key is what stands before the first `": "`, all of it.
+# </details>
+# <details><summary>How do I take a line apart?</summary>
+#
+# Behind the key: `registered at`, or `fallthrough registered at`; a path; a colon and a number; the
+# kind in square brackets, at the very end. `str.rpartition` takes it apart from the right.
+# </details>
+
+# %% solution="read_slot"
+def read_slot(dump: str, key: str) -> tuple[str, str]:
+    """What an operator's slot for `key` holds, and the file in which that was registered."""
+    ### BEGIN SOLUTION
+    words = {
+        "math kernel": "composite",
+        "default backend kernel": "default",
+        "batched kernel": "batching rule",
+        "backend fallback": "fallback",
+    }
+    for line in dump.splitlines():
+        name, _, rest = line.partition(": ")
+        if name == key:
+            where, _, kind = rest.rpartition(" [")
+            file = where.rpartition(":")[0].rpartition("/")[2]
+            kind = kind.rstrip("]")
+            if rest.startswith("fallthrough"):
+                kind = "fallthrough"
+            return words.get(kind, kind), file
+    return "nothing", ""
+    ### END SOLUTION
+
+# %%
+dump = torch._C._dispatch_dump_table("aten::mm")
+expect_equal("mm on a CPU", read_slot(dump, "CPU"), ("kernel", "RegisterCPU_0.cpp"))
+expect_equal("mm and autograd", read_slot(dump, "AutogradCPU")[0], "autograd kernel")
+expect_equal("mm has nothing to do here", read_slot(dump, "ADInplaceOrView")[0], "fallthrough")
+expect_equal("no such key", read_slot(dump, "Toaster"), ("nothing", ""))
+
+# %% test="read_slot" points=3
+# Graded
+linear = torch._C._dispatch_dump_table("aten::linear")
+expect_equal("linear on a CPU", read_slot(linear, "CPU"), ("composite", "RegisterCompositeImplicitAutograd_0.cpp"))
+### BEGIN HIDDEN TESTS
+verify("read_slot", read_slot)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8 · The account of MiniGPT
+#
+# *Medium, 25 minutes, 4 points: two for the forward, two with the backward.*
+#
+# How many operators does a forward call, and how many of them do any work? Write `account(model,
+# tokens, backward)`. It runs `model(tokens)` and, if `backward` is true, a `backward()` from the
+# sum of the logits, and sorts every operator that a mode hears meanwhile into one of four kinds:
+#
+# - `"views"`: what it returns lies in the storage of one of its arguments, and nothing was written;
+# - `"copies"`: `clone`, `copy_` and `_to_copy`, which put the same numbers elsewhere;
+# - `"products"`: `mm`, `addmm`, `bmm`, `baddbmm`;
+# - `"rest"`: everything else.
+#
+# It returns a dict with these four counts and `"launches"`: how many of the operators would start
+# work on a GPU, which is all but the views. The sum of the logits is an operator, too, and counts.
+#
+# <details><summary>How do I know that it is a view?</summary>
+#
+# You know it since phase 01: compare `untyped_storage().data_ptr()` of the result with that of each
+# tensor argument. Names mislead: `_unsafe_view` is a view in memory, and `reshape` is sometimes.
+# </details>
+# <details><summary>My counts are a few too high</summary>
+#
+# `zero_` and `add_` return their argument and write into it, so they are no views:
+# `func._schema.is_mutable` tells. And what your mode calls itself to look at a tensor, it should
+# not count.
+# </details>
+
+# %% solution="account"
+def account(model: MiniGPT, tokens: torch.Tensor, backward: bool) -> dict[str, int]:
+    """Views, copies, products, rest and launches of a forward, and of a backward if wanted."""
+    ### BEGIN SOLUTION
+    counts = {"views": 0, "copies": 0, "products": 0, "rest": 0}
+
+    def storages(things):
+        leaves = torch.utils._pytree.tree_leaves(things)
+        return {t.untyped_storage().data_ptr() for t in leaves if isinstance(t, torch.Tensor)}
+
+    class Accountant(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            name = func.overloadpacket.__name__
+            if name in ("mm", "addmm", "bmm", "baddbmm"):
+                kind = "products"
+            elif name in ("clone", "copy_", "_to_copy"):
+                kind = "copies"
+            elif not func._schema.is_mutable and storages(result) & storages((args, kwargs)):
+                kind = "views"
+            else:
+                kind = "rest"
+            counts[kind] += 1
+            return result
+
+    with Accountant():
+        total = model(tokens).sum()
+        if backward:
+            total.backward()
+    return counts | {"launches": counts["copies"] + counts["products"] + counts["rest"]}
+    ### END SOLUTION
+
+# %%
+found = driver.account(account, MiniGPTConfig(), torch.zeros(2, 32, dtype=torch.int64), False)
+print(found)
+expect_equal("all operators of the forward, and the sum", found["launches"] + found["views"], 130)
+expect_equal("products", found["products"], 17)
+
+# %% test="account" points=4
+# Graded
+one_layer = MiniGPTConfig(n_layers=1)
+expect_equal("products with one layer", driver.account(account, one_layer, torch.zeros(1, 5, dtype=torch.int64), False)["products"], 9)
+### BEGIN HIDDEN TESTS
+verify("account", account)
+### END HIDDEN TESTS
+
+# %% [markdown] task="one_line" points=3
+# ## 9 · One line of the table
+#
+# *10 minutes, 3 points, read by a person.*
+#
+# In the table of `aten::linear` stands the line
+#
+# ```
+# AutogradCPU: registered at .../RegisterCompositeImplicitAutograd_0.cpp:5218 [math kernel]
+# ```
+#
+# Explain it to somebody who knows phase 03, in five to eight sentences: what a key is and who
+# brought this one to the call; what a `math kernel` is, why there is no kernel of autograd's own
+# for `linear`, and how it gets a gradient all the same; and what follows for somebody who listens
+# with a mode, with and without `torch.inference_mode()`.
+#
+# === BEGIN MARK SCHEME ===
+#
+# One point each:
+#
+# - **The look-up.** A call is looked up by operator and key set; AutogradCPU is brought by each
+#   ordinary tensor on the CPU, whether or not it requires a gradient, and stands above the backend's
+#   key, so it is asked first. (Not: "because requires_grad is set".)
+# - **Composite.** The math kernel is code in terms of other operators (`t`, `addmm`, `view`),
+#   registered once for all backends and their autograd keys. Each operator that it calls is looked up
+#   again from the top and has an autograd kernel of its own, which records; the gradient of linear is
+#   made of theirs, so nobody had to write one.
+# - **What a mode hears.** A mode stands below autograd. With AutogradCPU in the set, linear has been
+#   opened before it arrives: `t`, `addmm` … are heard. Under inference mode the autograd keys are
+#   taken away, the mode's key is reached first, and it hears one `linear`.
+#
+# === END MARK SCHEME ===
+
+# %% [markdown]
+# *Your answer goes here.*
+
+# %% [markdown]
+# ## Done
+#
+# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
+# from top to bottom, then save it.
+#
+# You can now say, of any call: which keys it starts with, which of them wins, which code that is,
+# and in which file of PyTorch it was registered. You have written a dispatcher, listened at the
+# real one, and answered in its place. In phase 05 you add an operator to its table.

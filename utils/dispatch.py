@@ -1,0 +1,321 @@
+"""What the dispatcher would do, and why: key sets, tables, and the path of a call.
+
+All that the course knows of the dispatcher's private interface is reached here. It was read on
+torch 2.13; `tests/utils/test_dispatch.py` names the part that broke when a version changes it.
+
+Names of keys are those of `torch._C.DispatchKey`, such as ``AutogradCPU``. Names of operators are
+``namespace::name.overload``, such as ``aten::mul.Tensor``; the default overload has no dot.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache, reduce
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+# What stands in square brackets behind a line of a dump, and what the course calls it.
+KINDS = {
+    "kernel": "kernel",
+    "autograd kernel": "autograd kernel",
+    "math kernel": "composite",
+    "default backend kernel": "default for backends",
+    "batched kernel": "batching rule",
+    "backend fallback": "fallback",
+}
+LINE = re.compile(
+    r"(?P<key>\w+): (?P<fallthrough>fallthrough )?registered at (?P<file>.+):(?P<line>\d+) "
+    r"\[(?P<kind>[^\]]+)\]"
+)
+# Where PyTorch's own tree begins in the name of a file: as it was built, or as it was installed.
+TREE = re.compile(r".*?/(?:pytorch/(?:pytorch/)?(?:build/)?|site-packages/)")
+COMPOSITE = "composite"
+# Keys whose code does a part of the work, and hands the call to the next key.
+RECORDING = ("Autograd", "ADInplaceOrView")
+PASSING_ON = (*RECORDING, "BackendSelect", "Conjugate", "Negative", "PythonTLSSnapshot")
+# Keys that a mode or a subclass adds, and that are gone while it answers.
+PYTHON = ("Python", "PythonTLSSnapshot")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One slot of an operator's table.
+
+    Attributes:
+        key: the dispatch key.
+        kind: a value of KINDS.
+        fallthrough: whether the slot holds no code and the next key is tried.
+        file: where it was registered, from the top of PyTorch's tree; of other code its name alone.
+        line: the line there; of generated code it is that of the registration's block.
+    """
+
+    key: str
+    kind: str
+    fallthrough: bool
+    file: str
+    line: int
+
+
+def op_name(op: Any) -> str:
+    """The name of an operator: of an overload such as `torch.ops.aten.mul.Tensor`, or a text."""
+    return op if isinstance(op, str) else op.name()
+
+
+def table(op: str) -> dict[str, Entry]:
+    """An operator's table, key by key, as `torch._C._dispatch_dump_table` prints it.
+
+    Raises:
+        LookupError: when there is no such operator.
+    """
+    dump = torch._C._dispatch_dump_table(op)
+    if not dump:
+        raise LookupError(f"there is no operator {op!r}")
+    return _parsed(dump)
+
+
+@cache
+def _parsed(dump: str) -> dict[str, Entry]:
+    """A dump, read. Kept by its text, since a table changes when somebody registers a kernel."""
+    found = [parse_line(line) for line in dump.splitlines() if line.strip()]
+    return {entry.key: entry for entry in found}
+
+
+def parse_line(line: str) -> Entry:
+    """One line of a dump.
+
+    Raises:
+        ValueError: when it does not look like one.
+    """
+    match = LINE.fullmatch(line.strip())
+    if match is None:
+        raise ValueError(f"not a line of a dispatch table: {line!r}")
+    file = TREE.sub("", match["file"], count=1)
+    return Entry(
+        key=match["key"],
+        kind=KINDS.get(match["kind"], match["kind"]),
+        fallthrough=match["fallthrough"] is not None,
+        file=os.path.basename(file) if os.path.isabs(file) else file,
+        line=int(match["line"]),
+    )
+
+
+def is_composite(op: str) -> bool:
+    """Whether the operator is written in terms of others, with no kernel of any backend's own."""
+    entry = table(op).get("CPU")
+    return entry is not None and entry.kind == COMPOSITE
+
+
+def keys_of(*tensors: torch.Tensor) -> tuple[str, ...]:
+    """The keys that these tensors bring to a call together, the highest first.
+
+    Of tensors on several backends the highest backend alone counts, as it does to PyTorch.
+    """
+    return _in_order(_together(tensors))
+
+
+def call_keys(*tensors: torch.Tensor) -> tuple[str, ...]:
+    """The keys that a call with these tensors starts with, here and now, the highest first."""
+    return _in_order((_together(tensors) | _included()) - _excluded())
+
+
+@dataclass(frozen=True)
+class ThreadKeys:
+    """What this thread adds to each call, and what it takes away.
+
+    Attributes:
+        included: keys that are added, the highest first.
+        excluded: keys that are taken away, whoever brought them, the highest first.
+    """
+
+    included: tuple[str, ...]
+    excluded: tuple[str, ...]
+
+
+def thread_keys() -> ThreadKeys:
+    """The thread's own key sets as they are now: modes and context managers change them."""
+    away = _excluded()
+    excluded = tuple(
+        name for name, key, alone in _every() if (alone - away).highestPriorityTypeId() != key
+    )
+    return ThreadKeys(_in_order(_included()), excluded)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How one call finds its kernel.
+
+    Attributes:
+        op: the operator.
+        brought: keys of the tensors.
+        included: keys that the thread adds and no tensor brought.
+        excluded: keys that a tensor brought and the thread takes away.
+        considered: the slots of all keys that are left, the highest first.
+        winner: the first slot that is no fallthrough, whose code runs.
+    """
+
+    op: str
+    brought: tuple[str, ...]
+    included: tuple[str, ...]
+    excluded: tuple[str, ...]
+    considered: tuple[Entry, ...]
+    winner: Entry
+
+
+def decide(op: Any, *tensors: torch.Tensor) -> Decision:
+    """Which kernel a call of this operator on these tensors, here and now, would reach first.
+
+    Raises:
+        LookupError: when no key is left, or none of them has a slot.
+    """
+    name = op_name(op)
+    slots = table(name)
+    keys, own = call_keys(*tensors), keys_of(*tensors)
+    considered = tuple(slots[key] for key in keys if key in slots)
+    winner = next((entry for entry in considered if not entry.fallthrough), None)
+    if winner is None:
+        raise LookupError(f"{name} has no kernel for any of {', '.join(keys) or 'no keys'}")
+    return Decision(
+        op=name,
+        brought=own,
+        included=tuple(key for key in keys if key not in own),
+        excluded=tuple(key for key in own if key not in keys),
+        considered=considered,
+        winner=winner,
+    )
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call in a trace, with the calls that its kernels made.
+
+    Attributes:
+        name: the operator without its overload, such as ``aten::addmm``; or an autograd node.
+        shapes: of its arguments; ``()`` for what is no tensor with dimensions.
+        path: the slots whose code ran, in order: each passed the call on to the next. Empty for
+            what is no operator.
+        calls: made from inside.
+    """
+
+    name: str
+    shapes: tuple[tuple[int, ...], ...]
+    path: tuple[Entry, ...] = ()
+    calls: tuple[Call, ...] = field(default=())
+
+    def walk(self) -> Iterable[tuple[int, Call]]:
+        """Depth and call, of this call and all within."""
+        yield 0, self
+        for call in self.calls:
+            yield from ((depth + 1, inner) for depth, inner in call.walk())
+
+
+def trace(function: Callable[..., Any], *args: Any) -> tuple[Call, ...]:
+    """Call a function and return the operators that it called, each with those within.
+
+    The nesting is what PyTorch's profiler saw. The path of each call is worked out from its table
+    and the keys that are left at that depth: those of ``args``' tensors and the thread at first,
+    those below Autograd inside the kernels of a backend.
+    """
+    # The profiler's library reads it once, and writes to stderr where it is not set.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+    from torch.autograd.profiler import profile
+
+    tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor)]
+    tensors = tensors or [torch.empty(0)]
+    keys = call_keys(*tensors)
+    with profile(record_shapes=True) as recorded:
+        function(*args)
+    return tuple(
+        _as_call(event, keys) for event in recorded.function_events if event.cpu_parent is None
+    )
+
+
+def _as_call(event: Any, keys: tuple[str, ...]) -> Call:
+    path, below = _path(event, keys)
+    return Call(
+        name=event.name,
+        shapes=tuple(tuple(shape) for shape in event.input_shapes),
+        path=path,
+        calls=tuple(_as_call(child, below) for child in event.cpu_children),
+    )
+
+
+def _path(event: Any, keys: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """The slots that a call passes through, and the keys that are left for calls from inside."""
+    name = _overload(event.name, len(event.input_shapes))
+    if name is None:
+        return (), keys
+    slots, path = table(name), []
+    for key in keys:
+        entry = slots.get(key)
+        if entry is None or entry.fallthrough:
+            continue
+        path.append(entry)
+        if entry.kind == COMPOSITE or not key.startswith(PASSING_ON):
+            break
+    last = path[-1] if path else None
+    if last is None or last.kind == COMPOSITE:
+        spent: tuple[str, ...] = ()
+    elif last.key.startswith("Autocast"):
+        # It excludes its own key and calls the operator anew, from the top.
+        spent = ("Autocast",)
+    else:
+        spent = (*RECORDING, *PYTHON) if last.key == "Python" else RECORDING
+    return tuple(path), tuple(key for key in keys if not key.startswith(spent))
+
+
+@cache
+def _overload(name: str, arguments: int) -> str | None:
+    """An overload of an operator with so many arguments; None where the name is no operator."""
+    namespace, found, short = name.partition("::")
+    packet = getattr(getattr(torch.ops, namespace, None), short, None) if found else None
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return None
+    every = [getattr(packet, overload) for overload in packet.overloads()]
+    fitting = [op for op in every if len(op._schema.arguments) == arguments]
+    return (fitting or every)[0].name()
+
+
+def _together(tensors: Iterable[torch.Tensor]) -> Any:
+    sets = [torch._C._dispatch_keys(tensor) for tensor in tensors]
+    return reduce(lambda a, b: a | b, sets, torch._C.DispatchKeySet(torch._C.DispatchKey.Undefined))
+
+
+def _included() -> Any:
+    return torch._C._dispatch_tls_local_include_set()
+
+
+def _excluded() -> Any:
+    return torch._C._dispatch_tls_local_exclude_set()
+
+
+@cache
+def _every() -> tuple[tuple[str, Any, Any], ...]:
+    """All keys that a tensor or a thread may have: the name, the key, and the set of it alone."""
+    sets = [(name, key, torch._C.DispatchKeySet(key)) for name, key in _members()]
+    found = [row for row in sets if row[0] != "Undefined" and _in_order(row[2]) == (row[0],)]
+    return tuple(sorted(found, key=lambda row: row[2].raw_repr(), reverse=True))
+
+
+def _members() -> list[tuple[str, Any]]:
+    bounds = ("StartOf", "EndOf", "Composite")  # no keys: limits of ranges, and aliases
+    every = torch._C.DispatchKey.__members__.items()
+    return [(name, key) for name, key in every if not name.startswith(bounds)]
+
+
+def _in_order(keys: Any) -> tuple[str, ...]:
+    found = []
+    while (key := keys.highestPriorityTypeId()) != torch._C.DispatchKey.Undefined:
+        found.append(_name(int(key)))
+        keys = keys.remove(key)
+    return tuple(found)
+
+
+@cache
+def _name(key: int) -> str:
+    # A key looks its name up in a list of all, each time that it is asked.
+    return torch._C.DispatchKey(key).name

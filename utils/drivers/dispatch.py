@@ -1,0 +1,265 @@
+"""Drivers of lab 04: modes, a dispatcher and a tensor subclass, tried with plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from utils.minigpt import MiniGPT, MiniGPTConfig
+
+# Redispatching from the top goes on for ever, and is dear long before Python's own limit.
+DEEPEST = 50
+
+
+class TooDeep(RecursionError):
+    """A call was redispatched more often than there are keys."""
+
+
+class _Fallthrough:
+    """What is registered where a key has nothing to do: the call goes on to the next key."""
+
+    def __repr__(self) -> str:
+        return "FALLTHROUGH"
+
+
+FALLTHROUGH = _Fallthrough()
+
+
+def _two_layers(x, w1, w2):
+    return F.relu(x @ w1) @ w2
+
+
+def _joined(a, b):
+    return torch.cat([a, b], dim=0).sum(dim=0, keepdim=True)
+
+
+def _made(x):
+    return x + torch.ones(x.shape[-1]) * torch.arange(x.shape[-1])
+
+
+def _in_place(x):
+    y = x.clone()
+    y.mul_(2).add_(x, alpha=3)
+    return y
+
+
+def _with_keywords(x):
+    return torch.add(x, x, alpha=2, out=torch.empty_like(x))
+
+
+def _there_and_back(x, w):
+    weight = w.clone().requires_grad_()
+    F.linear(x, weight).square().mean().backward()
+    return weight.grad
+
+
+def _attention(q, k, v):
+    return torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v
+
+
+def _linear(x, w, b):
+    return F.linear(x, w, b)
+
+
+# Small programs, by name: what a mode listens to.
+PROGRAMS: dict[str, Callable[..., torch.Tensor]] = {
+    "two layers": _two_layers,
+    "joined": _joined,
+    "made": _made,
+    "in place": _in_place,
+    "with keywords": _with_keywords,
+    "there and back": _there_and_back,
+    "attention": _attention,
+    "linear": _linear,
+}
+
+
+def log_ops(log_class: type, program: str, *tensors: torch.Tensor, times: int = 1) -> dict:
+    """What an ``OpLog`` writes down while a program runs, and what the program returns.
+
+    Args:
+        log_class: the mode; its ``ops`` is a list of (name, shapes).
+        program: a name in PROGRAMS.
+        tensors: what the program gets.
+        times: how often the same log is entered.
+    """
+    log, result = log_class(), None
+    log.ops.clear()  # of what an earlier log left, where all write into one list
+    for _ in range(times):
+        with log:
+            result = PROGRAMS[program](*tensors)
+    PROGRAMS[program](*tensors)  # out of the log's hearing
+    return {"ops": _plain_log(log.ops), "result": result}
+
+
+def log_nested(log_class: type, program: str, *tensors: torch.Tensor) -> dict:
+    """What two logs write down, the inner one entered later and left earlier."""
+    outer, inner = log_class(), log_class()
+    outer.ops.clear()
+    with outer:
+        tensors[0] + 1
+        with inner:
+            PROGRAMS[program](*tensors)
+        tensors[0] * 2
+    return {"outer": _plain_log(outer.ops), "inner": _plain_log(inner.ops)}
+
+
+def _plain_log(ops: Any) -> list:
+    return [(name, [tuple(shape) for shape in shapes]) for name, shapes in ops]
+
+
+def count_flops(
+    counter_class: type, program: str, *tensors: torch.Tensor, inference: bool = False
+) -> dict:
+    """What a ``FlopCounter`` has counted when a program has run, and what the program returns.
+
+    Args:
+        counter_class: the mode; its ``flops`` is an int.
+        program: a name in PROGRAMS.
+        tensors: what the program gets.
+        inference: whether it runs under ``torch.inference_mode``.
+    """
+    counter = counter_class()
+    with torch.inference_mode(inference), counter:
+        result = PROGRAMS[program](*tensors)
+    return {"flops": counter.flops, "result": result.clone()}
+
+
+def flops_of_minigpt(
+    counter_class: type,
+    config: MiniGPTConfig,
+    tokens: torch.Tensor,
+    *,
+    backward: bool = False,
+    inference: bool = False,
+) -> int:
+    """What a ``FlopCounter`` counts in a MiniGPT with new weights.
+
+    Args:
+        counter_class: the mode; its ``flops`` is an int.
+        config: the model's sizes.
+        tokens: integers, (batch, length).
+        backward: whether a backward from the sum of the logits is counted, too.
+        inference: whether the model runs under ``torch.inference_mode``.
+    """
+    model, counter = MiniGPT(config), counter_class()
+    with torch.inference_mode(inference), counter:
+        logits = model(tokens)
+        if backward:
+            logits.sum().backward()
+    return counter.flops
+
+
+def account(
+    function: Callable, config: MiniGPTConfig, tokens: torch.Tensor, backward: bool
+) -> dict[str, int]:
+    """What ``account`` says of a MiniGPT with new weights.
+
+    Args:
+        function: the learner's, of a model and tokens.
+        config: the model's sizes.
+        tokens: integers, (batch, length).
+        backward: whether a backward is accounted for, too.
+    """
+    return dict(function(MiniGPT(config), tokens, backward))
+
+
+def play_dispatcher(
+    dispatcher_class: type, order: Sequence[str], script: Sequence[tuple]
+) -> list[Any]:
+    """Let a ``Dispatcher`` take registrations and calls, and return what each call gave.
+
+    Args:
+        dispatcher_class: made with ``order``.
+        order: keys, the highest first.
+        script: steps in plain values. ``("impl", op, key, kernel)``, ``("fallback", key, kernel)``
+            and ``("composite", op, keys, kernel)`` register; ``("call", op, keys, value)`` calls. A
+            kernel is ``("answer", text)``, which returns the text, the value and the keys that it
+            was given; ``("redispatch", text)``, which passes the call on with these keys, and
+            returns the text and what came; ``("call", text, op)``, which calls another operator
+            with them; or ``("fallthrough",)``.
+
+    Returns:
+        For each call what it returned, or ``("raised", type, message)``.
+    """
+    dispatcher = dispatcher_class(order)
+    depth = 0
+
+    def go_on(op, keys, value):
+        nonlocal depth
+        depth += 1
+        try:
+            if depth > DEEPEST:
+                raise TooDeep(f"a call of {op} was passed on {DEEPEST} times")
+            return dispatcher.call(op, keys, value)
+        finally:
+            depth -= 1
+
+    def kernel(own_op, described):
+        what, *words = described
+        if what == "fallthrough":
+            return FALLTHROUGH
+        if what == "answer":
+            return lambda keys, value: (words[0], value, sorted(keys))
+        op = own_op if what == "redispatch" else words[1]
+        if op is None:  # a fallback stands for any operator, and is told which
+            return lambda op, keys, value: (words[0], op, go_on(op, keys, value))
+        return lambda keys, value: (words[0], go_on(op, keys, value))
+
+    results = []
+    for step, *rest in script:
+        if step == "impl":
+            op, key, described = rest
+            dispatcher.impl(op, key, kernel(op, described))
+        elif step == "composite":
+            op, keys, described = rest
+            dispatcher.composite(op, keys, kernel(op, described))
+        elif step == "fallback":
+            key, described = rest
+            dispatcher.fallback(key, kernel(None, described))
+        else:
+            op, keys, value = rest
+            try:
+                results.append(dispatcher.call(op, frozenset(keys), value))
+            except TooDeep as error:
+                results.append(("raised", "TooDeep", str(error)))
+            except NotImplementedError as error:
+                results.append(("raised", "NotImplementedError", str(error)))
+    return results
+
+
+def measure(
+    quantity_class: type, given: dict[str, tuple], program: Sequence[tuple]
+) -> dict[str, Any]:
+    """Let ``Quantity`` objects be combined, and return what each step gave.
+
+    Args:
+        quantity_class: made with a tensor and a dict of units.
+        given: name -> (tensor, units), or (tensor or number,) for what is no quantity.
+        program: steps ``(name, operator, arguments...)``: the result of an operator of torch on
+            names and plain values is kept under the name.
+
+    Returns:
+        name -> (class, values, units) of a quantity, (class, values) of another tensor, or
+        ``("raised", type)``.
+    """
+    known: dict[str, Any] = {
+        name: quantity_class(*value) if len(value) == 2 else value[0]
+        for name, value in given.items()
+    }
+    results: dict[str, Any] = {}
+    for name, operator, *arguments in program:
+        values = [known.get(a, a) if isinstance(a, str) else a for a in arguments]
+        try:
+            known[name] = came = getattr(torch, operator)(*values)
+        except (ValueError, NotImplementedError, TypeError) as error:
+            results[name] = ("raised", type(error).__name__)
+            continue
+        if isinstance(came, quantity_class):
+            results[name] = ("Quantity", came.values, dict(came.units))
+        else:
+            results[name] = (type(came).__name__, came)
+    return results

@@ -1,0 +1,393 @@
+"""Which dispatch key wins a call, who brought each, and what would have to change for another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from utils import dispatch
+from utils.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
+from utils.views import _live
+from utils.views._canvas import INNER, MARGIN, TITLE, Canvas, title_height
+from utils.views._numbers import listed
+from utils.views._slots import Chip, Look, cut, draw_chips, file_name, held, look
+from utils.views._type import text_width
+
+OPERATORS = (
+    "aten::mm", "aten::mul.Tensor", "aten::add_.Tensor", "aten::relu", "aten::t", "aten::view",
+    "aten::linear", "aten::matmul", "aten::softmax.int", "aten::_softmax", "aten::sum",
+    "aten::clone",
+)
+YOURS, CPU, META, FAKE = "yours", "cpu", "meta", "cuda (fake)"
+DEVICES = (YOURS, CPU, META, FAKE)
+SNAPSHOT = "PythonTLSSnapshot"  # it notes the thread's sets for a mode, and hands the call on
+ROW, CELL, TEXT, NAME = 33, 46, 14, 15
+NAME_X, TENSOR_X, THREAD_X, SLOT_X, FILE_X = MARGIN + 22, 248, 286, 376, 546
+
+UNASKED = Look("not in the call", CARD, MUTED)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A tensor and the contexts around the call on it; what the controls hold, in their order."""
+
+    op: str
+    device: str = YOURS
+    requires_grad: bool = False
+    inference_tensor: bool = False
+    conj: bool = False
+    no_grad: bool = False
+    inference_mode: bool = False
+    autocast: bool = False
+    mode: bool = False
+    dtype: torch.dtype = torch.float32
+
+
+LABELS = {
+    "requires_grad": "requires_grad",
+    "inference_tensor": "inference tensor",
+    "conj": "lazy conj",
+    "no_grad": "no_grad",
+    "inference_mode": "inference_mode",
+    "autocast": "autocast",
+    "mode": "a dispatch mode",
+}
+CONTROLS = tuple(field.name for field in fields(Situation))[:-1]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One key of a call, and its slot.
+
+    tensor, added, excluded: whether the tensor brings it, the thread adds it, or takes it away.
+    """
+
+    key: str
+    tensor: bool
+    added: bool
+    excluded: bool
+    slot: dispatch.Entry | None
+
+    @property
+    def left(self) -> bool:
+        """Whether the call starts with this key."""
+        return (self.tensor or self.added) and not self.excluded
+
+
+def key_explorer(op: Any, tensor: Tensor) -> None:
+    """Show which key wins a call of `op` on `tensor`, and why; live, tensor and contexts change.
+
+    op: an overload, or its name such as "aten::mm". tensor: any; its kind is what is shown at
+    first, in the contexts of the caller.
+    Raises LookupError when there is no such operator, TypeError for what is no tensor.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"key_explorer needs a torch.Tensor, got {type(tensor).__name__}")
+    start = situation(op, tensor)
+    dispatch.table(start.op)
+    operators = list(dict.fromkeys((start.op, *OPERATORS)))
+    _live.present(
+        lambda *values: draw(tensor, Situation(*values, dtype=start.dtype)),
+        [getattr(start, name) for name in CONTROLS],
+        lambda widgets: [
+            widgets.Dropdown(options=operators, value=start.op, description="operator"),
+            widgets.Dropdown(options=DEVICES, value=start.device, description="tensor"),
+            *(
+                widgets.Checkbox(value=getattr(start, name), description=words, indent=False)
+                for name, words in LABELS.items()
+            ),
+        ],
+    )
+
+
+def situation(op: Any, tensor: Tensor) -> Situation:
+    """The tensor as it is and the contexts that are open now."""
+    inference = torch.is_inference_mode_enabled()
+    return Situation(
+        op=dispatch.op_name(op),
+        requires_grad=tensor.requires_grad,
+        inference_tensor=tensor.is_inference(),
+        conj=tensor.is_conj(),
+        no_grad=not torch.is_grad_enabled() and not inference,
+        inference_mode=inference,
+        autocast=torch.is_autocast_enabled(_autocast_device(tensor.device.type)),
+        mode="Python" in dispatch.thread_keys().included,
+        dtype=tensor.dtype,
+    )
+
+
+def made(tensor: Tensor, wanted: Situation) -> Tensor:
+    """A tensor of the wanted kind: the given one where it is of that kind, else a new small one.
+
+    Raises ValueError for a kind that there is not.
+    """
+    own = situation(wanted.op, tensor)
+    kind = ("requires_grad", "inference_tensor", "conj", "dtype")
+    if wanted.device == YOURS and all(getattr(own, k) == getattr(wanted, k) for k in kind):
+        return tensor
+    device = wanted.device
+    if device == YOURS:
+        if not _plain(tensor):
+            raise ValueError("Only an ordinary tensor can be made anew: choose cpu, meta or cuda.")
+        device = tensor.device.type
+    dtype = wanted.dtype
+    if wanted.conj and not dtype.is_complex:
+        dtype = torch.complex64
+    if wanted.requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"A tensor of {dtype} can't require a gradient.")
+    return _make(device, dtype, wanted.requires_grad, wanted.inference_tensor, wanted.conj)
+
+
+def _plain(tensor: Tensor) -> bool:
+    return type(tensor) in (Tensor, torch.nn.Parameter) and tensor.layout == torch.strided
+
+
+@lru_cache
+def _make(device: str, dtype: torch.dtype, grad: bool, inference: bool, conj: bool) -> Tensor:
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(inference))
+        # A node made for a fake CUDA tensor aborts the process where PyTorch has no CUDA.
+        stack.enter_context(torch.no_grad())
+        if device == FAKE:
+            # Loaded when it is asked for: it takes a second of CPU.
+            from torch._subclasses import FakeTensorMode
+
+            stack.enter_context(FakeTensorMode())
+            device = "cuda"
+        tensor = torch.empty(2, 2, dtype=dtype, device=device)
+        return (tensor.conj() if conj else tensor).requires_grad_(grad)
+
+
+class _Listens(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def _autocast_device(device: str) -> str:
+    return device if device in ("cuda", "mps", "xpu") else "cpu"
+
+
+@contextmanager
+def _autocast(device: str, on: bool) -> Iterator[None]:
+    """What `torch.autocast` switches, also for a device that this machine does not have."""
+    before = torch.is_autocast_enabled(device)
+    torch.set_autocast_enabled(device, on)
+    try:
+        yield
+    finally:
+        torch.set_autocast_enabled(device, before)
+
+
+@contextmanager
+def contexts(wanted: Situation, device: str) -> Iterator[None]:
+    """The contexts of a situation, really entered, for a tensor on `device`."""
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(wanted.inference_mode))
+        stack.enter_context(torch.set_grad_enabled(not wanted.no_grad))
+        stack.enter_context(_autocast(_autocast_device(device), wanted.autocast))
+        if wanted.mode:
+            stack.enter_context(_Listens())
+        yield
+
+
+def places(tensor: Tensor, given: Tensor) -> list[str]:
+    """The keys that have a row, the highest first: as many for whatever is made from `given`."""
+    suffix = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}.get(tensor.device.type)
+    suffix = suffix or tensor.device.type.upper()
+    backend = dispatch.keys_of(tensor)[-1]
+    autocast = "CPU" if suffix == "Meta" else suffix
+    keys = [SNAPSHOT, f"Autocast{autocast}", f"Autograd{suffix}", "ADInplaceOrView",
+            "Conjugate", "Python", "BackendSelect", backend]
+    # What else the learner's tensor brings keeps its row when another tensor takes its place.
+    above = None
+    for key in dispatch.keys_of(given)[:-1]:
+        if key not in keys and not key.startswith(("Autocast", "Autograd")):
+            keys.insert(keys.index(above) + 1 if above in keys else 0, key)
+        above = key
+    return keys
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whose code runs first; `then`, where that only notes the thread's sets and hands on."""
+
+    first: dispatch.Entry | None
+    then: dispatch.Entry | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(entry.key for entry in (self.first, self.then) if entry is not None)
+
+    def __str__(self) -> str:
+        if self.first is None:
+            return "nobody: an error"
+        return f"snapshot, then {self.then.key}" if self.then else self.first.key
+
+
+def read(tensor: Tensor, now: Situation) -> tuple[list[Row], Outcome]:
+    """The rows of a situation, and whose code runs: asked inside its contexts."""
+    here = made(tensor, now)
+    with contexts(now, here.device.type):
+        own, thread = dispatch.keys_of(here), dispatch.thread_keys()
+        rows = [
+            Row(key, key in own, key in thread.included, key in thread.excluded,
+                dispatch.table(now.op).get(key))
+            for key in places(here, tensor)
+        ]
+    return rows, outcome(here, now)
+
+
+def outcome(tensor: Tensor, now: Situation) -> Outcome:
+    """Whose code a call on this very tensor would reach, in the contexts of a situation."""
+    with contexts(now, tensor.device.type):
+        try:
+            found = dispatch.decide(now.op, tensor)
+        except LookupError:
+            return Outcome(None)
+    if found.winner.key != SNAPSHOT:
+        return Outcome(found.winner)
+    below = found.considered[found.considered.index(found.winner) + 1 :]
+    return Outcome(found.winner, next((slot for slot in below if not slot.fallthrough), None))
+
+
+def switches(tensor: Tensor, now: Situation) -> list[tuple[str, Outcome]]:
+    """For each switch, in words: whose code would run if it alone were moved."""
+    half = torch.float16 if now.dtype != torch.float16 else torch.float32
+    flips = {
+        f"{'−' if getattr(now, name) else '+'} {words}": {name: not getattr(now, name)}
+        for name, words in LABELS.items()
+    }
+    flips[f"dtype {str(half).removeprefix('torch.')}"] = {"dtype": half}
+    other = META if made(tensor, now).device.type != "meta" else CPU
+    flips[f"on {other}"] = {"device": other}
+    found = []
+    for words, change in flips.items():
+        then = replace(now, **change)
+        if then.requires_grad and not (then.dtype.is_floating_point or then.dtype.is_complex):
+            then = replace(then, dtype=torch.float32)
+        if then.device == YOURS and not _plain(tensor):
+            then = replace(then, device=CPU)
+        found.append((words, outcome(made(tensor, then), then)))
+    return found
+
+
+def draw(tensor: Tensor, now: Situation) -> tuple[Figure, str]:
+    """The figure of a situation, and its alternative text."""
+    rows, runs = read(tensor, now)
+    others = switches(tensor, now)
+    words = sentence(runs)
+    top = title_height("one line") + 34
+    below = top + ROW * len(rows) + 24
+    canvas = Canvas(below + 3 * CELL + 26)
+    canvas.title(words)
+    heads = ((NAME_X, "keys, highest first"), (THREAD_X, "thread"), (SLOT_X, f"slot of {now.op}"))
+    for x, head in heads:
+        canvas.text(x, top - 22, cut(head, 300, size=TEXT), size=TEXT, colour=MUTED)
+    canvas.text(TENSOR_X, top - 22, "tensor", size=TEXT, colour=MUTED, ha="center")
+    _draw_rows(canvas, top, rows, runs)
+    canvas.text(MARGIN, below, "Who would run first if one switch alone were moved:", size=TEXT,
+                colour=MUTED)
+    _draw_switches(canvas, below + 16, others, runs)
+    return canvas.finish(), describe(now, rows, runs, others, words)
+
+
+def _draw_rows(canvas: Canvas, top: float, rows: list[Row], runs: Outcome) -> None:
+    at = {row.key: top + ROW * (k + 0.5) for k, row in enumerate(rows)}
+    right = MARGIN + INNER
+    canvas.lines([[(MARGIN, y + ROW / 2), (right, y + ROW / 2)] for y in at.values()],
+                 colour=RULE, line=0.6)
+    if runs.first is not None and runs.first.key in at:
+        box = (MARGIN, at[runs.first.key] - ROW / 2 + 1, INNER, ROW - 2)
+        canvas.boxes([box], [IDLE], edge=INK, line=1.6, radius=6)
+    for mark, entry in (("▶", runs.first), ("▷", runs.then)):
+        if entry is not None and entry.key in at:
+            canvas.text(MARGIN + 6, at[entry.key], mark, size=TEXT)
+    brought = [row for row in rows if row.tensor]
+    canvas.boxes([(TENSOR_X - 4.5, at[row.key] - 4.5, 9, 9) for row in brought],
+                 [INK if row.left else MUTED for row in brought], edge="none", radius=4.5)
+    canvas.lines(
+        [
+            [(NAME_X - 2, at[row.key]),
+             (NAME_X + 2 + text_width(row.key, size=NAME, mono=True), at[row.key])]
+            for row in rows if row.excluded and (row.tensor or row.added)
+        ],
+        colour=INK, line=1.4,
+    )
+    chips = []
+    for row in rows:
+        y, ink = at[row.key], INK if row.left else MUTED
+        canvas.text(NAME_X, y, row.key, size=NAME, colour=ink, mono=True)
+        thread = "takes away" if row.excluded else "adds" if row.added else ""
+        canvas.text(THREAD_X, y, thread, size=TEXT,
+                    colour=INK if row.tensor or row.added else MUTED)
+        kind = look(row.slot) if row.left else UNASKED
+        chips.append(Chip(SLOT_X, y, held(row.slot), kind))
+        if row.slot is not None:
+            name = cut(file_name(row.slot), right - FILE_X - 4, size=TEXT)
+            canvas.text(FILE_X, y, name, size=TEXT,
+                        colour=INK if row.key in runs.keys else MUTED)
+    draw_chips(canvas, chips, size=TEXT)
+
+
+def _draw_switches(
+    canvas: Canvas, top: float, others: list[tuple[str, Outcome]], runs: Outcome
+) -> None:
+    wide = INNER / 3
+    places = [(MARGIN + wide * (k % 3), top + CELL * (k // 3)) for k in range(len(others))]
+    for moved, fill, edge in ((False, IDLE, "none"), (True, KERNEL.tint, KERNEL.colour)):
+        some = [
+            (x, y, wide - 8, CELL - 6)
+            for (x, y), (_, then) in zip(places, others, strict=True)
+            if (then != runs) == moved
+        ]
+        canvas.boxes(some, [fill] * len(some), edge=edge, radius=5)
+    for (x, y), (words, then) in zip(places, others, strict=True):
+        ink = INK if then != runs else MUTED
+        canvas.text(x + 8, y + 12, words, size=TEXT, colour=ink)
+        told = str(then) if then != runs else "the same"
+        canvas.text(x + wide - 16, y + 28, told, size=TEXT, colour=ink, ha="right")
+
+
+def sentence(runs: Outcome) -> str:
+    """Whose code runs, as the figure's title, in one line."""
+    if runs.first is None:
+        return "No key that is left has a slot with code: the call fails."
+    words, last = f"{runs.first.key} runs first", runs.first
+    if runs.then is not None:
+        words, last = f"{words}, then {runs.then.key}", runs.then
+    room = INNER - text_width(f"{words}: .", size=TITLE)
+    return f"{words}: {cut(file_name(last), room, size=TITLE)}."
+
+
+def describe(
+    now: Situation,
+    rows: list[Row],
+    runs: Outcome,
+    others: list[tuple[str, Outcome]],
+    words: str,
+) -> str:
+    """The alternative text: the situation, each key's story, and what would move the winner."""
+    on = [label for name, label in LABELS.items() if getattr(now, name)]
+    parts = [f"Key explorer for {now.op}. {words}",
+             f"Switched on: {listed(on)}." if on else "Nothing is switched on."]
+    for row in rows:
+        story = [w for w, is_so in (("brought by the tensor", row.tensor),
+                                    ("added by the thread", row.added),
+                                    ("taken away by the thread", row.excluded)) if is_so]
+        slot = held(row.slot)
+        if row.slot is not None:
+            slot += f" from {file_name(row.slot)}"
+        parts.append(f"{row.key}: {listed(story) or 'not in the call'}; {slot}.")
+    moves = [f"{words} ({then})" for words, then in others if then != runs]
+    same = [words for words, then in others if then == runs]
+    parts.append(f"Moved alone, these change who runs first: {listed(moves) or 'none'}; "
+                 f"these do not: {listed(same) or 'none'}.")
+    return " ".join(parts)
