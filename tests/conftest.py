@@ -7,11 +7,16 @@ with the last some tests grow.
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+# Workers, and the processes that they start, are more than there are cores: threads of one
+# operator that wait for each other actively would use most of the time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import grader  # before nbformat: it spares every process a second, see there  # noqa: F401
 from tests.costs import Costs

@@ -18,6 +18,7 @@ ALWAYS = (
     "torch.nn.functional",
     "torch.utils.data",
     "torch.fx.experimental.symbolic_shapes",
+    "torch.distributed.tensor",  # asked for with the first operator on a subclass
     "matplotlib.pyplot",
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
@@ -107,9 +108,21 @@ def preload() -> None:
     del sys.modules["debugpy"]
     for name in ALWAYS:
         importlib.import_module(name)
+    _let_modes_start_alone()
     for name in OURS:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
+
+
+def _let_modes_start_alone() -> None:
+    """Spare a kernel the import of ``torch._dynamo``, over a second, with its first dispatch mode.
+
+    Modes ask it not to compile what they do. In a kernel that compiles nothing there is nothing to
+    ask; in one that does, :func:`preload_compiler` puts the question back.
+    """
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: False)
 
 
 def preload_compiler() -> None:
@@ -118,6 +131,9 @@ def preload_compiler() -> None:
     The compiler and the processor are tried in processes of their own, and the files of torch and
     Triton are hashed; Inductor remembers the answers, and every kernel inherits them.
     """
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
     for name in COMPILER:
         with contextlib.suppress(ModuleNotFoundError):  # as another torch has them
             importlib.import_module(name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 import torch
 from matplotlib.figure import Figure
@@ -18,7 +18,8 @@ from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import count, listed, si
 from utils.views._slots import cut
 
-LONGEST, POINTS = 1024, 16  # the longest sequence that is counted, and how many lengths
+LONGEST, POINTS = 1024, 16  # the longest sequence that is shown, and how many lengths
+SAMPLES = 4  # lengths at which the model is called
 ATTENTION = ("bmm", "baddbmm")  # products of two activations, for each sequence and head
 # Which of an operator's arguments are multiplied.
 PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}
@@ -59,9 +60,10 @@ class Products(TorchDispatchMode):
 def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
     """Show the FLOPs of the matrix products of `model(tokens)` by operator; live, the length moves.
 
-    model: a MiniGPT, or any module with `config`, a dataclass with `context`, that `type(model)`
-    is made from. Nothing is computed: a model of this config with a longer context is made and
-    called without data. tokens: (batch, length), for the batch, and the length at first.
+    model: a MiniGPT, or any module of tokens (batch, length) whose `config` has a `context`, the
+    longest sequence. It is called on four lengths, and what others cost is worked out from them: a
+    product has at most two sizes that are the length. tokens: (batch, length), for the batch, and
+    the length at first.
     Raises TypeError for another model, ValueError for tokens of another shape.
     """
     found = measure(model, tokens)
@@ -82,7 +84,8 @@ def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
 def measure(model: nn.Module, tokens: Tensor) -> Counted:
     """What a model of this config counts at each length, the one of `tokens` among them."""
     config = getattr(model, "config", None)
-    if not (isinstance(model, nn.Module) and is_dataclass(config) and hasattr(config, "context")):
+    context = getattr(config, "context", None)
+    if not (isinstance(model, nn.Module) and isinstance(context, int)):
         raise TypeError(
             "flops_by_operator needs a model such as MiniGPT, with a config that has a context, "
             f"got {type(model).__name__}"
@@ -92,21 +95,35 @@ def measure(model: nn.Module, tokens: Tensor) -> Counted:
     batch, length = tokens.shape
     if length > LONGEST:
         raise ValueError(f"flops_by_operator counts up to {LONGEST} tokens, got {length}")
+    if context < SAMPLES:
+        raise ValueError(f"flops_by_operator needs a context of {SAMPLES} or more, got {context}")
+    samples = tuple(context * k // SAMPLES for k in range(1, SAMPLES + 1))
+    with torch.random.fork_rng(devices=[]), torch.no_grad(), torch.inference_mode(False):
+        heard = [count_products(model, torch.zeros(batch, n, dtype=torch.int64)) for n in samples]
     steps = {LONGEST * k // POINTS for k in range(1, POINTS + 1)}
     lengths = tuple(sorted({1, 2, 4, 8, 16, 32, length} | steps))
-    with torch.device("meta"), torch.inference_mode(False), torch.no_grad():
-        longer = _made(type(model), replace(config, context=LONGEST)).eval()
-        flops = tuple(count_products(longer, torch.zeros(batch, n, dtype=torch.int64))
-                      for n in lengths)
+    names = [name for name in COLOURS if any(name in counts for counts in heard)]
+    curves = {
+        name: _parabola(samples, [counts.get(name, 0) for counts in heard]) for name in names
+    }
+    flops = tuple({name: int(curve(n)) for name, curve in curves.items()} for n in lengths)
     return Counted(batch, lengths, flops)
 
 
-def _made(kind: type[nn.Module], config: Any) -> nn.Module:
-    try:
-        return kind(config)
-    except TypeError as error:
-        raise TypeError(f"flops_by_operator can't make a {kind.__name__} from its config: {error}"
-                        ) from error
+def _parabola(places: Sequence[int], values: Sequence[int]) -> Callable[[int], Fraction]:
+    """The polynomial of degree two through the first three points, which the others must be on."""
+    (a, b, c), (u, v, w) = places[:3], values[:3]
+
+    def at(n: int) -> Fraction:
+        return (
+            Fraction(u * (n - b) * (n - c), (a - b) * (a - c))
+            + Fraction(v * (n - a) * (n - c), (b - a) * (b - c))
+            + Fraction(w * (n - a) * (n - b), (c - a) * (c - b))
+        )
+
+    if any(at(n) != value for n, value in zip(places, values, strict=True)):
+        raise ValueError("the FLOPs of this model do not grow as the square of the length, or less")
+    return at
 
 
 def count_products(model: nn.Module, tokens: Tensor) -> dict[str, int]:

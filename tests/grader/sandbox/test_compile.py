@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from grader.preprocessors.compiled import prepared_headers
-from grader.sandbox.headers import INDEX
 from grader.sandbox.warm import cool
 from tests.grader.sandbox.inmate import Inmate
 
@@ -46,12 +46,19 @@ def _a_zygote_of_its_own():
     cool()
 
 
-def test_it_compiles_and_finds_compiled_headers(tmp_path: Path, monkeypatch) -> None:
+@pytest.fixture(scope="module")
+def headers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Compiled headers that were not there before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("caches")))
+        yield prepared_headers()
+
+
+def test_it_compiles_and_finds_compiled_headers(headers: Path) -> None:
     used = []
     with Inmate() as inmate:
         used.append(inmate.value(CODE))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with Inmate(headers=prepared_headers()) as inmate:
+    with Inmate(headers=headers) as inmate:
         used.append(inmate.value(CODE))
         assert inmate.value(OTHERWISE) == [0.5] * 8
     assert [same for same, _, _ in used] == [True, True]
@@ -61,11 +68,9 @@ def test_it_compiles_and_finds_compiled_headers(tmp_path: Path, monkeypatch) -> 
     print(f"first torch.compile: {text:.1f} s of CPU, with compiled headers {prepared:.1f} s")
 
 
-def test_for_a_lab_that_compiles_the_compiler_is_there_too(tmp_path: Path) -> None:
+def test_for_a_lab_that_compiles_the_compiler_is_there_too(headers: Path) -> None:
     """Nothing but what the code itself compiles is imported in its kernel."""
-    (tmp_path / INDEX).write_text("{}")
-    tmp_path.chmod(0o755)  # a room has a user of its own
-    with Inmate(headers=tmp_path) as inmate:
+    with Inmate(headers=headers) as inmate:
         missing = inmate.value(
             "import sys, torch\n"
             "before = set(sys.modules)\n"

@@ -299,6 +299,21 @@ def test_fused_attention_is_counted_too():
     assert flops.bends(found) == ["bmm"]
 
 
+class Cubed(nn.Module):
+    """A model whose products grow as the cube of the length."""
+
+    config = MiniGPTConfig()
+
+    def forward(self, tokens):
+        square = torch.ones(len(tokens), tokens.shape[1], tokens.shape[1])
+        return square @ square
+
+
+def test_what_no_parabola_fits_is_refused():
+    with pytest.raises(ValueError, match="do not grow as the square"):
+        flops.measure(Cubed(), torch.zeros(1, 4, dtype=torch.int64))
+
+
 def test_without_a_product_of_activations_all_lines_are_straight():
     found = flops.Counted(1, (1, 2, 4), ({"mm": 10}, {"mm": 20}, {"mm": 40}))
     check(*flops.draw(found, 1), "attention is 0.0% of 20 FLOP: all lines are straight.")
