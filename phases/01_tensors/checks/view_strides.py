@@ -49,6 +49,9 @@ def _(draw):
     yield _view_case("views that do not exist", (a, b), (2 * b, 1), (a * b,))
     yield _view_case("views that do not exist", (a, c, b), (b * c, 1, c), (a, b * c))
     yield _view_case("views that do not exist", (a, 2 * b), (4 * b, 1), (2, a, b))
+    yield _view_case("views that do not exist", (b, a, c), (c, b * c, 1), (a * b * c,))
+    yield _view_case("views that do not exist", (3, 4), (8, 1), (2, 2, 3))
+    yield _view_case("views that do not exist", (a, b), (b, 0), (a * b,))
     # dims 1 and 2 are one chunk, dim 0 is another
     gap = (2 * b * c, c, 1)
     for new_shape in ((a, b * c), (a, c, b), (a, b, c, 1)):
@@ -58,6 +61,7 @@ def _(draw):
     yield _view_case("partly contiguous", (c, a, b), (1, b * c, c), (c, a * b))
     yield _view_case("partly contiguous", (a, b), (3 * b, 3), (a * b,))
     yield _view_case("partly contiguous", (a, b), (0, 1), (a, b, 1))
+    yield _view_case("partly contiguous", (a, b), (0, 0), (a * b,))
     yield _view_case("sizes of 1", (a, 1, c), (c, 99, 1), (a * c,))
     yield _view_case("sizes of 1", (1, a, 1, b), (7, b, 5, 1), (b, a))
     yield _view_case("sizes of 1", (a, 1, b), (2 * b, 2 * b, 1), (a, b, 1))

@@ -1,7 +1,9 @@
 """Solutions of lab 01, right and wrong, written from the question alone.
 
-RIGHT: exercise -> name -> code. WRONG: exercise -> name -> (code, the sentence of the text it breaks).
+RIGHT holds the code by exercise and name, WRONG the code and what it breaks in the question's text.
 """
+
+from tests.phases.bank import Bank
 
 # 1 -------------------------------------------------------------------------------------------------
 
@@ -207,9 +209,8 @@ def byte_offset(t, index):
 import numpy as np
 
 def byte_offset(t, index):
-    index, shape, strides = (np.array(v, dtype=np.int64) for v in (index, tuple(t.shape), t.stride()))
-    index = np.where(index < 0, index + shape, index)
-    return int(t.storage_offset() + index @ strides) * t.element_size()
+    inside = [i + n if i < 0 else i for i, n in zip(index, t.shape)]
+    return int(t.storage_offset() + np.dot(inside, t.stride())) * t.element_size()
 """,
     "map and reduce": """
 from functools import reduce
@@ -233,6 +234,14 @@ UNTOUCHED = "no operator may touch `t`, nor may its bytes be handed to NumPy, an
 _OFF = "def byte_offset(t, index):\n    return (t.storage_offset() + sum((i % n) * s for i, n, s in zip(index, t.shape, t.stride()))) * t.element_size()\n"
 
 OFFSET_WRONG = {
+    "NumPy's arrays": ("""
+import numpy as np
+
+def byte_offset(t, index):
+    index, shape, strides = (np.array(v, dtype=np.int64) for v in (index, tuple(t.shape), t.stride()))
+    index = np.where(index < 0, index + shape, index)
+    return int(t.storage_offset() + index @ strides) * t.element_size()
+""", "Neither are NumPy's `array` and `asarray` allowed, of anything"),
     "no offset": (_OFF.replace("t.storage_offset() + ", ""), SUM),
     "offset in elements": ("def byte_offset(t, index):\n    return t.storage_offset() + sum((i % n) * s for i, n, s in zip(index, t.shape, t.stride())) * t.element_size()\n", "in **bytes**"),
     "elements": (_OFF.replace(" * t.element_size()", ""), "in **bytes**"),
@@ -252,7 +261,6 @@ OFFSET_WRONG = {
     "selects": ("def byte_offset(t, index):\n    for i in index:\n        t = t.select(0, i)\n    return t.storage_offset() * t.element_size()\n", UNTOUCHED),
     "strides of the transpose": (_OFF.replace("t.stride()", "t.stride()[::-1]"), SUM),
     "offset left out for a fresh look": ("def byte_offset(t, index):\n    t = t.contiguous()\n" + _OFF.split("\n", 1)[1], UNTOUCHED),
-    "from the view's own start": ("def byte_offset(t, index):\n    return sum((i % n) * s for i, n, s in zip(index, t.shape, t.stride())) * t.element_size()\n", "from the first byte of `t`'s storage"),
     "a zero index is skipped": ("def byte_offset(t, index):\n    p = 0\n    for i, n, s in zip(index, t.shape, t.stride()):\n        if i:\n            p += (i % n) * s\n    return (p + t.storage_offset() if p else 0) * t.element_size()\n", SUM),
 }
 
@@ -347,11 +355,14 @@ def _views(t=_T, n=_N, e=_E, d=_D):
     return t + n + e + d
 
 
+VIEWS_RIGHT['transpose: no negative dims'] = _views(t="\ndef transpose_view(x, dim0, dim1):\n    order = [dim1 if d == dim0 else dim0 if d == dim1 else d for d in range(x.dim())]\n    return torch.as_strided(x, [x.size(d) for d in order], [x.stride(d) for d in order])\n")
+
+VIEWS_RIGHT['narrow: negative dim drops out'] = _views(n="\ndef narrow_view(x, dim, start, length):\n    size = [length if d == dim else n for d, n in enumerate(x.shape)]\n    return torch.as_strided(x, size, x.stride(), x.storage_offset() + start * x.stride(dim))\n")
+
 VIEWS_WRONG = {
     "transpose: sizes stay": (_views(t=_T.replace("    size[dim0], size[dim1] = size[dim1], size[dim0]\n", "")), LIKE),
     "transpose: strides stay": (_views(t=_T.replace("    stride[dim0], stride[dim1] = stride[dim1], stride[dim0]\n", "")), LIKE),
     "transpose: all dimensions turned round": (_views(t="\ndef transpose_view(x, dim0, dim1):\n    return torch.as_strided(x, x.shape[::-1], x.stride()[::-1])\n"), LIKE),
-    "transpose: no negative dims": (_views(t="\ndef transpose_view(x, dim0, dim1):\n    order = [dim1 if d == dim0 else dim0 if d == dim1 else d for d in range(x.dim())]\n    return torch.as_strided(x, [x.size(d) for d in order], [x.stride(d) for d in order])\n"), LIKE),
     "transpose: offset zero": (_views(t=_T.replace("size, stride)", "size, stride, 0)")), OWN),
     "transpose: fresh strides": (_views(t="\ndef transpose_view(x, dim0, dim1):\n    stride = [1] * x.dim()\n    for d in range(x.dim() - 2, -1, -1):\n        stride[d] = stride[d + 1] * x.shape[d + 1]\n    size = list(x.shape)\n    size[dim0], size[dim1] = size[dim1], size[dim0]\n    stride[dim0], stride[dim1] = stride[dim1], stride[dim0]\n    return torch.as_strided(x, size, stride)\n"), OWN),
     "transpose: lets torch": (_views(t="\ndef transpose_view(x, dim0, dim1):\n    return x.transpose(dim0, dim1)\n"), "A function that lets torch make the view earns nothing"),
@@ -363,7 +374,6 @@ VIEWS_WRONG = {
     "narrow: end, not length": (_views(n=_N.replace("= length", "= length - start")), NARROW),
     "narrow: keeps the offset": (_views(n=_N.replace(" + start * x.stride(dim)", "")), NARROW),
     "narrow: slices": (_views(n="\ndef narrow_view(x, dim, start, length):\n    return x[(slice(None),) * dim + (slice(start, start + length),)]\n"), "A function that lets torch make the view earns nothing"),
-    "narrow: negative dim drops out": (_views(n="\ndef narrow_view(x, dim, start, length):\n    size = [length if d == dim else n for d, n in enumerate(x.shape)]\n    return torch.as_strided(x, size, x.stride(), x.storage_offset() + start * x.stride(dim))\n"), "one dimension (a negative one: open)"),
     "narrow: index_select": (_views(n="\ndef narrow_view(x, dim, start, length):\n    return torch.index_select(x, dim, torch.arange(start, start + length))\n"), COST),
     "expand: every stride zero": (_views(e="\ndef expand_view(x, sizes):\n    return torch.as_strided(x, sizes, (0,) * x.dim())\n"), "sizes of 1 stretched to `sizes`"),
     "expand: every size of 1": (_views(e="\ndef expand_view(x, sizes):\n    return torch.as_strided(x, sizes, [0 if n == 1 else s for n, s in zip(x.shape, x.stride())])\n"), EXPAND),
@@ -371,7 +381,6 @@ VIEWS_WRONG = {
     "expand: repeats": (_views(e="\ndef expand_view(x, sizes):\n    return x.repeat([m // n if n else 1 for n, m in zip(x.shape, sizes)])\n"), COST),
     "expand: lets torch": (_views(e="\ndef expand_view(x, sizes):\n    return torch.broadcast_to(x, sizes)\n"), "A function that lets torch make the view earns nothing"),
     "expand: offset zero": (_views(e=_E.replace("sizes, stride)", "sizes, stride, 0)")), OWN),
-    "expand: grows by comparison": (_views(e="\ndef expand_view(x, sizes):\n    return torch.as_strided(x, sizes, [0 if m > n else s for n, m, s in zip(x.shape, sizes, x.stride())])\n"), EXPAND + " (1 to 0)"),
     "diagonal: rows": (_views(d=_D.replace("min(x.shape)", "x.shape[0]")), DIAGONAL),
     "diagonal: columns": (_views(d=_D.replace("min(x.shape)", "x.shape[1]")), DIAGONAL),
     "diagonal: width plus one": (_views(d=_D.replace("x.stride(0) + x.stride(1)", "x.shape[1] + 1")), OWN),
@@ -531,6 +540,8 @@ def view_strides(shape, strides, new_shape):
 """,
 }
 
+VIEW_RIGHT['only inner ones dropped'] = _CHUNKS.replace("    for size, step in zip(shape, strides):\n        if size == 1:\n            continue\n", "    for d, (size, step) in enumerate(zip(shape, strides)):\n        if size == 1 and 0 < d < len(shape) - 1:\n            continue\n")
+VIEW_RIGHT['leading ones kept'] = _CHUNKS.replace("        if size == 1:\n            continue\n        if chunks", "        if size == 1 and chunks:\n            continue\n        if chunks")
 NO_STRIDES = "or `None` when no strides can do it and the elements would have to be copied"
 ONES = "a dimension of size 1 in the input must never stand in the way, whatever its stride"
 NEW_ONES = "The stride that you give to a dimension of size 1 does not matter"
@@ -541,8 +552,6 @@ VIEW_WRONG = {
     "contiguous or nothing": ("def view_strides(shape, strides, new_shape):\n    want = 1\n    for n, s in zip(reversed(shape), reversed(strides)):\n        if n != 1 and s != want:\n            return None\n        want *= n\n" + _ROW, "returns the strides of the view (split of a transpose)"),
     "always row-major": ("def view_strides(shape, strides, new_shape):\n" + _ROW, NO_STRIDES),
     "ones stand in the way": (_CHUNKS.replace("        if size == 1:\n            continue\n        if chunks", "        if chunks"), ONES),
-    "only inner ones dropped": (_CHUNKS.replace("    for size, step in zip(shape, strides):\n        if size == 1:\n            continue\n", "    for d, (size, step) in enumerate(zip(shape, strides)):\n        if size == 1 and 0 < d < len(shape) - 1:\n            continue\n"), ONES),
-    "leading ones kept": (_CHUNKS.replace("        if size == 1:\n            continue\n        if chunks", "        if size == 1 and chunks:\n            continue\n        if chunks"), ONES),
     "a trailing one in the new shape": (_CHUNKS.replace("        if size == 1:\n            result.append(0)\n            continue\n        if length == 1:\n            length, step = chunks.pop()", "        if length == 1:\n            length, step = chunks.pop()"), NEW_ONES),
     "all ones": (_CHUNKS.replace("chunks.pop() if chunks else (1, 1)", "chunks.pop()"), "at least one element"),
     "no remainder asked": (_CHUNKS.replace("        if length % size:\n            return None\n", "        if length < size:\n            return None\n"), NO_STRIDES),
@@ -882,7 +891,6 @@ ATTENTION_WRONG = {
     "the heads last": (_A.replace("->bhst", "->bsth"), "shape (batch, n_heads, length, length)"),
     "symmetric": (_A.rstrip().replace("return ", "s = ") + "\n    return (s + s.transpose(-1, -2)) / 2\n", FORMULA),
     "scales x in place": (_A.replace("    q = ", "    x /= (x.shape[-1] // n_heads) ** 0.25\n    q = ", 1).replace(" / math.sqrt(q.shape[-1])", ""), "(mutates its argument)"),
-    "without gradients": (_A.replace("    return", "    q, k = q.detach(), k.detach()\n    return"), "(gradients)"),
     "heads mixed": (_A.replace('"bhsd,bhtd->bhst"', '"bhsd,bgtd->bhst"'), FORMULA),
     "absolute": (_A.rstrip().replace("return ", "return (").rstrip() + ").abs()\n", FORMULA),
 }
@@ -1147,3 +1155,11 @@ WRONG = {
     "result_dtype": DTYPE_WRONG,
     "model_costs": COSTS_WRONG,
 }
+
+BANK = Bank("01")
+for exercise, answers in RIGHT.items():
+    for name, code in answers.items():
+        BANK.right(exercise, name, code=code)
+for exercise, answers in WRONG.items():
+    for name, (code, breaks) in answers.items():
+        BANK.wrong(exercise, name, code=code, breaks=breaks)

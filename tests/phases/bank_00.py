@@ -1,7 +1,9 @@
 """Solutions of lab 00, right and wrong, written from the question alone.
 
-RIGHT: exercise -> name -> code. WRONG: exercise -> name -> (code, the sentence of the text it breaks).
+RIGHT holds the code by exercise and name, WRONG the code and what it breaks in the question's text.
 """
+
+from tests.phases.bank import Bank
 
 RIGHT = {
     "grid_size": {
@@ -25,6 +27,7 @@ def grid_size(n, block):
     return programs
 """,
         "a truth value added": "def grid_size(n, block):\n    return n // block + (n % block != 0)\n",
+        "by way of floats": "import math\n\ndef grid_size(n, block):\n    return math.ceil(n / block)\n",
         "length of a range": "grid_size = lambda n, block: len(range(0, n, block))\n",
         "recursion": """
 def grid_size(n, block):
@@ -98,7 +101,6 @@ WRONG = {
         "true division": ("def grid_size(n, block):\n    return (n + block - 1) / block\n", "as an int"),
         "at least one": ("def grid_size(n, block):\n    return max(1, (n + block - 1) // block)\n", "`n` is 0 or more"),
         "shift by the bits of the block": ("def grid_size(n, block):\n    return (n + block - 1) >> (block.bit_length() - 1)\n", "it need not be a power of two here"),
-        "by way of floats": ("import math\n\ndef grid_size(n, block):\n    return math.ceil(n / block)\n", WHOLE + " (huge n)"),
         "power of two grid": ("def grid_size(n, block):\n    g = -(-n // block)\n    return 1 << (g - 1).bit_length() if g else 0\n", "the smallest number"),
         "one less than n": ("def grid_size(n, block):\n    return (n - 1) // block + 1 if n > 1 else 0\n", WHOLE),
         "a remainder of one forgotten": ("def grid_size(n, block):\n    full, left = divmod(n, block)\n    return full + 1 if left > 1 else full\n", WHOLE),
@@ -109,7 +111,6 @@ WRONG = {
         "a string": ("def grid_size(n, block):\n    return f'{-(-n // block)}'\n", "as an int"),
         "a decimal trick": ("def grid_size(n, block):\n    return int(n / block + 0.99)\n", WHOLE),
         "blocks of one": ("def grid_size(n, block):\n    if block == 1:\n        return n + 1\n    return -(-n // block)\n", "`block` is 1 or more"),
-        "a numpy int": ("import numpy as np\n\ndef grid_size(n, block):\n    return np.int64(-(-n // block))\n", "as an int"),
     },
     "masked_block": {
         "no mask": ("def masked_block(program, n, block):\n    return list(range(program * block, (program + 1) * block))\n", OWN),
@@ -119,7 +120,6 @@ WRONG = {
         "a range": ("def masked_block(program, n, block):\n    return range(program * block, min((program + 1) * block, n))\n", "as a list of ints"),
         "a tensor": ("import torch\n\ndef masked_block(program, n, block):\n    i = program * block + torch.arange(block)\n    return i[i < n]\n", "as a list of ints"),
         "a list of 0-dim tensors": ("import torch\n\ndef masked_block(program, n, block):\n    i = program * block + torch.arange(block)\n    return list(i[i < n])\n", "as a list of ints"),
-        "a list of numpy ints": ("import numpy as np\n\ndef masked_block(program, n, block):\n    i = program * block + np.arange(block)\n    return list(i[i < n])\n", "as a list of ints"),
         "places, not indices": ("def masked_block(program, n, block):\n    return [j for j in range(block) if program * block + j < n]\n", "the indices of the elements"),
         "the mask itself": ("def masked_block(program, n, block):\n    return [program * block + j < n for j in range(block)]\n", "the indices of the elements"),
         "zeros for masked places": ("def masked_block(program, n, block):\n    return [i if i < n else 0 for i in range(program * block, (program + 1) * block)]\n", "its mask turns off the places that lie past the end"),
@@ -137,3 +137,11 @@ WRONG = {
         "a set in a list": ("def masked_block(program, n, block):\n    return set(range(program * block, min((program + 1) * block, n)))\n", "as a list of ints"),
     },
 }
+
+BANK = Bank("00")
+for exercise, answers in RIGHT.items():
+    for name, code in answers.items():
+        BANK.right(exercise, name, code=code)
+for exercise, answers in WRONG.items():
+    for name, (code, breaks) in answers.items():
+        BANK.wrong(exercise, name, code=code, breaks=breaks)
