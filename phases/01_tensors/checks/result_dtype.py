@@ -83,6 +83,11 @@ def _(draw):
     ]
     for dtype, small in mixed:
         yield pair("0-dim tensors", *draw.sample((tensor(dtype), tensor(small, 0)), 2))
+    # either may come first, in every run
+    yield pair("0-dim tensors", tensor(torch.float64, 0), tensor(torch.float16))
+    yield pair("0-dim tensors", tensor(torch.float16), tensor(torch.float64, 0))
+    yield pair("a tensor and a number", True, tensor(torch.uint8))
+    yield pair("a tensor and a number", tensor(torch.uint8), True)
     yield pair("0-dim tensors", tensor(torch.float16, 0), tensor(torch.float64, 0))
     yield pair("0-dim tensors", tensor(torch.int16, 0), 70000)
     yield pair("0-dim tensors", tensor(torch.float16, 0), 0.1)
