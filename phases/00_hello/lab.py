@@ -35,7 +35,8 @@ from utils.views import block_mask
 # written. One too many, and a program is started for nothing.
 #
 # Write `grid_size(n, block)`: the smallest number of programs that covers `n` elements, as an int.
-# `n` is 0 or more and `block` is 1 or more; it need not be a power of two here.
+# `n` is 0 or more and fits into an int32, as in a kernel; `block` is 1 or more, and need not be a
+# power of two here.
 #
 # <details><summary>What should happen when the last block isn't full?</summary>
 #
@@ -58,7 +59,8 @@ def grid_size(n: int, block: int) -> int:
 # %%
 expect_equal("two full blocks", grid_size(8, 4), 2)
 expect_equal("and one element more", grid_size(9, 4), 3)
-expect_equal("three full blocks", grid_size(12, 4), 3)
+expect_equal("less than one block", grid_size(3, 4), 1)
+expect_equal("three full blocks of 6", grid_size(18, 6), 3)
 expect_equal("no elements", grid_size(0, 4), 0)
 block_mask(9, 4)
 
@@ -104,6 +106,7 @@ def masked_block(program: int, n: int, block: int) -> list[int]:
 # %%
 expect_equal("a full block", masked_block(1, 10, 4), [4, 5, 6, 7])
 expect_equal("the last block", masked_block(2, 10, 4), [8, 9])
+expect_equal("the last of blocks of 3", masked_block(3, 10, 3), [9])
 block_mask(10, 4)
 
 # %% test="masked_block" points=3

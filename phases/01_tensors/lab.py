@@ -76,7 +76,9 @@ def bytes_of(t: torch.Tensor) -> tuple[int, int]:
 embeddings = torch.zeros(600, 64)
 expect_equal("the whole matrix", bytes_of(embeddings), (153_600, 153_600))
 expect_equal("one row of it", bytes_of(embeddings[7]), (256, 153_600))
+expect_equal("one number of it", bytes_of(embeddings[7, 3]), (4, 153_600))
 expect_equal("a row read twice", bytes_of(embeddings[7].expand(2, 64)), (512, 153_600))
+expect_equal("whole numbers", bytes_of(torch.zeros(5, dtype=torch.int16)), (10, 10))
 
 # %% test="bytes_of" points=2
 # Graded
@@ -127,10 +129,11 @@ def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 expect_equal("a matrix", row_major_strides((600, 64)), (64, 1))
 expect_equal("a vector", row_major_strides((600,)), (1,))
 expect_equal("a number", row_major_strides(()), ())
+expect_equal("a size of 1", row_major_strides((3, 1, 4)), (4, 4, 1))
 
 # %% test="row_major_strides" points=3
 # Graded
-expect_equal("a batch of sentences", row_major_strides((8, 32, 64)), (2048, 64, 1))
+expect_equal("heads", row_major_strides((8, 4, 32, 16)), (2048, 512, 16, 1))
 ### BEGIN HIDDEN TESTS
 verify("row_major_strides", row_major_strides)
 ### END HIDDEN TESTS
@@ -146,7 +149,8 @@ verify("row_major_strides", row_major_strides)
 #
 # Work from `t.stride()`, `t.storage_offset()`, `t.shape` and `t.element_size()`: indexing into
 # the tensor and asking the result where it lies would leave the sum to torch. So no operator may
-# touch `t`, nor may its bytes be handed to NumPy, and `data_ptr()` is not to be asked.
+# touch `t`, and `data_ptr()` is not to be asked. Neither are NumPy's `array` and `asarray` allowed,
+# of anything: they would hand its bytes to NumPy.
 #
 # <details><summary>How do strides become a place?</summary>
 #
@@ -175,8 +179,9 @@ def byte_offset(t: torch.Tensor, index: tuple[int, ...]) -> int:
 # %%
 grid = torch.arange(12.0).view(3, 4)
 expect_equal("row 1, column 2", byte_offset(grid, (1, 2)), 24)
-expect_equal("the last element", byte_offset(grid, (-1, -1)), 44)
-expect_equal("wider elements", byte_offset(torch.arange(5), (3,)), 24)
+expect_equal("counted from the end", byte_offset(grid, (-1, -3)), 36)
+expect_equal("narrower elements", byte_offset(torch.zeros(5, dtype=torch.float16), (3,)), 6)
+expect_equal("the first of a slice", byte_offset(grid[1:], (0, 0)), 16)
 stride_explorer(grid.t()[1:], index=(1, 2))
 
 # %% test="byte_offset" points=3
@@ -197,6 +202,7 @@ verify("byte_offset", byte_offset)
 # no other operator, and no detour by NumPy:
 #
 # - `transpose_view(x, dim0, dim1)`: two dimensions exchanged, like `x.transpose(dim0, dim1)`;
+#   here and below a dimension is counted from 0;
 # - `narrow_view(x, dim, start, length)`: `length` entries of one dimension, from `start` on;
 # - `expand_view(x, sizes)`: sizes of 1 stretched to `sizes`, which has as many dimensions as `x`;
 # - `diagonal_view(x)`: the main diagonal of a matrix, square or not.
@@ -261,8 +267,11 @@ expect_equal("transpose", transpose_view(x, 0, 1), x.transpose(0, 1), strides=Tr
 expect_equal("narrow", narrow_view(x, 1, 2, 3), x.narrow(1, 2, 3), strides=True)
 expect_equal("expand", expand_view(x[:, :1], (4, 3)), x[:, :1].expand(4, 3), strides=True)
 expect_equal("diagonal", diagonal_view(x), x.diagonal(), strides=True)
-inner = x[1:, 1:]  # a view already: strides (5, 1), and it starts at element 6
+inner = x[1:, ::2]  # a view already: strides (5, 2), and it starts at element 5
+expect_equal("transpose a view", transpose_view(inner, 0, 1), inner.transpose(0, 1), strides=True)
 expect_equal("narrow a view", narrow_view(inner, 0, 1, 2), inner.narrow(0, 1, 2), strides=True)
+expect_equal("expand a view", expand_view(inner[:1], (4, 3)), inner[:1].expand(4, 3), strides=True)
+expect_equal("diagonal of a view", diagonal_view(inner), inner.diagonal(), strides=True)
 share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
 
 # %% test="views_by_hand" points=4
@@ -339,6 +348,9 @@ expect_equal("split it", view_strides((4, 6), (6, 1), (4, 2, 3)), (6, 3, 1))
 expect_equal("flatten its transpose", view_strides((6, 4), (1, 6), (24,)), None)
 expect_equal("split its transpose", view_strides((6, 4), (1, 6), (2, 3, 4)), (3, 1, 6))
 expect_equal("a stride nobody walks", view_strides((4, 1, 6), (6, 99, 1), (24,)), (1,))
+expect_equal("split a row that is stretched", view_strides((5, 4), (0, 1), (5, 2, 2)), (0, 2, 1))
+expect_equal("a size of 1 in front", view_strides((4, 6), (6, 1), (1, 24))[1], 1)
+expect_equal("pieces of two rows", view_strides((3, 4), (8, 1), (2, 2, 3)), None)
 
 # %% test="view_strides" points=5
 # Graded
@@ -405,12 +417,15 @@ def broadcast(
     ### END SOLUTION
 
 # %%
-column, row = torch.zeros(4, 1), torch.zeros(6)
-shape, strides_column, strides_row = broadcast((4, 1), (1, 1), (6,), (1,))
+column, row = torch.zeros(4, 1), torch.zeros(1, 6)
+shape, strides_column, strides_row = broadcast((4, 1), (1, 1), (1, 6), (6, 1))
 expect_equal("common shape", shape, (4, 6))
 expect_equal("strides of the column", strides_column, (1, 0))
 expect_equal("strides of the row", strides_row, (0, 1))
-expect_raises("4 against 6", ValueError, broadcast, (4,), (1,), (6,), (1,))
+came = broadcast((6,), (1,), (4, 6), (1, 4))
+expect_equal("beside a transpose", came, ((4, 6), (0, 1), (1, 4)))
+expect_raises("3 against 6", ValueError, broadcast, (3, 2), (2, 1), (6, 2), (2, 1))
+expect_raises("0 against 6", ValueError, broadcast, (0,), (1,), (6,), (1,))
 broadcast_aligner(column, row)
 
 # %% test="broadcast" points=4
@@ -475,10 +490,16 @@ def mended_loss(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 prediction, target = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([1.0, 2.0, 5.0])
 expect_close("three predictions", mended_loss(prediction, target), 4 / 3)
 expect_close("both as columns", mended_loss(prediction, target[:, None]), 4 / 3)
+expect_close("a batch of one", mended_loss(prediction[2:], target[2:]), 4.0)
+loss = mended_loss(prediction.double().requires_grad_(), target.double())
+expect_equal("the dtype of both", loss.dtype, torch.float64)
+expect_equal("gradients can flow", loss.requires_grad, True)
 
 # %% test="mended_loss" points=3
 # Graded
 expect_raises("3 against 4", ValueError, mended_loss, prediction, torch.zeros(4))
+expect_raises("3 against 1", ValueError, mended_loss, prediction, target[:1])
+expect_raises("two matrices", ValueError, mended_loss, torch.zeros(3, 2), torch.zeros(3, 2))
 ### BEGIN HIDDEN TESTS
 verify("mended_loss", mended_loss)
 ### END HIDDEN TESTS
@@ -586,7 +607,7 @@ verify("attention_scores", attention_scores)
 # Write `result_dtype(a, b)`: the dtype of `a + b`, where each of the two is a tensor with
 # dimensions, a tensor with none, or a Python number, and at least one is a tensor. You may use
 # `torch.promote_types(dtype, dtype)`, which answers for two *dtypes*. You may not add, or do other
-# arithmetic with them, nor ask `result_type`, torch's or NumPy's.
+# arithmetic, with them or with copies of them, nor ask `result_type`, torch's or NumPy's.
 #
 # <details><summary>What is the rule?</summary>
 #
@@ -634,11 +655,15 @@ ints, halves = torch.ones(3, dtype=torch.int32), torch.ones(3, dtype=torch.float
 expect_equal("int32 + 0.5", result_dtype(ints, 0.5), torch.float32)
 expect_equal("int32 + float16", result_dtype(ints, halves), torch.float16)
 expect_equal("2 * float16", result_dtype(2, halves), torch.float16)
+expect_equal("float16 + 1j", result_dtype(halves, 1j), torch.complex32)
+expect_equal("bool + 1", result_dtype(ints == 1, 1), torch.int64)
+number = torch.tensor(7, dtype=torch.int16)
+expect_equal("an int16 of no dimensions + 300", result_dtype(number, 300), torch.int16)
 
 # %% test="result_dtype" points=4
 # Graded
 small = torch.tensor(0.5, dtype=torch.float64)
-expect_equal("float16 + a 0-dim float64", result_dtype(halves, small), torch.float16)
+expect_equal("a 0-dim float64 + float16", result_dtype(small, halves), torch.float16)
 ### BEGIN HIDDEN TESTS
 verify("result_dtype", result_dtype)
 ### END HIDDEN TESTS

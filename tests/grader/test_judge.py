@@ -230,6 +230,21 @@ def test_a_refusal_in_other_words_counts_as_agreement():
     assert judge(check, lambda x: 0, "s").parts[0].problem.startswith("expected an IndexError, but")
 
 
+def test_a_mistaken_refusal_in_other_words_is_the_same_mistake():
+    def refusing(words):
+        def thing(x):
+            raise ValueError(f"{words} {x}")
+
+        return thing
+
+    check = Check("halves", parts={"all": 2}, reads="R")
+    check.reference(lambda x: x / 2)
+    check.cases(lambda draw: (case("all", x) for x in (1, 2, 3)))
+    check.misconception("refuses", "all is refused.", earns=0)(refusing("no halves of"))
+    assert judge(check, refusing("not"), "s").misconceptions == ["refuses"]
+    assert judge(check, lambda x: x / None, "s").misconceptions == []
+
+
 def test_what_a_case_may_show_stands_before_its_problem():
     check = Check("one", parts={"p": 1}, reads="r")
     check.reference(lambda x: x)

@@ -17,12 +17,13 @@ from grader.written import Written
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer to an exercise."""
+    """One answer to an exercise; ``breaks`` says what in its text a wrong one is not true to."""
 
     exercise: str
     name: str
     right: bool
     cell: str
+    breaks: str = ""
 
 
 @dataclass
@@ -41,9 +42,12 @@ class Bank:
         """Add a right answer: code of its own, or an edit of the lab's solution."""
         self.answers.append(Answer(exercise, name, True, code or self._edited(exercise, edits)))
 
-    def wrong(self, exercise: str, name: str, *edits: tuple[str, str], code: str = "") -> None:
+    def wrong(
+        self, exercise: str, name: str, *edits: tuple[str, str], code: str = "", breaks: str = ""
+    ) -> None:
         """Add a wrong answer."""
-        self.answers.append(Answer(exercise, name, False, code or self._edited(exercise, edits)))
+        code = code or self._edited(exercise, edits)
+        self.answers.append(Answer(exercise, name, False, code, breaks))
 
     def judge(self, answer: Answer, seed: str) -> Verdict:
         """What the check says of an answer that was handed in with the lab's given cells."""

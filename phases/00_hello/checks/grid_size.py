@@ -29,11 +29,15 @@ def _(draw):
         }[rest]
         shown = f"{rest} of {block} places in use in the last block"
         yield case("a last block that isn't full", blocks * block + left, block, shown=shown)
-    yield case("a last block that isn't full", draw.integer(1, 5), 64, shown="less than one block")
+    yield case("a last block that isn't full", draw.integer(2, 5), 64, shown="less than one block")
+    yield case("a last block that isn't full", 1, draw.integer(5, 64), shown="one element")
+    yield case("a last block that isn't full", 2049, 1024, shown="one of 1024 places in use")
     for _ in range(3):
         blocks, block = sizes()
         yield case("full blocks only", blocks * block, block, shown=f"blocks of {block}")
     yield case("full blocks only", 64, 64, shown="one block")
+    yield case("full blocks only", 1, 1, shown="one element, blocks of 1")
+    yield case("full blocks only", 18, 6, shown="blocks of 6")
     yield case("full blocks only", 128, 64, shown="two blocks")
     yield case("full blocks only", draw.integer(50, 90), 1, shown="blocks of 1")
     yield case("no elements", 0, draw.integer(2, 64))
@@ -60,7 +64,7 @@ def _(n, block):
 
 @grid_size.misconception(
     "rounded to the nearest",
-    "the last block got a program only where it was about half full or more, as `round` does it.",
+    "the last block got a program only where it was about half full or more, as rounding has it.",
     earns=2,
 )
 def _(n, block):

@@ -19,8 +19,8 @@ def _(draw):
     def place(program, grid):
         return f"program {program} of {grid}"
 
-    for _ in range(3):
-        grid, block = draw.integer(4, 9), draw.choice([3, 5, 8, 16])
+    for blocks in ([3, 5, 6], [8, 16], [3, 5, 8, 16]):
+        grid, block = draw.integer(4, 9), draw.choice(blocks)
         rest = draw.integer(1, block - 1)
         n = (grid - 1) * block + rest
         middle = draw.integer(1, grid - 3)
@@ -35,6 +35,9 @@ def _(draw):
     yield case("the last block", 4, 5, 1, shown=place(4, 5))
     yield case("past the end", draw.integer(20, 30), 17, 8, shown="a program far past the end")
     yield case("past the end", 0, 0, 4, shown="no elements")
+    yield case("past the end", 1, 0, 4, shown="no elements")
+    yield case("past the end", 1, 3, 4, shown="program 1, less than one block")
+    yield case("past the end", 2, 4, 4, shown="program 2, one block")
 
 
 @masked_block.misconception(

@@ -114,6 +114,30 @@ def _(x, w_q, w_k, n_heads):
     return torch.einsum("bhsd,bhtd->bhst", q, k) / q.shape[-1] ** 0.5
 
 
+@attention_scores.misconception(
+    "a softmax taken",
+    "the scores went through a softmax, so that each row adds up to 1; it comes later.",
+    earns=0,
+)
+def _(x, w_q, w_k, n_heads):
+    q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
+    k = rearrange(x @ w_k.T, "b s (h d) -> b h s d", h=n_heads)
+    scores = torch.einsum("bhsd,bhtd->bhst", q, k) / q.shape[-1] ** 0.5
+    return torch.softmax(scores, dim=-1)
+
+
+@attention_scores.misconception(
+    "keys' weight not transposed",
+    "the keys are as if x were multiplied by their weight as it is stored, (out, in); the queries "
+    "are right.",
+    earns=0,
+)
+def _(x, w_q, w_k, n_heads):
+    q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
+    k = rearrange(x @ w_k, "b s (h d) -> b h s d", h=n_heads)
+    return torch.einsum("bhsd,bhtd->bhst", q, k) / q.shape[-1] ** 0.5
+
+
 @attention_scores.alternate("one einsum with the weights split into heads")
 def _(x, w_q, w_k, n_heads):
     w_q = rearrange(w_q, "(h d) m -> h d m", h=n_heads)

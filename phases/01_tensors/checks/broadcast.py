@@ -21,6 +21,8 @@ broadcast = Check(
 
 
 def _broadcast_case(part, a, b):
+    told = {"[0]": "the common shape", "[1]": "the strides of a", "[2]": "the strides of b"}
+
     def play(subject):
         came = subject(*a, *b)
         if not isinstance(came, (tuple, list)) or len(came) != 3:
@@ -34,7 +36,7 @@ def _broadcast_case(part, a, b):
             ignore_size_one(strides_b, shape),
         )
 
-    return Case(part, play)
+    return Case(part, play, places=told)
 
 
 @broadcast.reference
@@ -69,6 +71,9 @@ def _(draw):
     for one, other in (((a, b), (a, b + 1)), ((a, b), (a,)), ((2 * a, b), (a, 1)), ((a,), (a, c))):
         if one[-1] != other[-1] or one[0] == 2 * a:
             yield _broadcast_case("clashes", operand(*one), operand(*other))
+    stretched = ((a, b), (0, 1))
+    yield _broadcast_case("equal ranks", stretched, operand(a, 1))
+    yield _broadcast_case("clashes", stretched, operand(a + 1, b))
     yield _broadcast_case("clashes", operand(0, b), operand(a, b))
     yield _broadcast_case("clashes", operand(a, b), operand(b, 1, 0))
     yield _broadcast_case("equal ranks", operand(a, 1, b, 1), operand(1, c, 1, 1))

@@ -22,7 +22,13 @@ def _(t):
 def _(draw):
     for dtype in draw.sample(DTYPES, 4) + [torch.float16]:
         yield case("a tensor that fills its storage", draw.tensor(draw.shape(2), dtype))
+    for shape in ((), (draw.integer(2, 9),), draw.shape(3), (3, 0, 2)):
+        yield case("a tensor that fills its storage", draw.tensor(shape, torch.uint8))
     wide = draw.tensor((draw.integer(4, 6), 9), torch.bfloat16)
+    yield case("views", wide[1, 2])
+    yield case("views", wide[1:1])
+    seven = draw.tensor((7,), torch.uint8)  # no whole number of the view's elements
+    yield case("views", seven[:6].view(torch.float16)[1:])
     yield case("views", wide[1:3])
     yield case("views", wide[:, ::2])
     yield case("views", draw.tensor((draw.integer(3, 7), 1), torch.float64).expand(-1, 50))
@@ -60,6 +66,30 @@ def _(t):
 )
 def _(t):
     return t.untyped_storage().nbytes(), t.untyped_storage().nbytes()
+
+
+@bytes_of.misconception(
+    "each element counted once",
+    "elements that a stretched view reaches again were counted once; each time counts.",
+    earns=1,
+)
+def _(t):
+    count = 1
+    for size, stride in zip(t.shape, t.stride()):
+        count *= size if stride else 1
+    return count * t.element_size(), t.untyped_storage().nbytes()
+
+
+@bytes_of.misconception(
+    "a size of 0 counted as 1",
+    "a tensor with no elements was given the bytes of some; its view addresses none.",
+    earns=0,
+)
+def _(t):
+    count = 1
+    for size in t.shape:
+        count *= max(size, 1)
+    return count * t.element_size(), t.untyped_storage().nbytes()
 
 
 @bytes_of.alternate("product of the sizes")

@@ -24,11 +24,13 @@ def _mended_loss(prediction, target):
 def _loss_case(part, prediction, target):
     """The loss, and whether autograd can still see through it."""
 
+    told = {"[0]": "the loss", "[1]": "No gradient can flow back through the loss."}
+
     def play(subject):
-        loss = subject(prediction.requires_grad_(), target)
+        loss = subject(prediction.clone().requires_grad_(), target)
         return loss, getattr(loss, "requires_grad", None)
 
-    return Case(part, play)
+    return Case(part, play, places=told)
 
 
 @mended_loss.cases

@@ -91,6 +91,36 @@ class _:
 
 
 @model_costs.misconception(
+    "one operation for a layer's multiply-add",
+    "the layer's count is half as large: a multiplication and the addition that follows it are "
+    "two operations.",
+    earns=5,
+)
+class _:
+    linear_cost = edited(_linear_cost, ("2 * batch", "batch"))
+
+
+@model_costs.misconception(
+    "output not written",
+    "the bytes lack those of the output, which is written once.",
+    earns=4,
+)
+class _:
+    linear_cost = edited(_linear_cost, (" + batch * d_out", ""))
+
+
+@model_costs.misconception(
+    "half of the table saved",
+    "only the pairs that a causal mask leaves were counted; all of them are computed.",
+    earns=4,
+)
+class _:
+    minigpt_flops = edited(
+        _minigpt_flops, ("2 * 2 * tokens * length", "2 * tokens * (length + 1)")
+    )
+
+
+@model_costs.misconception(
     "bias counted as work",
     "there is an operation more for each output, as if the additions of the bias counted; only "
     "the product does.",

@@ -12,6 +12,7 @@ result_dtype = Check(
         "the exercise is to say what the operation would do without doing it",
         forbid_ops=frozenset(
             {"aten.add", "aten.sub", "aten.mul", "aten.div", "aten.where", "aten.cat"}
+            | {"aten._to_copy", "aten.empty_like", "aten.zeros_like", "aten.ones_like"}
         ),
         forbid_names=frozenset({"result_type", "*elementwise_dtypes*", "numpy.result_type"}),
     ),
@@ -50,6 +51,8 @@ def _(draw):
     for a, b in pairs:
         a, b = draw.sample((a, b), 2)
         yield pair("two tensors", tensor(a), tensor(b, draw.integer(1, 2)))
+    yield pair("two tensors", draw.tensor((1,), torch.int64), tensor(torch.int32))
+    yield pair("two tensors", tensor(torch.float32), draw.tensor((0,), torch.float64))
     numbers = [
         (torch.uint8, 3),
         (torch.int32, 300),
@@ -75,9 +78,16 @@ def _(draw):
         (torch.bfloat16, torch.float32),
         (torch.uint8, torch.bool),
         (torch.float32, torch.complex128),
+        (torch.int32, torch.float16),
+        (torch.bool, torch.bfloat16),
     ]
     for dtype, small in mixed:
         yield pair("0-dim tensors", *draw.sample((tensor(dtype), tensor(small, 0)), 2))
+    # either may come first, in every run
+    yield pair("0-dim tensors", tensor(torch.float64, 0), tensor(torch.float16))
+    yield pair("0-dim tensors", tensor(torch.float16), tensor(torch.float64, 0))
+    yield pair("a tensor and a number", True, tensor(torch.uint8))
+    yield pair("a tensor and a number", tensor(torch.uint8), True)
     yield pair("0-dim tensors", tensor(torch.float16, 0), tensor(torch.float64, 0))
     yield pair("0-dim tensors", tensor(torch.int16, 0), 70000)
     yield pair("0-dim tensors", tensor(torch.float16, 0), 0.1)

@@ -31,7 +31,8 @@ def _(draw):
     for rank in (2, 3, 4, 5, 1):
         yield case("ordinary shapes", draw.shape(rank))
     a, b, c = draw.shape(3)
-    for shape in ((a, 0, c), (a, 1, c), (0, a, b), (a, b, 0, c)):
+    yield case("ordinary shapes", ())
+    for shape in ((a, 0, c), (a, 1, c), (0, a, b), (a, b, 0, c), (a, b, 0), (1,), (0,)):
         yield case("sizes of 0 and 1", shape)
 
 
@@ -82,6 +83,28 @@ def _(shape):
     for size in reversed(shape):
         strides.insert(0, step)
         step *= size
+    return tuple(strides)
+
+
+@row_major_strides.misconception(
+    "a product of 0 taken for 1",
+    "before a size of 0 all strides became 1; the other sizes still count there.",
+    earns=2,
+)
+def _(shape):
+    return tuple(max(1, math.prod(shape[dim + 1 :])) for dim in range(len(shape)))
+
+
+@row_major_strides.misconception(
+    "no step where the size is 1",
+    "a dimension of size 1 got stride 0; torch gives it the step that it would have.",
+    earns=2,
+)
+def _(shape):
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.insert(0, 0 if size == 1 else step)
+        step *= max(size, 1)
     return tuple(strides)
 
 

@@ -49,6 +49,9 @@ def _(draw):
     yield _view_case("views that do not exist", (a, b), (2 * b, 1), (a * b,))
     yield _view_case("views that do not exist", (a, c, b), (b * c, 1, c), (a, b * c))
     yield _view_case("views that do not exist", (a, 2 * b), (4 * b, 1), (2, a, b))
+    yield _view_case("views that do not exist", (b, a, c), (c, b * c, 1), (a * b * c,))
+    yield _view_case("views that do not exist", (3, 4), (8, 1), (2, 2, 3))
+    yield _view_case("views that do not exist", (a, b), (b, 0), (a * b,))
     # dims 1 and 2 are one chunk, dim 0 is another
     gap = (2 * b * c, c, 1)
     for new_shape in ((a, b * c), (a, c, b), (a, b, c, 1)):
@@ -58,10 +61,12 @@ def _(draw):
     yield _view_case("partly contiguous", (c, a, b), (1, b * c, c), (c, a * b))
     yield _view_case("partly contiguous", (a, b), (3 * b, 3), (a * b,))
     yield _view_case("partly contiguous", (a, b), (0, 1), (a, b, 1))
+    yield _view_case("partly contiguous", (a, b), (0, 0), (a * b,))
     yield _view_case("sizes of 1", (a, 1, c), (c, 99, 1), (a * c,))
     yield _view_case("sizes of 1", (1, a, 1, b), (7, b, 5, 1), (b, a))
     yield _view_case("sizes of 1", (a, 1, b), (2 * b, 2 * b, 1), (a, b, 1))
     yield _view_case("sizes of 1", (a * b,), (3,), (1, a, 1, b, 1))
+    yield _view_case("sizes of 1", (a, b, 1), (b, 1, 1), (a * b,))
     yield _view_case("sizes of 1", (1, 1), (5, 7), (1,))
     yield _view_case("sizes of 1", (1,), (7,), (1, 1, 1))
 
@@ -126,6 +131,48 @@ view_strides.misconception(
     "the strides in each chunk are as if its last one were 1; a chunk has a step of its own.",
     earns=2,
 )(edited(_view_strides, ("want * base", "want")))
+
+
+@view_strides.misconception(
+    "contiguous but for sizes of 1",
+    "every view was refused of what is not contiguous, sizes of 1 apart; it is enough that each "
+    "chunk is kept or cut up within itself.",
+    earns=2,
+)
+def _(shape, strides, new_shape):
+    step = 1
+    for size, stride in zip(reversed(shape), reversed(strides)):
+        if size != 1 and stride != step:
+            return None
+        step *= size
+    answer, step = [], 1
+    for size in reversed(new_shape):
+        answer.insert(0, step)
+        step *= size
+    return tuple(answer)
+
+
+@view_strides.misconception(
+    "no two dimensions in one chunk",
+    "dimensions were never merged, so that a new size larger than the old one was refused, also "
+    "where its neighbour continues it.",
+    earns=1,
+)
+def _(shape, strides, new_shape):
+    chunks = [[size, stride] for size, stride in zip(shape, strides) if size != 1]
+    answer = []
+    for size in reversed(new_shape):
+        if size == 1:
+            answer.insert(0, 0)
+            continue
+        length, step = chunks[-1]
+        if length % size:
+            return None
+        answer.insert(0, step)
+        chunks[-1] = [length // size, step * size]
+        if chunks[-1][0] == 1:
+            chunks.pop()
+    return tuple(answer)
 
 
 @view_strides.alternate("lay out every offset and look")

@@ -74,12 +74,14 @@ def _(draw):
     yield case("expand", draw.tensor((3, 4))[1:2, 2], (draw.integer(2, 6),), of="expand_view")
     block = draw.tensor((5, 4, 6))[:, 1:2, 3:4]
     yield case("expand", block, (5, draw.integer(2, 6), 7), of="expand_view")
-    yield case("diagonal", draw.tensor((3, 3))[:, :1], of="diagonal_view")
+    corner = draw.tensor((4, 5))[2:3, 1:2]
+    yield case("expand", corner, (draw.integer(3, 6), 1), of="expand_view")
     yield case("diagonal", draw.tensor((4, 4), layout="sliced"), of="diagonal_view")
     yield case("diagonal", draw.tensor((3, 7)), of="diagonal_view")
     for x in inputs(2):
         yield case("diagonal", x, of="diagonal_view")
         yield case("diagonal", draw.tensor((8, draw.integer(3, 5))), of="diagonal_view")
+    yield case("diagonal", draw.tensor((3, 3))[:, :1], of="diagonal_view")
 
 
 @views_by_hand.misconception(
