@@ -10,9 +10,9 @@ import pytest
 from grader.catalogue import load_checks
 from grader.layout import phases
 from grader.prove import LabCode, stops, unseen
-from tests.phases import bank_02, bank_03
+from tests.phases import bank_02, bank_03, bank_04
 
-BANKS = {"02": bank_02.BANK, "03": bank_03.BANK}
+BANKS = {"02": bank_02.BANK, "03": bank_03.BANK, "04": bank_04.BANK}
 ROOMS = {room.name[:2]: room for room in phases() if room.lab.exists()}
 EXERCISES = [
     pytest.param(number, exercise, id=f"{ROOMS[number].name}: {exercise}")
