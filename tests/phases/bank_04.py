@@ -663,7 +663,7 @@ WRONG["account"] = [
     ("under no_grad", "a backward() from the sum / every operator that a mode hears", "    with Mode():\n", "    with torch.set_grad_enabled(backward), Mode():\n"),
     ("always a backward", "if `backward` is true", "        if backward:\n            total", "        if True:\n            total"),
     ("the mode counts its own looking", "what your mode calls itself to look at a tensor, it should not count",
-     "            out = func(*args, **kwargs)\n", "            with self:\n                out = func(*args, **kwargs)\n"),
+     "            out = func(*args, **kwargs)\n", "            out = func(*args, **kwargs)\n            if not hasattr(self, 'busy'):\n                self.busy = True\n                with self:\n                    tokens.numel() and tokens.max()\n                del self.busy\n"),
 ]
 
 

@@ -43,7 +43,7 @@ def _made(x):
 
 def _in_place(x):
     y = x.clone()
-    y.multiply_(2).subtract_(x, alpha=3)
+    y.multiply_(2).subtract_(x, alpha=-3)
     return y
 
 
