@@ -25,7 +25,7 @@ KINDS = {
     "autograd kernel": "autograd kernel",
     "math kernel": "composite",
     "default backend kernel": "default for backends",
-    "batched kernel": "batching rule",
+    "batched kernel": "opened for vmap",
     "backend fallback": "fallback",
 }
 LINE = re.compile(

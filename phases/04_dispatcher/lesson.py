@@ -191,7 +191,7 @@ contexts(x)
 # Go through it line by line, for there is a surprise in each.
 #
 # - **plain**: `AutocastCPU`, which the tensor brought, is gone. The thread *excludes* all autocast keys by default.
-# - **no_grad** is the plain line. It sets a flag that autograd's code reads; to the dispatcher it does not exist. That is why 129 became 127 and no less. (The two are `detach`es, with which autograd puts the results of the two softmaxes aside for the way back; under `no_grad` nothing is put aside.)
+# - **no_grad** is the plain line. It sets a flag that autograd's code reads; to the dispatcher it does not exist. That is why 129 became 127 and no less: two `detach` are gone, with which each `softmax` keeps its result for the backward.
 # - **inference_mode** takes Autograd away from everybody. Not a flag: the column itself is out of the game.
 # - **autocast** adds nothing. It takes its key *out of the set of the excluded*, and the one that the tensor has brought all along comes through.
 # - **a mode** adds two: `PythonTLSSnapshot`, which is the highest of all and merely remembers the thread's sets for later, and `Python`, which is the mode itself. Note where that one stands: *below* Autograd and above the CPU.

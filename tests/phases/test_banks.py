@@ -10,9 +10,15 @@ import pytest
 from grader.catalogue import load_checks
 from grader.layout import phases
 from grader.prove import LabCode, stops, unseen
-from tests.phases import bank_00, bank_01, bank_02, bank_03
+from tests.phases import bank_00, bank_01, bank_02, bank_03, bank_04
 
-BANKS = {"00": bank_00.BANK, "01": bank_01.BANK, "02": bank_02.BANK, "03": bank_03.BANK}
+BANKS = {
+    "00": bank_00.BANK,
+    "01": bank_01.BANK,
+    "02": bank_02.BANK,
+    "03": bank_03.BANK,
+    "04": bank_04.BANK,
+}
 ROOMS = {room.name[:2]: room for room in phases() if room.lab.exists()}
 EXERCISES = [
     pytest.param(number, exercise, id=f"{ROOMS[number].name}: {exercise}")

@@ -254,7 +254,7 @@ LINES = {
     "CUDA: registered at /pytorch/build/aten/R.cpp:1 [default backend kernel]": (
         "CUDA", "default for backends", False, "aten/R.cpp", 1),
     "FuncTorchBatched: registered at /pytorch/aten/B.cpp:2 [batched kernel]": (
-        "FuncTorchBatched", "batching rule", False, "aten/B.cpp", 2),
+        "FuncTorchBatched", "opened for vmap", False, "aten/B.cpp", 2),
     "Python: registered at /pytorch/aten/P.cpp:192 [backend fallback]": (
         "Python", "fallback", False, "aten/P.cpp", 192),
     "Tracer: fallthrough registered at /pytorch/aten/P.cpp:3 [backend fallback]": (

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
@@ -42,12 +43,12 @@ def _made(x):
 
 def _in_place(x):
     y = x.clone()
-    y.mul_(2).add_(x, alpha=3)
+    y.multiply_(2).subtract_(x, alpha=-3)
     return y
 
 
 def _with_keywords(x):
-    return torch.add(x, x, alpha=2, out=torch.empty_like(x))
+    return torch.add(x, x[0], alpha=2, out=torch.empty(x.shape))
 
 
 def _there_and_back(x, w):
@@ -64,6 +65,10 @@ def _linear(x, w, b):
     return F.linear(x, w, b)
 
 
+def _sum_of_products(total, a, b):
+    return torch.baddbmm(total, a, b, beta=2)
+
+
 # Small programs, by name: what a mode listens to.
 PROGRAMS: dict[str, Callable[..., torch.Tensor]] = {
     "two layers": _two_layers,
@@ -74,7 +79,22 @@ PROGRAMS: dict[str, Callable[..., torch.Tensor]] = {
     "there and back": _there_and_back,
     "attention": _attention,
     "linear": _linear,
+    "a sum of products": _sum_of_products,
 }
+
+
+class _Shuffle(nn.Module):
+    """Splits, joins, writes in place, copies and casts, all of which a MiniGPT does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(8, 4)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        left, right = self.words(tokens).chunk(2, dim=-1)
+        joined = torch.cat([right.unsqueeze(0)[0], left], dim=-1).mul_(2)
+        kept = torch.empty(joined.shape).copy_(joined).to(torch.float64)
+        return torch.baddbmm(kept, kept, torch.ones(len(tokens), 4, 4, dtype=torch.float64))
 
 
 def log_ops(log_class: type, program: str, *tensors: torch.Tensor, times: int = 1) -> dict:
@@ -167,6 +187,17 @@ def account(
     return dict(function(MiniGPT(config), tokens, backward))
 
 
+def account_of_shuffle(function: Callable, tokens: torch.Tensor, backward: bool) -> dict[str, int]:
+    """What ``account`` says of a small model that splits, copies and writes in place.
+
+    Args:
+        function: the learner's, of a model and tokens.
+        tokens: integers from 0 to 7, (batch, length).
+        backward: whether a backward is accounted for, too.
+    """
+    return dict(function(_Shuffle(), tokens, backward))
+
+
 def play_dispatcher(
     dispatcher_class: type, order: Sequence[str], script: Sequence[tuple]
 ) -> list[Any]:
@@ -203,11 +234,11 @@ def play_dispatcher(
         if what == "fallthrough":
             return FALLTHROUGH
         if what == "answer":
-            return lambda keys, value: (words[0], value, sorted(keys))
+            return lambda keys, value: (words[0], value, sorted(_a_set(keys)))
         op = own_op if what == "redispatch" else words[1]
         if op is None:  # a fallback stands for any operator, and is told which
-            return lambda op, keys, value: (words[0], op, go_on(op, keys, value))
-        return lambda keys, value: (words[0], go_on(op, keys, value))
+            return lambda op, keys, value: (words[0], op, go_on(op, _a_set(keys), value))
+        return lambda keys, value: (words[0], go_on(op, _a_set(keys), value))
 
     results = []
     for step, *rest in script:
@@ -231,6 +262,17 @@ def play_dispatcher(
     return results
 
 
+def _a_set(keys: Any) -> Any:
+    """What a kernel was given as its keys.
+
+    Raises:
+        TypeError: when it is something else than a set.
+    """
+    if not isinstance(keys, (frozenset, set)):
+        raise TypeError(f"a kernel expects a frozenset of keys, and got a {type(keys).__name__}")
+    return keys
+
+
 def measure(
     quantity_class: type, given: dict[str, tuple], program: Sequence[tuple]
 ) -> dict[str, Any]:
@@ -240,7 +282,7 @@ def measure(
         quantity_class: made with a tensor and a dict of units.
         given: name -> (tensor, units), or (tensor or number,) for what is no quantity.
         program: steps ``(name, operator, arguments...)``: the result of an operator of torch on
-            names and plain values is kept under the name.
+            names and plain values is kept under the name. A dict at the end holds keywords.
 
     Returns:
         name -> (class, values, units) of a quantity, (class, values) of another tensor, or
@@ -252,9 +294,10 @@ def measure(
     }
     results: dict[str, Any] = {}
     for name, operator, *arguments in program:
+        keywords = arguments.pop() if isinstance(arguments[-1], dict) else {}
         values = [known.get(a, a) if isinstance(a, str) else a for a in arguments]
         try:
-            known[name] = came = getattr(torch, operator)(*values)
+            known[name] = came = getattr(torch, operator)(*values, **keywords)
         except (ValueError, NotImplementedError, TypeError) as error:
             results[name] = ("raised", type(error).__name__)
             continue

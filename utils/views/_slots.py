@@ -32,7 +32,7 @@ KINDS = {
     "autograd kernel": Look("autograd kernel", GRADIENT.colour, GRADIENT.on, "A"),
     COMPOSITE: Look(COMPOSITE, PARAMETER.colour, PARAMETER.on, "C"),
     "default for backends": Look("default for backends", KERNEL.tint, INK, "D"),
-    "batching rule": Look("batching rule", VIEW.colour, VIEW.on, "B"),
+    "opened for vmap": Look("opened for vmap", VIEW.colour, VIEW.on, "B"),
     "fallback": Look("fallback", STORAGE.tint, INK, "F"),
 }
 

@@ -21,7 +21,7 @@ dispatcher = Check(
 @dispatcher.reference
 class Dispatcher:
     def __init__(self, order):
-        self.order = list(order)
+        self.order = order
         self.kernels, self.composites, self.fallbacks = {}, {}, {}
 
     def impl(self, op, key, kernel):
@@ -41,7 +41,7 @@ class Dispatcher:
             if (op, key) in self.kernels:
                 kernel, given = self.kernels[op, key], (rest, value)
             elif (op, key) in self.composites:
-                kernel, given = self.composites[op, key], (frozenset(keys), value)
+                kernel, given = self.composites[op, key], (keys, value)
             elif key in self.fallbacks:
                 kernel, given = self.fallbacks[key], (op, rest, value)
             else:
@@ -123,6 +123,9 @@ def _(draw):
     yield played("fallthrough and fallbacks", own, "a fallback, and a kernel of the operator's own")
     late = [impl(f, "Tracer", ANSWER, "f's own"), *backends, trace, call(f, "Tracer", "CPU")]
     yield played("fallthrough and fallbacks", late, "a fallback that is registered later")
+    newer = ("fallback", "Tracer", (PASS, "newer"))
+    yield played("fallthrough and fallbacks", [trace, newer, *backends, call(f, "Tracer", "CPU")],
+                 "a fallback that is registered again")  # fmt: skip
     opt_out = [trace, impl(f, "Tracer", *NOTHING), *backends, call(f, "Tracer", "CPU")]
     yield played("fallthrough and fallbacks", opt_out, "a fallthrough of the operator's own")
     kept = [view, *backends, impl(f, "Tracer", ANSWER, "top"), call(f, *ORDER)]
@@ -166,6 +169,17 @@ def _(draw):
     yield played("composites", above, "with a key that falls through below it")
     past = [("fallback", "Tracer", NOTHING), record, *backends, opened, call(h, "Tracer", "CPU")]
     yield played("composites", past, "with a key that falls through above it")
+    shown_keys = ("composite", h, ("CPU",), (ANSWER, "opened"))
+    past = [("fallback", "Tracer", NOTHING), impl(h, "Autocast", *NOTHING), shown_keys,
+            call(h, "Tracer", "Autocast", "CPU")]  # fmt: skip
+    yield played("composites", past, "the keys that it is given")
+    skipped = ("composite", h, ("Autograd", "Tracer"), NOTHING)
+    through_it = [skipped, impl(h, "CPU", ANSWER, "h on a CPU"), call(h, "Autograd", "CPU"),
+                  call(h, "Tracer", "Autograd", "CPU")]  # fmt: skip
+    yield played("composites", through_it, "a composite that is a fallthrough")
+    newer = ("composite", h, ("CPU", "Autograd"), (ANSWER, "newer"))
+    anew = [record, *backends, opened, newer, call(h, "CPU"), call(h, "CUDA"), call(h, "Autograd")]
+    yield played("composites", anew, "registered again for some of its keys")
     nested = [record, *backends, opened, ("composite", none, ("CPU", "Autograd"), ("call", "outer", h)),
               call(none, "CPU", "Autograd")]  # fmt: skip
     yield played("composites", nested, "a composite of a composite")
@@ -235,7 +249,7 @@ dispatcher.misconception(
     edited(
         Dispatcher,
         (
-            "self.composites[op, key], (frozenset(keys), value)",
+            "self.composites[op, key], (keys, value)",
             "self.composites[op, key], (rest, value)",
         ),
     )
@@ -249,9 +263,9 @@ dispatcher.misconception(
         Dispatcher,
         ("if (op, key) in self.kernels:\n                kernel, given = (self.kernels[op, key], (rest, value))\n"
          "            elif (op, key) in self.composites:\n"
-         "                kernel, given = (self.composites[op, key], (frozenset(keys), value))",
+         "                kernel, given = (self.composites[op, key], (keys, value))",
          "if (op, key) in self.composites:\n"
-         "                kernel, given = (self.composites[op, key], (frozenset(keys), value))\n"
+         "                kernel, given = (self.composites[op, key], (keys, value))\n"
          "            elif (op, key) in self.kernels:\n                kernel, given = (self.kernels[op, key], (rest, value))"),
     )
 )  # fmt: skip
@@ -291,6 +305,41 @@ dispatcher.misconception(
     )
 )
 dispatcher.misconception(
+    "the alphabet decides",
+    "keys are taken in alphabetical order.",
+    earns=1,
+)(edited(Dispatcher, ("sorted(keys, key=self.order.index)", "sorted(keys)")))
+dispatcher.misconception(
+    "a fallback starts over",
+    "a fallback is given all keys of the call, its own too, so that what it passes on comes back.",
+    earns=3,
+)(
+    edited(
+        Dispatcher,
+        ("self.fallbacks[key], (op, rest, value)", "self.fallbacks[key], (op, keys, value)"),
+    )
+)
+dispatcher.misconception(
+    "a composite at every key",
+    "a composite is taken also at keys that it was not registered for.",
+    earns=5,
+)(edited(Dispatcher, ("for key in keys:\n", "for key in self.order:\n")))
+dispatcher.misconception(
+    "an impl that falls through is none",
+    "where an operator's own slot is FALLTHROUGH, its composite or the key's fallback is asked.",
+    earns=4,
+)(
+    edited(
+        Dispatcher,
+        ("if (op, key) in self.kernels:", "if self.kernels.get((op, key), FALLTHROUGH) is not FALLTHROUGH:"),
+    )
+)  # fmt: skip
+dispatcher.misconception(
+    "None when no key is left",
+    "a call with no key left returns instead of raising NotImplementedError.",
+    earns=6,
+)(edited(Dispatcher, ("raise NotImplementedError(f'{op}: no key is left')", "return None")))
+dispatcher.misconception(
     "a message without the key",
     "the error does not name the key that has no kernel.",
     earns=6,
@@ -311,7 +360,7 @@ dispatcher.misconception(
 dispatcher.misconception(
     "one fallthrough and no more",
     "only the highest key may fall through; at a lower one the sentinel is called.",
-    earns=5,
+    earns=4,
 )(
     edited(
         Dispatcher,
@@ -340,6 +389,7 @@ class Lookups:
         while left:
             key = max(left, key=self.rank.__getitem__)
             left.remove(key)
+            rest = frozenset(left)
             for kind, name in (("impl", op), ("composite", op), ("fallback", None)):
                 if (kind, name, key) in self.slots:
                     kernel = self.slots[kind, name, key]
@@ -348,11 +398,8 @@ class Lookups:
                 raise NotImplementedError(f"nothing is registered for {op} at {key}")
             if kernel is FALLTHROUGH:
                 continue
-            if kind == "impl":
-                return kernel(frozenset(left), value)
-            if kind == "composite":
-                return kernel(frozenset(keys), value)
-            return kernel(op, frozenset(left), value)
+            given = {"impl": (rest,), "composite": (keys,), "fallback": (op, rest)}
+            return kernel(*given[kind], value)
         raise NotImplementedError(f"{op} fell through all of its keys")
 
 
@@ -393,3 +440,9 @@ class Recursive:
         elif own is not FALLTHROUGH:
             return own(below, value)
         return self.look(op, every, below, value)
+
+
+dispatcher.equivalent(
+    ("rest = frozenset(left)", "rest = left"),
+    because="a set that nobody changes any more is as good as a frozenset",
+)

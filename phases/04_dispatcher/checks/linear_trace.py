@@ -60,10 +60,10 @@ def _solution(shape, bias, inference):
         if len(shape) == 2:
             return ["t", "addmm"], "AddmmBackward0"
         return ["view", "t", "addmm", "view"], "ViewBackward0"
-    if len(shape) == 1:
-        return ["t", "unsqueeze", "mm", "squeeze_"], "SqueezeBackward4"
     if len(shape) == 2:
         return ["t", "mm"], "MmBackward0"
+    if len(shape) == 1:
+        return ["t", "unsqueeze", "mm", "squeeze_"], "SqueezeBackward4"
     return ["t", "view", "mm", "_unsafe_view"], "UnsafeViewBackward0"
 
 
@@ -157,13 +157,22 @@ def _(shape, bias, inference):
 @linear_trace.alternate("a table")
 def _(shape, bias, inference):
     rank = min(len(shape), 3)
-    traces = {
-        (1, True): ("view t addmm view", "ViewBackward0"),
-        (2, True): ("t addmm", "AddmmBackward0"),
-        (3, True): ("view t addmm view", "ViewBackward0"),
-        (1, False): ("t unsqueeze mm squeeze_", "SqueezeBackward4"),
-        (2, False): ("t mm", "MmBackward0"),
-        (3, False): ("t view mm _unsafe_view", "UnsafeViewBackward0"),
+    with_bias = {
+        1: ("view t addmm view", "ViewBackward0"),
+        2: ("t addmm", "AddmmBackward0"),
+        3: ("view t addmm view", "ViewBackward0"),
     }
-    names, node = ("linear", None) if inference else traces[rank, bool(bias)]
+    without = {
+        1: ("t unsqueeze mm squeeze_", "SqueezeBackward4"),
+        2: ("t mm", "MmBackward0"),
+        3: ("t view mm _unsafe_view", "UnsafeViewBackward0"),
+    }
+    traces = with_bias if bias else without
+    names, node = ("linear", None) if inference else traces[rank]
     return names.split(), node
+
+
+linear_trace.equivalent(
+    ("len(shape) == 1", "len(shape) <= 1"),
+    because="x has one dimension or more",
+)

@@ -135,6 +135,33 @@ op_log.misconception(
     )
 )
 op_log.misconception(
+    "a new list each time",
+    "a log that is used a second time loses what it had.",
+    earns=1,
+)(
+    edited(
+        OpLog,
+        ("def __torch_dispatch__",
+         "def __enter__(self):\n        self.ops = []\n        return super().__enter__()\n\n    def __torch_dispatch__"),
+    )
+)  # fmt: skip
+op_log.misconception(
+    "each call once",
+    "a call that looks like an earlier one is not written down.",
+    earns=0,
+)(
+    edited(
+        OpLog,
+        ("self.ops.append((str(func), shapes))",
+         "if (str(func), shapes) not in self.ops:\n            self.ops.append((str(func), shapes))"),
+    )
+)  # fmt: skip
+op_log.misconception(
+    "keywords first",
+    "shapes of keyword arguments stand before those of positional ones.",
+    earns=2,
+)(edited(OpLog, ("tree_leaves((args, kwargs))", "tree_leaves((kwargs, args))")))
+op_log.misconception(
     "shapes as torch.Size of the first tensor alone",
     "only the first tensor's shape is written down.",
     earns=2,
@@ -163,15 +190,14 @@ class OpLogOfOnesOwn(TorchDispatchMode):
     def shapes(self, thing):
         if isinstance(thing, torch.Tensor):
             return [tuple(thing.size())]
-        if isinstance(thing, (list, tuple)):
+        if isinstance(thing, list | tuple):
             return [shape for inner in thing for shape in self.shapes(inner)]
-        if isinstance(thing, dict):
-            return self.shapes(list(thing.values()))
         return []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.ops.append((f"{func}", self.shapes(args) + self.shapes(kwargs or {})))
-        return func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        self.ops.append((f"{func}", self.shapes(args) + self.shapes([*kwargs.values()])))
+        return func(*args, **kwargs)
 
 
 @op_log.alternate("written down afterwards")
@@ -181,7 +207,7 @@ class OpLogAfterwards(TorchDispatchMode):
         self.ops = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = {} if kwargs is None else kwargs
+        kwargs = kwargs or {}
         shapes = []
         torch.utils._pytree.tree_map_only(
             torch.Tensor, lambda t: shapes.append(tuple(t.shape)), (args, kwargs)
@@ -189,3 +215,15 @@ class OpLogAfterwards(TorchDispatchMode):
         result = func(*args, **kwargs)
         self.ops += [(str(func), shapes)]
         return result
+
+
+op_log.equivalent(
+    ("super().__init__()", "pass"),
+    ("super().__init__()", "super()"),
+    because="a mode works without it; it keeps what nested modes of torch itself ask for",
+)
+op_log.equivalent(
+    ("kwargs = kwargs or {}", "pass"),
+    ("kwargs = kwargs or {}", "kwargs = kwargs"),
+    because="torch hands a dict over even where it promises None as well",
+)

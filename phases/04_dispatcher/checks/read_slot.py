@@ -15,7 +15,7 @@ WORDS = {
     "autograd kernel": "autograd kernel",
     "math kernel": "composite",
     "default backend kernel": "default",
-    "batched kernel": "batching rule",
+    "batched kernel": "batched",
     "backend fallback": "fallback",
 }
 
@@ -25,7 +25,7 @@ def _(dump, key):
     words = {
         "math kernel": "composite",
         "default backend kernel": "default",
-        "batched kernel": "batching rule",
+        "batched kernel": "batched",
         "backend fallback": "fallback",
     }
     for line in dump.splitlines():
@@ -33,7 +33,7 @@ def _(dump, key):
         if name == key:
             where, _, kind = rest.rpartition(" [")
             file = where.rpartition(":")[0].rpartition("/")[2]
-            kind = kind.rstrip("]")
+            kind = kind.removesuffix("]")
             if rest.startswith("fallthrough"):
                 kind = "fallthrough"
             return words.get(kind, kind), file
@@ -57,6 +57,7 @@ def _(draw):
         ("empty.memory_format", "BackendSelect"), ("relu", "BackendSelect"), ("mm", "Meta"),
         ("mm", "SparseCPU"), ("linear", "QuantizedCPU"), ("add.Tensor", "Dense"), ("mm", "PU"),
         ("relu", "Undefined"), ("sum.dim_IntList", "Batched"),
+        ("empty.memory_format", "Conjugate"),
     ]  # fmt: skip
     asked += [(draw.choice(OPERATORS), draw.choice(KEYS)) for _ in range(12)]
     for op, key in asked:
@@ -93,39 +94,35 @@ def _(dump, key):
     if through:
         return ("fallthrough", file)
     renamed = {"math kernel": "composite", "default backend kernel": "default"}
-    renamed |= {"batched kernel": "batching rule", "backend fallback": "fallback"}
+    renamed |= {"batched kernel": "batched", "backend fallback": "fallback"}
     return (renamed.get(kind, kind), file)
 
 
 @read_slot.alternate("line by line")
 def _(dump, key):
-    slots = {}
-    for line in dump.split("\n"):
-        if ": " in line:
-            name, rest = line.split(": ", 1)
-            slots[name] = rest
+    slots = dict(line.split(": ", 1) for line in dump.splitlines())
     if key not in slots:
         return "nothing", ""
     words = slots[key].split(" ")
-    path = next(word for word in words if "/" in word)
+    path = words[words.index("at") + 1]
     file = path.split("/")[-1].split(":")[0]
-    if words[0] == "fallthrough":
+    if "fallthrough" in words:
         return "fallthrough", file
     inside = slots[key][slots[key].index("[") + 1 : slots[key].index("]")]
-    if inside == "math kernel":
-        return "composite", file
-    if inside == "default backend kernel":
-        return "default", file
-    if inside == "batched kernel":
-        return "batching rule", file
-    return ("fallback" if inside == "backend fallback" else inside), file
+    ours = {
+        "math kernel": "composite",
+        "default backend kernel": "default",
+        "batched kernel": "batched",
+        "backend fallback": "fallback",
+    }
+    return ours.get(inside, inside), file
 
 
 def _solution(dump, key):
     words = {
         "math kernel": "composite",
         "default backend kernel": "default",
-        "batched kernel": "batching rule",
+        "batched kernel": "batched",
         "backend fallback": "fallback",
     }
     for line in dump.splitlines():
@@ -133,7 +130,7 @@ def _solution(dump, key):
         if name == key:
             where, _, kind = rest.rpartition(" [")
             file = where.rpartition(":")[0].rpartition("/")[2]
-            kind = kind.rstrip("]")
+            kind = kind.removesuffix("]")
             if rest.startswith("fallthrough"):
                 kind = "fallthrough"
             return words.get(kind, kind), file
@@ -178,3 +175,10 @@ read_slot.misconception(
     "a default for backends and a backend's own kernel are called alike.",
     earns=1,
 )(edited(_solution, ("'default backend kernel': 'default'", "'default backend kernel': 'kernel'")))
+
+
+read_slot.equivalent(
+    ("line.split(': ', 1)", "line.split(': ')"),
+    ("line.split(': ', 1)", "line.split(': ', 2)"),
+    because="no file that torch registers from has a colon and a space in its name",
+)

@@ -98,6 +98,8 @@ def _(draw):
         (described(requires_grad=True), ("no_grad",)),
         (described(), ("inference_mode",)),
         (described("cuda", dtype="bfloat16"), ("autocast",)),
+        (described(dtype="float16"), ("autocast",)),
+        (described("cuda", dtype="int64"), ("autocast",)),
         (described("meta", dtype="float16"), ("autocast",)),
         (described("meta"), ("inference_mode",)),
         (described(dtype="int64"), ("no_grad",)),
@@ -126,15 +128,16 @@ def _(draw):
     every = ("Autocast{}", "Autograd{}", "ADInplaceOrView", "Conjugate")
     for op in OPERATORS:
         for first in range(len(every) + 1):
-            backend = draw.choice(("CPU", "CUDA"))
-            keys = tuple(key.format(backend) for key in (*every[first:], "{}"))
-            yield case("the winner", op, keys, of="winner", shown=f"{op} with {', '.join(keys)}")
+            for backend in ("CPU", "CUDA"):
+                keys = tuple(key.format(backend) for key in (*every[first:], "{}"))
+                shown = f"{op} with {', '.join(keys)}"
+                yield case("the winner", op, keys, of="winner", shown=shown)
 
 
 def call_keys(tensor, contexts):
     backend = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}[tensor["device"]]
     keys = []
-    if "autocast" in contexts and backend != "Meta":
+    if "autocast" in contexts and backend in {"CPU", "CUDA"}:
         keys.append(f"Autocast{backend}")
     if not tensor["inference"] and "inference_mode" not in contexts:
         keys.append(f"Autograd{backend}")
@@ -147,11 +150,11 @@ def call_keys(tensor, contexts):
 
 def winner(op, keys):
     falls_through = {
-        "mm": ("ADInplaceOrView", "Conjugate"),
-        "mul": ("Autocast", "ADInplaceOrView"),
-        "t": ("Autocast", "Conjugate"),
+        "mm": {"ADInplaceOrView", "Conjugate"},
+        "mul": {"AutocastCPU", "AutocastCUDA", "ADInplaceOrView"},
+        "t": {"AutocastCPU", "AutocastCUDA", "Conjugate"},
     }
-    return next(key for key in keys if not key.startswith(falls_through[op]))
+    return next(key for key in keys if key not in falls_through[op])
 
 
 def _wrong(*edits):
@@ -245,7 +248,7 @@ winning_key.misconception(
 )(
     _wrong(
         (
-            "and backend != 'Meta':",
+            "and backend in {'CPU', 'CUDA'}:",
             "and backend != 'Meta' and not tensor['inference'] and 'inference_mode' not in contexts:",
         )
     )
@@ -257,15 +260,30 @@ winning_key.misconception(
 )(_wrong(("if 'autocast' in contexts and", "if")))
 winning_key.misconception(
     "autocast for meta tensors", "meta tensors are given an Autocast key.", earns=2
-)(_wrong((" and backend != 'Meta'", "")))
+)(_wrong((" and backend in {'CPU', 'CUDA'}", "")))
 winning_key.misconception(
     "autocast looks at the dtype",
     "whether there is an Autocast key depends on the dtype.",
     earns=2,
-)(_wrong(("and backend != 'Meta':", "and backend != 'Meta' and tensor['dtype'] == 'float32':")))
+)(_wrong(("in {'CPU', 'CUDA'}:", "in {'CPU', 'CUDA'} and tensor['dtype'] == 'float32':")))
 winning_key.misconception(
     "the backend first", "the keys are listed from the lowest to the highest.", earns=1
 )(_wrong(("return (*keys, backend)", "return (backend, *reversed(keys))")))
+winning_key.misconception(
+    "the last context alone",
+    "of several contexts only the innermost is looked at.",
+    earns=2,
+)(_wrong(("keys = []", "keys = []\n    contexts = contexts[-1:]")))
+winning_key.misconception(
+    "Conjugate on top",
+    "Conjugate is listed above Autograd; it stands right above the backend.",
+    earns=1,
+)(
+    _wrong(
+        ("return (*keys, backend)",
+         "return (*sorted(keys, key=lambda key: key != 'Conjugate'), backend)"),
+    )
+)  # fmt: skip
 winning_key.misconception(
     "the highest key wins, code or not",
     "the first key wins even where the operator falls through it.",
@@ -274,7 +292,7 @@ winning_key.misconception(
     {
         "winner": edited(
             winner,
-            ("next((key for key in keys if not key.startswith(falls_through[op])))", "keys[0]"),
+            ("next((key for key in keys if key not in falls_through[op]))", "keys[0]"),
         )
     }
 )
@@ -286,8 +304,8 @@ winning_key.misconception(
     {
         "winner": edited(
             winner,
-            ("('Autocast', 'Conjugate')", "('Autocast',)"),
-            ("('ADInplaceOrView', 'Conjugate')", "('ADInplaceOrView',)"),
+            ("'AutocastCUDA', 'Conjugate'}", "'AutocastCUDA'}"),
+            ("{'ADInplaceOrView', 'Conjugate'}", "{'ADInplaceOrView'}"),
         )
     }
 )
@@ -299,16 +317,16 @@ class _:
         order = ["Autocast", "Autograd", "ADInplaceOrView", "Conjugate", "Backend"]
         brought = {"Backend"}
         if not tensor["inference"]:
-            brought |= {"Autograd", "ADInplaceOrView"}
-        if tensor["device"] != "meta":
-            brought |= {"Autocast"}
+            brought.update({"Autograd", "ADInplaceOrView"})
+        if tensor["device"] in {"cpu", "cuda"}:
+            brought.add("Autocast")
         if tensor["conj"]:
-            brought |= {"Conjugate"}
+            brought.add("Conjugate")
         inference = "inference_mode" in contexts
         included = set() if inference else {"ADInplaceOrView"}
         excluded = {"Autograd"} if inference else set()
         if "autocast" not in contexts:
-            excluded = excluded | {"Autocast"}
+            excluded.add("Autocast")
         suffix = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}[tensor["device"]]
         named = {
             "Autocast": "Autocast" + suffix,
@@ -319,12 +337,12 @@ class _:
         return tuple(named.get(key, key) for key in left)
 
     def winner(op, keys):
-        skipped = set() if op == "t" else {"ADInplaceOrView"}
-        if op != "mul":
-            skipped.add("Conjugate")
-        if op != "mm":
-            skipped |= {"AutocastCPU", "AutocastCUDA"}
-        left = [key for key in keys if key not in skipped]
+        skipped = {
+            "mm": "ADInplaceOrView Conjugate",
+            "mul": "AutocastCPU AutocastCUDA ADInplaceOrView",
+            "t": "AutocastCPU AutocastCUDA Conjugate",
+        }
+        left = [key for key in keys if key not in skipped[op].split()]
         return left[0]
 
 
@@ -332,11 +350,11 @@ class _:
 class _:
     def call_keys(tensor, contexts):
         device = tensor["device"]
-        name = "Meta" if device == "meta" else device.upper()
+        name = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}[device]
         inside = "inference_mode" in contexts
         born_inside = tensor["inference"]
         keys = ()
-        if device in ("cpu", "cuda") and "autocast" in contexts:
+        if device in {"cpu", "cuda"} and "autocast" in contexts:
             keys += (f"Autocast{name}",)
         if not inside and not born_inside:
             keys += (f"Autograd{name}",)
@@ -346,11 +364,17 @@ class _:
 
     def winner(op, keys):
         for key in keys:
-            if key.startswith("Autocast") and op != "mm":
+            if key.startswith("Autocast") and op in {"mul", "t"}:
                 continue
-            if key == "ADInplaceOrView" and op != "t":
+            if key in {"ADInplaceOrView"} and op in {"mm", "mul"}:
                 continue
-            if key == "Conjugate" and op in ("t", "mm"):
+            if key in {"Conjugate"} and op in {"mm", "t"}:
                 continue
             break
         return key
+
+
+winning_key.equivalent(
+    ("keys += (f'Autocast{name}',)", "keys = (f'Autocast{name}',)"),
+    because="it is the first key: nothing is lost",
+)
