@@ -152,25 +152,27 @@ verify("winning_key", call_keys=call_keys, winner=winner)
 # <details><summary>How do I find the tensors?</summary>
 #
 # `tree_leaves`, in `torch.utils._pytree`, lists all that is inside of nested tuples, lists and dicts;
-# or look into lists yourself. And if you write an `__init__`, let the parent class have its own first.
+# or look into lists yourself.
 # </details>
 
 # %% solution="OpLog"
 class OpLog(TorchDispatchMode):
     """Writes down each operator that reaches it: `ops` is a list of (name, shapes)."""
 
-    ### BEGIN SOLUTION
     def __init__(self):
         super().__init__()
+        ### BEGIN SOLUTION
         self.ops = []
+        ### END SOLUTION
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        ### BEGIN SOLUTION
         kwargs = kwargs or {}
         given = torch.utils._pytree.tree_leaves((args, kwargs))
         shapes = [tuple(t.shape) for t in given if isinstance(t, torch.Tensor)]
         self.ops.append((str(func), shapes))
         return func(*args, **kwargs)
-    ### END SOLUTION
+        ### END SOLUTION
 
 # %%
 x, w = torch.ones(2, 3), torch.ones(3, 3)
@@ -304,8 +306,8 @@ class Dispatcher:
         self.kernels[op, key] = kernel
 
     def composite(self, op, keys, kernel):
-        for key in keys:
-            self.composites[op, key] = kernel
+        for each in keys:
+            self.composites[op, each] = kernel
 
     def fallback(self, key, kernel):
         self.fallbacks[key] = kernel
@@ -403,27 +405,26 @@ verify("Dispatcher", Dispatcher)
 class FlopCounter(TorchDispatchMode):
     """Counts the FLOPs of matrix products: `flops` is an int."""
 
-    ### BEGIN SOLUTION
     def __init__(self):
         super().__init__()
+        ### BEGIN SOLUTION
         self.flops = 0
+        ### END SOLUTION
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        ### BEGIN SOLUTION
         kwargs = kwargs or {}
         with self:
             result = func.decompose(*args, **kwargs)
         if result is not NotImplemented:
             return result
         name = func.overloadpacket.__name__
-        if name in {"mm", "bmm"}:
-            self.count(args[0], args[1])
-        elif name in {"addmm", "baddbmm"}:
-            self.count(args[1], args[2])
+        first = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}.get(name)
+        if first is not None:
+            a, b = args[first], args[first + 1]
+            self.flops += 2 * a.numel() * b.shape[-1]
         return func(*args, **kwargs)
-
-    def count(self, a, b):
-        self.flops += 2 * a.numel() * b.shape[-1]
-    ### END SOLUTION
+        ### END SOLUTION
 
 # %%
 a, b, c = torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 5)
@@ -682,19 +683,19 @@ def account(model: torch.nn.Module, tokens: torch.Tensor, backward: bool) -> dic
         return {t.untyped_storage().data_ptr() for t in leaves if isinstance(t, torch.Tensor)}
 
     class Accountant(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            result = func(*args, **(kwargs or {}))
-            name = func.overloadpacket.__name__
+        def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+            came = op(*args, **(kwargs or {}))
+            name = op.overloadpacket.__name__
             if name in {"mm", "addmm", "bmm", "baddbmm"}:
                 kind = "products"
             elif name in {"clone", "copy_", "_to_copy"}:
                 kind = "copies"
-            elif not func._schema.is_mutable and storages(result) & storages(args):
+            elif not op._schema.is_mutable and storages(came) & storages(args):
                 kind = "views"
             else:
                 kind = "rest"
             counts[kind] += 1
-            return result
+            return came
 
     with Accountant():
         total = model(tokens).sum()

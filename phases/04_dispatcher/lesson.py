@@ -435,8 +435,8 @@ class Largest(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         if isinstance(out, torch.Tensor) and out.is_floating_point() and out.numel():
             top = out[out.isfinite()].abs().max().item() if out.isfinite().any() else 0.0
-            name = func.overloadpacket.__name__
-            self.found[name] = max(self.found.get(name, 0.0), top)
+            called = func.overloadpacket.__name__
+            self.found[called] = max(self.found.get(called, 0.0), top)
         return out
 
 
