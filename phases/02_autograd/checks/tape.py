@@ -112,17 +112,24 @@ def _(draw):
     # a node that is used by the asked one, and again by a node in between; and mirrored
     late = [leaves[0], ("power", 0, 2), ("mul", 1, 0), ("mul", 2, 1), ("add", 1, 3)]
     mirrored = [leaves[0], ("power", 0, 2), ("mul", 0, 1), ("mul", 1, 2), ("add", 3, 1)]
+    # a sum's two inputs, each of them used again later
+    both = [*leaves[:2], ("add", 0, 1), ("mul", 2, 0), ("mul", 3, 1)]
+    below = ("leaf", -draw.integer(5, 16) / 8)
     zeros = [("leaf", 0.0), leaves[1], ("mul", 0, 1), ("power", 2, 1)]
     yield values(chain)
     yield values(square)
     yield values([*zeros, ("power", 0, 3), ("add", 4, 2)])
+    yield values([("leaf", 0.1), ("leaf", 0.1), ("add", 0, 1), ("power", 2, 1)])
     yield two_tapes(lesson)
     yield run("chains", chain, 6)
     yield run("chains", [*chain, ("mul", 1, 2)], 5)
     yield run("chains", chain, 1)
     yield run("chains", zeros, 3)
     yield run("chains", [("leaf", 0.0), ("power", 0, 2), ("power", 1, 3)], 2)
+    yield run("chains", [below, ("power", 0, 2), ("power", 1, 3)], 2)
     yield run("forks", lesson, 4)
+    yield run("forks", [leaves[0], ("add", 0, 0)], 1)
+    yield run("forks", both, 4)
     yield run("forks", square, 4)
     yield run("forks", late, 4)
     yield run("forks", mirrored, 4)
@@ -225,6 +232,55 @@ tape.misconception(
     "the list stops at the node that was asked for; those recorded after it have an entry, too.",
     earns=3,
 )(edited(_Tape, ("[0.0] * len(self.nodes)", "[0.0] * (i + 1)")))
+tape.misconception(
+    "one share for an input used twice",
+    "a node whose two inputs are the same one sent it one of two shares.",
+    earns=3,
+)(
+    edited(
+        _Tape,
+        ("[(i, 1.0), (j, 1.0)]", "{i: 1.0, j: 1.0}.items()"),
+        ("[(i, self.value(j)), (j, self.value(i))]", "{i: self.value(j), j: self.value(i)}.items()"),
+    )
+)  # fmt: skip
+tape.misconception(
+    "one share of a sum with itself",
+    "a sum of a node and itself sent it one of two shares.",
+    earns=3,
+)(edited(_Tape, ("[(i, 1.0), (j, 1.0)]", "{i: 1.0, j: 1.0}.items()")))
+tape.misconception(
+    "one share of a product with itself",
+    "a product of a node and itself sent it one of two shares.",
+    earns=3,
+)(
+    edited(
+        _Tape,
+        ("[(i, self.value(j)), (j, self.value(i))]", "{i: self.value(j), j: self.value(i)}.items()"),
+    )
+)  # fmt: skip
+tape.misconception(
+    "no slope at 0",
+    "the derivative of a power is 0 wherever the value is 0, whatever the power.",
+    earns=4,
+)(
+    edited(
+        _Tape,
+        ("n * self.value(i) ** (n - 1)", "n * self.value(i) ** (n - 1) if self.value(i) else 0.0"),
+    )
+)  # fmt: skip
+tape.equivalent(
+    ("float(value)", "value"), because="the values that are given are floats already"
+)
+tape.equivalent(
+    ("(i, 1.0), (j, 1.0)", "(j, 1.0), (i, 1.0)"),
+    ("(i, b), (j, a)", "(j, a), (i, b)"),
+    because="what the two inputs get does not depend on which is first",
+)
+tape.equivalent(
+    ("range(i, -1, -1)", "range(i, -1 + 1, -1)"),
+    ("range(i, -1, -1)", "range(i, -0, -1)"),
+    because="node 0 is a leaf and sends nothing on",
+)
 
 
 @tape.alternate("a closure for each node")
