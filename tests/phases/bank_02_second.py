@@ -7,6 +7,8 @@ asks besides), and for a wrong one the sentence of the lab that it breaks.
 
 from __future__ import annotations
 
+from tests.phases.bank import Bank
+
 PLAIN = {
     "scalar_adjoints": '''
 def scalar_adjoints(a, b):
@@ -729,15 +731,6 @@ def backward_order(graph, root):
         level, k = {s for node in level for s in graph[node] if s not in steps}, k + 1
     return sorted(steps, key=steps.get)
 ''')
-wrong("backward_order", "every path walked", "Yours will be asked about six thousand", '''
-def backward_order(graph, root):
-    deepest, stack = {}, [(root, 0)]
-    while stack:
-        node, depth = stack.pop()
-        deepest[node] = max(depth, deepest.get(node, 0))
-        stack += [(source, depth + 1) for source in graph[node]]
-    return sorted(deepest, key=deepest.get)
-''')
 wrong("backward_order", "nothing for a lone root", "`root` may use nothing at all", '''
 def backward_order(graph, root):
     if not graph[root]:
@@ -1271,13 +1264,6 @@ def softmax_vjp(grad_output, y):
     y = torch.softmax(y, -1)
     return y * (grad_output - (grad_output * y).sum(-1, keepdim=True))
 ''')
-wrong("softmax_vjp", "by way of logs", "a probability of exactly 0 has no logarithm", '''
-def softmax_vjp(grad_output, y):
-    logs = torch.log(y)
-    weighted = grad_output * logs.exp()
-    centre = torch.sum(weighted, -1, keepdim=True)
-    return weighted - torch.exp(logs + torch.log(centre.abs())) * centre.sign()
-''')
 wrong("softmax_vjp", "a small number against logs of 0", "and so is what you return", '''
 def softmax_vjp(grad_output, y):
     y = torch.softmax(torch.log(y + 1e-3), -1)
@@ -1794,8 +1780,6 @@ wrong("cross_entropy_vjp", "targets as rows", "given `targets` (N,) of int64", l
 wrong("cross_entropy_vjp", "one-hot of its own width", "each from 0 to V − 1", loss(
     "p[torch.arange(len(targets)), targets] -= 1", "p = p - torch.nn.functional.one_hot(targets)"))
 wrong("cross_entropy_vjp", "softmax over the rows", "softmax(logits_n)", loss("softmax(logits, -1)", "softmax(logits, 0)"))
-wrong("cross_entropy_vjp", "1 over N in Python", "batches of nothing", loss(
-    "return p * grad_output / len(targets) if len(targets) else p", "return p * grad_output * (1 / len(targets))"))
 wrong("cross_entropy_vjp", "the other sign", "loss = − mean of log softmax", loss("return p * grad", "return -p * grad"))
 wrong("cross_entropy_vjp", "the size of the incoming gradient", UPSTREAM, loss("grad_output /", "grad_output.abs() /"))
 wrong("cross_entropy_vjp", "none for an incoming gradient of 0", UPSTREAM, loss("grad_output /", "(grad_output if grad_output else 1.0) /"))
@@ -1805,15 +1789,6 @@ def cross_entropy_vjp(grad_output, logits, targets):
     result = torch.zeros_like(logits)
     result[rows, targets] = (torch.softmax(logits, -1)[rows, targets] - 1) * grad_output / max(len(targets), 1)
     return result
-''')
-wrong("cross_entropy_vjp", "rows stacked", "batches of nothing", '''
-def cross_entropy_vjp(grad_output, logits, targets):
-    rows = []
-    for row, target in zip(logits, targets):
-        p = torch.softmax(row, 0)
-        p[target] -= 1
-        rows.append(p * grad_output / len(targets))
-    return torch.stack(rows)
 ''')
 wrong("cross_entropy_vjp", "different targets counted", "some may be equal", loss(
     "/ len(targets) if", "/ len(targets.unique()) if"))
@@ -1850,10 +1825,6 @@ wrong("lm_head_gradients", "short names", 'a dict with the gradients of the mean
     '"weight": g.T', '"W": g.T', '"bias": g', '"b": g'))
 wrong("lm_head_gradients", "the bias is changed", "None of your functions may change a tensor that it was given", head(
     "logits = x @ weight.T + bias", "bias -= bias.max()\n    logits = x @ weight.T + bias"))
-wrong("lm_head_gradients", "one-hot of its own width", "each from 0 to V − 1", head(
-    "g[torch.arange(len(targets)), targets] -= 1", "hot = torch.nn.functional.one_hot(targets)\n    g[:, : hot.shape[1]] -= hot"))
-wrong("lm_head_gradients", "1 over N in Python", "batches of nothing", head(
-    "g / max(len(targets), 1)", "g * (1 / len(targets))"))
 wrong("lm_head_gradients", "0 is padding", "none of them is special", head(
     "    g = g / max(len(targets), 1)", "    g[targets == 0] = 0\n    g = g / max(len(targets), 1)"))
 wrong("lm_head_gradients", "autograd asked", "no `backward`, `grad` or `requires_grad_` of a tensor", '''
@@ -1865,3 +1836,46 @@ def lm_head_gradients(x, weight, bias, targets):
     torch.nn.functional.cross_entropy(logits, targets).backward()
     return {name: leaf.grad for name, leaf in leaves.items()}
 ''')
+
+# -- thought wrong at first; N is at least 1, and the others are right
+
+right("softmax_vjp", "by way of logs", '''
+def softmax_vjp(grad_output, y):
+    logs = torch.log(y)
+    weighted = grad_output * logs.exp()
+    centre = torch.sum(weighted, -1, keepdim=True)
+    return weighted - torch.exp(logs + torch.log(centre.abs())) * centre.sign()
+''')
+right("cross_entropy_vjp", "1 over N in Python", loss(
+    "return p * grad_output / len(targets) if len(targets) else p", "return p * grad_output * (1 / len(targets))"))
+right("cross_entropy_vjp", "rows stacked", '''
+def cross_entropy_vjp(grad_output, logits, targets):
+    rows = []
+    for row, target in zip(logits, targets):
+        p = torch.softmax(row, 0)
+        p[target] -= 1
+        rows.append(p * grad_output / len(targets))
+    return torch.stack(rows)
+''')
+right("lm_head_gradients", "1 over N in Python", head(
+    "g / max(len(targets), 1)", "g * (1 / len(targets))"))
+right("lm_head_gradients", "one-hot of its own width", head(
+    "g[torch.arange(len(targets)), targets] -= 1", "hot = torch.nn.functional.one_hot(targets)\n    g[:, : hot.shape[1]] -= hot"))
+
+EXERCISE = {
+    "relu_vjp": "activations",
+    "softmax_vjp": "activations",
+    "Softmax": "run_softmax",
+    "run_softmax": "run_softmax",
+    "cross_entropy_vjp": "lm_head",
+    "lm_head_gradients": "lm_head",
+}
+
+
+def add_to(bank: Bank) -> None:
+    """Add all of them to the bank of the lab."""
+    for answers, add in ((RIGHT, bank.right), (WRONG, bank.wrong)):
+        for part, name, code, *_ in answers:
+            exercise = EXERCISE.get(part, part)
+            others = [PLAIN[p] for p, e in EXERCISE.items() if e == exercise and p != part]
+            add(exercise, f"{part}, {name}", code="\n".join([code, *others]))
