@@ -281,6 +281,7 @@ fork = {"f": ["near", "far"], "far": ["near"], "near": ["g", "h"], "g": ["i"], "
 order = backward_order(fork, "f")
 expect_equal("near, which is used from far, too", order[:3], ["f", "far", "near"])
 long = {str(k): [str(k - 1)] for k in range(1, 6000)} | {"0": []}
+expect_equal("a node alone", backward_order({"x": []}, "x"), ["x"])
 expect_equal("6,000 in a row", len(backward_order(long, "5999")), 6000)
 
 
@@ -357,7 +358,8 @@ expect_close("both", unbroadcast(deep, (4, 1)), [[60.0], [66.0], [72.0], [78.0]]
 turned = torch.ones(2, 5, 4, 3).transpose(0, 1)
 expect_shape("two new in front of a 1", unbroadcast(turned, (1, 3)), (1, 3))
 expect_close("a batch of nothing", unbroadcast(torch.ones(0, 3), (1, 3)), [[0.0, 0.0, 0.0]])
-expect_equal("bfloat16", unbroadcast(torch.ones(2, 3, dtype=torch.bfloat16), (3,)).dtype, torch.bfloat16)
+for dtype in (torch.float16, torch.bfloat16):
+    expect_equal(f"{dtype}", unbroadcast(torch.ones(2, 3, dtype=dtype), (3,)).dtype, dtype)
 
 # %% test="unbroadcast" points=3
 # Graded

@@ -139,8 +139,8 @@ def _(draw):
     yield run("forks", late, 4)
     yield run("forks", mirrored, 4)
     yield run("asked again", chain, 6, 6)
-    yield run("asked again", lesson, 2, 4)
-    yield while_it_grows(lesson[:4], [("mul", 3, 1), ("add", 4, 2)], 3)
+    yield run("asked again", chain[:5], 3, 4)
+    yield while_it_grows(chain[:5], [("mul", 4, 1), ("add", 5, 2)], 4)
 
 
 class _Tape:

@@ -44,7 +44,7 @@ def _(draw):
     yield case("stretched ones", deep, (2, 1, 4, 1), shown="four dimensions")
     yield case("stretched ones", deep, (1, 3, 1, 5), shown="four dimensions")
     yield case("both, or neither", deep, (3, 1, 5), shown="four dimensions, both")
-    yield case("both, or neither", deep, (1, 1), shown="both")
+    yield case("both, or neither", draw.tensor((2, 3, 4)), (1, 1), shown="both")
     yield case("both, or neither", draw.tensor(()), (), shown="a single number")
     none = torch.zeros(0, 3)
     yield case("new dimensions", none, (3,), shown="a batch of nothing")
