@@ -76,6 +76,7 @@ def scalar_adjoints(a: float, b: float) -> dict[str, float]:
 
 # %%
 adjoints = scalar_adjoints(2.0, 3.0)
+expect_equal("its names", sorted(adjoints), ["L", "a", "b", "c", "d"])
 expect_equal("dL/dd", adjoints["d"], 16.0)
 expect_equal("dL/db", adjoints["b"], 32.0)
 flat = scalar_adjoints(2.0, -1.0)  # here d is 0, the lowest point of a square
@@ -197,8 +198,10 @@ fourth = tape.power(a, 4)
 expect_equal("of a node that came later", tape.gradients(fourth), [32.0, 0.0, 0.0, 0.0, 1.0])
 expect_equal("the first question again", tape.gradients(both), [16.0, 3.0, 1.0, 1.0, 0.0])
 tape = Tape()
-zero, five = tape.leaf(0.0), tape.leaf(5.0)
-expect_equal("0 · 5", tape.gradients(tape.mul(zero, five)), [5.0, 0.0, 1.0])
+zero, five, other = tape.leaf(0.0), tape.leaf(5.0), tape.leaf(5.0)  # equal, and two nodes
+expect_equal("0 · 5", tape.gradients(tape.mul(zero, five)), [5.0, 0.0, 0.0, 1.0])
+expect_equal("0 to the power 1", tape.gradients(tape.power(zero, 1)), [1.0, 0.0, 0.0, 0.0, 1.0])
+expect_equal("x + x", tape.gradients(tape.add(other, other))[other], 2.0)
 
 # %% test="Tape" points=5
 # Graded
@@ -266,7 +269,7 @@ def backward_order(graph: dict[str, list[str]], root: str) -> list[str]:
     ### END SOLUTION
 
 # %%
-graph = {"L": ["d"], "d": ["a", "c"], "c": ["a", "b"], "a": [], "b": [], "other": ["c"]}
+graph = {"b": [], "a": [], "other": ["c"], "c": ["a", "b"], "L": ["d"], "d": ["a", "c"]}
 order = backward_order(graph, "L")
 expect_equal("each node once", sorted(order), ["L", "a", "b", "c", "d"])
 expect_equal("c, then a, which it uses", [n for n in order if n in ("a", "c")], ["c", "a"])
@@ -277,8 +280,9 @@ for inputs in (["x", "w", "w"], ["w", "w", "x"]):
 fork = {"f": ["near", "far"], "far": ["near"], "near": ["g", "h"], "g": ["i"], "h": [], "i": []}
 order = backward_order(fork, "f")
 expect_equal("near, which is used from far, too", order[:3], ["f", "far", "near"])
-long = {str(k): [str(k - 1)] for k in range(1, 3000)} | {"0": []}
-expect_equal("3,000 in a row", len(backward_order(long, "2999")), 3000)
+long = {str(k): [str(k - 1)] for k in range(1, 6000)} | {"0": []}
+expect_equal("a node alone", backward_order({"x": []}, "x"), ["x"])
+expect_equal("6,000 in a row", len(backward_order(long, "5999")), 6000)
 
 
 def graph_of(tensor):
@@ -346,13 +350,16 @@ def unbroadcast(grad: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
 grad = torch.arange(6.0).view(2, 3)
 expect_close("a bias", unbroadcast(grad, (3,)), [3.0, 5.0, 7.0])
 expect_close("a column", unbroadcast(grad, (2, 1)), [[3.0], [12.0]])
+expect_close("two stretched", unbroadcast(grad, (1, 1)), [[15.0]])
 expect_close("nothing was broadcast", unbroadcast(grad, (2, 3)), grad)
 expect_close("a bias, equal sizes", unbroadcast(torch.arange(9.0).view(3, 3), (3,)), [9.0, 12.0, 15.0])
 deep = torch.arange(24.0, dtype=torch.float64).view(2, 3, 4).mT  # (2, 4, 3), and not contiguous
 expect_close("both", unbroadcast(deep, (4, 1)), [[60.0], [66.0], [72.0], [78.0]])
-expect_shape("two new in front of a 1", unbroadcast(torch.ones(5, 2, 4, 3), (1, 3)), (1, 3))
+turned = torch.ones(2, 5, 4, 3).transpose(0, 1)
+expect_shape("two new in front of a 1", unbroadcast(turned, (1, 3)), (1, 3))
 expect_close("a batch of nothing", unbroadcast(torch.ones(0, 3), (1, 3)), [[0.0, 0.0, 0.0]])
-expect_equal("bfloat16", unbroadcast(torch.ones(2, 3, dtype=torch.bfloat16), (3,)).dtype, torch.bfloat16)
+for dtype in (torch.float16, torch.bfloat16):
+    expect_equal(f"{dtype}", unbroadcast(torch.ones(2, 3, dtype=dtype), (3,)).dtype, dtype)
 
 # %% test="unbroadcast" points=3
 # Graded
@@ -399,9 +406,10 @@ def linear_vjp(
     ### END SOLUTION
 
 # %%
-for shape in ((5, 3), (4, 2, 3), (1, 3)):
-    x, weight = torch.randn(shape, requires_grad=True), torch.randn(3, 3, requires_grad=True)
-    bias, upstream = torch.randn(3, requires_grad=True), torch.randn(shape[::-1]).permute(*range(len(shape))[::-1])
+for shape, dtype in (((5, 3), torch.float64), ((4, 2, 2, 3), torch.float32), ((1, 3), torch.float32)):
+    x, upstream = (torch.randn(shape[::-1], dtype=dtype).permute(*range(len(shape))[::-1]) for _ in "xy")
+    weight, bias = torch.randn(3, 3, dtype=dtype), torch.randn(3, dtype=dtype)
+    x, weight, bias = x.requires_grad_(), weight.requires_grad_(), bias.requires_grad_()
     theirs = torch.autograd.grad(x @ weight.T + bias, (x, weight, bias), upstream)
     sent = upstream, x.detach(), weight.detach()
     copies = [t.clone() for t in sent]
@@ -503,9 +511,12 @@ for name, dtype in kinds.items():
     upstream = torch.tensor([[1.0, 2.0, 3.0], [-4.0, 5.0, 6.0]], dtype=dtype)
     y = torch.softmax(x, -1)
     theirs = [torch.autograd.grad(out, x, upstream)[0] for out in (x.relu(), y)]
+    sent = upstream, x.detach(), y.detach()
+    copies = [t.clone() for t in sent]
     expect_close(f"relu, {name}", relu_vjp(upstream, x.detach()), theirs[0])
     expect_close(f"softmax, {name}", softmax_vjp(upstream, y.detach()), theirs[1])
-    expect_equal("what came is as it was", upstream[1].tolist(), [-4.0, 5.0, 6.0])
+    for before, after in zip(copies, sent, strict=True):
+        expect_equal("what came is as it was", after, before)
 x, upstream = torch.randn(2, 3, 5, requires_grad=True), torch.randn(2, 3, 5)
 y = torch.softmax(x, -1)
 theirs = torch.autograd.grad(y, x, upstream)[0]
@@ -569,17 +580,21 @@ def layer_norm_vjp(
     ### END SOLUTION
 
 # %%
-for shape, eps in (((5, 8), 0.1), ((2, 3, 8), 1e-5)):
+for shape, eps in (((5, 8), 0.1), ((2, 2, 3, 8), 1e-5)):
     x, upstream = torch.randn(shape, dtype=torch.float64), torch.randn(shape, dtype=torch.float64)
     x[0], x[-1] = 3.0, x[-1] + 1e7  # constant rows, and rows far from 0
-    weight, bias = torch.randn(8).double().requires_grad_(), torch.randn(8).double().requires_grad_()
+    weight, bias = torch.randn(8).double(), torch.randn(8).double().requires_grad_()
+    weight[0] = 0.0
+    weight.requires_grad_()
     y = torch.nn.functional.layer_norm(x.requires_grad_(), (8,), weight, bias, eps)
     theirs = torch.autograd.grad(y, (x, weight, bias), upstream)
-    before = x.detach().clone()
-    mine = layer_norm_vjp(upstream, x.detach(), weight.detach(), eps)
+    sent = upstream, x.detach(), weight.detach()
+    copies = [t.clone() for t in sent]
+    mine = layer_norm_vjp(*sent, eps)
     for name, got, want in zip(("x", "weight", "bias"), mine, theirs, strict=True):
         expect_close(f"{name}, where x is {shape}", got, want, atol=1e-5, rtol=1e-4)
-    expect_equal("what came is as it was", x.detach(), before)
+    for before, after in zip(copies, sent, strict=True):
+        expect_equal("what came is as it was", after, before)
 
 # %% test="layer_norm_vjp" points=4
 # Graded
@@ -602,10 +617,10 @@ verify("layer_norm_vjp", layer_norm_vjp)
 # Write `numeric_vjp(name, x, grad_output, h)`. The function f is torch's own of that name:
 # `getattr(torch, name)`, such as `torch.tanh`, `torch.inverse` or `torch.det`; look it up like this,
 # in `numeric_vjp` itself. It takes `x`, of any shape, to an output of any shape, that of
-# `grad_output`. The result has the shape of `x` and is **float64**, and so is all the arithmetic:
-# `x` and `grad_output` may be float32, one of them or both, so turn what comes in to float64 before
-# you do anything else. `x` must be left as it was (and a float64 tensor's `double()` is that same
-# tensor). `h` is the step, as it came.
+# `grad_output`, which may be a view of its input, as with `torch.t`. The result has the shape of `x`
+# and is **float64**, and so is all the arithmetic: `x` and `grad_output` may be float32, one of them
+# or both, so turn what comes in to float64 before you do anything else. `x` must be left as it was
+# (and a float64 tensor's `double()` is that same tensor). `h` is the step, as it came.
 #
 # <details><summary>How do I nudge one entry of a tensor of any shape?</summary>
 #
@@ -649,6 +664,8 @@ expect_equal("x is as it was", turned.tolist(), [[2.0, 0.0], [1.0, 4.0]])
 three = torch.arange(6.0).view(1, 2, 3) / 10
 mine = numeric_vjp("sin", three, torch.ones(1, 2, 3))
 expect_close("three dimensions, float32", mine, torch.cos(three.double()), rtol=1e-8)
+one = torch.tensor(0.0, dtype=torch.float64)
+expect_close("a single number", numeric_vjp("exp", one, one + 2), 2.0)
 finite_difference_error(torch.exp, 1.0)
 
 # %% test="numeric_vjp" points=3
@@ -757,8 +774,9 @@ verify("run_softmax", run_softmax)
 #
 # `cross_entropy_vjp(grad_output, logits, targets)`: the gradient for `logits` (N, V), given
 # `targets` (N,) of int64, each from 0 to V − 1 (none of them is special, and some may be equal), and
-# the gradient `grad_output` of the mean loss, a 0-dim tensor of any value. Logits may reach ±1,000,
-# each row on a level of its own. `torch.softmax` is allowed here, and `log_softmax` is, too.
+# the gradient `grad_output` of the mean loss, a 0-dim tensor of any value. N is at least
+# 1, in both functions: of no rows there is no mean. Logits may reach ±1,000, each row on a level of
+# its own. `torch.softmax` is allowed here, and `log_softmax` is, too.
 #
 # `lm_head_gradients(x, weight, bias, targets)`: a dict with the gradients of the mean
 # cross-entropy for `"x"` (N, in), `"weight"` (V, in) and `"bias"` (V,), with logits as large. You may

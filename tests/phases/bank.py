@@ -7,11 +7,14 @@ is all there is to read.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+from grader.answer_key import answer_key
 from grader.catalogue import load_checks
-from grader.judge import Verdict, judge
+from grader.judge import Verdict, first_failure, judge, one_thread
 from grader.layout import ROOT, choose
 from grader.prove import LabCode
+from grader.remote.link import InProcess
 from grader.written import Written
 
 
@@ -51,13 +54,26 @@ class Bank:
 
     def judge(self, answer: Answer, seed: str) -> Verdict:
         """What the check says of an answer that was handed in with the lab's given cells."""
-        check, names = self.checks[answer.exercise], self.lab.names_after(answer.cell)
+        check, thing = self.checks[answer.exercise], self._thing(answer)
         written = Written([*self.lab.given, answer.cell])
-        if not isinstance(check.right, dict):
-            source = written.behind(check.name)
-            return judge(check, names[check.name], seed, source=source)
-        things = {name: names[name] for name in check.right}
-        return judge(check, things, seed, source={name: written.behind(name) for name in things})
+        if not isinstance(thing, dict):
+            return judge(check, thing, seed, source=written.behind(check.name))
+        return judge(check, thing, seed, source={name: written.behind(name) for name in thing})
+
+    def earns_everything(self, answer: Answer, seed: str) -> bool:
+        """Whether it earns all points that can be earned here; a wrong one is soon found out."""
+        with one_thread():
+            key = answer_key(self.checks[answer.exercise], seed)
+            if first_failure(key, InProcess(self._thing(answer))) is not None:
+                return False
+        parts = self.judge(answer, seed).parts
+        return all(part.earned == part.points for part in parts if part.status != "not run")
+
+    def _thing(self, answer: Answer) -> Any:
+        right, names = self.checks[answer.exercise].right, self.lab.names_after(answer.cell)
+        if isinstance(right, dict):
+            return {name: names[name] for name in right}
+        return names[answer.exercise]
 
     def _edited(self, exercise: str, edits: tuple[tuple[str, str], ...]) -> str:
         code = self.lab.solutions[exercise]

@@ -1,5 +1,6 @@
 """Answers to lab 02."""
 
+from tests.phases import bank_02_second
 from tests.phases.bank import Bank
 
 BANK = Bank("02")
@@ -478,3 +479,5 @@ wrong("lm_head", "an upstream of 0 is none", ("return grad_output * excess / len
 wrong("lm_head", "the last word is a filler", ("-= 1\n    return", "-= (targets != logits.shape[1] - 1).to(excess.dtype)\n    return"))
 wrong("lm_head", "word 0 is a filler", ("-= 1\n    return", "-= (targets != 0).to(excess.dtype)\n    return"))
 wrong("lm_head", "float32 for good", (VJP, "    excess = torch.softmax(logits.float(), -1)\n"))
+
+bank_02_second.add_to(BANK)

@@ -99,6 +99,26 @@ class _:
 
 
 @activations.misconception(
+    "relu of the gradient where x is above 0",
+    "incoming gradients below 0 are gone as well, where only the sign of the input decides.",
+    earns=2,
+)
+class _:
+    def relu_vjp(grad_output, x):
+        return torch.where(x > 0, grad_output.clamp(min=0), torch.zeros_like(grad_output))
+
+
+@activations.misconception(
+    "the sign bit",
+    "the gradient was let through at 0 and held back at -0, as where the sign bit is asked.",
+    earns=3,
+)
+class _:
+    def relu_vjp(grad_output, x):
+        return torch.where(torch.signbit(x), torch.zeros_like(grad_output), grad_output)
+
+
+@activations.misconception(
     "diagonal only",
     "each output was differentiated for its own input alone; it moves with the whole row.",
     earns=2,
@@ -110,7 +130,7 @@ class _:
 
 @activations.misconception(
     "softmax with upstream ones",
-    "the incoming gradient was taken to be 1 everywhere; the row of a softmax then gets nothing.",
+    "nothing arrives but rounding, as where the incoming gradient is taken to be 1 everywhere.",
     earns=2,
 )
 class _:
@@ -170,6 +190,27 @@ class _:
 
 
 @activations.misconception(
+    "sum over dimension 1",
+    "the sum runs over dimension 1, and the softmax over the last.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        return y * (grad_output - (grad_output * y).sum(min(1, y.dim() - 1), keepdim=True))
+
+
+@activations.misconception(
+    "softmax once more",
+    "the softmax was taken of what is its output already.",
+    earns=2,
+)
+class _:
+    def softmax_vjp(grad_output, y):
+        y = torch.exp(y) / torch.exp(y).sum(-1, keepdim=True)
+        return y * (grad_output - (grad_output * y).sum(-1, keepdim=True))
+
+
+@activations.misconception(
     "log softmax", "this is what a log softmax sends back, not a softmax.", earns=2
 )
 class _:
@@ -193,3 +234,15 @@ class _:
     def softmax_vjp(grad_output, y):
         jacobian = torch.diag_embed(y) - y[..., :, None] * y[..., None, :]
         return (jacobian @ grad_output[..., None])[..., 0]
+
+
+activations.equivalent(
+    ("torch.zeros_like(grad_output)", "torch.zeros_like(x)"),
+    because="x and its gradient have one shape and one dtype",
+)
+activations.equivalent(
+    ("y[..., :, None]", "y[..., None]"),
+    ("y[..., :, None]", "y[:, ..., None]"),
+    ("[..., None])[..., 0]", "[..., None])[..., -1]"),
+    because="the same tensor, indexed in another way",
+)

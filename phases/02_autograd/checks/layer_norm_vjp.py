@@ -152,6 +152,82 @@ layer_norm_vjp.misconception(
 layer_norm_vjp.misconception(
     "eps left out", "the variance was used without eps, which need not be small.", earns=1
 )(edited(_layer_norm_vjp, (" + eps", "")))
+layer_norm_vjp.misconception(
+    "eps of its own", "the results are those of an eps of 1e-5, whatever eps is.", earns=1
+)(edited(_layer_norm_vjp, ("+ eps", "+ 1e-5")))
+layer_norm_vjp.misconception(
+    "eps squared", "the square of eps was added to the variance.", earns=1
+)(edited(_layer_norm_vjp, ("+ eps", "+ eps**2")))
+layer_norm_vjp.misconception(
+    "weight multiplied last",
+    "the weight was multiplied into the result, after both corrections; it is in what arrives at "
+    "the normed row, of which they are made.",
+    earns=2,
+)(
+    edited(
+        _layer_norm_vjp,
+        ("g = grad_output * weight", "g = grad_output"),
+        ("scale * grad_x", "scale * grad_x * weight"),
+    )
+)  # fmt: skip
+layer_norm_vjp.misconception(
+    "all that lies along the normed row",
+    "all of g that points along the normed row was taken away; because of eps a part of it stays.",
+    earns=2,
+)(
+    edited(
+        _layer_norm_vjp,
+        ("(g * normed).mean(-1, keepdim=True)",
+         "(g * normed).sum(-1, keepdim=True) / normed.square().sum(-1, keepdim=True)"),
+    )
+)  # fmt: skip
+layer_norm_vjp.misconception(
+    "a sum for the mean along the row",
+    "the products of g and the normed row were summed over the row, not averaged.",
+    earns=2,
+)(edited(_layer_norm_vjp, ("(g * normed).mean(-1, keepdim=True)", "(g * normed).sum(-1, keepdim=True)")))
+layer_norm_vjp.misconception(
+    "no mean along the row",
+    "the products of g and the normed row were used one by one, not averaged over the row.",
+    earns=2,
+)(edited(_layer_norm_vjp, ("(g * normed).mean(-1, keepdim=True)", "(g * normed)")))
+layer_norm_vjp.misconception(
+    "divided by the variance",
+    "the gradient for `x` was divided by the variance, the square of the deviation.",
+    earns=2,
+)(edited(_layer_norm_vjp, ("scale * grad_x", "scale**2 * grad_x")))
+layer_norm_vjp.misconception(
+    "x for the normed row",
+    "the gradient of the weight was made with `x` itself, neither centred nor scaled.",
+    earns=3,
+)(edited(_layer_norm_vjp, ("(grad_output * normed)", "(grad_output * x)")))
+layer_norm_vjp.misconception(
+    "the centred row for the normed one",
+    "the gradient of the weight was made with a row that is centred and not scaled.",
+    earns=3,
+)(edited(_layer_norm_vjp, ("(grad_output * normed)", "(grad_output * centred)")))
+layer_norm_vjp.misconception(
+    "the weight in the bias",
+    "the gradient of the bias has the weight in it; the bias is added after the weight.",
+    earns=3,
+)(edited(_layer_norm_vjp, ("grad_output.flatten(0, -2).sum(0)", "g.flatten(0, -2).sum(0)")))
+layer_norm_vjp.misconception(
+    "averaged over the rows",
+    "the gradients of weight and bias are means over the rows, where they should be sums.",
+    earns=2,
+)(
+    edited(
+        _layer_norm_vjp,
+        ("(grad_output * normed).flatten(0, -2).sum(0)", "(grad_output * normed).flatten(0, -2).mean(0)"),
+        ("grad_output.flatten(0, -2).sum(0)", "grad_output.flatten(0, -2).mean(0)"),
+    )
+)  # fmt: skip
+layer_norm_vjp.equivalent(
+    ("n = x.shape[-1]", "n = grad_output.shape[-1]"),
+    ("n = x.shape[-1]", "n = weight.shape[-1]"),
+    ("range(x.dim() - 1)", "range(grad_output.dim() - 1)"),
+    because="they agree in these sizes",
+)
 
 
 @layer_norm_vjp.alternate("one way after the other")

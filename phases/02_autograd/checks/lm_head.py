@@ -79,8 +79,9 @@ def _(draw):
         x, weight = laid_out(draw, (n, i), dtype, layout), draw.tensor((v, i), dtype)
         yield head_of(x, weight, draw.tensor((v,), dtype))
     for shown, upstream in (("1", 1.0), ("0", 0.0), ("below 0", -draw.integer(12, 40) / 8)):
-        logits = draw.tensor((4, 5))
-        yield loss(part, upstream, logits, 4, 0, 2, 0, shown=f"an incoming gradient of {shown}")
+        logits, last = draw.tensor((4, 5)), 1 if upstream < 0 else 4  # the last word, or not
+        wanted, of = (last, 0, 2, 0), f"an incoming gradient of {shown}"
+        yield loss(part, upstream, logits, *wanted, shown=of)
     yield loss(part, 1.5, draw.tensor((4, 4)), 3, 3, 3, 3, shown="one target for all rows")
     yield loss(part, 1.5, draw.tensor((1, 7)), 6, shown="a single row")
     yield loss(part, 1.5, draw.tensor((3, 1)), 0, 0, 0, shown="a single word")
@@ -100,7 +101,7 @@ def _(draw):
         x, following = _hidden(sentence)
         args = (x, weight, bias, following)
         yield case("MiniGPT's own head", *args, of="lm_head_gradients", places=places)
-        wrong = targets(len(x), len(bias))
+        wrong = torch.tensor(draw.sample(range(len(bias)), len(x)))  # no two of them alike
         args = (x.double(), weight.double(), bias.double(), wrong)
         yield case("MiniGPT's own head", *args, of="lm_head_gradients", places=places)
 
@@ -227,6 +228,105 @@ class _:
     lm_head_gradients = edited(_LMHead.lm_head_gradients, ("x @ weight.T + bias", "x @ weight.T"))
 
 
+@lm_head.misconception(
+    "a sum for the mean, in the loss",
+    "the gradient for the logits is that of a loss that is a sum; it is a mean over the rows.",
+    earns=3,
+)
+class _:
+    cross_entropy_vjp = edited(_LMHead.cross_entropy_vjp, (" / len(targets)", ""))
+
+
+@lm_head.misconception(
+    "a sum for the mean, in the head",
+    "the head's gradients are those of a loss that is a sum; it is a mean over the rows.",
+    earns=3,
+)
+class _:
+    lm_head_gradients = edited(
+        _LMHead.lm_head_gradients, ("    excess = excess / len(targets)\n", "")
+    )
+
+
+@lm_head.misconception(
+    "every target in every row, in the loss",
+    "for the logits, 1 is taken off in each target's column for all rows, as `p[:, targets]` does "
+    "it.",
+    earns=3,
+)
+class _:
+    cross_entropy_vjp = edited(
+        _LMHead.cross_entropy_vjp, ("torch.arange(len(targets)), targets", ":, targets")
+    )
+
+
+@lm_head.misconception(
+    "every target in every row, in the head",
+    "in the head, 1 is taken off in each target's column for all rows, as `p[:, targets]` does it.",
+    earns=3,
+)
+class _:
+    lm_head_gradients = edited(
+        _LMHead.lm_head_gradients, ("torch.arange(len(targets)), targets", ":, targets")
+    )
+
+
+@lm_head.misconception(
+    "one maximum for all rows",
+    "the largest logit of all rows was taken off each of them; rows far below it vanish.",
+    earns=5,
+)
+class _:
+    cross_entropy_vjp = edited(
+        _LMHead.cross_entropy_vjp,
+        (
+            "excess = torch.softmax(logits, -1)",
+            "e = torch.exp(logits - logits.max())\n    excess = e / e.sum(-1, keepdim=True)",
+        ),
+    )
+
+
+@lm_head.misconception(
+    "softmax over the rows", "the softmax runs over the rows, not over the words.", earns=3
+)
+class _:
+    cross_entropy_vjp = edited(
+        _LMHead.cross_entropy_vjp, ("torch.softmax(logits, -1)", "torch.softmax(logits, 0)")
+    )
+
+
+@lm_head.misconception(
+    "word 0 left out, in the loss",
+    "rows whose target is word 0 got no gradient; no target is special.",
+    earns=3,
+)
+class _:
+    cross_entropy_vjp = edited(
+        _LMHead.cross_entropy_vjp,
+        ("    return grad_output * excess", "    excess[targets == 0] = 0\n    return grad_output * excess"),
+    )
+
+
+@lm_head.misconception(
+    "equal targets taken off once",
+    "where several rows have the same target, what is taken off for it in the weight's gradient is "
+    "there once, as `grad[targets] -= x` does it.",
+    earns=5,
+)
+class _:
+    lm_head_gradients = edited(
+        _LMHead.lm_head_gradients,
+        (
+            "excess = torch.softmax(x @ weight.T + bias, -1)",
+            "p = torch.softmax(x @ weight.T + bias, -1) / len(targets)\n"
+            "    to_weight = p.T @ x\n"
+            "    to_weight[targets] -= x / len(targets)\n"
+            "    excess = p * len(targets)",
+        ),
+        ("excess.T @ x", "to_weight"),
+    )
+
+
 @lm_head.alternate("one hot, and a shifted exponential")
 class _:
     def cross_entropy_vjp(grad_output, logits, targets):
@@ -243,3 +343,19 @@ class _:
             "weight": torch.einsum("nv,ni->vi", excess, x),
             "x": torch.einsum("nv,vi->ni", excess, weight),
         }
+
+
+lm_head.equivalent(
+    ("torch.softmax(logits, -1)", "torch.softmax(logits, 1)"),
+    ("torch.softmax(x @ weight.T + bias, -1)", "torch.softmax(x @ weight.T + bias, 1)"),
+    ("torch.logsumexp(logits, -1, keepdim=True)", "torch.logsumexp(logits, 1, keepdim=True)"),
+    ("torch.log_softmax(logits, -1)", "torch.log_softmax(logits, 1)"),
+    ("logits.shape[-1]", "logits.shape[1]"),
+    because="logits have two dimensions here",
+)
+lm_head.equivalent(
+    ("len(targets)", "len(logits)"),
+    ("logits.shape[0]", "targets.shape[0]"),
+    ("len(bias)", "len(weight)"),
+    because="they agree in these sizes",
+)

@@ -1,8 +1,10 @@
 """Lab 02, exercise 9: Trust, but check"""
 
+import math
+
 import torch
 
-from utils.checks import ByHand, Check, case, edited
+from utils.checks import ByHand, Case, Check, case, edited
 from utils.compare import Tolerance
 
 from .shared import AUTOGRAD
@@ -34,6 +36,16 @@ def _(draw):
     def matrix(dtype, layout="contiguous"):
         return draw.tensor((3, 3), dtype, layout) / 3 + 2 * torch.eye(3, dtype=dtype)
 
+    def digits(x, upstream, h):
+        """Of exp the right answer is known: what is left of it, and float32 leaves far more."""
+        known = upstream * torch.exp(x) * math.sinh(h) / h
+
+        def play(subject):
+            return subject("exp", x, upstream, h) - known
+
+        shown = "torch.exp with large gradients, less the right answer: digits that float32 lacks"
+        return Case("many out, any upstream", play, shown=shown)
+
     double = torch.float64
     for name, h in (("det", 1e-2), ("trace", 1e-3), ("logdet", 0.1)):
         upstream = draw.tensor((), double) + 3
@@ -52,6 +64,10 @@ def _(draw):
         x = matrix(double).expand(shape) if name == "inverse" else draw.tensor(shape, double)
         upstream, of = draw.tensor(shape, double), f"torch.{name}, shape {shape}"
         yield case(part, name, x, upstream, 0.05, shown=of)
+    upstream = draw.tensor((3, 2), double)
+    yield case(part, "t", wide, upstream, 0.25, shown="torch.t, whose output is a view")
+    yield case(part, "sin", wide, upstream.T, 2.0, shown="a step of 2")
+    yield digits(wide, 1e3 * draw.tensor((2, 3), double), 0.1)
     low = draw.tensor((2, 2))
     yield case("float32 in", "exp", low.double(), low, 1e-4, shown="float64 x, float32 upstream")
     yield case("float32 in", "exp", low, low.double(), 1e-4, shown="float32 x, float64 upstream")
@@ -138,6 +154,43 @@ numeric_vjp.misconception(
     "the result is that of a very small step, whatever h is.",
     earns=1,
 )(edited(_numeric_vjp, ("nudge[i] = h", "nudge[i] = 1e-6"), ("(2 * h)", "2e-6")))
+numeric_vjp.misconception(
+    "nudged in float32",
+    "the nudge was added in float32, which rounds it, and only then came float64.",
+    earns=2,
+)(
+    edited(
+        _numeric_vjp,
+        ("x.double()", "x"),
+        ("nudge.view(x.shape)", "nudge.view(x.shape).to(x.dtype)"),
+        ("f(x + nudge) - f(x - nudge)", "f((x + nudge).double()) - f((x - nudge).double())"),
+    )
+)  # fmt: skip
+numeric_vjp.misconception(
+    "a step that grows with the entry",
+    "entries larger than 1 were nudged by more than h.",
+    earns=1,
+)(
+    edited(
+        _numeric_vjp,
+        ("nudge[i] = h", "nudge[i] = h * max(1.0, x.reshape(-1)[i].abs().item())"),
+        ("(2 * h)", "(2 * nudge.sum())"),
+    )
+)  # fmt: skip
+numeric_vjp.equivalent(
+    ("x, grad_output = (x.double(), grad_output.double())", "pass"),
+    ("x, grad_output = (x.double(), grad_output.double())", "x, grad_output = (x, grad_output.double())"),
+    ("x, grad_output = (x.double(), grad_output.double())", "x, grad_output = (x.double(), grad_output)"),
+    ("grad_output.double()", "grad_output"),
+    because="what a float32 tensor and a float64 one make together is float64, with all its digits",
+)
+numeric_vjp.equivalent(
+    ("grad = torch.zeros", "grad = torch.ones"), because="every entry of it is written over"
+)
+numeric_vjp.equivalent(("h=1e-06", "h=2e-06"), because="both are too small to be told apart")
+numeric_vjp.equivalent(
+    (".sum().item() /", ".sum() /"), because="`torch.tensor` takes the numbers out itself"
+)
 
 
 @numeric_vjp.alternate("a copy, nudged through a flat view")

@@ -121,6 +121,27 @@ def _(a, b):
     return {"L": 1.0, "d": d, "c": d, "b": d * a, "a": d * b + d}
 
 
+@scalar_adjoints.misconception(
+    "the value of L for its adjoint",
+    "at L stands the value of L; its adjoint says by how much L grows for each unit that L grows.",
+    earns=1,
+)
+def _(a, b):
+    d = a * b + a
+    return {"L": d * d, "d": 2 * d, "c": 2 * d, "b": 2 * d * a, "a": 2 * d * b + 2 * d}
+
+
+@scalar_adjoints.misconception(
+    "the size of d",
+    "where d is below 0, all adjoints but that of L have the wrong sign, as where d is taken to be "
+    "the root of L.",
+    earns=0,
+)
+def _(a, b):
+    d = abs(a * b + a)
+    return {"L": 1.0, "d": 2 * d, "c": 2 * d, "b": 2 * d * a, "a": 2 * d * b + 2 * d}
+
+
 @scalar_adjoints.alternate("the closed formula")
 def _(a, b):
     return {

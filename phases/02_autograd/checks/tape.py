@@ -3,6 +3,7 @@
 import torch
 
 from utils.checks import Case, Check, edited
+from utils.compare import Tolerance
 
 from .shared import BY_HAND_WITH_NUMBERS
 
@@ -11,6 +12,7 @@ tape = Check(
     parts={"values": 1, "chains": 1, "forks": 2, "asked again": 1},
     reads="An engine in twenty lines",
     by_hand=BY_HAND_WITH_NUMBERS,
+    tolerance=Tolerance(1e-12, 1e-12, "a few products of float64 numbers"),
 )
 
 
@@ -45,8 +47,11 @@ class ReferenceTape:
 
 @tape.cases
 def _(draw):
+    def size():
+        return draw.integer(5, 16) / 8
+
     def number():
-        return draw.choice((-1, 1)) * draw.integer(5, 16) / 8
+        return draw.choice((-1, 1)) * size()
 
     def recorded(subject, program):
         made = subject()
@@ -112,23 +117,30 @@ def _(draw):
     # a node that is used by the asked one, and again by a node in between; and mirrored
     late = [leaves[0], ("power", 0, 2), ("mul", 1, 0), ("mul", 2, 1), ("add", 1, 3)]
     mirrored = [leaves[0], ("power", 0, 2), ("mul", 0, 1), ("mul", 1, 2), ("add", 3, 1)]
+    # a sum's two inputs, each of them used again later
+    both = [("leaf", size()), ("leaf", size()), ("add", 0, 1), ("mul", 2, 0), ("mul", 3, 1)]
+    below = ("leaf", -size())
     zeros = [("leaf", 0.0), leaves[1], ("mul", 0, 1), ("power", 2, 1)]
+    yield run("forks", lesson, 4)  # first, since it is short and tells most mistakes
     yield values(chain)
     yield values(square)
     yield values([*zeros, ("power", 0, 3), ("add", 4, 2)])
+    yield values([("leaf", 0.1), ("leaf", 0.1), ("add", 0, 1)])
     yield two_tapes(lesson)
     yield run("chains", chain, 6)
-    yield run("chains", [*chain, ("mul", 1, 2)], 5)
-    yield run("chains", chain, 1)
+    yield run("chains", [*leaves[:2], ("mul", 0, 1), ("add", 0, 2)], 2)
+    yield run("chains", [*leaves[:2], ("mul", 0, 1)], 1)
     yield run("chains", zeros, 3)
     yield run("chains", [("leaf", 0.0), ("power", 0, 2), ("power", 1, 3)], 2)
-    yield run("forks", lesson, 4)
+    yield run("chains", [below, ("power", 0, 2), ("power", 1, 3)], 2)
+    yield run("forks", [leaves[0], ("add", 0, 0)], 1)
+    yield run("forks", both, 4)
     yield run("forks", square, 4)
     yield run("forks", late, 4)
     yield run("forks", mirrored, 4)
     yield run("asked again", chain, 6, 6)
-    yield run("asked again", chain, 4, 6)
-    yield while_it_grows(chain, [("mul", 6, 1), ("add", 7, 2)], 6)
+    yield run("asked again", chain[:5], 3, 4)
+    yield while_it_grows(chain[:5], [("mul", 4, 1), ("add", 5, 2)], 4)
 
 
 class _Tape:
@@ -225,6 +237,55 @@ tape.misconception(
     "the list stops at the node that was asked for; those recorded after it have an entry, too.",
     earns=3,
 )(edited(_Tape, ("[0.0] * len(self.nodes)", "[0.0] * (i + 1)")))
+tape.misconception(
+    "one share for an input used twice",
+    "a node whose two inputs are the same one sent it one of two shares.",
+    earns=3,
+)(
+    edited(
+        _Tape,
+        ("[(i, 1.0), (j, 1.0)]", "{i: 1.0, j: 1.0}.items()"),
+        ("[(i, self.value(j)), (j, self.value(i))]", "{i: self.value(j), j: self.value(i)}.items()"),
+    )
+)  # fmt: skip
+tape.misconception(
+    "one share of a sum with itself",
+    "a sum of a node and itself sent it one of two shares.",
+    earns=3,
+)(edited(_Tape, ("[(i, 1.0), (j, 1.0)]", "{i: 1.0, j: 1.0}.items()")))
+tape.misconception(
+    "one share of a product with itself",
+    "a product of a node and itself sent it one of two shares.",
+    earns=3,
+)(
+    edited(
+        _Tape,
+        ("[(i, self.value(j)), (j, self.value(i))]", "{i: self.value(j), j: self.value(i)}.items()"),
+    )
+)  # fmt: skip
+tape.misconception(
+    "no slope at 0",
+    "the derivative of a power is 0 wherever the value is 0, whatever the power.",
+    earns=4,
+)(
+    edited(
+        _Tape,
+        ("n * self.value(i) ** (n - 1)", "n * self.value(i) ** (n - 1) if self.value(i) else 0.0"),
+    )
+)  # fmt: skip
+tape.equivalent(
+    ("float(value)", "value"), because="the values that are given are floats already"
+)
+tape.equivalent(
+    ("(i, 1.0), (j, 1.0)", "(j, 1.0), (i, 1.0)"),
+    ("(i, b), (j, a)", "(j, a), (i, b)"),
+    because="what the two inputs get does not depend on which is first",
+)
+tape.equivalent(
+    ("range(i, -1, -1)", "range(i, -1 + 1, -1)"),
+    ("range(i, -1, -1)", "range(i, -0, -1)"),
+    because="node 0 is a leaf and sends nothing on",
+)
 
 
 @tape.alternate("a closure for each node")

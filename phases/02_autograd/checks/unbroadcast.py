@@ -22,16 +22,13 @@ def _(grad, shape):
 
 @unbroadcast.cases
 def _(draw):
-    for dtype, layout in KINDS:
+    for k, (dtype, layout) in enumerate(KINDS):
         a, b, c = draw.shape(3)
         grad = laid_out(draw, (a, b, c), dtype, layout)
         yield case("new dimensions", grad, (c,))
         yield case("new dimensions", grad, (b, c))
-        yield case("stretched ones", grad, (a, 1, c))
-        yield case("stretched ones", grad, (1, b, 1))
-        yield case("both, or neither", grad, (b, 1), shown="both")
-        yield case("both, or neither", grad, (1, c), shown="both")
-        yield case("both, or neither", grad, (1, 1), shown="both")
+        yield case("stretched ones", grad, (a, 1, c) if k % 2 else (1, b, 1))
+        yield case("both, or neither", grad, (b, 1) if k % 2 else (1, c), shown="both")
         yield case("both, or neither", grad, (a, b, c), shown="nothing was broadcast")
     yield case("both, or neither", draw.tensor((1, 4, 1)), (4, 1), shown="sizes of 1 in both")
     square, cube = draw.tensor((3, 3)), draw.tensor((4, 3, 4))
@@ -45,11 +42,17 @@ def _(draw):
     yield case("new dimensions", deep, (), shown="a single number")
     yield case("new dimensions", deep, (4, 5), shown="four dimensions")
     yield case("stretched ones", deep, (2, 1, 4, 1), shown="four dimensions")
+    yield case("stretched ones", deep, (1, 3, 1, 5), shown="four dimensions")
     yield case("both, or neither", deep, (3, 1, 5), shown="four dimensions, both")
+    yield case("both, or neither", draw.tensor((2, 3, 4)), (1, 1), shown="both")
     yield case("both, or neither", draw.tensor(()), (), shown="a single number")
     none = torch.zeros(0, 3)
     yield case("new dimensions", none, (3,), shown="a batch of nothing")
     yield case("stretched ones", none, (1, 3), shown="a batch of nothing")
+    yield case("new dimensions", torch.zeros(2, 0), (0,), shown="rows of nothing")
+    large = 1e8 + draw.tensor((1, 3), torch.float64)
+    apart = torch.cat([large, -large.flip(1)])
+    yield case("new dimensions", apart, (3,), shown="float64 sums of large numbers that cancel")
     for dtype in (torch.float16, torch.bfloat16):  # whole numbers: sums of them are exact
         grad = draw.tensor((2, 3, 4), torch.int64).to(dtype)
         yield case("new dimensions", grad, (4,), shown=str(dtype).removeprefix("torch."))
@@ -164,6 +167,54 @@ unbroadcast.misconception(
     "one dimension is gone in front; broadcasting may have added several.",
     earns=2,
 )(edited(_unbroadcast, ("while", "if")))
+unbroadcast.misconception(
+    "stretched dimensions averaged",
+    "over the stretched dimensions the result is a mean, where it should be the sum.",
+    earns=1,
+)(edited(_unbroadcast, ("grad.sum(dim", "grad.mean(dim")))
+
+
+@unbroadcast.misconception(
+    "the first stretched dimension only",
+    "of several stretched dimensions only the first was summed.",
+    earns=1,
+)
+def _(grad, shape):
+    while grad.dim() > len(shape):
+        grad = grad.sum(0)
+    for dim, size in enumerate(shape):
+        if grad.size(dim) != size:
+            return grad.sum(dim, keepdim=True)
+    return grad
+
+
+@unbroadcast.misconception(
+    "new dimensions behind",
+    "the last dimensions are gone; broadcasting puts new ones in front.",
+    earns=1,
+)
+def _(grad, shape):
+    for dim, size in enumerate(shape):
+        if size == 1:
+            grad = grad.sum(dim, keepdim=True)
+    while grad.dim() > len(shape):
+        grad = grad.sum(-1)
+    return grad
+
+
+unbroadcast.equivalent(
+    ("grad.dim() > len(shape)", "grad.dim() != len(shape)"),
+    because="broadcasting takes no dimension away",
+)
+unbroadcast.equivalent(
+    ("size == 1 and grad.size(dim) != 1", "size == 1"), because="a sum over one entry is that entry"
+)
+unbroadcast.equivalent(
+    ("grad.sum(dims, keepdim=True)", "grad.sum(dims)"),
+    ("keepdim=True", "keepdim=False"),
+    because="it is reshaped at the end",
+    of="all dimensions at once",
+)
 
 
 @unbroadcast.alternate("all dimensions at once")
