@@ -66,7 +66,8 @@ def _linear(x, w, b):
 
 
 def _sum_of_products(total, a, b):
-    return torch.baddbmm(total, a, b, beta=2)
+    # a sum of one column, which is stretched: its sizes say nothing of the product's
+    return torch.baddbmm(total[..., :1], a, b, beta=2)
 
 
 # Small programs, by name: what a mode listens to.
