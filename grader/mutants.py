@@ -168,6 +168,7 @@ class _Judge:
         self._keys = [answer_key(check, seed) for seed in seeds]
         self._to_make, thing = _timed(lambda: self._thing(right.cell))
         self._limits = []
+        self._suspect = 0
         for key in self._keys:
             first_failure(key, InProcess(thing))  # whatever is imported or worked out only once
             limit, failed = _timed(lambda key=key: first_failure(key, InProcess(thing)))
@@ -185,7 +186,7 @@ class _Judge:
             thing = self._thing(mutant.code)
         if thing is None:
             return 0
-        survived = suspect = 0
+        survived, suspect = 0, self._suspect  # the case that told the last one may tell this one
         for key, limit in zip(self._keys, self._limits, strict=True):
             failed: int | None = suspect
             with _Alarm(limit):
@@ -194,6 +195,7 @@ class _Judge:
                 survived += 1
             else:
                 suspect = failed
+        self._suspect = suspect or 0
         return survived
 
     def _thing(self, cell: str) -> Any:

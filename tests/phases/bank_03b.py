@@ -837,7 +837,17 @@ RIGHT: dict[str, dict[str, str]] = {
     "Dropout": {"where": DROPOUT_WHERE, "bernoulli": DROPOUT_BERNOULLI, "fill": DROPOUT_MASKED_FILL},
     "Stack": {"list": STACK_LIST, "sequential": STACK_SEQUENTIAL, "own": STACK_OWN},
     "RunningNorm": {"no_grad": RUNNING_NO_GRAD, "in_place": RUNNING_IN_PLACE, "lerp": RUNNING_LERP},
-    "run_module": {"dicts": MODULE_DICTS, "vars": MODULE_VARS, "entries": MODULE_ENTRIES},
+    "run_module": {
+        "dicts": MODULE_DICTS,
+        "vars": MODULE_VARS,
+        "entries": MODULE_ENTRIES,
+        # the text leaves open whether a name that was a buffer's is one again
+        "always_a_buffer": swap(
+            MODULE_VARS,
+            ("            vars(self).get(\"_buffer_names\", set()).discard(name)\n", "            pass\n"),
+            ("or name in self._buffer_names:", "or (name in self._buffer_names and isinstance(value, torch.Tensor)):"),
+        ),
+    },
     "bytes_moved": {"walk": BYTES_WALK, "named": BYTES_NAMED, "watch": BYTES_WATCH},
     "minigpt_logits": {"hand": GPT_HAND, "sdpa": GPT_SDPA, "fused": GPT_FUSED},
 }
@@ -853,18 +863,6 @@ WRONG: dict[str, dict[str, tuple[str, str]]] = {
         "equal_layers_once": (
             "`widths` may be equal.",
             swap(COUNT_SHAPES, ("in zip(widths[:-1], widths[1:])", "in set(zip(widths[:-1], widths[1:]))")),
-        ),
-        "eats_the_widths": (
-            UNCHANGED,
-            swap(
-                COUNT_LOOP,
-                (
-                    "    for i in range(len(widths) - 1):\n        total += widths[i] * widths[i + 1]\n"
-                    "        if bias:\n            total += widths[i + 1]\n",
-                    "    first = widths.pop(0)\n    while widths:\n        second = widths.pop(0)\n"
-                    "        total += first * second + second * bool(bias)\n        first = second\n",
-                ),
-            ),
         ),
         "tied_head_without_bias": (
             "Every linear layer has a bias; when `tied`, the LM head's *weight* is the word embedding's.",
@@ -990,14 +988,6 @@ class Linear(nn.Module):
         "squeezes": (
             "(…,) -> (…, embedding_dim).",
             swap(EMBEDDING_INDEX, ("return self.weight[tokens]", "return self.weight[tokens].squeeze()")),
-        ),
-        "marks_in_place": (
-            UNCHANGED,
-            swap(
-                EMBEDDING_INDEX,
-                ("        if ((tokens < 0) | (tokens >= self.weight.shape[0])).any():\n            raise IndexError(\"token out of range\")\n",
-                 "        tokens[tokens < 0] = len(self.weight)  # indexing refuses that one\n"),
-            ),
         ),
         "padding_row": (
             "Is drawn from a normal distribution with mean 0 and deviation 1.",
@@ -1279,10 +1269,6 @@ class Linear(nn.Module):
             "What comes out is what came out of the broken one.",
             swap(RUNNING_NO_GRAD, ("return (x - self.mean) /", "return (x.detach() - self.mean) /")),
         ),
-        "mode_by_grad": (
-            "In training it uses those of the batch; in eval it uses what it remembers.",
-            swap(RUNNING_NO_GRAD, ("if not self.training:", "if not self.training or not torch.is_grad_enabled():")),
-        ),
         "memory_used_in_training": (
             "In training it uses those of the batch.",
             swap(RUNNING_NO_GRAD, ("return (x - mean) / torch.sqrt(variance + 1e-5)", "return (x - mean) / torch.sqrt(self.variance + 1e-5)")),
@@ -1349,11 +1335,6 @@ class Linear(nn.Module):
         "module_not_forgotten": (
             "What was there before is forgotten, whatever it was: a plain value may take the name.",
             swap(MODULE_DICTS, ("(self._parameters, self._buffers, self._modules, self.__dict__)", "(self._parameters, self._buffers, self.__dict__)")),
-        ),
-        "once_a_buffer_always_a_buffer": (
-            "When an attribute is assigned again, what was there before is forgotten.",
-            swap(MODULE_VARS, ("            vars(self).get(\"_buffer_names\", set()).discard(name)\n", "            pass\n"),
-                 ("or name in self._buffer_names:", "or (name in self._buffer_names and isinstance(value, torch.Tensor)):")),
         ),
         "buffer_assignment_is_plain": (
             "After that, assigning a tensor to the name replaces the buffer.",

@@ -73,6 +73,8 @@ def _(draw):
     mask = {"mask": ["same", "first.mask"]}
     shared = {"first": {"mask": tensor("buffer")}, "second": mask, "third": {"w": half}}
     yield count(part, "a buffer in two modules", shared)
+    names = {"in": {"mask": tensor("buffer"), "again": ["same", "in.mask"]}, "w": half}
+    yield count(part, "a buffer under two names of one module", names)
     inner = {"scale": tensor("parameter"), "mask": tensor("buffer")}
     twice = {"first": {"in": inner}, "second": {"in": ["same", "first.in"]}, "w": half}
     yield count(part, "a module in two places, with buffers", twice)

@@ -93,8 +93,8 @@ def _(draw):
             made = in_eval(subject(p))
             y = made.call("__call__", x)
             return {
-                **scale(x, y),
                 "some dropped": bool((y == 0).any()),
+                **scale(x, y),
                 "same": torch.equal(x, y),
                 "backward": backward(made, x, upstream),
             }
@@ -106,9 +106,14 @@ def _(draw):
 
         def play(subject):
             made = subject(p)
-            return len({int((made.call("__call__", x) != 0).sum()) for _ in range(5)}) > 1
+            masks = [made.call("__call__", x) != 0 for _ in range(5)]
+            pairs = [masks[0].unbind(dim)[:2] for dim in range(x.dim())]
+            return len({int(m.sum()) for m in masks}) > 1, any(torch.equal(*p) for p in pairs)
 
-        places = {"": "each call drops exactly as many elements: they aren't drawn on their own."}
+        places = {
+            "[0]": "each call drops exactly as many elements: they aren't drawn on their own.",
+            "[1]": "along a dimension elements go or stay together: they aren't drawn on their own.",
+        }
         return Case("in training", play, places=places)
 
     def any_shape(x):
@@ -152,7 +157,7 @@ def _(draw):
         yield evaluated(1.0, x)
     yield edge(0, draw.tensor((3, 4)))
     yield edge(1, draw.tensor((3, 4)))
-    yield often(0.5, torch.ones(100, 100))
+    yield often(0.5, torch.ones(20, 5, 10, 10))
     yield to_and_fro(0.5, torch.ones(40, 5))
     for shape in ((), (0, 3), (2, 3, 4, 5)):
         yield any_shape(draw.tensor(shape, torch.float64 if shape else torch.bfloat16))

@@ -46,6 +46,7 @@ def _(draw):
                 "deviation": rough(weight.std().item(), 0.2),
                 "mean": rough(weight.mean().item(), 0.2),
                 "beyond 2": rough((weight.abs() > 2).float().mean().item(), 0.03),
+                "every row": bool((weight.std(1) > 0.3).all()),  # of 24 draws or more
                 "rows apart": not torch.equal(weight[0], weight[1]),
                 "new each time": not torch.equal(weight, other.get("weight").detach()),
             }
@@ -57,6 +58,7 @@ def _(draw):
             "['deviation']": "the deviation of the fresh table isn't 1.",
             "['mean']": "the mean of the fresh table isn't 0.",
             "['beyond 2']": "the fresh table isn't drawn from a normal distribution.",
+            "['every row']": "a row of the fresh table isn't drawn like the others.",
             "['rows apart']": "two rows of the fresh table are the same.",
             "['new each time']": "two fresh tables are the same.",
         }
@@ -91,14 +93,17 @@ def _(draw):
     yield look_up(torch.tensor([[1, 1], [0, 1]]), draw.tensor((3, 4)))
     yield look_up(torch.tensor([0, 0, 0]), draw.tensor((1, 1)))
     weight = draw.tensor((rows, width))
-    for shape, at in (((), 0), ((3, 2), 0), ((3, 2), -1)):
-        for shown, token in (
-            ("a token of -1", -1),
-            ("a token below -1", draw.integer(2 - rows, -2)),
-            ("a token of minus the table's size", -rows),
-            ("a token of the table's size", rows),
-            ("a token far beyond the table", 100 * rows),
-        ):
+    bad_tokens = (
+        ("a token of -1", -1),
+        ("a token below -1", draw.integer(2 - rows, -2)),
+        ("a token of minus the table's size", -rows),
+        ("a token of the table's size", rows),
+        ("a token far beyond the table", 100 * rows),
+        ("a token of -100", -100),
+    )
+    # alone, first, in the middle, last
+    for shape, at, asked in (((), 0, 6), ((3, 2), 0, 4), ((7, 3), 10, 4), ((3, 2), -1, 4)):
+        for shown, token in bad_tokens[:asked]:
             bad = draw.tensor(shape, torch.int64).remainder(rows).reshape(-1)
             bad[at] = token
             yield refused(bad.view(shape), weight, shown)

@@ -97,7 +97,7 @@ def _(draw):
         flat = flat if layout == "expanded" else spread(flat)
         yield normalised(flat)
     yield loaded(flat, *pair(width))
-    deep = spread(draw.tensor((n, t, width)))
+    deep = spread(laid_out(draw, (n, t, width), "transposed"))
     yield normalised(deep)
     yield loaded(deep, *pair(width))
     for shape in ((9,), (2, 1, 3, 9)):

@@ -38,10 +38,12 @@ class _Linear(nn.Module):
 @linear.cases
 def _(draw):
     def registered(*args):
+        wanted = False not in args
+
         def play(subject):
             made = subject(*args)
             weight, bias = made.get("weight"), made.get("bias")
-            trained = bias is None or bias.requires_grad
+            trained = bias is None or not wanted or bias.requires_grad
             return shapes_of(made), weight.requires_grad, trained, bias is None
 
         places = {

@@ -99,13 +99,13 @@ def _(draw):
     config = MiniGPTConfig(vocabulary, 18, 3, 2, ff, context)
     weights = random_weights(draw, config)
     for length in (context, draw.integer(2, context - 1)):
-        tokens = words(draw.integer(2, 3), length, config)
+        tokens = words(length, draw.integer(2, 3), config).T
         shown = "T as long as the context" if length == context else "T below the context"
         yield case(part, weights, tokens, config, shown=shown)
     # more positions than MiniGPT has, one head, three layers; and a single word
-    config = MiniGPTConfig(draw.integer(9, 20), 8, 1, 3, 12, 40)
+    config = MiniGPTConfig(draw.integer(9, 20), 8, 1, 3, 12, 130)
     weights = random_weights(draw, config)
-    yield case(part, weights, words(1, 40, config), config, shown="T = 40, a context of 40")
+    yield case(part, weights, words(1, 130, config), config, shown="T = 130, a context of 130")
     weights, small = random_weights(draw, config), config
     yield case(part, weights, words(2, 1, config), config, shown="T = 1, and other weights")
     for table in ("token_embedding.weight", "position_embedding.weight"):
@@ -120,6 +120,24 @@ def _(draw):
 
     exact = torch.from_numpy(numpy_forward.forward(weights, tokens.numpy(), config).logits)
 
+    tiny = MiniGPTConfig(9, 8, 2, 1, 12, 6)
+    plain = random_weights(draw, tiny)
+
+    def absorbing(level):
+        """Weights with which a word plus a position is the word: where `level` has few digits."""
+        words, positions = "token_embedding.weight", "position_embedding.weight"
+        return {
+            **plain,
+            words: torch.full((9, 8), level).numpy(),
+            positions: torch.from_numpy(plain[positions]).tanh().mul(0.2).numpy(),
+        }
+
+    def apart(subject, weights, dtype):
+        """Whether float32 makes something else of these weights."""
+        six = torch.arange(6)[None]
+        full, other = (subject(weights, six, tiny, "cpu", d) for d in (torch.float32, dtype))
+        return bool((full - other).abs().max() > 0.02)
+
     def in_half(subject):
         logits = subject(weights, tokens, config, "cpu", torch.float16)
         return {
@@ -127,27 +145,37 @@ def _(draw):
             "dtype": logits.dtype,
             "logits": measured(logits, exact, torch.float16),
             "really in float16": bool((logits - exact).abs().max() > 1e-3),
+            "sums in float16": apart(subject, absorbing(2.0**11), torch.float16),
         }
 
     places = {
         "['dtype']": "the logits",
         "['logits']": "in float16 the logits are further from the float32 answer than they may be.",
         "['really in float16']": "the logits are those of float32: the model did not run in half.",
+        "['sums in float16']": "a sum that float16 rounds off came out as in float32: numbers were "
+        "rounded to half, and the model did not run in it.",
     }
     yield Case("half precision", in_half, places=places)
 
     def in_double(subject):
-        full, double = (
-            subject(random, tokens[:1, :4] % small.vocab_size, small, "cpu", dtype)
-            for dtype in (torch.float32, torch.float64)
-        )
-        return double.dtype, bool((double - full).abs().max() < 1e-4)
+        double = subject(random, tokens[:1, :4] % small.vocab_size, small, "cpu", torch.float64)
+        return double, apart(subject, absorbing(2.0**24), torch.float64)
 
     places = {
         "[0]": "the logits, when float64 is asked for",
-        "[1]": "the logits are further from those of float32 than float64's can be.",
+        "[1]": "a sum that needs float64 came out as in float32: the model did not run in float64.",
     }
     yield Case("half precision", in_double, places=places)
+    sides = torch.tensor([1.0] * 4 + [-1.0] * 4)  # of the first head, of the second
+    steep = {
+        **plain,
+        "blocks.0.attention.query.bias": torch.ones(8).numpy(),
+        "blocks.0.attention.key.bias": (1500 * sides).numpy(),
+    }
+    shown = "float64, scores of thousands on both sides of 0"
+    yield case(
+        "half precision", steep, torch.arange(6)[None], tiny, "cpu", torch.float64, shown=shown
+    )
     try:
         gpu = gpu_run()
     except NoRecord as missing:

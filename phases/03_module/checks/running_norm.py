@@ -42,6 +42,10 @@ def _(draw):
     def seen(made, batches):
         return [made.call("__call__", x).detach() for x in batches]
 
+    def kind(momentum, batches):
+        rows = ", a batch of one row" if len(batches[0]) == 1 else ""
+        return f"a momentum of {momentum:g}{rows}"
+
     def saved(momentum, batches):
         def play(subject):
             made, again = (subject(batches[0].shape[1], momentum) for _ in range(2))
@@ -56,22 +60,29 @@ def _(draw):
             "[2]": "the mean that was loaded",
             "[3]": "the variance that was loaded",
         }
-        return Case("saved and restored", play, places=places)
+        return Case("saved and restored", play, shown=kind(momentum, batches), places=places)
 
     def evaluated(momentum, batches, x):
         def play(subject):
             made = subject(x.shape[1], momentum)
             seen(made, batches)
+            before = memory(made)
             in_eval(made)
             outputs = seen(made, (x, x))
-            return outputs, made.get("mean").detach(), made.get("variance").detach()
+            after = memory(made)
+            kept = all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+            return kept, outputs, *after
 
         places = {
-            "[0]": "the output in eval",
-            "[1]": "the mean after eval",
-            "[2]": "the variance after eval",
+            "[0]": "eval changes the memory.",
+            "[1]": "the output in eval",
+            "[2]": "the mean after eval",
+            "[3]": "the variance after eval",
         }
-        return Case("eval", play, places=places)
+        return Case("eval", play, shown=kind(momentum, batches), places=places)
+
+    def memory(made):
+        return made.get("mean").detach().clone(), made.get("variance").detach().clone()
 
     def apart(x, upstream):
         def play(subject):
