@@ -186,7 +186,7 @@ class _Judge:
             thing = self._thing(mutant.code)
         if thing is None:
             return 0
-        survived, suspect = 0, self._suspect  # the case that told the last one may tell this one
+        survived, suspect = 0, self._suspect  # what told the last one often tells the next
         for key, limit in zip(self._keys, self._limits, strict=True):
             failed: int | None = suspect
             with _Alarm(limit):
@@ -194,8 +194,7 @@ class _Judge:
             if failed is None:
                 survived += 1
             else:
-                suspect = failed
-        self._suspect = suspect or 0
+                self._suspect = suspect = failed
         return survived
 
     def _thing(self, cell: str) -> Any:

@@ -45,7 +45,7 @@ def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list
         ("get", path, name)            the value of an attribute
         ("shared", path, other)        whether two parameters are one object
         ("kept", path)                 whether this parameter is still the object it was at first
-        ("train", path, mode)          train(mode)
+        ("train", path, mode)          train(mode), or train() without a mode
         ("eval", path)                 eval()
         ("modes", path)                training, of every module from there down, by path
         ("call", path, x)              the module, called: x times its own parameters and buffers,
@@ -99,7 +99,7 @@ def _answer(root: Any, made: dict, at_first: dict, node: type, what: str, *rest:
     if what == "kept":
         return module is at_first[path]
     if what == "train":
-        module.train(rest[1])
+        module.train(*rest[1:])
         return None
     if what == "eval":
         module.eval()

@@ -325,3 +325,37 @@ class _BernoulliDropout(nn.Module):
         if self.training:
             return x * torch.bernoulli(torch.full(x.shape, self.keep, dtype=x.dtype)) / self.keep
         return x.clone()
+
+
+dropout.equivalent(
+    ("not self.training or self.p == 0", "not self.training"),
+    ("self.p == 0", "self.p <= 0"),
+    ("self.p == 0", "self.p == -1"),
+    ("self.p == 1", "self.p >= 1"),
+    ("self.keep == 0", "self.keep <= 0"),
+    because="no p is below 0 or above 1, and with p = 0 nothing is dropped, and all times 1",
+)
+dropout.equivalent(
+    (">= self.p", "> self.p"),
+    ("< keep)", "<= keep)"),
+    because="a draw is p itself once in 16 million",
+)
+dropout.equivalent(
+    (", device=x.device", ""), because="where it is judged, everything is on the CPU", of="the lab's solution"
+)
+dropout.equivalent(
+    ("if not self.training:", "if False:"),
+    ("return torch.ones_like(x)", "pass"),
+    because="in eval it keeps with a probability of 1, and every draw is below that",
+    of="a mask of its own module, an attribute named as the layer",
+)
+dropout.equivalent(
+    ("(torch.rand(x.shape) < keep).to(x.dtype)", "torch.rand(x.shape) < keep"),
+    ("float(p)", "p"),
+    because="times a bool, and with an int for p, the dtype of x stays",
+)
+dropout.equivalent(("keep or 1.0", "keep or 2.0"), because="it divides zeros")
+dropout.equivalent(("p=0.5", "p=1.0"), because="the lab names no default for p")
+dropout.equivalent(
+    ("return x.clone()", "return x"), because="in eval the input passes as it is, a copy or not"
+)

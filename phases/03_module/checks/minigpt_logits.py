@@ -93,6 +93,20 @@ def _(draw):
         shape = (batch, length)
         return draw.tensor(shape, torch.int64).abs() * 7919 % config.vocab_size
 
+    # a small model first, where a wrong port mostly ends; and in float64, so that nothing is rough
+    tiny = MiniGPTConfig(9, 8, 2, 1, 12, 6)
+    plain = random_weights(draw, tiny)
+    six = torch.arange(6)[None]
+    sides = torch.tensor([1.0] * 4 + [-1.0] * 4)  # of the first head, of the second
+    steep = {
+        **plain,
+        "blocks.0.attention.query.bias": torch.ones(8).numpy(),
+        "blocks.0.attention.key.bias": (1500 * sides).numpy(),
+    }
+    shown = "float64, scores of thousands on both sides of 0"
+    yield case(
+        "half precision", steep, six, tiny, "cpu", torch.float64, shown=shown
+    )
     part = "any sizes"
 
     ff, vocabulary, context = draw.sample(range(9, 21), 3)
@@ -106,22 +120,18 @@ def _(draw):
     config = MiniGPTConfig(draw.integer(9, 20), 8, 1, 3, 12, 130)
     weights = random_weights(draw, config)
     yield case(part, weights, words(1, 130, config), config, shown="T = 130, a context of 130")
-    weights, small = random_weights(draw, config), config
+    weights = random_weights(draw, config)
     yield case(part, weights, words(2, 1, config), config, shown="T = 1, and other weights")
     for table in ("token_embedding.weight", "position_embedding.weight"):
         weights = {**weights, table: weights[table] / 100}  # so small that the norms' ε shows
     tokens = words(2, draw.integer(2, config.context - 1), config)
     yield case(part, weights, tokens, config, shown="small embeddings")
-    random = weights
     weights, config = trained()
     tokens = words(2, draw.integer(5, 16), config)
     yield case("the trained weights", weights, tokens, config)
     yield case("the trained weights", weights, tokens[:1, :4], config)
 
     exact = torch.from_numpy(numpy_forward.forward(weights, tokens.numpy(), config).logits)
-
-    tiny = MiniGPTConfig(9, 8, 2, 1, 12, 6)
-    plain = random_weights(draw, tiny)
 
     def absorbing(level):
         """Weights with which a word plus a position is the word: where `level` has few digits."""
@@ -132,11 +142,14 @@ def _(draw):
             positions: torch.from_numpy(plain[positions]).tanh().mul(0.2).numpy(),
         }
 
-    def apart(subject, weights, dtype):
-        """Whether float32 makes something else of these weights."""
-        six = torch.arange(6)[None]
-        full, other = (subject(weights, six, tiny, "cpu", d) for d in (torch.float32, dtype))
-        return bool((full - other).abs().max() > 0.02)
+    def in_float32(weights):
+        return torch.from_numpy(numpy_forward.forward(weights, six.numpy(), tiny).logits)
+
+    def apart(subject, level, dtype):
+        """Whether what comes of a sum that only the wider dtype can hold is not float32's."""
+        weights = absorbing(level)
+        other = subject(weights, six, tiny, "cpu", dtype)
+        return bool((in_float32(weights) - other).abs().max() > 0.02)
 
     def in_half(subject):
         logits = subject(weights, tokens, config, "cpu", torch.float16)
@@ -145,7 +158,7 @@ def _(draw):
             "dtype": logits.dtype,
             "logits": measured(logits, exact, torch.float16),
             "really in float16": bool((logits - exact).abs().max() > 1e-3),
-            "sums in float16": apart(subject, absorbing(2.0**11), torch.float16),
+            "sums in float16": apart(subject, 2.0**11, torch.float16),
         }
 
     places = {
@@ -158,24 +171,12 @@ def _(draw):
     yield Case("half precision", in_half, places=places)
 
     def in_double(subject):
-        double = subject(random, tokens[:1, :4] % small.vocab_size, small, "cpu", torch.float64)
-        return double, apart(subject, absorbing(2.0**24), torch.float64)
+        return apart(subject, 2.0**24, torch.float64)
 
     places = {
-        "[0]": "the logits, when float64 is asked for",
-        "[1]": "a sum that needs float64 came out as in float32: the model did not run in float64.",
+        "": "a sum that needs float64 came out as in float32: the model did not run in float64."
     }
     yield Case("half precision", in_double, places=places)
-    sides = torch.tensor([1.0] * 4 + [-1.0] * 4)  # of the first head, of the second
-    steep = {
-        **plain,
-        "blocks.0.attention.query.bias": torch.ones(8).numpy(),
-        "blocks.0.attention.key.bias": (1500 * sides).numpy(),
-    }
-    shown = "float64, scores of thousands on both sides of 0"
-    yield case(
-        "half precision", steep, torch.arange(6)[None], tiny, "cpu", torch.float64, shown=shown
-    )
     try:
         gpu = gpu_run()
     except NoRecord as missing:
@@ -442,3 +443,35 @@ def _(weights, tokens, config, device="cpu", dtype=torch.float32):
     model.load_state_dict(state)
     with torch.no_grad():
         return model.to(device, dtype)(tokens.to(device)).to("cpu", torch.float32)
+
+
+minigpt_logits.equivalent(
+    ("'query', 'key', 'value', 'output'", "'key', 'query', 'value', 'output'"),
+    ("'query', 'key', 'value', 'output'", "'query', 'value', 'key', 'output'"),
+    ("'query', 'key', 'value', 'output'", "'query', 'key', 'output', 'value'"),
+    ("('weight', 'bias')", "('bias', 'weight')"),
+    because="modules and weights are found by their names",
+)
+minigpt_logits.equivalent(
+    (", device=tokens.device", ""),
+    ("port(tokens.to(device))", "port(tokens)"),
+    (".float().cpu()", ".float()"),
+    ("(tokens.to(device))", "(tokens)"),
+    because="on a CPU everything is there already; a GPU would refuse, or be told of",
+)
+minigpt_logits.equivalent(
+    (".transpose(1, 2)", ".transpose(2, 1)"), because="they are exchanged either way"
+)
+minigpt_logits.equivalent(
+    ("self.lm_head(self.final_norm(x))", "self.lm_head(self.final_norm(x)).float()"),
+    (".float().cpu()", ".float().cpu().float()"),
+    (".to('cpu', torch.float32)", ".to('cpu', torch.float32).float()"),
+    ("dtype=torch.float32", "dtype=torch.float64"),
+    because="the logits go out as float32 in any case, and float64 is as near at least",
+)
+minigpt_logits.equivalent(
+    (".eval()", ""),
+    ("with torch.inference_mode():", "if True:"),
+    ("with torch.no_grad():", "if True:"),
+    because="no layer has modes here, and nobody asks whether the logits have a graph",
+)

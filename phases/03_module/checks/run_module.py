@@ -197,7 +197,7 @@ def _(draw):
         yield ask(part, flat, request, ("state_dict", ""), show=refused)
 
     part = "train and eval"
-    yield ask(part, deep, ("eval", ""), ("train", "", True), ("modes", ""))
+    yield ask(part, deep, ("eval", ""), ("train", ""), ("modes", ""))
     yield ask(part, deep, ("modes", ""), ("eval", ""), ("modes", ""))
     yield ask(part, deep, ("train", "", False), ("train", b, True), ("modes", ""))
 
@@ -581,3 +581,36 @@ def _(plan, *requests):
             return self.train(False)
 
     return drive(Module, plan, *requests)
+
+
+run_module.equivalent(
+    ("if name not in self._buffer_names:", "if True:"),
+    ("name not in self._buffer_names", "tensor not in self._buffer_names"),
+    because="a name that is noted twice is one name",
+)
+run_module.equivalent(
+    ("tensor.detach() for", "tensor for"),
+    because="the lab leaves open whether what is saved requires a gradient",
+)
+run_module.equivalent(
+    ("own.keys() & state.keys()", "own & state.keys()"),
+    ("own.keys() & state.keys()", "own.keys() & state"),
+    because="where the keys of one dict are asked for, the other is one of names as well",
+)
+run_module.equivalent(
+    ("shapes = (tuple(own[name].shape), tuple(state[name].shape))",
+     "shapes = (tuple(state[name].shape), tuple(own[name].shape))"),
+    because="they are only told to be different",
+)  # fmt: skip
+run_module.equivalent(
+    ("return self", "pass"), because="the lab doesn't say what `train` returns"
+)
+run_module.equivalent(
+    ("self.forward(*args)", "self.forward(*args).float()"),
+    because="what is called is float32, as all that the grader sends to be multiplied",
+)
+run_module.equivalent(
+    ("setdefault(id(value),", "setdefault(value,"),
+    ("list(found.values())", "found.values()"),
+    because="a tensor is a key by its id, and pairs may come in any iterable",
+)

@@ -185,3 +185,16 @@ class _NamedStack(nn.Module):
                         parameter -= 0.1 * parameter.grad
             losses.append(loss.item())
         return losses
+
+
+stack.equivalent(
+    ("return x * self.gain", "return (x * self.gain).float()"),
+    ("return self.gain * x", "return (self.gain * x).float()"),
+    because="the lab asks for nothing but float32 here",
+)
+stack.equivalent(
+    ("self(x) - y", "y - self(x)"), because="a square is the same whichever is taken from the other"
+)
+stack.equivalent(
+    ("if parameter.grad is not None:", "if True:"), because="every parameter has a gradient"
+)
