@@ -1,10 +1,12 @@
-'''A second bank for lab 03, written from the lesson and the lab's text alone.
+'''Answers to lab 03, a second bank: written from the lesson and the lab's text alone.
 
 `RIGHT[exercise][name]` is a source; `WRONG[exercise][name]` is the sentence of the text that the
 source breaks, and the source.
 '''
 
 from __future__ import annotations
+
+from tests.phases.bank import Bank
 
 
 def swap(source: str, *pairs: tuple[str, str]) -> str:
@@ -1670,3 +1672,10 @@ def minigpt_logits(weights, tokens, config, device="cpu", dtype=torch.float32):
         ),
     },
 }
+
+BANK = Bank("03")
+for exercise in RIGHT:
+    for name, code in RIGHT[exercise].items():
+        BANK.right(exercise, name, code=code)
+    for name, (_sentence, code) in WRONG[exercise].items():
+        BANK.wrong(exercise, name, code=code)

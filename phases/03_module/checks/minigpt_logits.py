@@ -93,7 +93,7 @@ def _(draw):
         shape = (batch, length)
         return draw.tensor(shape, torch.int64).abs() * 7919 % config.vocab_size
 
-    # a small model first, where a wrong port mostly ends; and in float64, so that nothing is rough
+    # a small model first, where a wrong port mostly ends
     tiny = MiniGPTConfig(9, 8, 2, 1, 12, 6)
     plain = random_weights(draw, tiny)
     six = torch.arange(6)[None]
@@ -103,17 +103,25 @@ def _(draw):
         "blocks.0.attention.query.bias": torch.ones(8).numpy(),
         "blocks.0.attention.key.bias": (1500 * sides).numpy(),
     }
+
+    def exactly(weights):
+        double = {name: array.astype("float64") for name, array in weights.items()}
+        return torch.from_numpy(numpy_forward.forward(double, six.numpy(), tiny).logits)
+
+    def far_from_0(subject):
+        logits = subject(steep, six, tiny, "cpu", torch.float64)
+        return logits.dtype, measured(logits, exactly(steep), torch.float16)
+
     shown = "float64, scores of thousands on both sides of 0"
-    yield case(
-        "half precision", steep, six, tiny, "cpu", torch.float64, shown=shown
-    )
+    places = {"[0]": "the logits", "[1]": "the logits"}
+    yield Case("half precision", far_from_0, shown=shown, places=places)
     part = "any sizes"
 
     ff, vocabulary, context = draw.sample(range(9, 21), 3)
     config = MiniGPTConfig(vocabulary, 18, 3, 2, ff, context)
     weights = random_weights(draw, config)
     for length in (context, draw.integer(2, context - 1)):
-        tokens = words(length, draw.integer(2, 3), config).T
+        tokens = words(length, 3, config).T
         shown = "T as long as the context" if length == context else "T below the context"
         yield case(part, weights, tokens, config, shown=shown)
     # more positions than MiniGPT has, one head, three layers; and a single word
@@ -142,14 +150,11 @@ def _(draw):
             positions: torch.from_numpy(plain[positions]).tanh().mul(0.2).numpy(),
         }
 
-    def in_float32(weights):
-        return torch.from_numpy(numpy_forward.forward(weights, six.numpy(), tiny).logits)
-
-    def apart(subject, level, dtype):
-        """Whether what comes of a sum that only the wider dtype can hold is not float32's."""
+    def absorbs(subject, level, dtype):
+        """Whether the sum of a word and a position loses the position."""
         weights = absorbing(level)
-        other = subject(weights, six, tiny, "cpu", dtype)
-        return bool((in_float32(weights) - other).abs().max() > 0.02)
+        logits = subject(weights, six, tiny, "cpu", dtype)
+        return bool((exactly(weights) - logits).abs().max() > 0.02)
 
     def in_half(subject):
         logits = subject(weights, tokens, config, "cpu", torch.float16)
@@ -158,7 +163,7 @@ def _(draw):
             "dtype": logits.dtype,
             "logits": measured(logits, exact, torch.float16),
             "really in float16": bool((logits - exact).abs().max() > 1e-3),
-            "sums in float16": apart(subject, 2.0**11, torch.float16),
+            "sums in float16": absorbs(subject, 2.0**11, torch.float16),
         }
 
     places = {
@@ -171,7 +176,7 @@ def _(draw):
     yield Case("half precision", in_half, places=places)
 
     def in_double(subject):
-        return apart(subject, 2.0**24, torch.float64)
+        return absorbs(subject, 2.0**24, torch.float64)
 
     places = {
         "": "a sum that needs float64 came out as in float32: the model did not run in float64."
@@ -370,6 +375,31 @@ for called, code in {
         explanation=f"`{called}` kept its ones and zeros: the weight and the bias that it was given "
         "never got there. With `strict=False` a name that doesn't fit is passed over in silence.",
     )
+port_error(
+    ("x = x + attention(f'blocks.{k}.attention', norm(f'blocks.{k}.norm_1', x))",
+     "x = x + attention(f'blocks.{k}.attention', norm(f'blocks.{k}.norm_2', x))"),
+    ("x = x + mlp(f'blocks.{k}.mlp', norm(f'blocks.{k}.norm_2', x))",
+     "x = x + mlp(f'blocks.{k}.mlp', norm(f'blocks.{k}.norm_1', x))"),
+    name="norms exchanged",
+    explanation="attention reads the stream through `norm_2`, and the MLP through `norm_1`.",
+)  # fmt: skip
+port_error(
+    ("x = x + attention(", "before = x\n        x = x + attention("),
+    ("norm(f'blocks.{k}.norm_2', x)", "norm(f'blocks.{k}.norm_2', before)"),
+    name="the MLP beside attention",
+    explanation="the MLP reads the stream as it was before attention was added to it.",
+)
+port_error(
+    ("linear('lm_head', norm('final_norm', x))",
+     "(norm('final_norm', x) @ w['token_embedding.weight'].T + w['lm_head.bias'])"),
+    name="the embedding for a head",
+    explanation="the head's product is with the word embedding; here the head has a weight of its own.",
+)  # fmt: skip
+port_error(
+    ("w['position_embedding.weight'][:length]", "w['position_embedding.weight'][-length:]"),
+    name="the last positions",
+    explanation="the words got the last rows of the position embedding; positions begin at 0.",
+)
 port_error(
     ("norm('final_norm', x)", "x"),
     name="no final norm", explanation="the head reads the stream as it is, without the last norm.",

@@ -159,7 +159,7 @@ def _(draw):
     equal, none = ["parameter", torch.zeros(w)], ["parameter", torch.zeros(0)]
     yield ask(part, {a: {c: equal, e: none}, b: {d: equal, f: none}}, ("parameters", ""))
     inner = {c: vector(w), d: vector(w, "buffer")}
-    twice = {a: inner, b: {e: ["same", a], f: ["same", f"{a}.{d}"]}}
+    twice = {a: inner, b: ["same", a], e: ["same", f"{a}.{d}"]}
     yield ask(part, twice, ("parameters", ""), ("state_dict", ""))
 
     part = "buffers"
@@ -381,7 +381,7 @@ run_module.misconception(
 run_module.misconception(
     "buffers forgotten in the state",
     "the state holds parameters alone: what the model has seen is lost with it.",
-    earns=all_but("buffers", "saving and loading", "refusals"),
+    earns=all_but("tied parameters", "buffers", "saving and loading", "refusals"),
 )(
     edited(
         _run_module,

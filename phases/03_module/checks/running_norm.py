@@ -113,9 +113,12 @@ def _(draw):
     def before_it_learns(x):
         def play(subject):
             made = in_eval(subject(x.shape[1]))
-            return made.call("__call__", x)
+            y = made.call("__call__", x)
+            mean, variance = memory(made)
+            return bool((mean == 0).all() and (variance == 1).all()), y
 
-        return Case("eval", play, shown="a fresh one", places={"": "the output in eval"})
+        places = {"[0]": "eval changes the memory.", "[1]": "the output in eval"}
+        return Case("eval", play, shown="a fresh one", places=places)
 
     yield before_it_learns(draw.tensor((4, 3)))
     # the second channel is constant, and in the third ε shows
@@ -240,6 +243,36 @@ running_norm.misconception(
     "So does nn.BatchNorm1d; the broken layer divided by n in both.",
     earns=1,
 )(edited(_RunningNorm, ("(variance - self.variance)", "(x.var(0) - self.variance)")))
+running_norm.misconception(
+    "a memory divided by n - 1, but for one row",
+    "batches are normalised with a variance divided by n, and remembered with one divided by n - 1, "
+    "where there are two rows or more; the broken layer divided by n in both.",
+    earns=1,
+)(
+    edited(
+        _RunningNorm,
+        ("(variance - self.variance)",
+         "((x.var(0) if len(x) > 1 else variance) - self.variance)"),
+    )
+)  # fmt: skip
+running_norm.misconception(
+    "the first batch as it is",
+    "the first batch is remembered whole, whatever the momentum.",
+    earns=1,
+)(
+    edited(
+        _RunningNorm,
+        ("with torch.no_grad():",
+         "share = self.momentum if self.mean.any() else 1.0\n            with torch.no_grad():"),
+        ("self.momentum * (mean - self.mean)", "share * (mean - self.mean)"),
+        ("self.momentum * (variance - self.variance)", "share * (variance - self.variance)"),
+    )
+)  # fmt: skip
+running_norm.misconception(
+    "a momentum of 0 for none",
+    "a momentum of 0 was taken for none at all, and 0.1 in its place.",
+    earns=1,
+)(edited(_RunningNorm, ("self.momentum = momentum", "self.momentum = momentum or 0.1")))
 running_norm.misconception(
     "statistics for constants",
     "the batch's mean and variance were computed without a graph, or cut off from it: autograd takes "

@@ -73,7 +73,8 @@ def _(draw):
             reached = {n: isinstance(grads.get(n), torch.Tensor) for n in ("x", *state)}
             grads = {n: grads[n] for n in reached if reached[n]}
             losses = made.call("fit", x, y, 5)
-            return found["output"], reached, grads, losses, dict(made.call("state_dict"))
+            flag = made.get("gain").requires_grad
+            return found["output"], reached, grads, losses, dict(made.call("state_dict")), flag
 
         places = {
             "[0]": "the output before training",
@@ -85,6 +86,7 @@ def _(draw):
             "[2]": "the gradient of a layer",
             "[3]": "`fit` gives other losses, though output and gradients are right at first.",
             "[4]": "what is saved after training",
+            "[5]": "the gain requires no gradient.",
         }
         return Case("what training changes", play, places=places)
 
@@ -147,6 +149,11 @@ stack.misconception(
     "the gain is a single number, where each channel should have its own.",
     earns=0,
 )(edited(_Stack, ("nn.Parameter(torch.ones(width))", "nn.Parameter(torch.ones(1))")))
+stack.misconception(
+    "no sum",
+    "each layer takes the place of what came; it should be added to it.",
+    earns=1,
+)(edited(_Stack, ("x = x + torch.tanh(layer(x))", "x = torch.tanh(layer(x))")))
 stack.misconception(
     "one layer many times",
     "all layers of the stack are one, under several names.",
