@@ -206,7 +206,14 @@ def reading(written: Written, name: str, rule: ByHand) -> Reading:
     def asked(path: str) -> str:
         return "" if allowed(rule, path) else hostile(path, written.files)
 
-    return read(written, name, tensors=rule.tensors, looks_up=rule.looks_up, hostile=asked)
+    return read(
+        written,
+        name,
+        tensors=rule.tensors,
+        looks_up=rule.looks_up,
+        attributes=rule.attributes,
+        hostile=asked,
+    )
 
 
 def refused_names(rule: ByHand, source: str, name: str = "") -> list[str]:

@@ -51,6 +51,8 @@ SAFE_DUNDERS = words(
     "rmatmul pow rpow neg pos abs invert and or xor mod rmod floordiv rfloordiv enter exit version "
     "post_init new float int index main all slots annotations format round"
 )
+# How an object keeps its attributes, where the exercise is about that.
+KEEPING = frozenset({"__dict__", "__setattr__", "__getattr__", "__delattr__"})
 SAFE_NAMES = frozenset({"__name__", "__doc__", "__class__", "__debug__", "__import__"})
 # Names through which a function's or a frame's inside is reached.
 INSIDES = words(
@@ -218,7 +220,13 @@ class Arguments:
 
 
 def read(
-    written: Written, name: str, *, tensors: bool = True, looks_up: str = "", hostile: Callable
+    written: Written,
+    name: str,
+    *,
+    tensors: bool = True,
+    looks_up: str = "",
+    attributes: bool = False,
+    hostile: Callable,
 ) -> Reading:
     """Read the code behind a name.
 
@@ -227,18 +235,25 @@ def read(
         name: a function, class or value; empty for all the code there is.
         tensors: what the grader hands over are tensors or arrays, not plain values.
         looks_up: the path of a module in which the answer is asked to look up its own argument.
+        attributes: how an object keeps its attributes is what the answer is to write.
         hostile: says of a path why code that uses it can't be followed, or nothing.
     """
-    return _Flow(written, name, tensors, looks_up, hostile).read()
+    return _Flow(written, name, tensors, looks_up, attributes, hostile).read()
 
 
 class _Flow:
     def __init__(
-        self, written: Written, name: str, tensors: bool, looks_up: str, hostile: Callable
+        self,
+        written: Written,
+        name: str,
+        tensors: bool,
+        looks_up: str,
+        attributes: bool,
+        hostile: Callable,
     ) -> None:
         self.written, self.name = written, name
         self.handed = IS_FOREIGN if tensors else IS_PLAIN
-        self.looks_up, self.hostile = looks_up, hostile
+        self.looks_up, self.attributes, self.hostile = looks_up, attributes, hostile
         self.at: dict[Any, frozenset] = {}
         self.notebook = Scope("notebook")
         self.functions: dict[int, OwnFunction] = {}
@@ -476,7 +491,8 @@ class _Flow:
     # ---- attributes and items
 
     def attribute(self, bases: frozenset, name: str, node: ast.AST) -> frozenset:
-        if name in INSIDES or _is_dunder(name):
+        kept = name in KEEPING and self.attributes and not any(map(_is_librarys, bases))
+        if not kept and (name in INSIDES or _is_dunder(name)):
             self.dunder_name(name, node)
         if not bases and name not in self.own_names:
             self.use(f".{name}", node, unsure=True)
@@ -1431,7 +1447,8 @@ class _Flow:
             ):
                 found.add(FOREIGN)
             else:
-                self.hide(node, "which asks for a name that is only known when it runs")
+                if not self.attributes or _is_librarys(base):
+                    self.hide(node, "which asks for a name that is only known when it runs")
                 found.add(FOREIGN)
         return frozenset(found)
 
@@ -1522,6 +1539,11 @@ def _is_dunder(name: str) -> bool:
 def _is_lookup(node: ast.Call) -> bool:
     """Whether a call only asks something for an attribute: what it asks is told by what comes."""
     return isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr", "vars")
+
+
+def _is_librarys(value: Any) -> bool:
+    """Whether a value is a library's, and not `object`, which has nothing of its own to hide."""
+    return isinstance(value, Path) and value.name not in ("object", "builtins.object")
 
 
 def _literal(node: Any, index: int) -> str | None:

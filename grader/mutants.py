@@ -168,6 +168,7 @@ class _Judge:
         self._keys = [answer_key(check, seed) for seed in seeds]
         self._to_make, thing = _timed(lambda: self._thing(right.cell))
         self._limits = []
+        self._suspect = 0
         for key in self._keys:
             first_failure(key, InProcess(thing))  # whatever is imported or worked out only once
             limit, failed = _timed(lambda key=key: first_failure(key, InProcess(thing)))
@@ -185,7 +186,7 @@ class _Judge:
             thing = self._thing(mutant.code)
         if thing is None:
             return 0
-        survived = suspect = 0
+        survived, suspect = 0, self._suspect  # what told the last one often tells the next
         for key, limit in zip(self._keys, self._limits, strict=True):
             failed: int | None = suspect
             with _Alarm(limit):
@@ -193,7 +194,7 @@ class _Judge:
             if failed is None:
                 survived += 1
             else:
-                suspect = failed
+                self._suspect = suspect = failed
         return survived
 
     def _thing(self, cell: str) -> Any:

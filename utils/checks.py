@@ -127,6 +127,9 @@ class ByHand:
             that a rule forbids, so their attributes are not looked at.
         looks_up: a module, such as ``torch``, in which the exercise asks to look up a name that
             the grader hands over.
+        attributes: the exercise is about attributes: of the learner's own objects they may be
+            reached by ``__dict__``, ``object.__setattr__`` and the like, and by names that are
+            only known when the code runs.
     """
 
     because: str
@@ -136,6 +139,7 @@ class ByHand:
     allow_names: frozenset[str] = frozenset()
     tensors: bool = True
     looks_up: str = ""
+    attributes: bool = False
 
     @property
     def needs_trace(self) -> bool:

@@ -39,12 +39,13 @@ def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list
         ("state_dict", path)           a copy of state_dict()
         ("load", path, state, keys)    load_state_dict(state): "loaded", or "refused" with those of
                                        `keys` that the RuntimeError names; then every tensor of
-                                       the state is overwritten, which is nothing to a copy
+                                       the state is overwritten, which is nothing to a copy; names
+                                       that are gone from the state, or new in it, are told of
         ("set", path, name, entry)     assign what a plan's entry describes
         ("get", path, name)            the value of an attribute
         ("shared", path, other)        whether two parameters are one object
         ("kept", path)                 whether this parameter is still the object it was at first
-        ("train", path, mode)          train(mode)
+        ("train", path, mode)          train(mode), or train() without a mode
         ("eval", path)                 eval()
         ("modes", path)                training, of every module from there down, by path
         ("call", path, x)              the module, called: x times its own parameters and buffers,
@@ -84,9 +85,10 @@ def _answer(root: Any, made: dict, at_first: dict, node: type, what: str, *rest:
         except RuntimeError as refusal:
             return "refused", [key for key in rest[2] if key in str(refusal)]
         finally:
+            whole = state.keys() == rest[1].keys()
             for tensor in state.values():
                 tensor.detach().zero_()
-        return "loaded", []
+        return "loaded" if whole else "loaded, and changed the state", []
     if what == "set":
         _set(module, rest[1], rest[2], node, made, path)
         return None
@@ -97,7 +99,7 @@ def _answer(root: Any, made: dict, at_first: dict, node: type, what: str, *rest:
     if what == "kept":
         return module is at_first[path]
     if what == "train":
-        module.train(rest[1])
+        module.train(*rest[1:])
         return None
     if what == "eval":
         module.eval()
@@ -146,7 +148,8 @@ def _set(module: Any, name: str, entry: Any, node: Any, made: dict, path: str) -
         thing = getattr(nn, kind)(*rest)
         made.update({f"{here}.{key}": p for key, p in thing.named_parameters()})
     made[here] = thing
-    if kind == "buffer" or (kind == "same" and not isinstance(thing, nn.Parameter | nn.Module)):
+    plain_tensor = isinstance(thing, Tensor) and not isinstance(thing, nn.Parameter)
+    if kind == "buffer" or (kind == "same" and plain_tensor):
         persistent = {} if len(rest) < 2 else {"persistent": rest[1]}
         module.register_buffer(name, thing, **persistent)
     else:

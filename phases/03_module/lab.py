@@ -101,7 +101,9 @@ def minigpt_parameters(config: MiniGPTConfig, tied: bool = False) -> int:
 
 # %%
 expect_equal("784-128-10", mlp_parameters([784, 128, 10]), 101_770)
-expect_equal("one layer, no bias", mlp_parameters([5, 3], bias=False), 15)
+widths = [5, 3, 2]
+expect_equal("no bias", mlp_parameters(widths, bias=False), 21)
+expect_equal("the widths are as they were", widths, [5, 3, 2])
 expect_equal("3-3-3-3", mlp_parameters([3, 3, 3, 3]), 36)
 expect_equal("MiniGPT", minigpt_parameters(MiniGPTConfig()), 179_544)
 
@@ -177,6 +179,9 @@ for shape in ((5, 4, 3), (3,), (1, 3)):
     labels = "the answer", "the gradient of x", "of the weight", "of the bias"
     for label, one, other in zip(labels, got, want, strict=True):
         expect_close(f"{label}, x {shape}", one, other, rtol=1e-4, atol=1e-5)
+turned = torch.randn(3, 4, 5).transpose(0, 2)
+expect_close("a transposed x", layer(turned), theirs(turned), rtol=1e-4, atol=1e-5)
+expect_shape("one output, no bias", Linear(3, 1, bias=False)(turned), (5, 4, 1))
 fresh = Linear(400, 300)  # 1/√400 is 0.05
 for name, drawn in fresh.named_parameters():
     ends = torch.stack([drawn.min(), drawn.max()]).detach()
@@ -241,6 +246,8 @@ table = Embedding(10, 4)
 tokens = torch.tensor([[1, 2, 9], [0, 1, 1]])
 expect_shape("two sequences", table(tokens), (2, 3, 4))
 expect_close("the same word, the same row", table(tokens)[0, 0], table(tokens)[1, 2])
+expect_shape("tokens that are transposed", table(tokens.T), (3, 2, 4))
+expect_shape("one token", table(tokens[:1, :1]), (1, 1, 4))
 expect_raises("one past the end", IndexError, table, torch.tensor([10]))
 for bad in ([[3, -1]], [[-10, 3]], [[4], [-100]]):
     expect_raises(f"{bad}", IndexError, table, torch.tensor(bad))
@@ -316,7 +323,7 @@ class LayerNorm(nn.Module):
 norm = LayerNorm(4)
 x = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
 expect_close("a row", norm(x), [[-1.3416, -0.4472, 0.4472, 1.3416]])
-expect_close("the same row, far from 0", norm(x + 1000), norm(x), atol=1e-3)
+expect_close("a row far from 0", norm(0.3 * x + 1000), norm(0.3 * x), atol=1e-3)
 expect_equal("what is trained", sorted(n for n, _ in norm.named_parameters()), ["bias", "weight"])
 norm, theirs = LayerNorm(6, eps=0.01), nn.LayerNorm(6, eps=0.01)
 state = {"weight": torch.randn(6), "bias": torch.randn(6)}
@@ -401,6 +408,8 @@ expect_equal("two calls, two masks", torch.equal(out, again), False)
 for dim, what in enumerate(("column", "row")):
     some = ((out == 0).any(dim) & (out != 0).any(dim)).all().item()
     expect_equal(f"each {what} loses some and keeps some", some, True)
+expect_equal("each sequence has its own", torch.equal(*drop(torch.ones(2, 20, 9))), False)
+expect_equal("another dtype", drop(torch.ones(3, dtype=torch.bfloat16)).dtype, torch.bfloat16)
 counts = {int((drop(torch.ones(10, 5)) == 0).sum()) for _ in range(20)}
 expect_equal("not always as many", len(counts) > 1, True)
 (grad,) = torch.autograd.grad(out, x, torch.ones_like(out))
@@ -416,7 +425,8 @@ dropout_modes(Dropout(0.5), torch.linspace(0.5, 2.0, 24))
 
 # %% test="Dropout" points=3
 # Graded
-expect_raises("not a probability", ValueError, Dropout, -0.1)
+for p in (-0.1, 1.1):
+    expect_raises("not a probability", ValueError, Dropout, p)
 ### BEGIN HIDDEN TESTS
 verify("Dropout", Dropout)
 ### END HIDDEN TESTS
@@ -518,6 +528,7 @@ expect_close("the gradient of x", grad, [[0.5912, -0.4639]], atol=1e-3)
 # %% test="Stack" points=3
 # Graded
 expect_equal("names", len(Stack(3, 4).state_dict()), 9)
+expect_shape("no layers", Stack(3, 0)(torch.ones(2, 3)), (2, 3))
 ### BEGIN HIDDEN TESTS
 verify("Stack", Stack)
 ### END HIDDEN TESTS
@@ -615,6 +626,7 @@ y = norm.eval()(x)
 expect_close("eval takes what it remembers", y[0], (x[0] - norm.mean) / torch.sqrt(norm.variance + 1e-5))
 expect_close("and learns nothing", norm.variance, saved["variance"])
 expect_equal("but lets gradients through", y.requires_grad, True)
+expect_close("a batch of one row", RunningNorm(2)(torch.ones(1, 2)), [[0.0, 0.0]])
 norm = RunningNorm(2, momentum=0.5)
 x = torch.randn(1000, 2) * 3 + 10
 for _ in range(10):
@@ -639,22 +651,25 @@ verify("RunningNorm", RunningNorm)
 # refusals 1, train and eval 1.*
 #
 # Write `Module` yourself. Python's `object` is your only base class; `nn.Parameter` still says
-# what a parameter is. Whoever inherits from it calls `super().__init__()` first, and then assigns
-# parameters and modules to attributes, as always.
+# what a parameter is. Nothing else of `torch.nn` counts here, as a base class or as a part inside:
+# a module of torch's that knows what yours should know is no `Module` of your own. Whoever inherits
+# from yours calls `super().__init__()` first, and then assigns parameters and modules to attributes,
+# as always.
 #
 # - **Registration.** `named_parameters()` yields pairs (name, parameter): the module's own in the
 #   order they were assigned, then those of each child, with the child's name and a dot in front,
 #   to any depth. A parameter that was assigned to two places comes once, under the first name.
 #   When an attribute is assigned again, what was there before is forgotten, whatever it was: a plain
 #   value may take the name of a parameter, and a parameter or a module that of a buffer. (Whether the
-#   name keeps its place in the order is up to you.) Attributes read as usual. Calling the module
-#   calls its `forward`.
+#   name keeps its place in the order is up to you.) Attributes read as usual, and one that is not
+#   there raises `AttributeError`. Calling the module calls its `forward`.
 # - **Buffers.** `register_buffer(name, tensor)`: an attribute that is saved and not trained. After
 #   that, assigning a tensor to the name replaces the buffer. A tensor that was merely assigned is
 #   an attribute like any other: not saved.
 # - **Saving.** `state_dict()`: a dict from names to tensors, of all parameters and buffers at any
-#   depth; here a tied parameter stands under both its names. Whether the tensors still require a
-#   gradient is up to you (torch's do not).
+#   depth; here a tied parameter stands under both its names, and so does a buffer that was
+#   registered in two places, and all that is in a module that was assigned to two. Whether the
+#   tensors still require a gradient is up to you (torch's do not).
 # - **Loading.** `load_state_dict(state)` copies the values *into* the tensors that are there (an
 #   optimizer may be holding on to them), so they keep their dtype, and what becomes of `state`
 #   afterwards is nothing to the module. Names that are missing in `state`, names that are not the module's, and shapes that
@@ -800,14 +815,18 @@ two.eval()
 expect_equal("eval goes down", two.second.training, False)
 two.train()
 expect_equal("and so does train", (two.training, two.second.training), (True, True))
+two.train(False)
+expect_equal("and train(False)", (two.training, two.second.training), (False, False))
+expect_raises("an attribute that isn't there", AttributeError, getattr, two, "third")
 expect_raises("a state with nothing in it", RuntimeError, two.load_state_dict, {})
 
 # %%
 outer = Module()
 outer.inner = two  # a third level
 outer.first = nn.Parameter(torch.ones(2))
+outer.also = nn.Parameter(torch.ones(2), requires_grad=False)
 outer.plain = torch.ones(2)
-names = ["first", "inner.first.gain", "inner.first.shift", "inner.second.shift"]
+names = ["first", "also", "inner.first.gain", "inner.first.shift", "inner.second.shift"]
 expect_equal("own parameters first, then the child's", [n for n, _ in outer.named_parameters()], names)
 saved = {*names, "inner.second.gain", "inner.calls"}
 expect_equal("what is saved", set(outer.state_dict()), saved)
@@ -833,8 +852,10 @@ expect_equal("and nothing has changed", two.second.shift.tolist() + two.first.ga
 two.calls = torch.ones(1)  # still a buffer
 two.second.shift = 5       # no parameter any more
 two.first.gain = nn.Parameter(torch.zeros(3))
-names = {"inner.first.gain", "inner.first.shift", "inner.second.gain", "first"}
-expect_equal("after three assignments", {n for n, _ in outer.named_parameters()}, names)
+outer.plain = nn.Parameter(torch.zeros(3))
+names = {"inner.first.gain", "inner.first.shift", "inner.second.gain", "first", "also", "plain"}
+expect_equal("after four assignments", {n for n, _ in outer.named_parameters()}, names)
+expect_equal("and read", outer.plain.tolist(), [0.0] * 3)
 expect_equal("and saved", set(outer.state_dict()), names | {"inner.calls"})
 
 # %% test="run_module" points=7
@@ -952,6 +973,8 @@ expect_equal("a part of a storage", bytes_moved({"w": ["parameter", column, colu
 mask = {"mask": ["buffer", torch.ones(5, dtype=torch.bool)]}
 shared = {"first": mask, "second": {"mask": ["same", "first.mask"]}}
 expect_equal("one mask in two modules", bytes_moved(shared), 10)
+twice = {"first": {**mask, "again": ["same", "first.mask"]}}
+expect_equal("one mask under two names", bytes_moved(twice), 10)
 once = {"first": {"part": mask}, "second": {"part": ["same", "first.part"]}}
 expect_equal("one module in two places", bytes_moved(once), 5)
 
@@ -1089,7 +1112,7 @@ for block in range(3):
 cut["position_embedding.weight"] = np.repeat(weights["position_embedding.weight"], 2, 0)[:40]
 for heads, size in ((1, (2, 40)), (8, (1, 1))):
     other = MiniGPTConfig(n_heads=heads, n_layers=3, d_ff=100, context=40)
-    words = torch.arange(size[0] * size[1]).view(size)
+    words = torch.arange(size[0] * size[1]).view(size[::-1]).T
     expected = torch.from_numpy(numpy_forward.forward(cut, words.numpy(), other).logits)
     mine = minigpt_logits(cut, words, other)
     expect_close(f"{heads} heads, tokens {size}", mine, expected, rtol=1e-5, atol=2e-5)

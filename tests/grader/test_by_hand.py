@@ -511,3 +511,49 @@ def test_an_attribute_that_the_code_gave_itself_is_its_own():
     assert refused_names(rule, own.replace("= p", "= F.dropout")) == ["dropout"]
     code = "def f(self, x): return self.dropout(x)"
     assert refused_names(rule, code) == ["dropout"]
+
+
+MODULE = """
+from utils.plans import drive
+class Module:
+    def __init__(self):
+        {}
+    def __setattr__(self, name, value):
+        {}
+def run_module(plan, *requests):
+    return drive(Module, plan, *requests)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "assigned"),
+    [
+        ("self.__dict__['kept'] = {}", "super().__setattr__(name, value)"),
+        ("object.__setattr__(self, 'kept', {})", "self.__dict__[name] = value"),
+        ("vars(self)['kept'] = []", "object.__setattr__(self, name, value)"),
+        ("pass", "isinstance(value, nn.Parameter) or value.__dict__.clear()"),
+        ("pass", "print(getattr(value, name))"),
+    ],
+)
+def test_where_attributes_are_the_exercise_their_keeping_may_be_written(made, assigned):
+    assert said("run_module", MODULE.format(made, assigned)) == ""
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ("self.__dict__['kept'] = nn.Module()", "uses `Module`"),
+        ("self.kept = nn.ParameterDict()", "uses `ParameterDict`"),
+        ("self.kept = nn.__dict__['Mod' + 'ule']()", "uses `__dict__`"),
+        ("self.kept = torch.__dict__['nn'].Module()", "`torch.__dict__`"),
+        ("self.kept = getattr(nn, 'Mod' + 'ule')()", "only known when it runs"),
+        ("self.kept = vars(nn)['Mod' + 'ule']()", "all names of a module"),
+        ("self.kept = Inner()", "uses `Module`"),
+        ("from utils.plans import assemble; self.kept = assemble({})", "uses `assemble`"),
+        ("from utils.minigpt import load_minigpt; self.kept = load_minigpt()", "`load_minigpt`"),
+        ("exec('self.kept = nn.Module()')", "runs text as code"),
+    ],
+)
+def test_torchs_modules_may_not_be_inside_a_module_of_ones_own(made, words):
+    inner = "class Inner(nn.Module): pass"
+    assert words in said("run_module", inner, MODULE.format(made, "pass"))

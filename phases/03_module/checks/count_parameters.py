@@ -155,3 +155,22 @@ class _:
         if not tied:
             shapes.append((v, d))
         return sum(math.prod(shape) for shape in shapes)
+
+
+count_parameters.equivalent(
+    ("(widths[k], widths[k - 1])", "(widths[k - 1], widths[k])"),
+    ("[(d, d), (d,)] * 4", "[(d,), (d, d)] * 4"),
+    ("[(f, d), (f,), ", "[(f,), (f, d), "),
+    ("(f,), (d, f), ", "(d, f), (f,), "),
+    ("(d, f), (d,)]", "(d,), (d, f)]"),
+    ("[(f, d), (f,)", "[(d, f), (f,)"),
+    ("(f,), (d, f)", "(f,), (f, d)"),
+    ("[(v, d), (config.context, d), ", "[(config.context, d), (v, d), "),
+    ("(config.context, d), *block * config.n_layers", "*block * config.n_layers, (config.context, d)"),
+    ("*block * config.n_layers, (d,)", "(d,), *block * config.n_layers"),
+    ("(d,), (v,)]", "(v,), (d,)]"),
+    ("[(v, d), (config", "[(d, v), (config"),
+    ("(config.context, d)", "(d, config.context)"),
+    ("append((v, d))", "append((d, v))"),
+    because="a product is the same in either order, and so is the sum of all",
+)

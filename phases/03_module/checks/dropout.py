@@ -93,8 +93,8 @@ def _(draw):
             made = in_eval(subject(p))
             y = made.call("__call__", x)
             return {
-                **scale(x, y),
                 "some dropped": bool((y == 0).any()),
+                **scale(x, y),
                 "same": torch.equal(x, y),
                 "backward": backward(made, x, upstream),
             }
@@ -106,9 +106,14 @@ def _(draw):
 
         def play(subject):
             made = subject(p)
-            return len({int((made.call("__call__", x) != 0).sum()) for _ in range(5)}) > 1
+            masks = [made.call("__call__", x) != 0 for _ in range(5)]
+            pairs = [masks[0].unbind(dim)[:2] for dim in range(x.dim())]
+            return len({int(m.sum()) for m in masks}) > 1, any(torch.equal(*p) for p in pairs)
 
-        places = {"": "each call drops exactly as many elements: they aren't drawn on their own."}
+        places = {
+            "[0]": "each call drops exactly as many elements: they aren't drawn on their own.",
+            "[1]": "along a dimension elements go or stay together: they aren't drawn on their own.",
+        }
         return Case("in training", play, places=places)
 
     def any_shape(x):
@@ -152,7 +157,7 @@ def _(draw):
         yield evaluated(1.0, x)
     yield edge(0, draw.tensor((3, 4)))
     yield edge(1, draw.tensor((3, 4)))
-    yield often(0.5, torch.ones(100, 100))
+    yield often(0.5, torch.ones(20, 5, 10, 10))
     yield to_and_fro(0.5, torch.ones(40, 5))
     for shape in ((), (0, 3), (2, 3, 4, 5)):
         yield any_shape(draw.tensor(shape, torch.float64 if shape else torch.bfloat16))
@@ -320,3 +325,37 @@ class _BernoulliDropout(nn.Module):
         if self.training:
             return x * torch.bernoulli(torch.full(x.shape, self.keep, dtype=x.dtype)) / self.keep
         return x.clone()
+
+
+dropout.equivalent(
+    ("not self.training or self.p == 0", "not self.training"),
+    ("self.p == 0", "self.p <= 0"),
+    ("self.p == 0", "self.p == -1"),
+    ("self.p == 1", "self.p >= 1"),
+    ("self.keep == 0", "self.keep <= 0"),
+    because="no p is below 0 or above 1, and with p = 0 nothing is dropped, and all times 1",
+)
+dropout.equivalent(
+    (">= self.p", "> self.p"),
+    ("< keep)", "<= keep)"),
+    because="a draw is p itself once in 16 million",
+)
+dropout.equivalent(
+    (", device=x.device", ""), because="where it is judged, everything is on the CPU", of="the lab's solution"
+)
+dropout.equivalent(
+    ("if not self.training:", "if False:"),
+    ("return torch.ones_like(x)", "pass"),
+    because="in eval it keeps with a probability of 1, and every draw is below that",
+    of="a mask of its own module, an attribute named as the layer",
+)
+dropout.equivalent(
+    ("(torch.rand(x.shape) < keep).to(x.dtype)", "torch.rand(x.shape) < keep"),
+    ("float(p)", "p"),
+    because="times a bool, and with an int for p, the dtype of x stays",
+)
+dropout.equivalent(("keep or 1.0", "keep or 2.0"), because="it divides zeros")
+dropout.equivalent(("p=0.5", "p=1.0"), because="the lab names no default for p")
+dropout.equivalent(
+    ("return x.clone()", "return x"), because="in eval the input passes as it is, a copy or not"
+)

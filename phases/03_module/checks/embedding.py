@@ -46,6 +46,7 @@ def _(draw):
                 "deviation": rough(weight.std().item(), 0.2),
                 "mean": rough(weight.mean().item(), 0.2),
                 "beyond 2": rough((weight.abs() > 2).float().mean().item(), 0.03),
+                "every row": bool((weight.std(1) > 0.3).all()),  # of 24 draws or more
                 "rows apart": not torch.equal(weight[0], weight[1]),
                 "new each time": not torch.equal(weight, other.get("weight").detach()),
             }
@@ -57,6 +58,7 @@ def _(draw):
             "['deviation']": "the deviation of the fresh table isn't 1.",
             "['mean']": "the mean of the fresh table isn't 0.",
             "['beyond 2']": "the fresh table isn't drawn from a normal distribution.",
+            "['every row']": "a row of the fresh table isn't drawn like the others.",
             "['rows apart']": "two rows of the fresh table are the same.",
             "['new each time']": "two fresh tables are the same.",
         }
@@ -91,14 +93,17 @@ def _(draw):
     yield look_up(torch.tensor([[1, 1], [0, 1]]), draw.tensor((3, 4)))
     yield look_up(torch.tensor([0, 0, 0]), draw.tensor((1, 1)))
     weight = draw.tensor((rows, width))
-    for shape, at in (((), 0), ((3, 2), 0), ((3, 2), -1)):
-        for shown, token in (
-            ("a token of -1", -1),
-            ("a token below -1", draw.integer(2 - rows, -2)),
-            ("a token of minus the table's size", -rows),
-            ("a token of the table's size", rows),
-            ("a token far beyond the table", 100 * rows),
-        ):
+    bad_tokens = (
+        ("a token of -1", -1),
+        ("a token below -1", draw.integer(2 - rows, -2)),
+        ("a token of minus the table's size", -rows),
+        ("a token of the table's size", rows),
+        ("a token far beyond the table", 100 * rows),
+        ("a token of -100", -100),
+    )
+    # alone, first, in the middle, last
+    for shape, at, asked in (((), 0, 6), ((3, 2), 0, 4), ((7, 3), 10, 4), ((3, 2), -1, 4)):
+        for shown, token in bad_tokens[:asked]:
             bad = draw.tensor(shape, torch.int64).remainder(rows).reshape(-1)
             bad[at] = token
             yield refused(bad.view(shape), weight, shown)
@@ -181,17 +186,15 @@ class _FunctionalEmbedding(nn.Module):
         return nn.functional.embedding(tokens, self.weight)
 
 
-@embedding.alternate("index_select, rows flat, an attribute named as the layer")
+@embedding.alternate("index_select, which refuses by itself, and an attribute named as the layer")
 class _SelectEmbedding(nn.Module):
     def __init__(self, num_embeddings, embedding_dim):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(num_embeddings, embedding_dim))
-        self.embedding = num_embeddings, embedding_dim
+        self.embedding = embedding_dim
 
     def forward(self, tokens):
-        rows, width = self.embedding
-        if not torch.all((tokens >= 0) & (tokens < rows)):
-            raise IndexError("outside of the table")
+        width = self.embedding
         return self.weight.index_select(0, tokens.flatten()).view(*tokens.shape, width)
 
 
@@ -206,3 +209,20 @@ class _OneHotEmbedding(nn.Module):
         if not one_hot.any(-1).all():
             raise IndexError(tokens)
         return one_hot.float() @ self.weight
+
+
+embedding.equivalent(
+    ("self.weight[tokens]", "self.weight[tokens].float()"),
+    ("view(*tokens.shape, width)", "view(*tokens.shape, width).float()"),
+    ("one_hot.float() @ self.weight", "(one_hot.float() @ self.weight).float()"),
+    because="the lab asks for nothing but float32 here",
+)
+embedding.equivalent(
+    ("((tokens < 0) | (tokens >= size)).any()", "(tokens < 0).any()"),
+    ("tokens >= size", "tokens > size"),
+    ("tokens >= size", "tokens == size"),
+    because="torch's own indexing refuses what is past the end, with an IndexError",
+)
+embedding.equivalent(
+    ("(tokens < 0) |", "(tokens < 0) ^"), because="no token is both below 0 and past the end"
+)

@@ -97,7 +97,7 @@ def _(draw):
         flat = flat if layout == "expanded" else spread(flat)
         yield normalised(flat)
     yield loaded(flat, *pair(width))
-    deep = spread(draw.tensor((n, t, width)))
+    deep = spread(laid_out(draw, (n, t, width), "transposed"))
     yield normalised(deep)
     yield loaded(deep, *pair(width))
     for shape in ((9,), (2, 1, 3, 9)):
@@ -251,3 +251,16 @@ class _VarMeanLayerNorm(nn.Module):
         return torch.addcmul(
             self.bias, self.weight, (x - mean) * torch.rsqrt(variance + self.small)
         )
+
+
+layer_norm.equivalent(
+    ("return self.weight * centred * torch.rsqrt(variance + self.eps) + self.bias",
+     "return (self.weight * centred * torch.rsqrt(variance + self.eps) + self.bias).float()"),
+    ("torch.rsqrt(variance + self.small))", "torch.rsqrt(variance + self.small)).float()"),
+    because="the lab asks for nothing but float32 here",
+)  # fmt: skip
+layer_norm.equivalent(
+    ("self.weight, (x - mean) * torch.rsqrt(variance + self.small)",
+     "(x - mean) * torch.rsqrt(variance + self.small), self.weight"),
+    because="a product is the same in either order",
+)  # fmt: skip

@@ -38,10 +38,12 @@ class _Linear(nn.Module):
 @linear.cases
 def _(draw):
     def registered(*args):
+        wanted = False not in args
+
         def play(subject):
             made = subject(*args)
             weight, bias = made.get("weight"), made.get("bias")
-            trained = bias is None or bias.requires_grad
+            trained = bias is None or not wanted or bias.requires_grad
             return shapes_of(made), weight.requires_grad, trained, bias is None
 
         places = {
@@ -79,7 +81,8 @@ def _(draw):
                     "in bounds": largest <= 1 + 1e-6,
                     # of 250 uniform draws, the mean is near 0.5 and the largest above 0.9
                     "mean": rough(math.log(max(mean, 1e-9)), 0.25),
-                    "reaching them": largest > 0.9,
+                    # of 4,000, the largest is above 0.99
+                    "reaching them": largest > (0.99 if values.numel() > 4000 else 0.9),
                     "evenly": unevenness(signed) < 3.5,
                     "all their own": not any(repeats(v[:20]) for v in (signed, signed.t())),
                     "new each time": not torch.equal(one.get(name), two.get(name)),
@@ -245,3 +248,17 @@ class _EinsumLinear(nn.Module):
         if self.bias is not None:
             y = y + self.bias
         return y
+
+
+linear.equivalent(
+    ("return y if self.bias is None else y + self.bias",
+     "return (y if self.bias is None else y + self.bias).float()"),
+    ("return y.unflatten(0, x.shape[:-1]) if x.dim() > 1 else y[0]",
+     "return (y.unflatten(0, x.shape[:-1]) if x.dim() > 1 else y[0]).float()"),
+    ("return y", "return y.float()"),
+    because="the lab asks for nothing but float32 here",
+)  # fmt: skip
+linear.equivalent(
+    ("x.dim() > 1", "x.dim() != 1"), ("else y[0]", "else y[-1]"),
+    because="x has a dimension at least, and with one dimension there is one row",
+)  # fmt: skip

@@ -93,32 +93,65 @@ def _(draw):
         shape = (batch, length)
         return draw.tensor(shape, torch.int64).abs() * 7919 % config.vocab_size
 
+    # a small model, whose scores and sums can be made to need what a dtype has or lacks
+    tiny = MiniGPTConfig(9, 8, 2, 1, 12, 6)
+    plain = random_weights(draw, tiny)
+    six = torch.arange(6)[None]
+    sides = torch.tensor([1.0] * 4 + [-1.0] * 4)  # of the first head, of the second
+    steep = {
+        **plain,
+        "blocks.0.attention.query.bias": torch.ones(8).numpy(),
+        "blocks.0.attention.key.bias": (1500 * sides).numpy(),
+    }
+
+    def exactly(weights):
+        double = {name: array.astype("float64") for name, array in weights.items()}
+        return torch.from_numpy(numpy_forward.forward(double, six.numpy(), tiny).logits)
+
+    def far_from_0(subject):
+        logits = subject(steep, six, tiny, "cpu", torch.float64)
+        return logits.dtype, measured(logits, exactly(steep), torch.float16)
+
     part = "any sizes"
 
     ff, vocabulary, context = draw.sample(range(9, 21), 3)
     config = MiniGPTConfig(vocabulary, 18, 3, 2, ff, context)
     weights = random_weights(draw, config)
     for length in (context, draw.integer(2, context - 1)):
-        tokens = words(draw.integer(2, 3), length, config)
+        tokens = words(length, 3, config).T
         shown = "T as long as the context" if length == context else "T below the context"
         yield case(part, weights, tokens, config, shown=shown)
     # more positions than MiniGPT has, one head, three layers; and a single word
-    config = MiniGPTConfig(draw.integer(9, 20), 8, 1, 3, 12, 40)
+    config = MiniGPTConfig(draw.integer(9, 20), 8, 1, 3, 12, 130)
     weights = random_weights(draw, config)
-    yield case(part, weights, words(1, 40, config), config, shown="T = 40, a context of 40")
-    weights, small = random_weights(draw, config), config
+    yield case(part, weights, words(1, 130, config), config, shown="T = 130, a context of 130")
+    weights = random_weights(draw, config)
     yield case(part, weights, words(2, 1, config), config, shown="T = 1, and other weights")
     for table in ("token_embedding.weight", "position_embedding.weight"):
         weights = {**weights, table: weights[table] / 100}  # so small that the norms' ε shows
     tokens = words(2, draw.integer(2, config.context - 1), config)
     yield case(part, weights, tokens, config, shown="small embeddings")
-    random = weights
     weights, config = trained()
     tokens = words(2, draw.integer(5, 16), config)
     yield case("the trained weights", weights, tokens, config)
     yield case("the trained weights", weights, tokens[:1, :4], config)
 
     exact = torch.from_numpy(numpy_forward.forward(weights, tokens.numpy(), config).logits)
+
+    def absorbing(level):
+        """Weights with which a word plus a position is the word: where `level` has few digits."""
+        words, positions = "token_embedding.weight", "position_embedding.weight"
+        return {
+            **plain,
+            words: torch.full((9, 8), level).numpy(),
+            positions: torch.from_numpy(plain[positions]).tanh().mul(0.2).numpy(),
+        }
+
+    def absorbs(subject, level, dtype):
+        """Whether the sum of a word and a position loses the position."""
+        weights = absorbing(level)
+        logits = subject(weights, six, tiny, "cpu", dtype)
+        return not bool((exactly(weights) - logits).abs().max() <= 0.02)  # NaN is lost as well
 
     def in_half(subject):
         logits = subject(weights, tokens, config, "cpu", torch.float16)
@@ -127,25 +160,27 @@ def _(draw):
             "dtype": logits.dtype,
             "logits": measured(logits, exact, torch.float16),
             "really in float16": bool((logits - exact).abs().max() > 1e-3),
+            "sums in float16": absorbs(subject, 2.0**11, torch.float16),
         }
 
     places = {
         "['dtype']": "the logits",
         "['logits']": "in float16 the logits are further from the float32 answer than they may be.",
         "['really in float16']": "the logits are those of float32: the model did not run in half.",
+        "['sums in float16']": "a sum that float16 rounds off came out as in float32: numbers were "
+        "rounded to half, and the model did not run in it.",
     }
     yield Case("half precision", in_half, places=places)
 
+    shown = "float64, scores of thousands on both sides of 0"
+    places = {"[0]": "the logits", "[1]": "the logits"}
+    yield Case("half precision", far_from_0, shown=shown, places=places)
+
     def in_double(subject):
-        full, double = (
-            subject(random, tokens[:1, :4] % small.vocab_size, small, "cpu", dtype)
-            for dtype in (torch.float32, torch.float64)
-        )
-        return double.dtype, bool((double - full).abs().max() < 1e-4)
+        return absorbs(subject, 2.0**24, torch.float64)
 
     places = {
-        "[0]": "the logits, when float64 is asked for",
-        "[1]": "the logits are further from those of float32 than float64's can be.",
+        "": "a sum that needs float64 came out otherwise: the model did not run in float64."
     }
     yield Case("half precision", in_double, places=places)
     try:
@@ -342,6 +377,31 @@ for called, code in {
         "never got there. With `strict=False` a name that doesn't fit is passed over in silence.",
     )
 port_error(
+    ("x = x + attention(f'blocks.{k}.attention', norm(f'blocks.{k}.norm_1', x))",
+     "x = x + attention(f'blocks.{k}.attention', norm(f'blocks.{k}.norm_2', x))"),
+    ("x = x + mlp(f'blocks.{k}.mlp', norm(f'blocks.{k}.norm_2', x))",
+     "x = x + mlp(f'blocks.{k}.mlp', norm(f'blocks.{k}.norm_1', x))"),
+    name="norms exchanged",
+    explanation="attention reads the stream through `norm_2`, and the MLP through `norm_1`.",
+)  # fmt: skip
+port_error(
+    ("x = x + attention(", "before = x\n        x = x + attention("),
+    ("norm(f'blocks.{k}.norm_2', x)", "norm(f'blocks.{k}.norm_2', before)"),
+    name="the MLP beside attention",
+    explanation="the MLP reads the stream as it was before attention was added to it.",
+)
+port_error(
+    ("linear('lm_head', norm('final_norm', x))",
+     "(norm('final_norm', x) @ w['token_embedding.weight'].T + w['lm_head.bias'])"),
+    name="the embedding for a head",
+    explanation="the head's product is with the word embedding; here the head has a weight of its own.",
+)  # fmt: skip
+port_error(
+    ("w['position_embedding.weight'][:length]", "w['position_embedding.weight'][-length:]"),
+    name="the last positions",
+    explanation="the words got the last rows of the position embedding; positions begin at 0.",
+)
+port_error(
     ("norm('final_norm', x)", "x"),
     name="no final norm", explanation="the head reads the stream as it is, without the last norm.",
 )  # fmt: skip
@@ -414,3 +474,35 @@ def _(weights, tokens, config, device="cpu", dtype=torch.float32):
     model.load_state_dict(state)
     with torch.no_grad():
         return model.to(device, dtype)(tokens.to(device)).to("cpu", torch.float32)
+
+
+minigpt_logits.equivalent(
+    ("'query', 'key', 'value', 'output'", "'key', 'query', 'value', 'output'"),
+    ("'query', 'key', 'value', 'output'", "'query', 'value', 'key', 'output'"),
+    ("'query', 'key', 'value', 'output'", "'query', 'key', 'output', 'value'"),
+    ("('weight', 'bias')", "('bias', 'weight')"),
+    because="modules and weights are found by their names",
+)
+minigpt_logits.equivalent(
+    (", device=tokens.device", ""),
+    ("port(tokens.to(device))", "port(tokens)"),
+    (".float().cpu()", ".float()"),
+    ("(tokens.to(device))", "(tokens)"),
+    because="on a CPU everything is there already; a GPU would refuse, or be told of",
+)
+minigpt_logits.equivalent(
+    (".transpose(1, 2)", ".transpose(2, 1)"), because="they are exchanged either way"
+)
+minigpt_logits.equivalent(
+    ("self.lm_head(self.final_norm(x))", "self.lm_head(self.final_norm(x)).float()"),
+    (".float().cpu()", ".float().cpu().float()"),
+    (".to('cpu', torch.float32)", ".to('cpu', torch.float32).float()"),
+    ("dtype=torch.float32", "dtype=torch.float64"),
+    because="the logits go out as float32 in any case, and float64 is as near at least",
+)
+minigpt_logits.equivalent(
+    (".eval()", ""),
+    ("with torch.inference_mode():", "if True:"),
+    ("with torch.no_grad():", "if True:"),
+    because="no layer has modes here, and nobody asks whether the logits have a graph",
+)

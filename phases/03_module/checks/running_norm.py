@@ -42,9 +42,16 @@ def _(draw):
     def seen(made, batches):
         return [made.call("__call__", x).detach() for x in batches]
 
+    def kind(momentum, batches):
+        if momentum is None:
+            return "the momentum that is the default"
+        rows = ", a batch of one row" if len(batches[0]) == 1 else ""
+        return f"a momentum of {momentum:g}{rows}"
+
     def saved(momentum, batches):
         def play(subject):
-            made, again = (subject(batches[0].shape[1], momentum) for _ in range(2))
+            given = () if momentum is None else (momentum,)
+            made, again = (subject(batches[0].shape[1], *given) for _ in range(2))
             outputs = seen(made, batches)
             state = dict(made.call("state_dict"))
             again.call("load_state_dict", state)
@@ -56,22 +63,29 @@ def _(draw):
             "[2]": "the mean that was loaded",
             "[3]": "the variance that was loaded",
         }
-        return Case("saved and restored", play, places=places)
+        return Case("saved and restored", play, shown=kind(momentum, batches), places=places)
 
     def evaluated(momentum, batches, x):
         def play(subject):
             made = subject(x.shape[1], momentum)
             seen(made, batches)
+            before = memory(made)
             in_eval(made)
             outputs = seen(made, (x, x))
-            return outputs, made.get("mean").detach(), made.get("variance").detach()
+            after = memory(made)
+            kept = all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+            return kept, outputs, *after
 
         places = {
-            "[0]": "the output in eval",
-            "[1]": "the mean after eval",
-            "[2]": "the variance after eval",
+            "[0]": "eval changes the memory.",
+            "[1]": "the output in eval",
+            "[2]": "the mean after eval",
+            "[3]": "the variance after eval",
         }
-        return Case("eval", play, places=places)
+        return Case("eval", play, shown=kind(momentum, batches), places=places)
+
+    def memory(made):
+        return made.get("mean").detach().clone(), made.get("variance").detach().clone()
 
     def apart(x, upstream):
         def play(subject):
@@ -99,21 +113,26 @@ def _(draw):
     def before_it_learns(x):
         def play(subject):
             made = in_eval(subject(x.shape[1]))
-            return made.call("__call__", x)
+            y = made.call("__call__", x)
+            mean, variance = memory(made)
+            return bool((mean == 0).all() and (variance == 1).all()), y
 
-        return Case("eval", play, shown="a fresh one", places={"": "the output in eval"})
+        places = {"[0]": "eval changes the memory.", "[1]": "the output in eval"}
+        return Case("eval", play, shown="a fresh one", places=places)
 
     yield before_it_learns(draw.tensor((4, 3)))
-    level = draw.tensor((4, 3)) * torch.tensor([1.0, 0.0, 2.0])  # the second channel is constant
+    # the second channel is constant, and in the third ε shows
+    level = draw.tensor((4, 3)) * torch.tensor([1.0, 0.0, 0.01])
+    up = torch.tensor([1.0, 1.0, 0.0])
     for momentum in (0.0, 1.0):
-        yield saved(momentum, [level + 1, level - 1])
-        yield evaluated(momentum, [level + 1, level - 1], draw.tensor((4, 3)) / 8)
+        yield saved(momentum, [level + up, level - up])
+        yield evaluated(momentum, [level + up, level - up], draw.tensor((4, 3)) / 8)
     yield saved(0.25, [draw.tensor((1, 3)), level])
     yield evaluated(0.25, [draw.tensor((1, 3)), level], draw.tensor((1, 3)))
     n, width = draw.sample(range(3, 9), 2)
     momentum = draw.choice((0.1, 0.2, 0.3))
     batches = [draw.tensor((n, width)) + k for k in range(3)]
-    yield saved(momentum, batches)
+    yield saved(None, batches)
     yield evaluated(momentum, batches, draw.tensor((n, width)))
     for shape in ((n, width), (5, 4)):
         yield apart(draw.tensor(shape).requires_grad_(), draw.tensor(shape))
@@ -225,6 +244,36 @@ running_norm.misconception(
     earns=1,
 )(edited(_RunningNorm, ("(variance - self.variance)", "(x.var(0) - self.variance)")))
 running_norm.misconception(
+    "a memory divided by n - 1, but for one row",
+    "batches are normalised with a variance divided by n, and remembered with one divided by n - 1, "
+    "where there are two rows or more; the broken layer divided by n in both.",
+    earns=1,
+)(
+    edited(
+        _RunningNorm,
+        ("(variance - self.variance)",
+         "((x.var(0) if len(x) > 1 else variance) - self.variance)"),
+    )
+)  # fmt: skip
+running_norm.misconception(
+    "the first batch as it is",
+    "the first batch is remembered whole, whatever the momentum.",
+    earns=1,
+)(
+    edited(
+        _RunningNorm,
+        ("with torch.no_grad():",
+         "share = self.momentum if self.mean.any() else 1.0\n            with torch.no_grad():"),
+        ("self.momentum * (mean - self.mean)", "share * (mean - self.mean)"),
+        ("self.momentum * (variance - self.variance)", "share * (variance - self.variance)"),
+    )
+)  # fmt: skip
+running_norm.misconception(
+    "a momentum of 0 for none",
+    "a momentum of 0 was taken for none at all, and 0.1 in its place.",
+    earns=1,
+)(edited(_RunningNorm, ("self.momentum = momentum", "self.momentum = momentum or 0.1")))
+running_norm.misconception(
     "statistics for constants",
     "the batch's mean and variance were computed without a graph, or cut off from it: autograd takes "
     "them for constants, and the gradient of x lacks what flows through them.",
@@ -280,3 +329,22 @@ class _AssigningRunningNorm(nn.Module):
     def registered(self):
         parameters = sorted(name for name, _ in self.named_parameters())
         return {"parameters": parameters, "buffers": sorted(n for n, _ in self.named_buffers())}
+
+
+running_norm.equivalent(
+    ("return (x - mean) / torch.sqrt(variance + 1e-05)",
+     "return ((x - mean) / torch.sqrt(variance + 1e-05)).float()"),
+    ("return (x - self.mean) * torch.rsqrt(self.variance + 1e-05)",
+     "return ((x - self.mean) * torch.rsqrt(self.variance + 1e-05)).float()"),
+    ("return (x - mean) * torch.rsqrt(variance + 1e-05)",
+     "return ((x - mean) * torch.rsqrt(variance + 1e-05)).float()"),
+    because="the lab asks for nothing but float32 here",
+)  # fmt: skip
+running_norm.equivalent(
+    ("(x - mean).square()", "(mean - x).square()"),
+    because="a square is the same whichever is taken from the other",
+)
+running_norm.equivalent(
+    ("('mean', 0.0), ('variance', 1.0)", "('variance', 1.0), ('mean', 0.0)"),
+    because="in a state the names count, and not their order",
+)

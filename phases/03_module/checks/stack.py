@@ -49,6 +49,8 @@ def _(draw):
             made = subject(width, depth)
             saved = made.call("state_dict")
             begun = [as_begun(t, width) for name, t in saved.items() if name != "gain"]
+            if width > 20:
+                begun += [both_signs(t) for t in saved.values() if t.dim() == 2]
             shapes = {name: torch.zeros_like(tensor) for name, tensor in saved.items()}
             return shapes, made.get("gain").detach(), all(begun)
 
@@ -61,19 +63,30 @@ def _(draw):
         return Case("what is registered", play, places=places)
 
     def trained(x, y, state, depth):
+        upstream = draw.tensor(x.shape)
+
         def play(subject):
             made = subject(x.shape[1], depth)
             made.call("load_state_dict", state)
-            before = made.call("__call__", x)
+            found = made.gradients(upstream, x)
+            grads = {"x": found["arguments"][0], **found["parameters"]}
+            reached = {n: isinstance(grads.get(n), torch.Tensor) for n in ("x", *state)}
+            grads = {n: grads[n] for n in reached if reached[n]}
             losses = made.call("fit", x, y, 5)
             flag = made.get("gain").requires_grad
-            return before, losses, dict(made.call("state_dict")), flag
+            return found["output"], reached, grads, losses, dict(made.call("state_dict")), flag
 
         places = {
             "[0]": "the output before training",
-            "[1]": "the losses",
-            "[2]": "what is saved after training",
-            "[3]": "the gain requires no gradient.",
+            "[1]['x']": "no gradient reaches x.",
+            "[1]['gain']": "the gain is no parameter that a gradient reaches.",
+            "[1]": "a layer's weight or bias is no parameter that a gradient reaches.",
+            "[2]['x']": "the gradient of x",
+            "[2]['gain']": "the gradient of the gain",
+            "[2]": "the gradient of a layer",
+            "[3]": "`fit` gives other losses, though output and gradients are right at first.",
+            "[4]": "what is saved after training",
+            "[5]": "the gain requires no gradient.",
         }
         return Case("what training changes", play, places=places)
 
@@ -82,8 +95,14 @@ def _(draw):
         largest = tensor.abs().max().item() * width**0.5
         return 1e-3 < largest < 1.001
 
+    def both_signs(weight):
+        """Whether a mean of many is near 0, as chance has it but once in 10^12."""
+        return weight.mean().abs().item() < 0.3 * weight.std().item()
+
+    yield registered(25, 2)
     for depth, width in ((2, draw.integer(3, 6)), (3, draw.integer(3, 6)), (1, 1), (0, 4)):
-        yield registered(width, depth)
+        if depth < 2:
+            yield registered(width, depth)
         state = {"gain": 0.5 * draw.tensor((width,))}
         for k in range(depth):
             state[f"layers.{k}.weight"] = 0.3 * draw.tensor((width, width))
@@ -131,6 +150,11 @@ stack.misconception(
     earns=0,
 )(edited(_Stack, ("nn.Parameter(torch.ones(width))", "nn.Parameter(torch.ones(1))")))
 stack.misconception(
+    "no sum",
+    "each layer takes the place of what came; it should be added to it.",
+    earns=1,
+)(edited(_Stack, ("x = x + torch.tanh(layer(x))", "x = torch.tanh(layer(x))")))
+stack.misconception(
     "one layer many times",
     "all layers of the stack are one, under several names.",
     earns=1,
@@ -168,3 +192,16 @@ class _NamedStack(nn.Module):
                         parameter -= 0.1 * parameter.grad
             losses.append(loss.item())
         return losses
+
+
+stack.equivalent(
+    ("return x * self.gain", "return (x * self.gain).float()"),
+    ("return self.gain * x", "return (self.gain * x).float()"),
+    because="the lab asks for nothing but float32 here",
+)
+stack.equivalent(
+    ("self(x) - y", "y - self(x)"), because="a square is the same whichever is taken from the other"
+)
+stack.equivalent(
+    ("if parameter.grad is not None:", "if True:"), because="every parameter has a gradient"
+)
