@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
+import torch
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -117,7 +118,7 @@ def survey(check: Check, seeds: Sequence[str], lab: Path) -> Survey:
     began = time.process_time()
     code = LabCode.read(lab)
     trials = []
-    with one_thread(), warnings.catch_warnings():
+    with one_thread(), _filled_memory(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a mutant does is often odd
         for right in rights(check, lab):
             judge = _Judge(check, seeds, code, right)
@@ -135,6 +136,17 @@ def survey(check: Check, seeds: Sequence[str], lab: Path) -> Survey:
         stale=tuple(_stale(check, trials)),
         seconds=time.process_time() - began,
     )
+
+
+@contextlib.contextmanager
+def _filled_memory() -> Iterator[None]:
+    """Let ``torch.empty`` hold NaN: what is left there by chance must not let a mutant survive."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
 
 
 def rights(check: Check, lab: Path) -> Iterator[Right]:

@@ -518,7 +518,7 @@ choice(
 # %% [markdown]
 # ## Reading the table
 #
-# Here is a piece of the table itself: operators down, keys across, the highest on the left. **Predict** before you look at a row: where has `relu` code, and where does `reshape`?
+# Here is a piece of the table itself: operators down, keys across, the highest on the left. **Predict.** Before you look at a row: where has `relu` code, and where does `reshape`?
 
 # %%
 dispatch_table(
@@ -549,7 +549,7 @@ true_false(
 flops_by_operator(model, tokens)
 
 # %% [markdown]
-# Move the length. Everything is a straight line except for `bmm`: attention, which compares every position with every other. At 32 tokens it is one part in eighteen; the length at which it overtakes the rest is where papers about long contexts begin.
+# **Predict.** At which length do the two lines cross, roughly: 100, 500, or 5,000 tokens? Then move the length. Everything is a straight line except for `bmm`: attention, which compares every position with every other. At 32 tokens it is one part in eighteen; the length at which it overtakes the rest is where papers about long contexts begin.
 #
 # The number of *operators*, on the other hand, does not depend on the length. (A batch of one, or one token, saves some: what is contiguous already is not cloned.) On a GPU each of them (but not the views, which move nothing) starts a kernel, and starting one takes some microseconds whether or not there is anything to do. For a model as small as ours the starts are the whole cost. The lab's last exercise makes the account.
 

@@ -4,6 +4,7 @@ Nothing leaves the machine, and nothing of the person's own Jupyter is read or c
 configuration, data, exchange and course folder are all temporary.
 """
 
+import contextlib
 import json
 import os
 import secrets
@@ -63,6 +64,18 @@ class Lab:
         """The address that opens a file of the course, or none, in a workspace of its own."""
         tree = f"/tree/{path}" if path else ""
         return f"{self.address}/lab/workspaces/{secrets.token_hex(4)}{tree}?token={self.token}"
+
+
+# Closed after the last of these tests, and not with the session: Playwright keeps an event loop
+# running in this thread, in which no other test could start one.
+OPEN = contextlib.ExitStack()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    yield
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        OPEN.close()
 
 
 @pytest.fixture(scope="package")
@@ -148,18 +161,18 @@ def wait_for(lab: Lab, server: subprocess.Popen, log: Path) -> None:
 
 
 @pytest.fixture(scope="package")
-def profile(chromium: str) -> Iterator[BrowserContext]:
+def profile(chromium: str) -> BrowserContext:
     """A profile of headless Chromium; the browser is the system's, nothing is downloaded.
 
     All tests share it, as JupyterLab's scripts cost most where no cache has them. (Routes would
     turn the cache off, so what leads elsewhere ends at the resolver of names.)
     """
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        context = running.new_context(viewport={"width": 1400, "height": 1000})
-        context.set_default_timeout(MILLISECONDS)
-        yield context
-        running.close()
+    playwright = OPEN.enter_context(sync_playwright())
+    running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+    OPEN.callback(running.close)
+    context = running.new_context(viewport={"width": 1400, "height": 1000})
+    context.set_default_timeout(MILLISECONDS)
+    return context
 
 
 @pytest.fixture(scope="package")

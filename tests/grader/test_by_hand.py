@@ -1,6 +1,7 @@
 """What may and may not be used in an exercise by hand: a table of right and of wrong uses."""
 
 import re
+import sys
 import textwrap
 
 import nbformat
@@ -488,6 +489,16 @@ def test_what_comes_with_the_lab_is_trusted():
     assert "text as code" in Look(find_check("linear_vjp")[1], written).refusal(None)
 
 
+@pytest.fixture
+def _pythons_own_depth():
+    """Python's own limit, which what other tests imported may have raised."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("_pythons_own_depth")
 def test_what_is_too_deep_to_read_is_said():
     deep = "y = " + "not " * 5000 + "x"
     assert "a cell that is nested too deeply" in said("linear_vjp", deep, GOOD)

@@ -64,7 +64,7 @@ def test_columns_are_not_rows():
     check = find_check("Dropout")[1]
     code = ("torch.rand_like(x.float()) >=", "torch.rand(x.shape[1]) >=")
     verdict = judge(check, edited(check.right, code), "s")
-    assert (verdict.earned, verdict.misconceptions) == (2, [])
+    assert (verdict.earned, verdict.misconceptions) == (1, [])
     assert verdict.parts[0].problem == "whole columns are dropped, or left, together."
 
 

@@ -400,6 +400,7 @@ port_error(
     ("w['position_embedding.weight'][:length]", "w['position_embedding.weight'][-length:]"),
     name="the last positions",
     explanation="the words got the last rows of the position embedding; positions begin at 0.",
+    keeps=("float32 as on a GPU", "float16 as on a GPU"),
 )
 port_error(
     ("norm('final_norm', x)", "x"),

@@ -111,7 +111,7 @@ def test_with_our_settings_only_warnings_cost_nothing(courses, ours):
 def test_the_files_beside_are_there_too(courses):
     for student in ("ann", "cleo"):
         found = [
-            {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix != ".ipynb"}
+            {p.name: p.read_bytes() for p in folder.glob("*.*") if p.suffix != ".ipynb"}
             for name in ("plain", "bare")
             for folder in [courses[name] / "autograded" / student / "hw"]
         ]
