@@ -155,7 +155,7 @@ for name, tensor in {
     print(f"{name:22}", "the same" if keys == dispatch.keys_of(x) else keys)
 
 # %% [markdown]
-# The first five are all the same. This is the point at which most explanations of the dispatcher go wrong, so say it once more: **`requires_grad` changes no key.** Every ordinary tensor brings Autograd's key, integers too, and so *autograd's code runs on every call of every operator*. It looks at `requires_grad` itself, inside, and often finds that there is nothing to record. The same with the dtype: it is no key. The CPU's `mm` looks at it and branches.
+# The first five are all the same. This is the point at which most explanations of the dispatcher go wrong, so say it once more: **`requires_grad` changes no key.** Every ordinary tensor brings Autograd's key, integers too, and so *autograd is asked on every such call*. Its code looks at `requires_grad` itself, inside, and often finds that there is nothing to record. The same with these dtypes: they are no keys. The CPU's `mm` looks at the dtype and branches. (Quantized dtypes are an exception, with a backend key of their own.)
 #
 # What does change the keys is where the bytes are (`meta`: nowhere), a lazy bit that somebody has to resolve before reading (the conjugate), and being made under `inference_mode`: such a tensor lacks two keys, for its whole life.
 
