@@ -221,9 +221,12 @@ class _FunctionalLinear(nn.Module):
 class _RowsLinear(nn.Module):
     def __init__(self, in_features, out_features, bias=True):
         super().__init__()
-        draw = torch.distributions.Uniform(-(in_features**-0.5), in_features**-0.5)
-        self.weight = nn.Parameter(draw.sample((out_features, in_features)))
-        self.bias = nn.Parameter(draw.sample((out_features,))) if bias else None
+        bound = in_features**-0.5
+        weight = torch.empty(out_features, in_features).uniform_(-bound, bound)
+        self.weight = nn.Parameter(weight)
+        self.bias = nn.Parameter(weight.new_empty(out_features)) if bias else None
+        if bias:
+            nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(self, x):
         rows = x.reshape(-1, x.shape[-1])
