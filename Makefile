@@ -33,7 +33,7 @@ help:
 demo: build sandbox
 	@$(RUN) python -m grader demo $(LAB)
 
-# Learners' code runs in rooms that bubblewrap builds; where apt may install it, it does.
+# Learners' code runs in sandboxes that bubblewrap builds; where apt may install it, it does.
 sandbox: $(STAMP)
 	@command -v bwrap >/dev/null || $(RUN) python -m grader doctor --install
 

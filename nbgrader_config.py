@@ -28,10 +28,10 @@ c.Exchange.root = str(exchange)
 # What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
 # may have no grader; grading needs one anyhow.
 with contextlib.suppress(ModuleNotFoundError):
-    from grader.ways_in import guard
+    from grader.submission.nbgrader_guard import guard
 
     guard()
-    c.ExchangeFactory.collect = "grader.collect.Collect"
+    c.ExchangeFactory.collect = "grader.submission.collect.Collect"
 
 # The same words in every stub; the check recognises them as "not attempted".
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}

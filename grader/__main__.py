@@ -17,12 +17,18 @@ COMMANDS = {
     "build": ("grader.build.command", "turn the text in phases/ into notebooks, or check them"),
     "bundle": ("grader.build.bundle", "make the learner's archive"),
     "check": ("grader.check", "grade one notebook, here and now"),
-    "checks": ("grader.prove", "run every check against its own misconceptions and alternates"),
-    "mutants": ("grader.mutants", "change right solutions a little, and say what no check notices"),
+    "selftest": (
+        "grader.proof.selftest",
+        "run every check against its own misconceptions and alternates",
+    ),
+    "mutants": (
+        "grader.proof.mutants",
+        "change right solutions a little, and say what no check notices",
+    ),
     "grade": ("grader.batch.command", "grade every submission of a lab, and record it"),
     "demo": ("grader.demo", "release, grade and report on a generated sample class"),
     "doctor": ("grader.sandbox.doctor", "say whether this machine can run learners' code safely"),
-    "report": ("grader.class_report.command", "make a page and CSV of a graded lab"),
+    "report": ("grader.results.class_report.command", "make a page and CSV of a graded lab"),
 }
 
 

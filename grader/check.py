@@ -22,13 +22,13 @@ from rich.table import Table
 
 from grader import UserError
 from grader.course import nbgrader_config
-from grader.example import lines
-from grader.layout import ROOT
-from grader.notes import Note
+from grader.judging.example import lines
+from grader.judging.graded_cell import read_verdicts
+from grader.phase_paths import ROOT
 from grader.preprocessors.execute import Execute
-from grader.preprocessors.outputs import read_verdicts
-from grader.rebuild import is_owned, rebuild
-from grader.submission import MAX_BYTES, SubmittedCell, Unreadable, read_submission
+from grader.submission.notebook import MAX_BYTES, SubmittedCell, Unreadable, read_submission
+from grader.submission.notes import Note
+from grader.submission.rebuild import is_owned, rebuild
 
 SEED = re.compile(r"[0-9a-fA-F]{2,64}")
 

@@ -20,12 +20,12 @@ from nbgrader.api import Gradebook, MissingEntry
 from rich.console import Console
 
 from grader import UserError
-from grader.class_report import command as class_report
 from grader.course import enter_lab, nbgrader, run_module
-from grader.layout import ROOT, phases
-from grader.results import Graded, read_class
-from grader.sample_class import PREFIX, Learner, load_lab, make_class
-from grader.summary import print_summary
+from grader.phase_paths import ROOT, phases
+from grader.proof.sample_class import PREFIX, Learner, load_lab, make_class
+from grader.results.class_report import command as class_report
+from grader.results.gradebook import Graded, read_class
+from grader.results.terminal import print_summary
 
 # What shows most in the shortest time, for who types `make demo` and knows nothing yet.
 SHOWPIECE = "01_tensors"

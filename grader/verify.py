@@ -38,11 +38,11 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
         LookupError: when there is no such check. Nothing that the learner's code does raises.
     """
     # imported here: a kernel that only asks another process to judge needs none of them
-    from grader.catalogue import find_check
-    from grader.example import fresh_seed
-    from grader.judge import exemplify, judge
-    from grader.report import Report
-    from grader.written import Written
+    from grader.judging.catalogue import find_check
+    from grader.judging.example import fresh_seed
+    from grader.judging.judge import exemplify, judge
+    from grader.judging.learner_source import Written
+    from grader.judging.report import Report
 
     phase, check = find_check(name)
     seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.layout import ROOT
+from grader.phase_paths import ROOT
 
 # What a lab's proof rests on: its own folders, and what all labs share.
 OWN = ("phases", "source", "release")

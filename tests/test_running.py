@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.layout import ROOT
+from grader.phase_paths import ROOT
 from tests.conftest import ByGroup
 from tests.costs import folder_of
 from tests.proven import Proven, digests
@@ -40,11 +40,11 @@ def proven(width, cache):
         (f"phases/{LAB}/checks/twice.py", {"own"}),
         (f"release/{LAB}/{LAB}.ipynb", {"own"}),
         ("phases/98_other/lab.py", set()),
-        ("grader/sandbox/room.py", {"shared"}),
+        ("grader/inside/bubblewrap.py", {"shared"}),
         ("utils/checks.py", {"shared"}),
         ("pyproject.toml", {"shared"}),
-        ("tests/grader/test_lab_proof.py", {"shared"}),
-        ("grader/__pycache__/room.pyc", set()),
+        ("tests/grader/proof/test_lab_proof.py", {"shared"}),
+        ("grader/__pycache__/sandbox.pyc", set()),
     ],
 )
 def test_a_proof_stands_while_what_it_rests_on_is_the_same(course, path, changed):

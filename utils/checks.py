@@ -108,7 +108,7 @@ def not_run(part: str, why: str) -> Case:
 class ByHand:
     """What the learner may not lean on, and a kind word about why.
 
-    How it is enforced, and what can't be seen, is told in ``grader/by_hand.py``.
+    How it is enforced, and what can't be seen, is told in ``grader/judging/by_hand.py``.
 
     Attributes:
         because: the sentence that the learner reads, such as "the point is to find the strides

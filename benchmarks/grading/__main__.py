@@ -27,7 +27,7 @@ from rich.console import Console
 from benchmarks.grading.measure import Plan, lab_figures, large_classes
 from benchmarks.grading.show import show
 from grader import UserError
-from grader.layout import ROOT, choose
+from grader.phase_paths import ROOT, choose
 
 LABS = ["00_hello", "01_tensors"]  # a lab of two exercises, and one of ten
 COMPILED = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"
@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     start = time.monotonic()
     try:
-        rooms = choose(ROOT, options.lab or (LABS[-1:] if options.quick else LABS))
-        figures = measure([room.folder for room in rooms], options, console)
+        phases = choose(ROOT, options.lab or (LABS[-1:] if options.quick else LABS))
+        figures = measure([phase.folder for phase in phases], options, console)
     except UserError as error:
         print(f"benchmarks.grading: {error}", file=sys.stderr)
         return 2

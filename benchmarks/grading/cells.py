@@ -14,7 +14,7 @@ from jupyter_client.asynchronous import AsyncKernelClient
 
 from benchmarks.grading.course import Course
 from grader.build.execute import this_python
-from grader.rebuild import rebuild
+from grader.submission.rebuild import rebuild
 from grader.verify import SEED_VARIABLE
 
 CPU = "__import__('time').process_time()"

@@ -13,8 +13,8 @@ import nbformat
 from grader.build.notebook import to_notebook
 from grader.build.text import parse
 from grader.course import enter_lab
-from grader.layout import ROOT
-from grader.sample_class import load_lab, make_class
+from grader.phase_paths import ROOT
+from grader.proof.sample_class import load_lab, make_class
 
 PACKAGES = ("grader", "utils", "benchmarks")
 # Nothing of ours but `verify`, which the hidden cells call in the learner's own kernel. The time

@@ -10,14 +10,14 @@ from statistics import mean
 
 import nbformat
 
-from grader.preprocessors.outputs import split_hidden
+from grader.judging.graded_cell import split_hidden
 from grader.sandbox import SandboxedKernelManager
-from grader.sandbox.warm import warm
+from grader.sandbox.warm_process import warm
 
 
 def further_kernel(data: bytes, headers: Path | None, count: int = 5) -> float:
     """Bytes (PSS, in which a page that n processes share counts as 1/n for each) that a kernel
-    after the first adds to the warm process, its rooms and its kernels, on average.
+    after the first adds to the warm process, its sandboxes and its kernels, on average.
 
     data: a submission, of which each kernel runs what is visible
     headers: compiled ones, for a lab that compiles

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 
 from benchmarks.grading.course import Course
-from grader.sandbox import linux
+from grader.inside import linux
 
 PATIENCE = 30.0  # seconds for what a command left behind to end
 

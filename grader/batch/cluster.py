@@ -15,7 +15,7 @@ from concurrent.futures import CancelledError
 from grader import UserError
 from grader.batch.job import Job, Result, failed, given_up
 from grader.batch.pool import AHEAD, STUCK_SECONDS, TICK, Task, Worker
-from grader.bounds import TOO_MUCH
+from grader.submission.bounds import TOO_MUCH
 
 try:
     from distributed import Client, Future
@@ -116,8 +116,8 @@ class Cluster:
 
     def _fill(self, at_work: dict[Future, Task], waiting: deque[Task], new: Iterator[Task]) -> None:
         with self._reached():
-            room = max(AHEAD * sum(self._client.nthreads().values()), 1)
-        while len(at_work) < room:
+            capacity = max(AHEAD * sum(self._client.nthreads().values()), 1)
+        while len(at_work) < capacity:
             task = waiting.popleft() if waiting else next(new, None)
             if task is None:
                 return

@@ -24,14 +24,14 @@ from grader.batch.pool import Pool
 from grader.batch.progress import Shown
 from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course
-from grader.layout import ROOT
+from grader.phase_paths import ROOT
 
 
 class Executor(AbstractContextManager, Protocol):
     """Grades jobs somewhere: :class:`Pool` or :class:`grader.batch.cluster.Cluster`."""
 
     def run(self, jobs: Iterator[Job]) -> Iterator[tuple[Job, Result]]:
-        """Results as they come; jobs are taken one by one, as there is room."""
+        """Results as they come; jobs are taken one by one, as there is sandbox."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,9 +15,9 @@ from nbgrader.converters import Autograde
 
 from grader.batch.job import GradedNotebook
 from grader.course import Course
-from grader.folder import read_file
-from grader.same import digest
-from grader.submission import Unreadable
+from grader.submission.files import read_file
+from grader.submission.fingerprint import digest
+from grader.submission.notebook import Unreadable
 
 
 class AutogradedFiles:

@@ -33,14 +33,14 @@ from grader.batch.job import (
     read_source,
 )
 from grader.batch.version import version
-from grader.bounds import TOO_MUCH
 from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
-from grader.preprocessors.compiled import headers_of
-from grader.rebuild import rebuild
-from grader.same import digest
-from grader.shown import place
-from grader.submission import Unreadable
+from grader.sandbox.compiled_headers import headers_of
+from grader.submission.bounds import TOO_MUCH
+from grader.submission.companions import place
+from grader.submission.fingerprint import digest
+from grader.submission.notebook import Unreadable
+from grader.submission.rebuild import rebuild
 
 # Steps of nbgrader that look into the gradebook: `rebuild` or the writer does their work.
 ELSEWHERE = (
@@ -58,7 +58,7 @@ def prepare(job: Job) -> None:
     To be called before the process is bounded: no submission pays for it.
     """
     if any(b"verify(" in source for source in job.lab.notebooks.values()):
-        import grader.preprocessors.examiner  # noqa: F401
+        import grader.judging.examiner  # noqa: F401
 
 
 class GraderFailed(Exception):
@@ -70,7 +70,8 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
 
     Args:
         scratch: where the private folder of the run is made (default: the temporary folder).
-        in_bounds: whether :func:`grader.bounds.bounded` limits the memory of this process,
+        in_bounds: whether :func:`grader.submission.bounds.bounded` limits the memory of this
+        process,
             so that it is the submission that asked for too much where there is none left.
     """
     started = time.monotonic()

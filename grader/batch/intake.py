@@ -21,17 +21,17 @@ from grader import UserError
 from grader.batch.job import Lab
 from grader.batch.version import version
 from grader.course import Course
-from grader.folder import (
+from grader.submission.companions import unshown
+from grader.submission.files import (
     TIMESTAMP,
     read_beside,
     read_notebook,
     read_timestamp,
     why_no_folder,
 )
-from grader.notes import Note, not_shown
-from grader.same import digest, digest_of
-from grader.shown import unshown
-from grader.submission import Unreadable
+from grader.submission.fingerprint import digest, digest_of
+from grader.submission.notebook import Unreadable
+from grader.submission.notes import Note, not_shown
 
 # Settings that say where things are, not how they are graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
@@ -48,7 +48,7 @@ class Submission:
         renamed: what is to be said about a notebook that had another name.
         timestamp: when it was handed in, if that is known.
         time_file: the file that says so, as it came, or empty.
-        digest: SHA-256 of all that a room can see of it.
+        digest: SHA-256 of all that a sandbox can see of it.
     """
 
     notebooks: Mapping[str, bytes | Unreadable]

@@ -12,10 +12,10 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_solution, is_task
 from traitlets.config import Config
 
-from grader.notes import Note, ungraded, unreadable
-from grader.rebuild import rebuild
-from grader.shown import merged, shown
-from grader.submission import Unreadable
+from grader.submission.companions import merged, shown
+from grader.submission.notebook import Unreadable
+from grader.submission.notes import Note, ungraded, unreadable
+from grader.submission.rebuild import rebuild
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Job:
         notes: what is to be said about the submission as a whole.
         renamed: by notebook, what is to be said of a file that had another name.
         timestamp: what its timestamp.txt says, when it can be read.
-        time_file: that file as it came, for ``autograded/``; no room shows it.
+        time_file: that file as it came, for ``autograded/``; no sandbox shows it.
         seed: draws the cases of its checks; a run asks everyone the same.
         seeds: by notebook, of an earlier grading that somebody asked to repeat.
         key: names the submission, the lab, the grader and the way of grading.
-        digest: of all that a room can see of the submission.
+        digest: of all that a sandbox can see of the submission.
         graded_before: whether plain nbgrader graded this same submission.
         sandbox: False runs learners' code unprotected.
     """

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from grader import UserError
 from grader.batch.job import Job, Result, failed, given_up
-from grader.bounds import ENDS, TOO_MUCH
-from grader.layout import ROOT
+from grader.phase_paths import ROOT
+from grader.submission.bounds import ENDS, TOO_MUCH
 
 TRIES = 3
 # A job waits in each worker while the one before it is graded, so that no worker waits for us.
@@ -136,7 +136,7 @@ class Pool:
     Args:
         size: number of workers.
         stopped: asked twice a second; True ends the run with what is done.
-        sandbox: whether the jobs are to run in rooms.
+        sandbox: whether the jobs are to run in sandboxes.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Pool:
                     worker.process.kill()
 
     def _fill(self, waiting: deque[Task], new: Iterator[Task]) -> None:
-        while (worker := self._room()) is not None:
+        while (worker := self._free_worker()) is not None:
             task = waiting.popleft() if waiting else next(new, None)
             if task is None:
                 return
@@ -186,7 +186,7 @@ class Pool:
                 self._workers.append(worker)
             worker.give(task)
 
-    def _room(self) -> Worker | object | None:
+    def _free_worker(self) -> Worker | object | None:
         """The worker that has least to do, ``NEW`` for one to be started, or None."""
         least = min(self._workers, key=lambda worker: len(worker.tasks), default=None)
         if least is not None and not least.tasks:

@@ -6,11 +6,18 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from grader.layout import ROOT, Room
+from grader.phase_paths import ROOT, PhasePaths
 
-# Folders and files of the grader that build, record or show, and decide no mark, but for two.
-SILENT = {"batch", "build", "class_report", "sample_class", "demo.py", "prove.py", "summary.py"}
-DECIDING = (Path("grader/batch/grading.py"), Path("grader/batch/job.py"))
+# What of the grader decides a mark; the rest builds, records or shows.
+DECIDING = (
+    "inside",
+    "judging",
+    "preprocessors",
+    "sandbox",
+    "submission",
+    "batch/grading.py",
+    "batch/job.py",
+)
 
 
 @cache
@@ -24,10 +31,10 @@ def version(lab: str, root: Path = ROOT) -> str:
 
 
 def _files(lab: str, root: Path) -> list[Path]:
-    grader = [
-        path
-        for path in (root / "grader").rglob("*.py")
-        if path.relative_to(root / "grader").parts[0] not in SILENT
-    ]
+    grader = [root / "grader" / name for name in DECIDING]
     utils = [p for p in (root / "utils").rglob("*.py") if "views" not in p.parts]
-    return [*grader, *(root / path for path in DECIDING), *utils, *Room(root, lab).checks]
+    return [
+        *(path for part in grader for path in (part.rglob("*.py") if part.is_dir() else [part])),
+        *utils,
+        *PhasePaths(root, lab).checks,
+    ]

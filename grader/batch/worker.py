@@ -1,7 +1,7 @@
 """The program that a worker process runs: jobs come in over a socket, results go out.
 
 ``python -m grader.batch.worker DESCRIPTOR FOLDER [warm]``, started by
-:class:`grader.batch.pool.Worker`; ``warm`` where jobs are to run in rooms.
+:class:`grader.batch.pool.Worker`; ``warm`` where jobs are to run in sandboxes.
 Jobs run in the main thread, because a sandbox dies with the *thread* that started it.
 """
 
@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.bounds import bounded
-from grader.sandbox.warm import cool, warm_up
+from grader.sandbox.warm_process import cool, warm_up
+from grader.submission.bounds import bounded
 
 if TYPE_CHECKING:
     from grader.batch.job import Job, Result

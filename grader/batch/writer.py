@@ -37,8 +37,8 @@ from grader import UserError
 from grader.batch.files import AutogradedFiles
 from grader.batch.job import GradedNotebook, Job, Lab, Result
 from grader.course import Course
-from grader.folder import TIMESTAMP
-from grader.rebuild import as_recorded, is_owned
+from grader.submission.files import TIMESTAMP
+from grader.submission.rebuild import as_recorded, is_owned
 
 PATIENCE = 60.0
 TRIES = 3

@@ -17,7 +17,7 @@ from pathlib import Path
 from grader import UserError
 from grader.build.problems import Problem, Refused
 from grader.build.release import holds_work
-from grader.layout import Room, find_root, rooms
+from grader.phase_paths import PhasePaths, find_root, phases_and_start
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
@@ -68,13 +68,13 @@ def learner_files(root: Path) -> dict[str, bytes]:
     Raises UserError when there is no release yet, Refused when a notebook shows hidden parts.
     """
     shared = [path for path in sorted((root / "utils").rglob("*")) if path.is_file()]
-    for room in rooms(root):
-        shared += [path for path in (room.page, room.release) if path.exists()]
+    for phase in phases_and_start(root):
+        shared += [path for path in (phase.page, phase.release) if path.exists()]
     names = [path.relative_to(root) for path in shared]
     files = {name.as_posix(): (root / name).read_bytes() for name in names if is_shared(name)}
     if not any(name.startswith("release/") for name in files):
         raise UserError("there is no release yet: run `python -m grader build`")
-    if shown := [*secrets_shown(files), *answers_given(rooms(root))]:
+    if shown := [*secrets_shown(files), *answers_given(phases_and_start(root))]:
         raise Refused(shown)
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject).encode()
@@ -101,16 +101,16 @@ def secrets_shown(files: Mapping[str, bytes]) -> list[Problem]:
     ]
 
 
-def answers_given(every: Iterable[Room]) -> list[Problem]:
+def answers_given(every: Iterable[PhasePaths]) -> list[Problem]:
     """Released labs in which somebody has been working: the answers are theirs, and stay here."""
     return [
         Problem(
-            room.relative(room.release),
+            phase.relative(phase.release),
             0,
             "holds somebody's answers: move it away, or make it anew with `build --force`",
         )
-        for room in every
-        if holds_work(room.release)
+        for phase in every
+        if holds_work(phase.release)
     ]
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from grader.build.problems import Problem, Refused
-from grader.layout import choose, find_root
+from grader.phase_paths import choose, find_root
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +34,13 @@ def run(args: argparse.Namespace) -> int:
     from grader.build import review, steps
 
     root = find_root(Path.cwd())
-    rooms = choose(root, args.phases)
+    phases = choose(root, args.phases)
     try:
         if args.check:
-            return report(review.check(rooms, whole=not args.phases))
+            return report(review.check(phases, whole=not args.phases))
         if args.from_notebooks:
-            steps.bring_home(rooms, say=print)
-        steps.build(rooms, say=print, force=args.force)
+            steps.bring_home(phases, say=print)
+        steps.build(phases, say=print, force=args.force)
     except Refused as refused:
         return report(refused.problems)
     return 0

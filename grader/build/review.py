@@ -23,13 +23,13 @@ from grader.build.steps import (
     text_problems,
 )
 from grader.build.text import Text
-from grader.layout import Room
+from grader.phase_paths import PhasePaths
 
 REBUILD = "run `python -m grader build`"
 
 
 def check(
-    chosen: Iterable[Room], whole: bool = False, load_checks: LoadChecks = catalogue_checks
+    chosen: Iterable[PhasePaths], whole: bool = False, load_checks: LoadChecks = catalogue_checks
 ) -> list[Problem]:
     """Everything by which texts and committed notebooks disagree; nothing is executed or written.
 
@@ -38,12 +38,12 @@ def check(
     problems: list[Problem] = []
     sound: list[Texts] = []
     chosen = list(chosen)
-    for room in chosen:
-        texts = read_texts(room)
+    for phase in chosen:
+        texts = read_texts(phase)
         found = list(text_problems(texts, load_checks))
         problems += found
         if texts.lesson:
-            problems += compare(room, room.page, to_notebook(texts.lesson), texts.lesson)
+            problems += compare(phase, phase.page, to_notebook(texts.lesson), texts.lesson)
         if texts.lab and not found:
             sound.append(texts)
     problems += lab_differences(sound)
@@ -56,17 +56,17 @@ def lab_differences(labs: list[Texts]) -> Iterator[Problem]:
     """Where committed labs and releases are not what their texts, and nbgrader, would make."""
     if not labs:
         return
-    expected = {texts.room.name: to_notebook(texts.lab) for texts in labs}
+    expected = {texts.phase.name: to_notebook(texts.lab) for texts in labs}
     sources = {name: to_bytes(notebook) for name, notebook in expected.items()}
     for texts in labs:
-        yield from compare(texts.room, texts.room.source, expected[texts.room.name])
+        yield from compare(texts.phase, texts.phase.source, expected[texts.phase.name])
     try:
-        releases = generate(sources, labs[0].room.root)
+        releases = generate(sources, labs[0].phase.root)
     except Refused as refused:
         yield from refused.problems
         return
     for texts in labs:
-        yield from compare(texts.room, texts.room.release, from_bytes(releases[texts.room.name]))
+        yield from compare(texts.phase, texts.phase.release, from_bytes(releases[texts.phase.name]))
 
 
 def from_bytes(content: bytes) -> NotebookNode:
@@ -75,10 +75,10 @@ def from_bytes(content: bytes) -> NotebookNode:
 
 
 def compare(
-    room: Room, path: Path, expected: NotebookNode, lesson: Text | None = None
+    phase: PhasePaths, path: Path, expected: NotebookNode, lesson: Text | None = None
 ) -> Iterator[Problem]:
     """A committed notebook against what its text builds; a lesson's outputs are looked at too."""
-    shown = room.relative(path)
+    shown = phase.relative(path)
     try:
         found = read(path)
     except ValueError as error:
@@ -94,14 +94,14 @@ def compare(
         return
     yield from output_problems(lesson, found)
     yield from size_problems(lesson, path.stat().st_size)
-    if stamp(found).get(EXECUTED) != page_digest(room, lesson):
+    if stamp(found).get(EXECUTED) != page_digest(phase, lesson):
         yield Problem(shown, 0, f"was executed before its text or its utils changed: {REBUILD}")
 
 
-def orphans(known: list[Room]) -> Iterator[Problem]:
+def orphans(known: list[PhasePaths]) -> Iterator[Problem]:
     """Notebooks with the build's stamp that no text builds."""
     root = known[0].root
-    expected = {path for room in known for path in (room.page, room.source, room.release)}
+    expected = {path for phase in known for path in (phase.page, phase.source, phase.release)}
     for pattern in ("notebooks/*.ipynb", "source/*/*.ipynb", "release/*/*.ipynb"):
         for path in sorted(root.glob(pattern)):
             if path in expected:

@@ -1,4 +1,4 @@
-"""The build over rooms: read the texts, write the notebooks, bring edits home."""
+"""The build over phases: read the texts, write the notebooks, bring edits home."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grader.build.problems import Problem, Refused, refuse_if_any
 from grader.build.release import generate, holds_work
 from grader.build.rules import lab_problems, page_problems
 from grader.build.text import Text, parse
-from grader.layout import START, Room, rooms
+from grader.phase_paths import START, PhasePaths, phases_and_start
 
 Say = Callable[[str], None]
 LoadChecks = Callable[[Path], Mapping[str, CheckLike]]
@@ -29,41 +29,41 @@ REBUILD = "run `python -m grader build`"
 
 @dataclass(frozen=True)
 class Texts:
-    """A room with its texts read; `lesson` or `lab` is None where there is no such text."""
+    """A phase with its texts read; `lesson` or `lab` is None where there is no such text."""
 
-    room: Room
+    phase: PhasePaths
     lesson: Text | None
     lab: Text | None
 
     def pairs(self) -> Iterator[tuple[Text, Path]]:
         """Each text with the notebook that an instructor may have edited."""
         if self.lesson:
-            yield self.lesson, self.room.page
+            yield self.lesson, self.phase.page
         if self.lab:
-            yield self.lab, self.room.source
+            yield self.lab, self.phase.source
 
 
-def read_texts(room: Room) -> Texts:
-    """Parse what the room has."""
+def read_texts(phase: PhasePaths) -> Texts:
+    """Parse what the phase has."""
 
     def text_of(path: Path) -> Text | None:
         if not path.exists():
             return None
-        return parse(room.relative(path), path.read_text(encoding="utf-8"))
+        return parse(phase.relative(path), path.read_text(encoding="utf-8"))
 
-    return Texts(room, text_of(room.lesson), None if room.name == START else text_of(room.lab))
+    return Texts(phase, text_of(phase.lesson), None if phase.name == START else text_of(phase.lab))
 
 
 def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
-    """Everything that is wrong with a room's texts and with how they fit its checks."""
+    """Everything that is wrong with a phase's texts and with how they fit its checks."""
     if texts.lesson:
         yield from page_problems(texts.lesson)
     if not texts.lab:
         return
     yield from lab_problems(texts.lab)
-    shown = {str(path): texts.room.relative(path) for path in texts.room.checks}
+    shown = {str(path): texts.phase.relative(path) for path in texts.phase.checks}
     try:
-        checks = load_checks(texts.room.folder)
+        checks = load_checks(texts.phase.folder)
     except Exception as error:  # a file of checks may fail in any way
         frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
         if isinstance(error, SyntaxError):
@@ -73,29 +73,29 @@ def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
         message = f"can't be loaded: {type(error).__name__}: {error}"
         yield Problem(shown[path], line or 1, message)
         return
-    code = {shown[str(path)]: path.read_text(encoding="utf-8") for path in texts.room.checks}
+    code = {shown[str(path)]: path.read_text(encoding="utf-8") for path in texts.phase.checks}
     yield from check_problems(texts.lab, texts.lesson, checks, code)
 
 
 def catalogue_checks(folder: Path) -> Mapping[str, CheckLike]:
     """The checks of a phase's folder."""
-    from grader.catalogue import load_checks
+    from grader.judging.catalogue import load_checks
 
     return load_checks(folder)
 
 
 def build(
-    chosen: Iterable[Room],
+    chosen: Iterable[PhasePaths],
     say: Say,
     force: bool = False,
     load_checks: LoadChecks = catalogue_checks,
 ) -> None:
-    """Build the rooms' notebooks. Raises Refused with every problem.
+    """Build the phases' notebooks. Raises Refused with every problem.
 
     Texts are looked at first: when one is refused nothing is written. A notebook that holds edits
     its text doesn't have is not overwritten unless `force`.
     """
-    every = [read_texts(room) for room in chosen]
+    every = [read_texts(phase) for phase in chosen]
     refuse_if_any(p for texts in every for p in text_problems(texts, load_checks))
     if not force:
         refuse_if_any(p for texts in every for p in edit_problems(texts))
@@ -104,7 +104,7 @@ def build(
     for texts in every:
         if texts.lesson:
             try:
-                build_page(texts.room, texts.lesson, say, force)
+                build_page(texts.phase, texts.lesson, say, force)
             except Refused as refused:
                 problems += refused.problems
     refuse_if_any(problems)
@@ -113,7 +113,7 @@ def build(
 def edit_problems(texts: Texts) -> Iterator[Problem]:
     """Built notebooks whose edits a build would lose."""
     for text, path in texts.pairs():
-        shown = texts.room.relative(path)
+        shown = texts.phase.relative(path)
         try:
             notebook = read(path)
         except ValueError as error:
@@ -136,41 +136,41 @@ def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
     """
     if not labs:
         return
-    root = labs[0].room.root
-    sources = {texts.room.name: to_bytes(to_notebook(texts.lab)) for texts in labs}
+    root = labs[0].phase.root
+    sources = {texts.phase.name: to_bytes(to_notebook(texts.lab)) for texts in labs}
     releases = generate(sources, root)
     for texts in labs:
-        room = texts.room
-        say(write(room, room.source, sources[room.name]))
-        if holds_work(room.release) and not force:
-            shown = room.relative(room.release)
+        phase = texts.phase
+        say(write(phase, phase.source, sources[phase.name]))
+        if holds_work(phase.release) and not force:
+            shown = phase.relative(phase.release)
             say(f"{shown}: kept, somebody has been working in it (`build --force` replaces it)")
         else:
-            say(write(room, room.release, releases[room.name]))
+            say(write(phase, phase.release, releases[phase.name]))
 
 
-def build_page(room: Room, text: Text, say: Say, force: bool) -> None:
+def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
     """The executed notebook of a lesson; executed only when its outputs may have changed."""
     notebook = to_notebook(text)
-    digest = page_digest(room, text)
-    built = None if force else read(room.page)
+    digest = page_digest(phase, text)
+    built = None if force else read(phase.page)
     if built is not None and is_current(built, notebook, digest):
         keep_outputs(notebook, built)
     else:
-        say(f"{room.relative(room.page)}: executing")
-        run_page(notebook, text, room.root)
+        say(f"{phase.relative(phase.page)}: executing")
+        run_page(notebook, text, phase.root)
     notebook.metadata[STAMP] |= {EXECUTED: digest, OUTPUTS: outputs_digest(notebook)}
     content = to_bytes(notebook)
     refuse_if_any([*output_problems(text, notebook), *size_problems(text, len(content))])
-    say(write(room, room.page, content))
+    say(write(phase, phase.page, content))
 
 
-def page_digest(room: Room, text: Text) -> str:
-    """What the page's outputs depend on; the start page lists every room, so on those too."""
+def page_digest(phase: PhasePaths, text: Text) -> str:
+    """What the page's outputs depend on; the start page lists every phase, so on those too."""
     others = []
-    if room.name == START:
-        others = [" ".join([other.name, *other.texts()]) for other in rooms(room.root)]
-    return lesson_digest(text, room.root, others)
+    if phase.name == START:
+        others = [" ".join([other.name, *other.texts()]) for other in phases_and_start(phase.root)]
+    return lesson_digest(text, phase.root, others)
 
 
 def is_current(built: NotebookNode, expected: NotebookNode, digest: str) -> bool:
@@ -197,38 +197,38 @@ def keep_outputs(notebook: NotebookNode, built: NotebookNode) -> None:
             mine.outputs, mine.execution_count = theirs.outputs, theirs.execution_count
 
 
-def write(room: Room, path: Path, content: bytes) -> str:
+def write(phase: PhasePaths, path: Path, content: bytes) -> str:
     """Write a file whole or not at all; returns what was done, in words."""
     if path.exists() and path.read_bytes() == content:
-        return f"{room.relative(path)}: up to date"
+        return f"{phase.relative(path)}: up to date"
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(path.name + ".new")
     fresh.write_bytes(content)
     os.replace(fresh, path)
-    return f"{room.relative(path)}: written"
+    return f"{phase.relative(path)}: written"
 
 
-def bring_home(chosen: Iterable[Room], say: Say) -> None:
+def bring_home(chosen: Iterable[PhasePaths], say: Say) -> None:
     """Write edits of built notebooks into the texts: all of them, or none when one can't be."""
     problems: list[Problem] = []
-    changed: list[tuple[Room, Path, str, Path, NotebookNode]] = []
-    for room in chosen:
-        for text, path in read_texts(room).pairs():
+    changed: list[tuple[PhasePaths, Path, str, Path, NotebookNode]] = []
+    for phase in chosen:
+        for text, path in read_texts(phase).pairs():
             try:
                 problems += text.problems
                 notebook = read(path)
-                content = notebook and home.bring_home(text, notebook, room.relative(path))
+                content = notebook and home.bring_home(text, notebook, phase.relative(path))
             except Refused as refused:
                 problems += refused.problems
             except ValueError as error:
-                problems.append(Problem(room.relative(path), 0, str(error)))
+                problems.append(Problem(phase.relative(path), 0, str(error)))
             else:
                 if content:
-                    changed.append((room, room.root / text.path, content, path, notebook))
+                    changed.append((phase, phase.root / text.path, content, path, notebook))
     refuse_if_any(problems)
-    for room, text_path, content, path, notebook in changed:
-        say(write(room, text_path, content.encode()))
-        stamped = home.restamped(notebook, parse(room.relative(text_path), content))
-        write(room, path, to_bytes(stamped))
+    for phase, text_path, content, path, notebook in changed:
+        say(write(phase, text_path, content.encode()))
+        stamped = home.restamped(notebook, parse(phase.relative(text_path), content))
+        write(phase, path, to_bytes(stamped))
     if not changed:
         say("no notebook holds an edit that its text does not")

@@ -10,7 +10,9 @@ class _Copying(BaseConverter):
     """Stands before nbgrader's own class in the order of calls, where that would copy."""
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        """Read the folder by :mod:`grader.folder`; nbgrader would follow links, wait for FIFOs."""
+        """Read the folder by :mod:`grader.submission.files`; nbgrader would follow links, wait for
+        FIFOs.
+        """
         self.exporter.read_folder(assignment_id, student_id)
 
 

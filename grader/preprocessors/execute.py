@@ -17,9 +17,7 @@ from nbgrader.preprocessors import Execute as NbGraderExecute
 from nbgrader.utils import is_grade, is_locked
 from traitlets import Bool, Integer, default
 
-from grader.layout import ROOT
-from grader.notes import Note
-from grader.preprocessors.outputs import (
+from grader.judging.graded_cell import (
     NOT_RUN,
     TIMED_OUT,
     made_output,
@@ -29,12 +27,14 @@ from grader.preprocessors.outputs import (
     weight,
     without_stderr,
 )
+from grader.judging.learner_source import Written, importable
+from grader.phase_paths import ROOT
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
+from grader.submission.notes import Note
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
-from grader.written import Written, importable
 
 if TYPE_CHECKING:
-    from grader.preprocessors.examiner import Examiner
+    from grader.judging.examiner import Examiner
 
 # So many times the limit may still arrive before a kernel that heeds no interrupt is killed.
 FLOOD = 4
@@ -46,18 +46,18 @@ ALL_EXAMPLES_SECONDS = 20
 class Execute(NbGraderExecute):
     """nbgrader's Execute with these rules besides:
 
-    - the kernel runs in a room of its own (:mod:`grader.sandbox`); where that can't be, nothing
+    - the kernel runs in a sandbox of its own (:mod:`grader.sandbox`); where that can't be, nothing
       runs, unless ``unsafe_no_sandbox`` says so, which the notebook then tells in
       ``metadata.open_the_hood.sandbox``;
-    - a cell that calls ``verify`` is judged here, outside of the room: the kernel only answers
+    - a cell that calls ``verify`` is judged here, outside of the sandbox: the kernel only answers
       calls, and no verdict of its own counts;
     - the cases are drawn from ``metadata.open_the_hood.seed``, a fresh one unless the notebook
-      comes with one; no kernel in a room is told it;
+      comes with one; no kernel in a sandbox is told it;
     - the visible part of such a cell may raise: the hidden part is judged all the same;
     - stderr costs no points;
     - after the last cell, when all verdicts stand, failing examples are looked for
-      (:mod:`grader.example`), unless ``metadata.open_the_hood.examples`` is false: whatever the
-      learner's code does there costs at most the examples;
+      (:mod:`grader.judging.example`), unless ``metadata.open_the_hood.examples`` is false: whatever
+      the learner's code does there costs at most the examples;
     - limits are those of the lab (:class:`grader.sandbox.Limits`). A cell that takes too long, or
       a notebook that prints too much, is interrupted; what does not heed that is killed, and the
       cells after it say so.
@@ -87,7 +87,7 @@ class Execute(NbGraderExecute):
         Args:
             resources: nbgrader's. ``resources["open_the_hood"]["headers"]``, where there is one,
                 is called for the folder of
-                :func:`grader.preprocessors.compiled.prepared_headers`.
+                :func:`grader.sandbox.compiled_headers.prepared_headers`.
 
         Raises:
             CannotSandbox: when this machine can't, and nobody said that it need not.
@@ -116,7 +116,7 @@ class Execute(NbGraderExecute):
             ours.seconds = round(time.monotonic() - begun, 3)
 
     def create_kernel_manager(self) -> Any:
-        """A manager of kernels in rooms, or nbgrader's own."""
+        """A manager of kernels in sandboxes, or nbgrader's own."""
         if self.unsafe_no_sandbox:
             return super().create_kernel_manager()
         folder = (self.resources.get("metadata") or {}).get("path")
@@ -130,7 +130,7 @@ class Execute(NbGraderExecute):
         return self.km
 
     def start_new_kernel(self, **kwargs: Any) -> None:
-        """Start the kernel; without a room it gets the seed, and can import what checks need."""
+        """Start the kernel; without a sandbox it gets the seed, and can import what checks need."""
         # ipykernel warns about its ports at every start, which no grading log needs
         self.extra_arguments = [*self.extra_arguments, "--IPKernelApp.log_level=40"]
         if self.unsafe_no_sandbox:
@@ -188,7 +188,7 @@ class Execute(NbGraderExecute):
         """Add failing examples to the reports, as far as time and kernel allow."""
         if not self._wrong:
             return
-        from grader.preprocessors.examiner import ExampleSeeker
+        from grader.judging.examiner import ExampleSeeker
 
         last, end = self.nb.cells[index], time.monotonic() + ALL_EXAMPLES_SECONDS
         self.timeout = EXAMPLE_SECONDS
@@ -221,7 +221,7 @@ class Execute(NbGraderExecute):
         await super()._async_poll_kernel_alive()
 
     def _stop_late(self) -> None:
-        """End a kernel in the open whose notebook has had its time; a room ends by itself."""
+        """End a kernel in the open whose notebook has had its time; a sandbox ends by itself."""
         late = time.monotonic() - self._begun > self._limits.total_seconds
         if late and self.unsafe_no_sandbox and not self._stopped:
             run_sync(self.km.shutdown_kernel)(now=True)
@@ -245,7 +245,7 @@ class Execute(NbGraderExecute):
         if self.unsafe_no_sandbox or self._stopped:
             return self._run(hidden, cell, index)
         # it needs torch, which takes seconds, and a lab without checks does not
-        from grader.preprocessors.examiner import Examiner
+        from grader.judging.examiner import Examiner
 
         with Examiner(hidden, self._seed, self._code, self.km.link) as examiner:
             outputs, problem = self._run(examiner.question, cell, index)

@@ -18,17 +18,17 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import find_all_files
 from traitlets import Bool, Float
 
-import grader.preprocessors.examiner  # now, so that no submission pays for it  # noqa: F401
-from grader.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
-from grader.folder import read_beside, read_notebook, read_timestamp, why_no_folder
-from grader.notes import Note, not_shown
-from grader.preprocessors.compiled import headers_of
+import grader.judging.examiner  # now, so that no submission pays for it  # noqa: F401
 from grader.preprocessors.converter import CarefulAutograde
-from grader.rebuild import rebuild
-from grader.same import digest
-from grader.shown import merged, place, shown, unshown
-from grader.submission import Unreadable
-from grader.ways_in import guard
+from grader.sandbox.compiled_headers import headers_of
+from grader.submission.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
+from grader.submission.companions import merged, place, shown, unshown
+from grader.submission.files import read_beside, read_notebook, read_timestamp, why_no_folder
+from grader.submission.fingerprint import digest
+from grader.submission.nbgrader_guard import guard
+from grader.submission.notebook import Unreadable
+from grader.submission.notes import Note, not_shown
+from grader.submission.rebuild import rebuild
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Beside:
 
 
 class SubmissionExporter(NotebookExporter):
-    """nbgrader's way of reading notebooks, with :func:`grader.rebuild.rebuild` in front.
+    """nbgrader's way of reading notebooks, with :func:`grader.submission.rebuild.rebuild` in front.
 
     ``nbgrader autograde`` makes one before it touches a submission, and reads each submission
     twice: as it was handed in, and as it was written into ``autograded/``. Only the first is
@@ -59,7 +59,7 @@ class SubmissionExporter(NotebookExporter):
     unless ``same_cases`` says otherwise.
 
     The files beside it are read here, too, once. The notebook runs in a folder of its own with all
-    of them; ``autograded/`` gets those that others may open (:mod:`grader.shown`).
+    of them; ``autograded/`` gets those that others may open (:mod:`grader.submission.companions`).
     """
 
     same_cases = Bool(

@@ -15,8 +15,8 @@ from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, NbGraderPr
 from nbgrader.utils import is_grade, is_task
 from traitlets import Bool
 
-from grader.layout import ROOT
-from grader.preprocessors.outputs import is_verified, made_output, plain
+from grader.judging.graded_cell import is_verified, made_output, plain
+from grader.phase_paths import ROOT
 from grader.preprocessors.self_judged import NOTE, is_self_judged, known_outputs
 
 # The environment may lie inside the course's folder, and that inside the home: see _shorten.

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_solution
 
-from grader.preprocessors.outputs import NOT_RUN, TIMED_OUT, is_verified, made_output, plain
+from grader.judging.graded_cell import NOT_RUN, TIMED_OUT, is_verified, made_output, plain
 
 HOLE = "…"
 # What the grader itself says, with no word of the run in it.

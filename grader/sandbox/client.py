@@ -1,4 +1,4 @@
-"""A client for the kernel in a room: what nbclient asks of one, over the room's socket."""
+"""A client for the kernel in a sandbox: what nbclient asks of one, over the sandbox's socket."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any
 from jupyter_client.asynchronous import AsyncKernelClient
 from nbclient.exceptions import DeadKernelError
 
-from grader.sandbox import messages
+from grader.inside import messages
 from grader.sandbox.limits import WAITS
 
 # Bounds what a flood can make this process hold; of a channel that nobody reads, the last remain.
 MAX_WAITING = 16
 SECONDS_TO_SEND = 10
 PACKETS_AT_ONCE = 64
-SHORTEST = 0.05  # seconds between two looks at a room's clock
+SHORTEST = 0.05  # seconds between two looks at a sandbox's clock
 GONE = object()
 
 
 class Channel:
     """One of the two channels; both come over the same socket."""
 
-    def __init__(self, client: RoomClient, number: int) -> None:
+    def __init__(self, client: SandboxClient, number: int) -> None:
         self._client = client
         self._number = number
         self.waiting: asyncio.Queue[Any] = asyncio.Queue(MAX_WAITING)
@@ -36,21 +36,21 @@ class Channel:
     def send(self, message: dict[str, Any]) -> None:
         """Send a request; that the kernel is gone shows when its answer is read."""
         end, until = self._client.end, time.monotonic() + SECONDS_TO_SEND
-        room = select.poll()
-        room.register(end, select.POLLOUT)
+        sandbox = select.poll()
+        sandbox.register(end, select.POLLOUT)
         data = messages.encode(message, self._client.session.pack)
         with contextlib.suppress(OSError):
             for packet in messages.packets(data, self._number):
-                if not room.poll(max(0.0, until - time.monotonic()) * 1000):
+                if not sandbox.poll(max(0.0, until - time.monotonic()) * 1000):
                     return
                 end.send(packet)
 
     async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
         """The next message.
 
-        Raises queue.Empty when none comes within `timeout` seconds of the room's own, see Limits,
-        messages.Unreadable for something that is none, and DeadKernelError when none will come any
-        more.
+        Raises queue.Empty when none comes within `timeout` seconds of the sandbox's own, see
+        Limits, messages.Unreadable for something that is none, and DeadKernelError when none will
+        come any more.
         """
         if self.waiting.empty():
             self._client.listen()
@@ -88,7 +88,7 @@ class Channel:
         return self._client.channels_running
 
 
-class RoomClient(AsyncKernelClient):
+class SandboxClient(AsyncKernelClient):
     """The client of a SandboxedKernelManager, its `parent`.
 
     end: this side's end of the kernel's socket, not blocking; the manager closes it

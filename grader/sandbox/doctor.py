@@ -12,7 +12,7 @@ from grader import UserError
 from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.manager import SandboxedKernelManager
 from grader.sandbox.remedies import Problem, missing
-from grader.sandbox.warm import CannotSandbox, ZygoteDied, own_users
+from grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
 
 
 def problems() -> list[Problem]:
@@ -37,7 +37,7 @@ def problems() -> list[Problem]:
     except CannotSandbox as error:
         return [error.problem]
     except (RuntimeError, ZygoteDied) as error:
-        return [Problem(f"a kernel did not start in its room: {error}", "Try once more.")]
+        return [Problem(f"a kernel did not start in its sandbox: {error}", "Try once more.")]
     return []
 
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if found:
         return 1
     limits = Limits()
-    print("sandbox: yes, a kernel was started in a room and ended again")
+    print("sandbox: yes, a kernel was started in a sandbox and ended again")
     users = "a user id of its own" if own_users() else "a user namespace of its own"
     print(f"users: each kernel has {users}")
     print(

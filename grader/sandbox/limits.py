@@ -36,7 +36,7 @@ class Limits:
     total_seconds: for the whole notebook, whatever its cells do: run, raise, or wait
     grace: seconds between an interrupt and the kill
 
-    Seconds are the room's own: those in which it waits for a processor that others have do not
+    Seconds are the sandbox's own: those in which it waits for a processor that others have do not
     count, until they are WAITS times as many as the limit.
     """
 

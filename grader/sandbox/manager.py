@@ -1,4 +1,4 @@
-"""What nbclient talks to: a kernel manager whose kernels live in rooms."""
+"""What nbclient talks to: a kernel manager whose kernels live in sandboxes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 
 from grader import UserError
-from grader.sandbox.client import RoomClient
+from grader.sandbox.client import SandboxClient
 from grader.sandbox.limits import Limits
-from grader.sandbox.warm import Warm, ZygoteDied, warm
+from grader.sandbox.warm_process import Warm, ZygoteDied, warm
 
 PYTHON = ("", "python", "python3")  # names under which Jupyter knows the Python that asks
 CLOCK = struct.Struct("d")  # as the zygote writes it
 SECONDS_TO_SAY_WHY = 1
 SECONDS_TO_END = 10
-OF_THE_ROOM = ("--HistoryManager.", "--IPKernelApp.log_level=")  # arguments that it sets itself
+OF_THE_SANDBOX = ("--HistoryManager.", "--IPKernelApp.log_level=")  # arguments that it sets itself
 
 
 class SandboxedKernelManager(AsyncKernelManager):
-    """Starts a kernel in a room of its own, as AsyncKernelManager starts one in the open.
+    """Starts a kernel in a sandbox of its own, as AsyncKernelManager starts one in the open.
 
     limits: what the kernel may use
     files: a folder whose plain files the kernel gets a private copy of, as its working folder
-    headers: a folder of grader.preprocessors.compiled, which it is shown
+    headers: a folder of grader.sandbox.compiled_headers, which it is shown
     link: after the start, this side of the socket pair whose other end the kernel has (its number
         is in the kernel's environment as OPEN_THE_HOOD_LINK)
     """
@@ -71,18 +71,18 @@ class SandboxedKernelManager(AsyncKernelManager):
         """Start it.
 
         extra_arguments: for IPKernelApp
-        cwd, env: not used; nothing of the grader's folders and environment gets into a room
+        cwd, env: not used; nothing of the grader's folders and environment gets into a sandbox
         Raises CannotSandbox, ZygoteDied where trying once more makes sense, and UserError for a
         kernel_name that is not Python's.
         """
         if self.has_kernel:
             raise RuntimeError("this manager has a kernel already")
         self._refuse_other_languages()
-        arguments = [text for text in extra_arguments if not text.startswith(OF_THE_ROOM)]
+        arguments = [text for text in extra_arguments if not text.startswith(OF_THE_SANDBOX)]
         await asyncio.to_thread(self._start, arguments)
 
     def _refuse_other_languages(self) -> None:
-        """A room's kernel is the grader's own Python, whatever kernel of Python was asked for."""
+        """Refuse any kernel but a Python one; that of a sandbox is the grader's own Python."""
         if self.kernel_name in PYTHON:
             return
         try:
@@ -125,14 +125,14 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._lease, self._end, self.link, self._clock = lease, end, link, clock
 
     def passed(self) -> float:
-        """Seconds of the room's own, up to the last look at it: see Limits."""
+        """Seconds of the sandbox's own, up to the last look at it: see Limits."""
         if self._clock < 0:
             return math.inf
         return CLOCK.unpack(os.pread(self._clock, CLOCK.size, 0))[0]
 
-    def client(self, **kwargs: Any) -> RoomClient:
+    def client(self, **kwargs: Any) -> SandboxClient:
         """A client of the kernel that was started."""
-        return RoomClient(self._end, parent=self, session=self.session, **kwargs)
+        return SandboxClient(self._end, parent=self, session=self.session, **kwargs)
 
     def _ask(
         self, nursery: Warm, arguments: list[str], descriptors: list[int], lease: socket.socket
@@ -204,7 +204,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         if not self._ended:
             with contextlib.suppress(OSError):
                 self._lease.send(b"end")
-            await self._end_of_room()
+            await self._end_of_sandbox()
         self._lease.close()
         self._lease = None
         self._end.close()
@@ -213,27 +213,27 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._clock = -1
 
     async def over(self) -> None:
-        """The kernel's socket is closed: know why, and let its room end with it."""
+        """The kernel's socket is closed: know why, and let its sandbox end with it."""
         async with self._ending:  # both channels' readers may ask
             self._listen()
             if self._lease is None or self._ended:
                 return
             try:
-                await self._end_of_room(SECONDS_TO_SAY_WHY)
+                await self._end_of_sandbox(SECONDS_TO_SAY_WHY)
             except ZygoteDied:  # it closed the socket and lives on
                 with contextlib.suppress(OSError):
                     self._lease.send(b"end")
-                await self._end_of_room()
+                await self._end_of_sandbox()
                 self._ended = "left"
 
-    async def _end_of_room(self, seconds: float = SECONDS_TO_END) -> None:
+    async def _end_of_sandbox(self, seconds: float = SECONDS_TO_END) -> None:
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
         loop.add_reader(self._lease, lambda: ended.done() or ended.set_result(None))
         try:
             await asyncio.wait_for(ended, seconds)
         except TimeoutError:
-            raise ZygoteDied(f"a room did not end within {seconds} s") from None
+            raise ZygoteDied(f"a sandbox did not end within {seconds} s") from None
         finally:
             loop.remove_reader(self._lease)
         self._listen()
@@ -242,7 +242,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         """Nothing is left of a kernel that was shut down."""
 
     async def restart_kernel(self, now: bool = False, **kwargs: Any) -> None:
-        """A new kernel in a new room."""
+        """A new kernel in a new sandbox."""
         await self.shutdown_kernel(now=True)
         await self.start_kernel(**kwargs)
 

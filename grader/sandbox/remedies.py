@@ -1,4 +1,4 @@
-"""What keeps a machine from making rooms, and what to do about it."""
+"""What keeps a machine from making sandboxes, and what to do about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.sandbox import seccomp
+from grader.inside import seccomp
 
 OLDEST_LINUX = (5, 9)  # setns takes a pidfd from 5.8 on, close_range came with 5.9
 PROFILE = """\
@@ -60,7 +60,7 @@ def missing() -> list[Problem]:
     if version < OLDEST_LINUX:
         found.append(
             Problem(
-                f"Linux {platform.release()} is too old: rooms need 5.9 or newer",
+                f"Linux {platform.release()} is too old: sandboxes need 5.9 or newer",
                 "Bring the system up to date.",
             )
         )
@@ -70,13 +70,13 @@ def missing() -> list[Problem]:
 
 
 def explain(said: str) -> Problem:
-    """What lies behind a room that could not be made, from the words that came with it."""
+    """What lies behind a sandbox that could not be made, from the words that came with it."""
     if "bwrap: " in said:
         for words, problem in REMEDIES:
             if any(word in said.lower() for word in words):
                 return problem(said.partition("bwrap: ")[2])
     return Problem(
-        f"a room could not be made: {said}", "`python -m grader doctor` tries it by itself."
+        f"a sandbox could not be made: {said}", "`python -m grader doctor` tries it by itself."
     )
 
 
@@ -90,7 +90,7 @@ def _switch(name: str) -> str:
 
 def _no_namespaces(said: str) -> Problem:
     """The system refused bubblewrap a user namespace, or a namespace in it."""
-    what = f"this system forbids the namespaces that bubblewrap makes rooms of ({said})"
+    what = f"this system forbids the namespaces that bubblewrap makes sandboxes of ({said})"
     if _switch("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return Problem(
             "AppArmor forbids user namespaces for programs without a profile, as Ubuntu does from "
@@ -111,13 +111,13 @@ def _no_namespaces(said: str) -> Problem:
 
 def _too_old(said: str) -> Problem:
     return Problem(
-        f"bubblewrap is too old ({said})", "Rooms need bubblewrap 0.8 or newer: update it."
+        f"bubblewrap is too old ({said})", "Sandboxes need bubblewrap 0.8 or newer: update it."
     )
 
 
 def _no_proc(said: str) -> Problem:
     return Problem(
-        f"this container does not let a room have a /proc of its own ({said})",
+        f"this container does not let a sandbox have a /proc of its own ({said})",
         "Start it with --security-opt systempaths=unconfined (podman: unmask=ALL).",
     )
 

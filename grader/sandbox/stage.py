@@ -1,4 +1,4 @@
-"""What a room shows of this machine: the Python environment, and a stage of the project's files."""
+"""What a sandbox shows of this machine: the Python environment, a stage of the project's files."""
 
 from __future__ import annotations
 
@@ -7,40 +7,18 @@ import shutil
 import sys
 from pathlib import Path
 
-from grader.layout import ROOT
-
-# The kernels' side of this package: a zygote and its kernels find these files and no others.
-SANDBOX = (
-    "app",
-    "headers",
-    "kernel",
-    "linux",
-    "messages",
-    "preload",
-    "room",
-    "seccomp",
-    "watch",
-    "zygote",
-)
-REMOTE = ("answer", "wire")
+from grader.phase_paths import ROOT
 
 
 def make_stage(stage: Path) -> None:
-    """Make the folder `stage`: `utils`, the kernels' side of the grader, and `etc`.
+    """Make the folder `stage`: copies of `utils` and `grader/inside`, and `etc`.
 
-    A copy, because the project's root also holds what no learner may see.
+    The zygote and its kernels import from the copies, because the project's root also holds what
+    no learner may see.
     """
-    shutil.copytree(
-        ROOT / "utils", stage / "utils", ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
-    )
-    for package, names in (("sandbox", SANDBOX), ("remote", REMOTE)):
-        folder = stage / "grader" / package
-        folder.mkdir(parents=True)
-        (folder / "__init__.py").touch()
-        for name in names:
-            source = ROOT / "grader" / package / f"{name}.py"
-            if source.exists():
-                shutil.copyfile(source, folder / source.name)
+    for package in ("utils", "grader/inside"):
+        unwanted = shutil.ignore_patterns("__pycache__", "*.pyc")
+        shutil.copytree(ROOT / package, stage / package, ignore=unwanted)
     (stage / "grader" / "__init__.py").touch()
     (stage / "etc").mkdir()
     (stage / "etc" / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")

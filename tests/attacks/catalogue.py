@@ -44,7 +44,7 @@ class Attack:
         tells: a pattern that the notes, the verdicts or the outputs must match afterwards.
         gains: exercises whose points it gets because they rest on a claim of the learner's own
             process, and whose verdict says so.
-        dangerous: outside of a room it would harm this machine, or read what is not its own.
+        dangerous: outside of a sandbox it would harm this machine, or read what is not its own.
         cell_seconds: the lab's limit: short where nothing but the limit ends it, long where
             something else does.
         seconds: at most so long, and as long again as some honest submissions take just then.

@@ -113,7 +113,7 @@ def one_of_each_family(count: int, seed: str) -> list[Attack]:
 
 
 def grade_here(root: Path) -> Graded:
-    """Grade them all in this process, but for the rooms."""
+    """Grade them all in this process, but for the sandboxes."""
     make_gradebook(root / "gradebook.db")
     course = open_course(root)
     enter(course, (LAB,), LAB)

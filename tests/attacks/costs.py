@@ -98,7 +98,7 @@ def sends_millions_of_empty_lists(work: Work) -> None:
     """Sends 8 MiB of empty lists past the kernel, as a message about a display."""
     work.first(
         """
-        from grader.sandbox import messages
+        from grader.inside import messages
         head = b'{"header": {"msg_id": "1", "msg_type": "display_data"}, "parent_header": {}, '
         text = head + b'"metadata": {}, "buffers": [], "content": {"a": [' + b"[]," * 2_700_000
         data = messages.LENGTH.pack(len(text) + 4) + text + b"0]}}"

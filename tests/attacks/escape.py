@@ -1,4 +1,4 @@
-"""Ways out of the room: the network, other processes, namespaces, mounts, time."""
+"""Ways out of the sandbox: the network, other processes, namespaces, mounts, time."""
 
 from __future__ import annotations
 
@@ -214,8 +214,9 @@ def writes_to_the_machine(work: Work) -> None:
     """Writes to the Python environment, to /proc/sys, to cgroups, to the grader's files."""
     work.first(
         f"""
-        import os, sys, torch, grader.remote.answer, utils
-        for path in (torch.__file__, grader.remote.answer.__file__, utils.__file__, sys.executable,
+        import os, sys, torch, grader.inside.rpc_server, utils
+        for path in (torch.__file__, grader.inside.rpc_server.__file__, utils.__file__,
+        sys.executable,
                      "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/sys/fs/cgroup/x",
                      "/usr/bin/hood-loot", "/etc/passwd", "{work.host.course}/gradebook.db",
                      "/proc/self/oom_score_adj", "/proc/1/oom_score_adj"):
@@ -283,8 +284,8 @@ def speaks_to_the_next_learner(work: Work) -> None:
 
 
 @attack(tells="unseen.*(?s:.*)unseen", dangerous=True)
-def signals_with_what_all_rooms_see(work: Work) -> None:
-    """Locks and watches a file that other rooms see, too, as a sign to who asks for it there."""
+def signals_with_what_all_sandboxes_see(work: Work) -> None:
+    """Locks and watches a file that other sandboxes see, as a sign to who asks for it there."""
     work.first(
         """
         import ctypes, fcntl, os, sys, torch

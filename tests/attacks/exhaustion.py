@@ -172,7 +172,7 @@ def sends_messages_without_end(work: Work) -> None:
         """
         import time
         kernel = get_ipython().kernel
-        socket = getattr(kernel.session, "_end", None)  # a room's
+        socket = getattr(kernel.session, "_end", None)  # a sandbox's
         end = time.monotonic() + 3
         packet, flags = bytes(1 << 16), 5
         while socket and time.monotonic() < end:

@@ -11,7 +11,7 @@ from tests.attacks.work import Work
 family = Family("folder")
 attack = family.attack
 
-# Leaves a trace wherever it runs; inside a room the trace goes with the room.
+# Leaves a trace wherever it runs; inside a sandbox the trace goes with the sandbox.
 TRACE = "open('/tmp/hood-loot', 'w').write('ran')\n"
 
 

@@ -35,22 +35,16 @@ from traitlets.config import Config
 
 from grader.build.notebook import to_notebook
 from grader.build.text import parse
-from grader.catalogue import find_check
 from grader.course import nbgrader_config
-from grader.folder import read_notebook
-from grader.layout import ROOT
-from grader.preprocessors import (
-    CleanFeedback,
-    Execute,
-    FeedbackExporter,
-    Sanitize,
-    examiner,
-    execute,
-)
-from grader.preprocessors.outputs import VERDICT_MIME, is_verified, read_verdicts
-from grader.rebuild import as_recorded, rebuild
+from grader.judging import examiner
+from grader.judging.catalogue import find_check
+from grader.judging.graded_cell import VERDICT_MIME, is_verified, read_verdicts
+from grader.phase_paths import ROOT
+from grader.preprocessors import CleanFeedback, Execute, FeedbackExporter, Sanitize, execute
 from grader.sandbox import Limits
-from grader.sandbox.warm import warm
+from grader.sandbox.warm_process import warm
+from grader.submission.files import read_notebook
+from grader.submission.rebuild import as_recorded, rebuild
 from tests.attacks.work import Host
 
 COURSE = Path(__file__).parent / "course"
@@ -292,7 +286,7 @@ def judging() -> Any:
 
 
 def left_behind() -> list[str]:
-    """Processes of rooms that should be gone, and files of attacks outside of them."""
+    """Processes of sandboxes that should be gone, and files of attacks outside of them."""
     zygote = warm()
     left = [f"process {pid}" for pid in _children(zygote.process.pid)]
     known = {"home", "inductor", "stage", "zygote.log"}

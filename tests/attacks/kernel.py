@@ -200,11 +200,11 @@ def ends_its_own_judgement(work: Work) -> None:
     work.answer_all()
     work.before(
         "row_sums",
-        "import grader.remote.answer as a; a.serve_ = a.serve\na.serve = lambda thing: None",
+        "import grader.inside.rpc_server as a; a.serve_ = a.serve\na.serve = lambda thing: None",
     )
     work.last("")
     work.cell("corner_solution").source = (
-        "import grader.remote.answer as a; a.serve = a.serve_\n"
+        "import grader.inside.rpc_server as a; a.serve = a.serve_\n"
         + work.cell("corner_solution").source
     )
 
@@ -270,7 +270,7 @@ def sends_what_is_not_signed(work: Work) -> None:
     work.first(
         """
         kernel = get_ipython().kernel
-        if hasattr(kernel.session, "_end"):  # a room's one socket
+        if hasattr(kernel.session, "_end"):  # a sandbox's one socket
             packets = b"x", b"\\x05" + b"x" * 99, b"\\x07\\0\\0\\0\\2{}", b"\\x03\\0\\0\\0\\1["
             for packet in packets:
                 kernel.session._end.send(packet)

@@ -335,8 +335,8 @@ forge(
     """
     torch.autograd.grad = lambda y, wanted, *a, **k: tuple(torch.ones_like(w) for w in wanted)
     torch.autograd.backward = torch.Tensor.backward = lambda *a, **k: None
-    from grader.remote import answer
-    answer.gradients = lambda module, args, upstream: {
+    from grader.inside import rpc_server
+    rpc_server.gradients = lambda module, args, upstream: {
         "output": upstream, "arguments": [upstream], "parameters": {"weight": module.weight}}
     """,
 )

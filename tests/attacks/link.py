@@ -10,7 +10,7 @@ attack = family.attack
 
 LINK = """
 import os, socket, struct, threading, time
-from grader.remote import answer, wire
+from grader.inside import rpc_server, codec
 _link = socket.socket(fileno=os.dup(int(os.environ["OPEN_THE_HOOD_LINK"])))
 """
 
@@ -24,7 +24,7 @@ def answers_beforehand(work: Work) -> None:
         + """
 for number in ("", "0", None, 0):
     for claim in ({"earned": 3.0}, {"value": torch.zeros(2), "after": [[torch.zeros(2)], {}]}):
-        _link.sendall(wire.pack({"id": number, "ops": [], **claim}))
+        _link.sendall(codec.pack({"id": number, "ops": [], **claim}))
 """,
     )
 
@@ -37,7 +37,7 @@ def answers_a_thousand_times_beforehand(work: Work) -> None:
         + """
 def flood():
     while True:
-        _link.sendall(wire.pack({"id": "guess", "value": 3.0, "after": [[], {}], "ops": []}))
+        _link.sendall(codec.pack({"id": "guess", "value": 3.0, "after": [[], {}], "ops": []}))
 threading.Thread(target=flood, daemon=True).start()
 """
     )
@@ -52,9 +52,9 @@ def answers_from_another_thread(work: Work) -> None:
         + """
 def steal():
     while True:
-        request = answer.receive(_link)
+        request = rpc_server.receive(_link)
         if request and request["do"] == "call":
-            _link.sendall(wire.pack({"id": request["id"], "value": torch.zeros(3),
+            _link.sendall(codec.pack({"id": request["id"], "value": torch.zeros(3),
                                      "after": [request["args"], {}], "ops": []}))
 threading.Thread(target=steal, daemon=True).start()
 """,
@@ -77,7 +77,7 @@ def announces_a_huge_message(work: Work) -> None:
         LINK
         + """
 def row_sums(x):
-    _link.sendall(wire.HEADER.pack(wire.MAX_JSON, wire.MAX_BYTES))
+    _link.sendall(codec.HEADER.pack(codec.MAX_JSON, codec.MAX_BYTES))
     time.sleep(100)
 """,
     )
@@ -93,7 +93,7 @@ def never_answers(work: Work) -> None:
 def serve(thing):
     while True:
         time.sleep(0.01)
-answer.serve = serve
+rpc_server.serve = serve
 """,
     )
 
@@ -106,11 +106,11 @@ def drips(work: Work) -> None:
         LINK
         + """
 def serve(thing):
-    reply = wire.HEADER.pack(1000, 0) + b" " * 1000
+    reply = codec.HEADER.pack(1000, 0) + b" " * 1000
     for byte in reply:
         _link.send(bytes([byte]))
         time.sleep(0.05)
-answer.serve = serve
+rpc_server.serve = serve
 """,
     )
 
@@ -123,10 +123,10 @@ def answers_endlessly(work: Work) -> None:
         LINK
         + """
 def serve(thing):
-    big = wire.pack({"id": "x", "value": torch.zeros(1 << 22)})
+    big = codec.pack({"id": "x", "value": torch.zeros(1 << 22)})
     while True:
         _link.sendall(big)
-answer.serve = serve
+rpc_server.serve = serve
 """,
     )
 
@@ -158,23 +158,23 @@ BODIES = iter([
     b'[{"array": [0, 0, "O", [1], "C"]}]', b'[{"config": ["os", "system", {}]}]',
     b'[{"dict": [[{"dict": []}, 1]]}]', b'\xff\xfe', b'{"float": "nan"}', b'"\\ud800"',
 ])
-plain = answer.Answerer.answer
+plain = rpc_server.Answerer.answer
 def lie(self, request):
     body = next(BODIES, None)
     if body is None:
         return plain(self, request)
-    return wire.HEADER.pack(len(body), 0) + body
-answer.Answerer.answer = lie
+    return codec.HEADER.pack(len(body), 0) + body
+rpc_server.Answerer.answer = lie
 def serve(thing):
-    answerer = answer.Answerer(thing)
+    answerer = rpc_server.Answerer(thing)
     for body in BODIES:
-        _link.sendall(wire.HEADER.pack(len(body), 0) + body)
+        _link.sendall(codec.HEADER.pack(len(body), 0) + body)
     while True:
-        request = answer.receive(_link)
+        request = rpc_server.receive(_link)
         if request is None or request["do"] == "end":
             return
         _link.sendall(plain(answerer, request))
-answer.serve = serve
+rpc_server.serve = serve
 """,
     )
 
@@ -191,7 +191,7 @@ REPLIES = iter([
     {"value": 3.0}, {"value": 3.0, "after": 7, "ops": 3}, {"interrupted": True},
     {"refused": "x" * 100000},
 ])
-answer.Answerer.answer = lambda self, request: wire.pack(
+rpc_server.Answerer.answer = lambda self, request: codec.pack(
     {"id": request["id"], **next(REPLIES, {"made": 1})})
 """,
     )

@@ -89,7 +89,7 @@ def defines_verify(work: Work) -> None:
         builtins.verify = verify
         fake = types.ModuleType("grader.verify")
         fake.verify = verify
-        sys.modules["grader.verify"] = sys.modules["grader.judge"] = fake
+        sys.modules["grader.verify"] = sys.modules["grader.judging.judge"] = fake
         """
     )
 
@@ -113,11 +113,11 @@ def answers_for_the_client(work: Work) -> None:
     """Replaces the verify client's answerer by one that claims full points for every request."""
     work.first(
         """
-        from grader.remote import answer, wire
+        from grader.inside import rpc_server, codec
         def lie(self, request):
-            return wire.pack({"id": request["id"], "earned": 3.0, "status": "right",
+            return codec.pack({"id": request["id"], "earned": 3.0, "status": "right",
                               "value": None, "after": [[], {}], "ops": []})
-        answer.Answerer.answer = lie
+        rpc_server.Answerer.answer = lie
         """
     )
 
@@ -128,13 +128,13 @@ def packs_a_lie(work: Work) -> None:
     work.before(
         "row_sums",
         """
-        from grader.remote import wire
-        pack = wire.pack
+        from grader.inside import codec
+        pack = codec.pack
         def lie(value):
             if isinstance(value, dict):
                 value = {**value, "verdict": "right", "earned": 3.0, "points": 3.0}
             return pack(value)
-        wire.pack = lie
+        codec.pack = lie
         """,
     )
 
@@ -145,9 +145,9 @@ def says_not_interrupted(work: Work) -> None:
     work.answer(
         "row_sums",
         """
-        from grader.remote import answer
-        answer.describe = lambda error: {"kinds": ["InfrastructureError"], "message": "retry me"}
-        def row_sums(x):
+        from grader.inside import rpc_server
+        rpc_server.describe = lambda error: {"kinds": ["InfrastructureError"], "message": "retry
+        me"} def row_sums(x):
             raise RuntimeError
         """,
     )
@@ -195,8 +195,8 @@ def claims_that_it_is_a_view(work: Work) -> None:
     work.answer(
         "corner",
         """
-        from grader.remote import answer
-        told = answer.Answerer._answer
+        from grader.inside import rpc_server
+        told = rpc_server.Answerer._answer
         def lie(self, request):
             reply = told(self, request)
             if "after" in reply and reply["value"].shape == (2, 2):
@@ -204,7 +204,7 @@ def claims_that_it_is_a_view(work: Work) -> None:
                 reply["value"] = x.as_strided((2, 2), x.stride(), x.storage_offset())
                 reply["ops"] = []
             return reply
-        answer.Answerer._answer = lie
+        rpc_server.Answerer._answer = lie
         def corner(x):
             return x[:2, :2].clone()
         """,

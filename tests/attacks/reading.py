@@ -159,13 +159,13 @@ def reads_the_seed(work: Work) -> None:
     work.first(
         """
         import os
-        from grader.remote import answer
+        from grader.inside import rpc_server
         heard = []
-        plain = answer.Answerer.answer
+        plain = rpc_server.Answerer.answer
         def listen(self, request):
             heard.append({k: v for k, v in request.items() if k not in ("args", "kwargs")})
             return plain(self, request)
-        answer.Answerer.answer = listen
+        rpc_server.Answerer.answer = listen
         """
     )
     work.last(
@@ -187,7 +187,8 @@ def imports_the_grader(work: Work) -> None:
                 print(found.name, inspect.getsource(importlib.import_module(found.name))[:20000])
             except Exception as error:
                 print(found.name, error)
-        for name in ("grader.catalogue", "grader.judge", "checks_98_attacked", "phases"):
+        for name in ("grader.judging.catalogue", "grader.judging.judge", "checks_98_attacked",
+        "phases"):
             try:
                 print(importlib.import_module(name))
             except Exception as error:

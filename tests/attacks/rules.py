@@ -11,10 +11,10 @@ attack = family.attack
 # What `corner` may not do.
 FORBIDDEN = "def corner(x):\n    return x[:2, :2]"
 LIAR = """
-from grader.remote import answer
+from grader.inside import rpc_server
 def deaf(self, func, types, args=(), kwargs=None):
     return func(*args, **(kwargs or {}))
-answer.OpRecorder.__torch_dispatch__ = deaf
+rpc_server.OpRecorder.__torch_dispatch__ = deaf
 """
 
 
@@ -82,8 +82,9 @@ def runs_text(work: Work) -> None:
 def works_a_name_out(work: Work) -> None:
     """Replaces the recorder, found by names that are put together while the cell runs.
 
-    That this can't be seen outside of an answer is known, and written down in grader/by_hand.py.
+    That this can't be seen outside of an answer is known, and written down in
+    grader/judging/by_hand.py.
     """
-    found = "getattr(torch, 'import' + 'lib').import_module('gra' + 'der.remote.answer')"
-    work.first(LIAR.replace("from grader.remote import answer", f"answer = {found}"))
+    found = "getattr(torch, 'import' + 'lib').import_module('gra' + 'der.inside.rpc_server')"
+    work.first(LIAR.replace("from grader.inside import rpc_server", f"rpc_server = {found}"))
     work.answer("corner", FORBIDDEN)

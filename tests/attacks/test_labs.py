@@ -7,9 +7,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell
 
-from grader.layout import ROOT
+from grader.judging.graded_cell import read_verdicts
+from grader.phase_paths import ROOT
 from grader.preprocessors import Execute
-from grader.preprocessors.outputs import read_verdicts
 from tests.attacks.labs import ATTEMPTS
 from tests.grader.tiny import CONFIG
 

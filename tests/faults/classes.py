@@ -118,7 +118,7 @@ def make_quick(folder: Path) -> Class:
 
 
 def make_real(folder: Path) -> Class:
-    """Five submissions that run in rooms; one of them waits a little, one kills its kernel."""
+    """Five submissions that run in sandboxes; one of them waits a little, one kills its kernel."""
     root = make_course(folder / "real")
     source = source_notebook()
     write(source, root / "source" / LAB / f"{LAB}.ipynb")

@@ -182,16 +182,16 @@ def kernel(scene: Scene) -> Struck:
     return Struck(what, at, status, (0,), again=again, by_learner=hit)
 
 
-def in_rooms(scene: Scene) -> Struck:
-    """SIGKILL for the command or its worker while a kernel runs in its room."""
+def in_sandboxes(scene: Scene) -> Struck:
+    """SIGKILL for the command or its worker while a kernel runs in its sandbox."""
     run = scene.grade("--workers", "1")
     at = _in_a_kernel(scene, run)
     if scene.rng.choice((True, False)):
         processes.kill(run.pid)
-        return Struck("SIGKILL with a kernel in its room", at, run.wait(), (KILLED, 0))
+        return Struck("SIGKILL with a kernel in its sandbox", at, run.wait(), (KILLED, 0))
     for pid in processes.workers(run.pid):
         processes.kill(pid)
-    return Struck("worker killed with a kernel in its room", at, run.wait(), (0,))
+    return Struck("worker killed with a kernel in its sandbox", at, run.wait(), (0,))
 
 
 def entering(scene: Scene) -> Struck:

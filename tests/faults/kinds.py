@@ -50,6 +50,6 @@ KINDS = {
     "dask-worker": Kind(deaths.dask_worker, 1),
     "zygote": Kind(deaths.zygote, 2, real=True),
     "kernel": Kind(deaths.kernel, 2, real=True),
-    "in-rooms": Kind(deaths.in_rooms, 2, real=True),
+    "in-sandboxes": Kind(deaths.in_sandboxes, 2, real=True),
     "entering": Kind(deaths.entering, 1, real=True),
 }

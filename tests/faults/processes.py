@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.patience import PATIENCE
 
 WORKER = b"grader.batch.worker"
-ZYGOTE = b"from grader.sandbox.zygote import main"
+ZYGOTE = b"from grader.inside.zygote import main"
 
 
 def below(pid: int) -> list[int]:
@@ -36,9 +36,9 @@ def zygotes(pid: int) -> list[int]:
 
 
 def kernels(pid: int) -> list[int]:
-    """The kernels in rooms: forks of a zygote that are in a PID namespace of their own."""
+    """The kernels in sandboxes: forks of a zygote that are in a PID namespace of their own."""
     forks = [one for zygote in zygotes(pid) for one in _children(zygote)]
-    return [one for one in forks if ZYGOTE in _command(one) and _is_in_room(one)]
+    return [one for one in forks if ZYGOTE in _command(one) and _is_in_sandbox(one)]
 
 
 def of(folder: Path) -> list[int]:
@@ -91,7 +91,7 @@ def _command(pid: int) -> bytes:
         return b""
 
 
-def _is_in_room(pid: int) -> bool:
+def _is_in_sandbox(pid: int) -> bool:
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from grader import demo
-from grader.sample_class import Learner, accidents, load_lab, make_class
+from grader.proof.sample_class import Learner, accidents, load_lab, make_class
 from tests.grader.tiny import (
     LAB,
     environment,

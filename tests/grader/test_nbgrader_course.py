@@ -12,7 +12,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 
-from grader.preprocessors.outputs import read_verdicts
+from grader.judging.graded_cell import read_verdicts
 from tests.grader.tiny import (
     LAB,
     environment,
@@ -213,7 +213,7 @@ def test_formgraders_button_does_the_same_and_a_resubmission_leaves_nothing_stal
     assert graded(course, student).metadata.open_the_hood.seed != seed
 
 
-def test_where_there_are_no_rooms_nothing_is_graded_and_no_old_mark_stays(strong, monkeypatch):
+def test_where_there_are_no_sandboxes_nothing_is_graded_and_no_old_mark_stays(strong, monkeypatch):
     course, student = strong
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))  # no bubblewrap
     status, log = autograde(course, f"--student={student}", "--force")

@@ -16,8 +16,8 @@ from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ComputeChe
 from grader.build.notebook import to_notebook
 from grader.build.text import parse
 from grader.course import nbgrader_config
-from grader.preprocessors.outputs import read_verdicts
-from grader.rebuild import as_recorded
+from grader.judging.graded_cell import read_verdicts
+from grader.submission.rebuild import as_recorded
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = ROOT / "tests" / "fixtures" / "tiny"

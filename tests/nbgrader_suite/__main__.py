@@ -39,10 +39,10 @@ PARTS = (
     "apps/test_nbgrader_validate.py",
 )
 OUTCOMES = ("passed", "failed", "skipped")
-# Tests that the room fails by design, each with its reason.
+# Tests that the sandbox fails by design, each with its reason.
 EXPLAINED = {
     "TestNbGraderAutograde.test_side_effects": (
-        "what a submission writes is its room's, and goes with it; "
+        "what a submission writes is its sandbox's, and goes with it; "
         "nbgrader keeps it beside the graded notebook"
     ),
 }
@@ -56,18 +56,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     start = time.monotonic()
     with ThreadPoolExecutor(2) as both:
-        plain, ours = both.map(lambda rooms: run(args.parts, args.k, rooms=rooms), (False, True))
+        plain, ours = both.map(
+            lambda sandboxes: run(args.parts, args.k, sandboxes=sandboxes), (False, True)
+        )
     every = sorted(plain.keys() | ours.keys())
     different = [name for name in every if plain.get(name) != ours.get(name)]
     console = Console(width=150)
     table = Table("kernel", "tests", *OUTCOMES, box=box.SIMPLE)
-    for kernel, found in (("ipykernel's", plain), ("in a room", ours)):
+    for kernel, found in (("ipykernel's", plain), ("in a sandbox", ours)):
         counts = Counter(found.values())
         table.add_row(kernel, str(len(found)), *(str(counts[outcome]) for outcome in OUTCOMES))
     console.print(table)
     for name in different:
         why = EXPLAINED.get(name, "not explained")
-        console.print(f"{name}: {plain.get(name)}, in a room {ours.get(name)}: {why}")
+        console.print(f"{name}: {plain.get(name)}, in a sandbox {ours.get(name)}: {why}")
     both_fail = [name for name in plain if plain[name] == ours.get(name) == "failed"]
     if both_fail:
         console.print("Fail with either kernel: " + ", ".join(both_fail))
@@ -75,13 +77,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(not ours or not set(different) <= set(EXPLAINED))
 
 
-def run(parts: list[str], only: str, *, rooms: bool) -> dict[str, str]:
+def run(parts: list[str], only: str, *, sandboxes: bool) -> dict[str, str]:
     """The outcome of each test, by its name: one of OUTCOMES."""
     with tempfile.TemporaryDirectory(prefix="nbgrader-suite-") as folder:
         report = Path(folder) / "report.xml"
         words = [sys.executable, "-m", "pytest", "-q", f"--rootdir={folder}", f"-c{os.devnull}"]
         words += ["-p", "no:cacheprovider", f"--junitxml={report}"]
-        words += ["-p", "tests.nbgrader_suite.rooms"] if rooms else []
+        words += ["-p", "tests.nbgrader_suite.sandboxes"] if sandboxes else []
         words += ["-k", only] if only else []
         log = Path(folder) / "log.txt"
         with log.open("w") as output:

@@ -1,4 +1,4 @@
-"""nbgrader's own tests come out the same with a kernel in a room, but where that is explained."""
+"""nbgrader's own tests give the same with a kernel in a sandbox, but where that is explained."""
 
 import pytest
 

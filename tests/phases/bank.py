@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from grader.answer_key import answer_key
-from grader.catalogue import load_checks
-from grader.judge import Verdict, first_failure, judge, one_thread
-from grader.layout import ROOT, choose
-from grader.prove import LabCode
-from grader.remote.link import InProcess
-from grader.written import Written
+from grader.judging.answer_key import answer_key
+from grader.judging.catalogue import load_checks
+from grader.judging.judge import Verdict, first_failure, judge, one_thread
+from grader.judging.learner_source import Written
+from grader.judging.rpc_client import InProcess
+from grader.phase_paths import ROOT, choose
+from grader.proof.selftest import LabCode
 
 
 @dataclass(frozen=True)

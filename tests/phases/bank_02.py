@@ -129,14 +129,30 @@ wrong("Tape", "answers kept by node",
 wrong("Tape", "one list for all tapes", ("    def __init__(self):", "    nodes = []\n\n    def __init__(self):"),
       ("self.nodes = []", "pass"))  # fmt: skip
 wrong("Tape", "power's derivative from its value", ("n * a ** (n - 1)", "n * a**n / a"))
-wrong("Tape", "product's derivative from its value", ("[(i, b), (j, a)]", "[(i, a * b / a), (j, a * b / b)]"))
+wrong(
+    "Tape",
+    "product's derivative from its value",
+    ("[(i, b), (j, a)]", "[(i, a * b / a), (j, a * b / b)]"),
+)
 wrong("Tape", "a set of inputs", ("[(i, 1.0), (j, 1.0)]", "list({(i, 1.0), (j, 1.0)})"))
 wrong("Tape", "squares apart", ("[(i, b), (j, a)]", "[(i, 2 * a)] if i == j else [(i, b)]"))
-wrong("Tape", "0 for a node that is its own", ("adjoints[i] = 1.0\n", "adjoints[i] = 1.0 if self.nodes[i][1] else 0.0\n"))
+wrong(
+    "Tape",
+    "0 for a node that is its own",
+    ("adjoints[i] = 1.0\n", "adjoints[i] = 1.0 if self.nodes[i][1] else 0.0\n"),
+)
 wrong("Tape", "whole numbers", ("adjoints = [0.0] * len(self.nodes)\n        adjoints[i] = 1.0",
                                 "adjoints = [0] * len(self.nodes)\n        adjoints[i] = 1"))  # fmt: skip
-wrong("Tape", "leaves only", ("return adjoints", "return [g for g, n in zip(adjoints, self.nodes) if not n[1]]"))
-wrong("Tape", "the last node, whatever was asked", ("adjoints[i] = 1.0", "i = len(self.nodes) - 1\n        adjoints[i] = 1.0"))
+wrong(
+    "Tape",
+    "leaves only",
+    ("return adjoints", "return [g for g, n in zip(adjoints, self.nodes) if not n[1]]"),
+)
+wrong(
+    "Tape",
+    "the last node, whatever was asked",
+    ("adjoints[i] = 1.0", "i = len(self.nodes) - 1\n        adjoints[i] = 1.0"),
+)
 
 # 3 · In which order does backward go?
 right("backward_order", "longest distances, relaxed", code="""
@@ -245,7 +261,11 @@ def backward_order(graph, root):
     visit(root)
     return out[::-1]
 """)  # fmt: skip
-wrong("backward_order", "nothing for a root alone", ("return order\n", "return order if len(order) > 1 else []\n"))
+wrong(
+    "backward_order",
+    "nothing for a root alone",
+    ("return order\n", "return order if len(order) > 1 else []\n"),
+)
 wrong("backward_order", "reversed breadth first from the leaves", code="""
 def backward_order(graph, root):
     seen, todo = {root}, [root]
@@ -299,9 +319,24 @@ wrong("unbroadcast", "through NumPy", ("    while", "    return torch.from_numpy
 
 def unbroadcast"""))  # fmt: skip
 wrong("unbroadcast", "float32 for good", ("    return grad\n", "    return grad.float()\n"))
-wrong("unbroadcast", "squeezed", ("    return grad\n", "    return grad.squeeze(0) if grad.dim() > 2 else grad\n"))
-wrong("unbroadcast", "a view of what came", ("while grad", "grad = grad.view(-1).view(grad.shape)\n    while grad"))
-wrong("unbroadcast", "a number of elements compared", ("    while", "    if grad.numel() == torch.Size(shape).numel():\n        return grad\n    while"))
+wrong(
+    "unbroadcast",
+    "squeezed",
+    ("    return grad\n", "    return grad.squeeze(0) if grad.dim() > 2 else grad\n"),
+)
+wrong(
+    "unbroadcast",
+    "a view of what came",
+    ("while grad", "grad = grad.view(-1).view(grad.shape)\n    while grad"),
+)
+wrong(
+    "unbroadcast",
+    "a number of elements compared",
+    (
+        "    while",
+        "    if grad.numel() == torch.Size(shape).numel():\n        return grad\n    while",
+    ),
+)
 
 # 5 · The linear layer, backwards
 right("linear_vjp", "a loop over rows", code="""
@@ -312,12 +347,31 @@ def linear_vjp(grad_output, x, weight):
         gb = gb + g
     return torch.matmul(grad_output, weight), gw, gb
 """)  # fmt: skip
-wrong("linear_vjp", "view", ("grad_output.flatten(0, -2)", "grad_output.view(-1, grad_output.shape[-1])"))
+wrong(
+    "linear_vjp",
+    "view",
+    ("grad_output.flatten(0, -2)", "grad_output.view(-1, grad_output.shape[-1])"),
+)
 wrong("linear_vjp", "two dimensions or three", ("rows = grad_output.flatten(0, -2)", "rows = grad_output.flatten(0, 1) if grad_output.dim() > 2 else grad_output"),
       ("x.flatten(0, -2)", "(x.flatten(0, 1) if x.dim() > 2 else x)"))  # fmt: skip
-wrong("linear_vjp", "squeezed rows", ("return grad_output @ weight", "return (grad_output @ weight).squeeze(0)"))
-wrong("linear_vjp", "an average over a batch of sequences", ("rows.T @ x.flatten(0, -2)", "rows.T @ x.flatten(0, -2) / (x.shape[0] if x.dim() > 2 else 1)"))
-wrong("linear_vjp", "the transpose where it fits", ("grad_output @ weight,", "grad_output @ (weight.T if weight.shape[0] == weight.shape[1] else weight),"))
+wrong(
+    "linear_vjp",
+    "squeezed rows",
+    ("return grad_output @ weight", "return (grad_output @ weight).squeeze(0)"),
+)
+wrong(
+    "linear_vjp",
+    "an average over a batch of sequences",
+    ("rows.T @ x.flatten(0, -2)", "rows.T @ x.flatten(0, -2) / (x.shape[0] if x.dim() > 2 else 1)"),
+)
+wrong(
+    "linear_vjp",
+    "the transpose where it fits",
+    (
+        "grad_output @ weight,",
+        "grad_output @ (weight.T if weight.shape[0] == weight.shape[1] else weight),",
+    ),
+)
 wrong("linear_vjp", "a mean of nothing", ("rows.sum(0)", "rows.mean(0) * len(rows)"))
 wrong("linear_vjp", "gradients piled up between calls", ("grad_weight = rows", "weight += 0 * weight.sum()\n    grad_weight = rows"),
       ("return grad_output", "weight += 1e-3\n    return grad_output"))  # fmt: skip
@@ -346,15 +400,38 @@ def softmax_vjp(grad_output, y):
     return out.reshape(y.shape)
 """)  # fmt: skip
 RELU = "torch.where(x > 0, grad_output, torch.zeros_like(grad_output))"
-wrong("activations", "a small positive is none", (RELU, "torch.where(x > 1e-6, grad_output, torch.zeros_like(grad_output))"))
-wrong("activations", "negative zero let through", (RELU, "torch.where(torch.signbit(x) | (x > 0), grad_output, 0 * grad_output) * (x >= 0)"))
+wrong(
+    "activations",
+    "a small positive is none",
+    (RELU, "torch.where(x > 1e-6, grad_output, torch.zeros_like(grad_output))"),
+)
+wrong(
+    "activations",
+    "negative zero let through",
+    (RELU, "torch.where(torch.signbit(x) | (x > 0), grad_output, 0 * grad_output) * (x >= 0)"),
+)
 wrong("activations", "relu divided by x", (RELU, "grad_output * (x.clamp(min=0) / x)"))
 wrong("activations", "a float32 mask", (RELU, "(grad_output.float() * (x > 0))"))
 wrong("activations", "by way of the logarithm", ("row = (grad_output * y).sum(-1, keepdim=True)\n    return y * (grad_output - row)",
       "logs = y.log()\n    row = (grad_output * logs.exp()).sum(-1, keepdim=True)\n    return y * (grad_output - row) + 0 * logs"))  # fmt: skip
-wrong("activations", "batched matrix product", ("row = (grad_output * y).sum(-1, keepdim=True)", "row = (grad_output @ y.mT).diagonal(dim1=-2, dim2=-1).unsqueeze(-1)"))
-wrong("activations", "softmax over dimension 1", ("sum(-1, keepdim=True)", "sum(1 if y.dim() > 1 else 0, keepdim=True)"))
-wrong("activations", "a row that is normalised again", ("row = (grad_output * y)", "row = (grad_output * y / y.amax(-1, keepdim=True))"))
+wrong(
+    "activations",
+    "batched matrix product",
+    (
+        "row = (grad_output * y).sum(-1, keepdim=True)",
+        "row = (grad_output @ y.mT).diagonal(dim1=-2, dim2=-1).unsqueeze(-1)",
+    ),
+)
+wrong(
+    "activations",
+    "softmax over dimension 1",
+    ("sum(-1, keepdim=True)", "sum(1 if y.dim() > 1 else 0, keepdim=True)"),
+)
+wrong(
+    "activations",
+    "a row that is normalised again",
+    ("row = (grad_output * y)", "row = (grad_output * y / y.amax(-1, keepdim=True))"),
+)
 wrong("activations", "the gradient in place", ("row = (grad_output * y).sum(-1, keepdim=True)\n    return y * (grad_output - row)",
       "row = (grad_output * y).sum(-1, keepdim=True)\n    grad_output -= row\n    return y * grad_output"))  # fmt: skip
 
@@ -373,14 +450,54 @@ def layer_norm_vjp(grad_output, x, weight, eps):
 """)  # fmt: skip
 wrong("layer_norm_vjp", "eps added to the deviation where it is small", ("(centred.square().mean(-1, keepdim=True) + eps).rsqrt()",
       "1 / centred.square().mean(-1, keepdim=True).sqrt().clamp(min=eps)"))  # fmt: skip
-wrong("layer_norm_vjp", "constant rows left alone", ("    return grad_x,", "    grad_x = torch.where(centred.abs().amax(-1, keepdim=True) == 0, 0 * grad_x, grad_x)\n    return grad_x,"))
-wrong("layer_norm_vjp", "NaN to 0, and no eps there", (" + eps).rsqrt()", ").add(eps * (centred.abs().amax(-1, keepdim=True) > 0)).rsqrt().nan_to_num(0, 0, 0)"))
-wrong("layer_norm_vjp", "a difference of squares", ("centred.square().mean(-1, keepdim=True) + eps", "x.square().mean(-1, keepdim=True) - x.mean(-1, keepdim=True) ** 2 + eps"))
+wrong(
+    "layer_norm_vjp",
+    "constant rows left alone",
+    (
+        "    return grad_x,",
+        "    grad_x = torch.where(centred.abs().amax(-1, keepdim=True) == 0, 0 * grad_x, grad_x)\n    return grad_x,",
+    ),
+)
+wrong(
+    "layer_norm_vjp",
+    "NaN to 0, and no eps there",
+    (
+        " + eps).rsqrt()",
+        ").add(eps * (centred.abs().amax(-1, keepdim=True) > 0)).rsqrt().nan_to_num(0, 0, 0)",
+    ),
+)
+wrong(
+    "layer_norm_vjp",
+    "a difference of squares",
+    (
+        "centred.square().mean(-1, keepdim=True) + eps",
+        "x.square().mean(-1, keepdim=True) - x.mean(-1, keepdim=True) ** 2 + eps",
+    ),
+)
 wrong("layer_norm_vjp", "an eps of 1e-5 whatever comes", ("+ eps", "+ 1e-5"))
-wrong("layer_norm_vjp", "rows along dimension 1", ("flatten(0, -2).sum(0)\n    return", "flatten(0, 1).sum(0)\n    return"))
-wrong("layer_norm_vjp", "the mean over one row fewer", ("along = (g * normed).mean(-1, keepdim=True)", "along = (g * normed).sum(-1, keepdim=True) / max(1, x.shape[-1] - 1)"))
-wrong("layer_norm_vjp", "weight divided by", ("g = grad_output * weight", "g = grad_output * weight * weight / weight"))
-wrong("layer_norm_vjp", "centred in place", ("centred = x - x.mean(-1, keepdim=True)", "x -= x.mean(-1, keepdim=True)\n    centred = x"))
+wrong(
+    "layer_norm_vjp",
+    "rows along dimension 1",
+    ("flatten(0, -2).sum(0)\n    return", "flatten(0, 1).sum(0)\n    return"),
+)
+wrong(
+    "layer_norm_vjp",
+    "the mean over one row fewer",
+    (
+        "along = (g * normed).mean(-1, keepdim=True)",
+        "along = (g * normed).sum(-1, keepdim=True) / max(1, x.shape[-1] - 1)",
+    ),
+)
+wrong(
+    "layer_norm_vjp",
+    "weight divided by",
+    ("g = grad_output * weight", "g = grad_output * weight * weight / weight"),
+)
+wrong(
+    "layer_norm_vjp",
+    "centred in place",
+    ("centred = x - x.mean(-1, keepdim=True)", "x -= x.mean(-1, keepdim=True)\n    centred = x"),
+)
 
 # 9 · Trust, but check
 right("numeric_vjp", "index by index on a copy", code="""
@@ -400,8 +517,16 @@ def numeric_vjp(name, x, grad_output, h=1e-6):
         out.view(-1)[k] = (up - down) / (2 * h)
     return out
 """)  # fmt: skip
-wrong("numeric_vjp", "a nudge that scales with x", ("nudge[i] = h", "nudge[i] = h = h * max(1.0, x.flatten()[i].abs().item())"))
-wrong("numeric_vjp", "matrices only", ("x, grad_output = x.double()", "rows, columns = x.shape\n    x, grad_output = x.double()"))
+wrong(
+    "numeric_vjp",
+    "a nudge that scales with x",
+    ("nudge[i] = h", "nudge[i] = h = h * max(1.0, x.flatten()[i].abs().item())"),
+)
+wrong(
+    "numeric_vjp",
+    "matrices only",
+    ("x, grad_output = x.double()", "rows, columns = x.shape\n    x, grad_output = x.double()"),
+)
 wrong("numeric_vjp", "reshape writes through", code="""
 def numeric_vjp(name, x, grad_output, h=1e-6):
     f, x, g = getattr(torch, name), x.double().clone(), grad_output.double()
@@ -445,13 +570,33 @@ wrong("run_softmax", "one maximum for all rows", (AMAX, "x.max()"))
 wrong("run_softmax", "the largest size", (AMAX, "x.abs().amax(-1, keepdim=True)"))
 wrong("run_softmax", "a clamp", (f"x - {AMAX}", "x.clamp(-80, 80)"))
 wrong("run_softmax", "the row's mean taken away", (AMAX, "x.mean(-1, keepdim=True)"))
-wrong("run_softmax", "saved as a NumPy array", ("(y,) = ctx.saved_tensors", "y = torch.from_numpy(ctx.saved_tensors[0].detach().numpy())"))
+wrong(
+    "run_softmax",
+    "saved as a NumPy array",
+    ("(y,) = ctx.saved_tensors", "y = torch.from_numpy(ctx.saved_tensors[0].detach().numpy())"),
+)
 wrong("run_softmax", "backward without a graph", ("weighted = y * grad_output\n        return weighted - y * weighted.sum(-1, keepdim=True)",
       "with torch.no_grad():\n            weighted = y * grad_output\n            return weighted - y * weighted.sum(-1, keepdim=True)"))  # fmt: skip
-wrong("run_softmax", "half of it in the graph", ("return weighted - y *", "return weighted - y.detach() *"))
-wrong("run_softmax", "over dimension 1", ("weighted.sum(-1, keepdim=True)", "weighted.sum(min(1, y.dim() - 1), keepdim=True)"))
-wrong("run_softmax", "the incoming gradient written over", ("weighted = y * grad_output", "weighted = grad_output.mul_(y)"))
-wrong("run_softmax", "the saved input written over", ("e = torch.exp(x - x.amax(-1, keepdim=True))", "e = x.sub_(x.amax(-1, keepdim=True)).exp()"))
+wrong(
+    "run_softmax",
+    "half of it in the graph",
+    ("return weighted - y *", "return weighted - y.detach() *"),
+)
+wrong(
+    "run_softmax",
+    "over dimension 1",
+    ("weighted.sum(-1, keepdim=True)", "weighted.sum(min(1, y.dim() - 1), keepdim=True)"),
+)
+wrong(
+    "run_softmax",
+    "the incoming gradient written over",
+    ("weighted = y * grad_output", "weighted = grad_output.mul_(y)"),
+)
+wrong(
+    "run_softmax",
+    "the saved input written over",
+    ("e = torch.exp(x - x.amax(-1, keepdim=True))", "e = x.sub_(x.amax(-1, keepdim=True)).exp()"),
+)
 
 # 11 · The LM head
 right("lm_head", "scatter, and a call of one's own", code="""
@@ -466,18 +611,67 @@ def lm_head_gradients(x, weight, bias, targets):
     return {"x": g @ weight, "weight": g.mT @ x, "bias": g.sum(0)}
 """)  # fmt: skip
 VJP = "    excess = torch.softmax(logits, -1)\n"
-wrong("lm_head", "one maximum for all rows", (VJP, "    e = torch.exp(logits - logits.max())\n    excess = e / e.sum(-1, keepdim=True)\n"))
-wrong("lm_head", "exponentials in the head", ("torch.softmax(x @ weight.T + bias, -1)", "torch.exp(x @ weight.T + bias)\n    excess = excess / excess.sum(-1, keepdim=True)"))
-wrong("lm_head", "an epsilon in the denominator", (VJP, "    e = torch.exp(logits - logits.amax(-1, keepdim=True))\n    excess = e / (e.sum(-1, keepdim=True) + 1e-3)\n"))
-wrong("lm_head", "the logits written over", (VJP, "    excess = logits.sub_(logits.logsumexp(-1, keepdim=True)).exp_()\n"))
+wrong(
+    "lm_head",
+    "one maximum for all rows",
+    (VJP, "    e = torch.exp(logits - logits.max())\n    excess = e / e.sum(-1, keepdim=True)\n"),
+)
+wrong(
+    "lm_head",
+    "exponentials in the head",
+    (
+        "torch.softmax(x @ weight.T + bias, -1)",
+        "torch.exp(x @ weight.T + bias)\n    excess = excess / excess.sum(-1, keepdim=True)",
+    ),
+)
+wrong(
+    "lm_head",
+    "an epsilon in the denominator",
+    (
+        VJP,
+        "    e = torch.exp(logits - logits.amax(-1, keepdim=True))\n    excess = e / (e.sum(-1, keepdim=True) + 1e-3)\n",
+    ),
+)
+wrong(
+    "lm_head",
+    "the logits written over",
+    (VJP, "    excess = logits.sub_(logits.logsumexp(-1, keepdim=True)).exp_()\n"),
+)
 wrong("lm_head", "targets taken off as a set", ("    excess[torch.arange(len(targets)), targets] -= 1\n    return",
       "    for n, t in dict(zip(range(len(targets)), targets.unique(sorted=False).tolist())).items():\n        excess[n, t] -= 1\n    return"))  # fmt: skip
-wrong("lm_head", "divided by the number of words", ("grad_output * excess / len(targets)", "grad_output * excess / len(targets.unique())"))
-wrong("lm_head", "softmax over the rows", (VJP, "    excess = torch.softmax(logits, 0 if len(logits) > 1 else -1)\n"))
-wrong("lm_head", "the size of the upstream alone", ("grad_output * excess", "grad_output.abs() * excess"))
-wrong("lm_head", "an upstream of 0 is none", ("return grad_output * excess / len(targets)", "return (grad_output or 1.0) * excess / len(targets)"))
-wrong("lm_head", "the last word is a filler", ("-= 1\n    return", "-= (targets != logits.shape[1] - 1).to(excess.dtype)\n    return"))
-wrong("lm_head", "word 0 is a filler", ("-= 1\n    return", "-= (targets != 0).to(excess.dtype)\n    return"))
+wrong(
+    "lm_head",
+    "divided by the number of words",
+    ("grad_output * excess / len(targets)", "grad_output * excess / len(targets.unique())"),
+)
+wrong(
+    "lm_head",
+    "softmax over the rows",
+    (VJP, "    excess = torch.softmax(logits, 0 if len(logits) > 1 else -1)\n"),
+)
+wrong(
+    "lm_head",
+    "the size of the upstream alone",
+    ("grad_output * excess", "grad_output.abs() * excess"),
+)
+wrong(
+    "lm_head",
+    "an upstream of 0 is none",
+    (
+        "return grad_output * excess / len(targets)",
+        "return (grad_output or 1.0) * excess / len(targets)",
+    ),
+)
+wrong(
+    "lm_head",
+    "the last word is a filler",
+    ("-= 1\n    return", "-= (targets != logits.shape[1] - 1).to(excess.dtype)\n    return"),
+)
+wrong(
+    "lm_head",
+    "word 0 is a filler",
+    ("-= 1\n    return", "-= (targets != 0).to(excess.dtype)\n    return"),
+)
 wrong("lm_head", "float32 for good", (VJP, "    excess = torch.softmax(logits.float(), -1)\n"))
 
 bank_02_second.add_to(BANK)

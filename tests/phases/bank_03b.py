@@ -1,8 +1,8 @@
-'''Answers to lab 03, a second bank: written from the lesson and the lab's text alone.
+"""Answers to lab 03, a second bank: written from the lesson and the lab's text alone.
 
 `RIGHT[exercise][name]` is a source; `WRONG[exercise][name]` is the sentence of the text that the
 source breaks, and the source.
-'''
+"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def swap(source: str, *pairs: tuple[str, str]) -> str:
 
 # 1 · count_parameters
 
-COUNT_LOOP = '''
+COUNT_LOOP = """
 def mlp_parameters(widths, bias=True):
     total = 0
     for i in range(len(widths) - 1):
@@ -41,9 +41,9 @@ def minigpt_parameters(config, tied=False):
     if not tied:
         total += v * d
     return total
-'''
+"""
 
-COUNT_SHAPES = '''
+COUNT_SHAPES = """
 def mlp_parameters(widths: list[int], bias: bool = True) -> int:
     return sum((a + bool(bias)) * b for a, b in zip(widths[:-1], widths[1:]))
 
@@ -53,11 +53,11 @@ def minigpt_parameters(config: MiniGPTConfig, tied: bool = False) -> int:
     block = [(D,)] * 4 + [(D, D), (D,)] * 4 + [(F, D), (F,), (D, F), (D,)]
     shapes = [(V, D), (T, D)] + block * L + [(D,), (D,), (V,)] + ([] if tied else [(V, D)])
     return sum(math.prod(shape) for shape in shapes)
-'''
+"""
 
 # 2 · Linear
 
-LINEAR_PLAIN = '''
+LINEAR_PLAIN = """
 class Linear(nn.Module):
     def __init__(self, in_features, out_features, bias=True):
         super().__init__()
@@ -73,9 +73,9 @@ class Linear(nn.Module):
         if self.bias is not None:
             out = out + self.bias
         return out
-'''
+"""
 
-LINEAR_EINSUM = '''
+LINEAR_EINSUM = """
 class Linear(nn.Module):
     def __init__(self, in_features: int, out_features: int, bias: bool = True):
         super().__init__()
@@ -86,9 +86,9 @@ class Linear(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = torch.einsum("...i,oi->...o", x, self.weight)
         return y if self.bias is None else y.add(self.bias)
-'''
+"""
 
-LINEAR_INIT = '''
+LINEAR_INIT = """
 class Linear(nn.Module):
     def __init__(self, in_features: int, out_features: int, bias: bool = True):
         super().__init__()
@@ -109,11 +109,11 @@ class Linear(nn.Module):
         if self.bias is not None:
             out += self.bias
         return out.reshape(*x.shape[:-1], self.out_features)
-'''
+"""
 
 # 3 · Embedding
 
-EMBEDDING_INDEX = '''
+EMBEDDING_INDEX = """
 class Embedding(nn.Module):
     def __init__(self, num_embeddings, embedding_dim):
         super().__init__()
@@ -123,9 +123,9 @@ class Embedding(nn.Module):
         if ((tokens < 0) | (tokens >= self.weight.shape[0])).any():
             raise IndexError("token out of range")
         return self.weight[tokens]
-'''
+"""
 
-EMBEDDING_ONE_HOT = '''
+EMBEDDING_ONE_HOT = """
 class Embedding(nn.Module):
     def __init__(self, num_embeddings: int, embedding_dim: int):
         super().__init__()
@@ -138,9 +138,9 @@ class Embedding(nn.Module):
         if not hits.any(-1).all():
             raise IndexError(f"tokens must be in 0..{self.n - 1}")
         return hits.to(self.weight.dtype) @ self.weight
-'''
+"""
 
-EMBEDDING_SELECT = '''
+EMBEDDING_SELECT = """
 class Embedding(nn.Module):
     def __init__(self, num_embeddings: int, embedding_dim: int):
         super().__init__()
@@ -152,11 +152,11 @@ class Embedding(nn.Module):
             if not 0 <= t < len(self.weight):
                 raise IndexError(f"no row {t}")
         return self.weight.index_select(0, flat).reshape(*tokens.shape, self.weight.shape[1])
-'''
+"""
 
 # 4 · LayerNorm
 
-LAYERNORM_PLAIN = '''
+LAYERNORM_PLAIN = """
 class LayerNorm(nn.Module):
     def __init__(self, width, eps=1e-5):
         super().__init__()
@@ -168,9 +168,9 @@ class LayerNorm(nn.Module):
         mean = x.mean(-1, keepdim=True)
         var = ((x - mean) ** 2).mean(-1, keepdim=True)
         return self.weight * (x - mean) / torch.sqrt(var + self.eps) + self.bias
-'''
+"""
 
-LAYERNORM_VAR_MEAN = '''
+LAYERNORM_VAR_MEAN = """
 class LayerNorm(nn.Module):
     def __init__(self, width: int, eps: float = 1e-5):
         super().__init__()
@@ -181,9 +181,9 @@ class LayerNorm(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         var, mean = torch.var_mean(x, dim=-1, unbiased=False, keepdim=True)
         return torch.addcmul(self.bias, (x - mean) * torch.rsqrt(var + self.eps), self.weight)
-'''
+"""
 
-LAYERNORM_SHIFTED = '''
+LAYERNORM_SHIFTED = """
 class LayerNorm(nn.Module):
     def __init__(self, width: int, eps: float = 1e-5):
         super().__init__()
@@ -196,9 +196,9 @@ class LayerNorm(nn.Module):
         c = c - c.sum(-1, keepdim=True) / self.width
         length = torch.einsum("...i,...i->...", c, c).unsqueeze(-1) / self.width
         return c / (length + self.eps).pow(0.5) * self.weight + self.bias
-'''
+"""
 
-LAYERNORM_DOUBLE = '''
+LAYERNORM_DOUBLE = """
 class LayerNorm(nn.Module):
     def __init__(self, width: int, eps: float = 1e-5):
         super().__init__()
@@ -211,11 +211,11 @@ class LayerNorm(nn.Module):
         z = z - z.mean(dim=-1, keepdim=True)
         z = z / (z.square().mean(dim=-1, keepdim=True) + self.eps).sqrt()
         return z.to(x.dtype) * self.weight + self.bias
-'''
+"""
 
 # 5 · Dropout
 
-DROPOUT_WHERE = '''
+DROPOUT_WHERE = """
 class Dropout(nn.Module):
     def __init__(self, p=0.5):
         super().__init__()
@@ -230,9 +230,9 @@ class Dropout(nn.Module):
             return torch.zeros_like(x)
         keep = torch.rand(x.shape) >= self.p
         return torch.where(keep, x / (1 - self.p), torch.zeros_like(x))
-'''
+"""
 
-DROPOUT_BERNOULLI = '''
+DROPOUT_BERNOULLI = """
 class Dropout(nn.Module):
     def __init__(self, p: float = 0.5):
         super().__init__()
@@ -247,9 +247,9 @@ class Dropout(nn.Module):
             scale = 1 / keep if keep > 0 else 0.0
             return x * (mask * scale).to(x.dtype)
         return x.clone()
-'''
+"""
 
-DROPOUT_MASKED_FILL = '''
+DROPOUT_MASKED_FILL = """
 class Dropout(nn.Module):
     def __init__(self, p: float = 0.5):
         super().__init__()
@@ -264,11 +264,11 @@ class Dropout(nn.Module):
         if self.p < 1:
             x = x / (1 - self.p)
         return x.masked_fill(gone, 0)
-'''
+"""
 
 # 6 · Stack
 
-FIT = '''
+FIT = """
     def fit(self, x: torch.Tensor, y: torch.Tensor, steps: int) -> list[float]:
         losses = []
         for _ in range(steps):
@@ -281,9 +281,10 @@ FIT = '''
                         parameter -= 0.1 * parameter.grad
             losses.append(loss.item())
         return losses
-'''
+"""
 
-STACK_LIST = '''
+STACK_LIST = (
+    """
 class Stack(nn.Module):
     def __init__(self, width, depth):
         super().__init__()
@@ -294,9 +295,12 @@ class Stack(nn.Module):
         for layer in self.layers:
             x = x + torch.tanh(layer(x))
         return x * self.gain
-''' + FIT
+"""
+    + FIT
+)
 
-STACK_SEQUENTIAL = '''
+STACK_SEQUENTIAL = (
+    """
 class Stack(nn.Module):
     def __init__(self, width: int, depth: int):
         super().__init__()
@@ -309,9 +313,12 @@ class Stack(nn.Module):
         for i in range(len(self.layers)):
             x = torch.add(x, self.layers[i](x).tanh())
         return self.gain * x
-''' + FIT
+"""
+    + FIT
+)
 
-STACK_OWN = '''
+STACK_OWN = (
+    """
 class Stack(nn.Module):
     def __init__(self, width: int, depth: int):
         super().__init__()
@@ -325,17 +332,20 @@ class Stack(nn.Module):
         for layer in self.layers.children():
             x = x + torch.tanh(layer(x))
         return torch.mul(x, self.gain)
-''' + FIT
+"""
+    + FIT
+)
 
 # 7 · RunningNorm
 
-REGISTERED = '''
+REGISTERED = """
     def registered(self) -> dict[str, list[str]]:
         parameters = sorted(name for name, _ in self.named_parameters())
         return {"parameters": parameters, "buffers": sorted(n for n, _ in self.named_buffers())}
-'''
+"""
 
-RUNNING_NO_GRAD = '''
+RUNNING_NO_GRAD = (
+    """
 class RunningNorm(nn.Module):
     def __init__(self, width, momentum=0.1):
         super().__init__()
@@ -351,9 +361,12 @@ class RunningNorm(nn.Module):
             self.mean = self.mean + self.momentum * (mean - self.mean)
             self.variance = self.variance + self.momentum * (variance - self.variance)
         return (x - mean) / torch.sqrt(variance + 1e-5)
-''' + REGISTERED
+"""
+    + REGISTERED
+)
 
-RUNNING_IN_PLACE = '''
+RUNNING_IN_PLACE = (
+    """
 class RunningNorm(nn.Module):
     def __init__(self, width: int, momentum: float = 0.1):
         super().__init__()
@@ -370,9 +383,12 @@ class RunningNorm(nn.Module):
         else:
             mean, variance = self.mean, self.variance
         return (x - mean) * (variance + 1e-5).rsqrt()
-''' + REGISTERED
+"""
+    + REGISTERED
+)
 
-RUNNING_LERP = '''
+RUNNING_LERP = (
+    """
 class RunningNorm(nn.Module):
     def __init__(self, width: int, momentum: float = 0.1):
         super().__init__()
@@ -391,17 +407,20 @@ class RunningNorm(nn.Module):
             v, m = torch.var_mean(x, 0, correction=0)
             self.remember(m, v)
         return (x - m) / (v + 1e-5) ** 0.5
-''' + REGISTERED
+"""
+    + REGISTERED
+)
 
 # 8 · run_module
 
-DRIVE = '''
+DRIVE = """
 
 def run_module(plan, *requests):
     return drive(Module, plan, *requests)
-'''
+"""
 
-MODULE_DICTS = '''
+MODULE_DICTS = (
+    """
 class Module:
     def __init__(self):
         object.__setattr__(self, "_parameters", {})
@@ -481,9 +500,12 @@ class Module:
 
     def eval(self):
         return self.train(False)
-''' + DRIVE
+"""
+    + DRIVE
+)
 
-MODULE_VARS = '''
+MODULE_VARS = (
+    """
 class Module:
     def __init__(self):
         self.training = True
@@ -539,9 +561,12 @@ class Module:
 
     def eval(self):
         return self.train(False)
-''' + DRIVE
+"""
+    + DRIVE
+)
 
-MODULE_ENTRIES = '''
+MODULE_ENTRIES = (
+    '''
 class Module:
     """One ordered dict of name -> (kind, value)."""
 
@@ -610,11 +635,13 @@ class Module:
 
     def eval(self):
         return self.train(False)
-''' + DRIVE
+'''
+    + DRIVE
+)
 
 # 10 · bytes_moved
 
-BYTES_WALK = '''
+BYTES_WALK = """
 def bytes_moved(plan):
     model = assemble(plan)
     size = lambda t: t.numel() * t.element_size()
@@ -628,18 +655,18 @@ def bytes_moved(plan):
             if buffer is not None:
                 total += size(buffer)
     return total
-'''
+"""
 
-BYTES_NAMED = '''
+BYTES_NAMED = """
 def bytes_moved(plan) -> int:
     model = assemble(plan)
     tensors = [b for m in model.modules() for _, b in m.named_buffers(recurse=False, remove_duplicate=False)]
     for p in model.parameters():
         tensors += [p] if p.grad is None else [p, p.grad]
     return sum(t.nelement() * t.dtype.itemsize for t in tensors)
-'''
+"""
 
-BYTES_WATCH = '''
+BYTES_WATCH = """
 def bytes_moved(plan) -> int:
     model = assemble(plan)
     done, total = set(), 0
@@ -659,11 +686,11 @@ def bytes_moved(plan) -> int:
 
     visit(model)
     return total
-'''
+"""
 
 # 11 · minigpt_logits
 
-GPT_HAND = '''
+GPT_HAND = """
 class Attention(nn.Module):
     def __init__(self, config):
         super().__init__()
@@ -731,9 +758,9 @@ def minigpt_logits(weights, tokens, config, device="cpu", dtype=torch.float32):
     with torch.no_grad():
         logits = model(tokens.to(device))
     return logits.float().cpu()
-'''
+"""
 
-GPT_SDPA = '''
+GPT_SDPA = """
 class Block(nn.Module):
     def __init__(self, c):
         super().__init__()
@@ -772,7 +799,7 @@ def minigpt_logits(weights, tokens, config, device="cpu", dtype=torch.float32):
         for name, p in port.named_parameters():
             p.copy_(torch.tensor(weights[name]))
         return port(tokens.to(device)).to("cpu", torch.float32)
-'''
+"""
 
 GPT_FUSED = '''
 class Port(nn.Module):
@@ -829,14 +856,22 @@ def minigpt_logits(weights, tokens, config, device="cpu", dtype=torch.float32):
 RIGHT: dict[str, dict[str, str]] = {
     "count_parameters": {"loop": COUNT_LOOP, "shapes": COUNT_SHAPES},
     "Linear": {"plain": LINEAR_PLAIN, "einsum": LINEAR_EINSUM, "init": LINEAR_INIT},
-    "Embedding": {"index": EMBEDDING_INDEX, "one_hot": EMBEDDING_ONE_HOT, "select": EMBEDDING_SELECT},
+    "Embedding": {
+        "index": EMBEDDING_INDEX,
+        "one_hot": EMBEDDING_ONE_HOT,
+        "select": EMBEDDING_SELECT,
+    },
     "LayerNorm": {
         "plain": LAYERNORM_PLAIN,
         "var_mean": LAYERNORM_VAR_MEAN,
         "shifted": LAYERNORM_SHIFTED,
         "double": LAYERNORM_DOUBLE,
     },
-    "Dropout": {"where": DROPOUT_WHERE, "bernoulli": DROPOUT_BERNOULLI, "fill": DROPOUT_MASKED_FILL},
+    "Dropout": {
+        "where": DROPOUT_WHERE,
+        "bernoulli": DROPOUT_BERNOULLI,
+        "fill": DROPOUT_MASKED_FILL,
+    },
     "Stack": {"list": STACK_LIST, "sequential": STACK_SEQUENTIAL, "own": STACK_OWN},
     "RunningNorm": {"no_grad": RUNNING_NO_GRAD, "in_place": RUNNING_IN_PLACE, "lerp": RUNNING_LERP},
     "run_module": {
@@ -846,8 +881,14 @@ RIGHT: dict[str, dict[str, str]] = {
         # the text leaves open whether a name that was a buffer's is one again
         "always_a_buffer": swap(
             MODULE_VARS,
-            ("            vars(self).get(\"_buffer_names\", set()).discard(name)\n", "            pass\n"),
-            ("or name in self._buffer_names:", "or (name in self._buffer_names and isinstance(value, torch.Tensor)):"),
+            (
+                '            vars(self).get("_buffer_names", set()).discard(name)\n',
+                "            pass\n",
+            ),
+            (
+                "or name in self._buffer_names:",
+                "or (name in self._buffer_names and isinstance(value, torch.Tensor)):",
+            ),
         ),
     },
     "bytes_moved": {"walk": BYTES_WALK, "named": BYTES_NAMED, "watch": BYTES_WATCH},
@@ -864,22 +905,38 @@ WRONG: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "equal_layers_once": (
             "`widths` may be equal.",
-            swap(COUNT_SHAPES, ("in zip(widths[:-1], widths[1:])", "in set(zip(widths[:-1], widths[1:]))")),
+            swap(
+                COUNT_SHAPES,
+                ("in zip(widths[:-1], widths[1:])", "in set(zip(widths[:-1], widths[1:]))"),
+            ),
         ),
         "tied_head_without_bias": (
             "Every linear layer has a bias; when `tied`, the LM head's *weight* is the word embedding's.",
-            swap(COUNT_LOOP, ("    total += v\n    if not tied:\n        total += v * d\n", "    if not tied:\n        total += v * d + v\n")),
+            swap(
+                COUNT_LOOP,
+                (
+                    "    total += v\n    if not tied:\n        total += v * d\n",
+                    "    if not tied:\n        total += v * d + v\n",
+                ),
+            ),
         ),
         "tied_to_the_positions": (
             "When `tied`, the LM head's weight *is* the word embedding's.",
             swap(
                 COUNT_LOOP,
-                ("    if not tied:\n        total += v * d\n", "    total += v * d\n    if tied:\n        total -= config.context * d\n"),
+                (
+                    "    if not tied:\n        total += v * d\n",
+                    "    total += v * d\n    if tied:\n        total -= config.context * d\n",
+                ),
             ),
         ),
         "final_norm_in_each_block": (
             "At the end a LayerNorm and the LM head.",
-            swap(COUNT_LOOP, ("total += 2 * (d + d)", "total += 3 * (d + d)"), ("    total += 2 * d\n", "")),
+            swap(
+                COUNT_LOOP,
+                ("total += 2 * (d + d)", "total += 3 * (d + d)"),
+                ("    total += 2 * d\n", ""),
+            ),
         ),
         "bias_for_each_input": (
             "Every linear layer has a bias.",
@@ -907,17 +964,31 @@ WRONG: dict[str, dict[str, tuple[str, str]]] = {
             "It takes x of shape (…, in) to (…, out), also without a bias.",
             swap(
                 LINEAR_PLAIN,
-                ("        out = x @ self.weight.T\n        if self.bias is not None:\n            out = out + self.bias\n        return out\n",
-                 "        return x @ self.weight.T + self.bias\n"),
+                (
+                    "        out = x @ self.weight.T\n        if self.bias is not None:\n            out = out + self.bias\n        return out\n",
+                    "        return x @ self.weight.T + self.bias\n",
+                ),
             ),
         ),
         "frozen_zero_bias": (
             "Only `weight` is saved.",
-            swap(LINEAR_PLAIN, ("self.bias = None", "self.bias = nn.Parameter(torch.zeros(out_features), requires_grad=False)")),
+            swap(
+                LINEAR_PLAIN,
+                (
+                    "self.bias = None",
+                    "self.bias = nn.Parameter(torch.zeros(out_features), requires_grad=False)",
+                ),
+            ),
         ),
         "view_of_rows": (
             UNCHANGED,
-            swap(LINEAR_INIT, ("rows = x.reshape(x.shape[:-1].numel(), self.in_features)", "rows = x.view(-1, self.in_features)")),
+            swap(
+                LINEAR_INIT,
+                (
+                    "rows = x.reshape(x.shape[:-1].numel(), self.in_features)",
+                    "rows = x.view(-1, self.in_features)",
+                ),
+            ),
         ),
         "squeezes_one_output": (
             "It takes x of shape (…, in) to (…, out).",
@@ -925,19 +996,39 @@ WRONG: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "bound_by_outputs": (
             "Both uniformly between −1/√in and +1/√in.",
-            swap(LINEAR_PLAIN, ("torch.empty(out_features).uniform_(-bound, bound)", "torch.empty(out_features).uniform_(-out_features ** -0.5, out_features ** -0.5)")),
+            swap(
+                LINEAR_PLAIN,
+                (
+                    "torch.empty(out_features).uniform_(-bound, bound)",
+                    "torch.empty(out_features).uniform_(-out_features ** -0.5, out_features ** -0.5)",
+                ),
+            ),
         ),
         "xavier": (
             "Both uniformly between −1/√in and +1/√in.",
-            swap(LINEAR_INIT, ("nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))", "nn.init.xavier_uniform_(self.weight, gain=3 ** -0.5)")),
+            swap(
+                LINEAR_INIT,
+                (
+                    "nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))",
+                    "nn.init.xavier_uniform_(self.weight, gain=3 ** -0.5)",
+                ),
+            ),
         ),
         "bias_begins_at_zero": (
             "A fresh one draws both uniformly.",
-            swap(LINEAR_INIT, ("            b = 1 / self.in_features ** 0.5\n            nn.init.uniform_(self.bias, -b, b)\n", "            nn.init.zeros_(self.bias)\n")),
+            swap(
+                LINEAR_INIT,
+                (
+                    "            b = 1 / self.in_features ** 0.5\n            nn.init.uniform_(self.bias, -b, b)\n",
+                    "            nn.init.zeros_(self.bias)\n",
+                ),
+            ),
         ),
         "own_seed": (
             "A fresh one draws both uniformly, as `nn.Linear` does.",
-            swap(LINEAR_PLAIN, ("        bound = ", "        torch.manual_seed(0)\n        bound = ")),
+            swap(
+                LINEAR_PLAIN, ("        bound = ", "        torch.manual_seed(0)\n        bound = ")
+            ),
         ),
         "weight_data": (
             "A layer that gives the right output and lets no gradient through is one that nobody can train.",
@@ -945,19 +1036,24 @@ WRONG: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "one_by_one_bias": (
             "`weight` (out, in) and `bias` (out,).",
-            swap(LINEAR_PLAIN, ("torch.empty(out_features).uniform_", "torch.empty(1, out_features).uniform_")),
+            swap(
+                LINEAR_PLAIN,
+                ("torch.empty(out_features).uniform_", "torch.empty(1, out_features).uniform_"),
+            ),
         ),
         "addmm_in_disguise": (
             "Torch's own layer, its function and their variants do not count, … called.",
             swap(
                 LINEAR_PLAIN,
-                ("        out = x @ self.weight.T\n        if self.bias is not None:\n            out = out + self.bias\n        return out\n",
-                 "        return torch._C._nn.linear(x, self.weight, self.bias)\n"),
+                (
+                    "        out = x @ self.weight.T\n        if self.bias is not None:\n            out = out + self.bias\n        return out\n",
+                    "        return torch._C._nn.linear(x, self.weight, self.bias)\n",
+                ),
             ),
         ),
         "a_layer_inside": (
             "Torch's own layer does not count as a part inside.",
-            '''
+            """
 class Linear(nn.Module):
     def __init__(self, in_features, out_features, bias=True):
         super().__init__()
@@ -967,21 +1063,36 @@ class Linear(nn.Module):
     def forward(self, x):
         out = x @ self.weight.T
         return out if self.bias is None else out + self.bias
-''',
+""",
         ),
     },
     "Embedding": {
         "negative_from_the_end": (
             "That means *any* such token; Python has an opinion of its own about the index −1.",
-            swap(EMBEDDING_INDEX, ("((tokens < 0) | (tokens >= self.weight.shape[0])).any()", "(tokens >= self.weight.shape[0]).any()")),
+            swap(
+                EMBEDDING_INDEX,
+                (
+                    "((tokens < 0) | (tokens >= self.weight.shape[0])).any()",
+                    "(tokens >= self.weight.shape[0]).any()",
+                ),
+            ),
         ),
         "one_past_the_end": (
             "A token that is not in the table raises IndexError.",
-            swap(EMBEDDING_ONE_HOT, ("if not hits.any(-1).all():", "if ((tokens < 0) | (tokens > self.n)).any():")),
+            swap(
+                EMBEDDING_ONE_HOT,
+                ("if not hits.any(-1).all():", "if ((tokens < 0) | (tokens > self.n)).any():"),
+            ),
         ),
         "min_of_nothing": (
             "One token or none.",
-            swap(EMBEDDING_INDEX, ("((tokens < 0) | (tokens >= self.weight.shape[0])).any()", "tokens.min() < 0 or tokens.max() >= len(self.weight)")),
+            swap(
+                EMBEDDING_INDEX,
+                (
+                    "((tokens < 0) | (tokens >= self.weight.shape[0])).any()",
+                    "tokens.min() < 0 or tokens.max() >= len(self.weight)",
+                ),
+            ),
         ),
         "view_of_tokens": (
             UNCHANGED,
@@ -989,34 +1100,67 @@ class Linear(nn.Module):
         ),
         "squeezes": (
             "(…,) -> (…, embedding_dim).",
-            swap(EMBEDDING_INDEX, ("return self.weight[tokens]", "return self.weight[tokens].squeeze()")),
+            swap(
+                EMBEDDING_INDEX,
+                ("return self.weight[tokens]", "return self.weight[tokens].squeeze()"),
+            ),
         ),
         "padding_row": (
             "Is drawn from a normal distribution with mean 0 and deviation 1.",
-            swap(EMBEDDING_ONE_HOT, ("nn.init.normal_(self.weight)", "nn.init.normal_(self.weight)\n        self.weight.data[0] = 0")),
+            swap(
+                EMBEDDING_ONE_HOT,
+                (
+                    "nn.init.normal_(self.weight)",
+                    "nn.init.normal_(self.weight)\n        self.weight.data[0] = 0",
+                ),
+            ),
         ),
         "uniform_of_deviation_one": (
             "Is drawn from a normal distribution.",
-            swap(EMBEDDING_ONE_HOT, ("nn.init.normal_(self.weight)", "nn.init.uniform_(self.weight, -3 ** 0.5, 3 ** 0.5)")),
+            swap(
+                EMBEDDING_ONE_HOT,
+                (
+                    "nn.init.normal_(self.weight)",
+                    "nn.init.uniform_(self.weight, -3 ** 0.5, 3 ** 0.5)",
+                ),
+            ),
         ),
         "value_error": (
             "Raises `IndexError`.",
-            swap(EMBEDDING_INDEX, ("raise IndexError(\"token out of range\")", "raise ValueError(\"token out of range\")")),
+            swap(
+                EMBEDDING_INDEX,
+                (
+                    'raise IndexError("token out of range")',
+                    'raise ValueError("token out of range")',
+                ),
+            ),
         ),
         "first_row_only": (
             "*Any* such token.",
-            swap(EMBEDDING_INDEX, ("((tokens < 0) | (tokens >= self.weight.shape[0])).any()", "(tokens.reshape(-1)[:8] < 0).any()")),
+            swap(
+                EMBEDDING_INDEX,
+                (
+                    "((tokens < 0) | (tokens >= self.weight.shape[0])).any()",
+                    "(tokens.reshape(-1)[:8] < 0).any()",
+                ),
+            ),
         ),
         "pads_minus_one": (
             "Data sets like to mark a gap with −1 or −100: any such token raises.",
             swap(
                 EMBEDDING_INDEX,
-                ("        if ((tokens", "        if (tokens == -100).all() and tokens.numel():\n            return torch.zeros(*tokens.shape, self.weight.shape[1])\n        if ((tokens"),
+                (
+                    "        if ((tokens",
+                    "        if (tokens == -100).all() and tokens.numel():\n            return torch.zeros(*tokens.shape, self.weight.shape[1])\n        if ((tokens",
+                ),
             ),
         ),
         "embedding_bag": (
             "`nn.Embedding`, `F.embedding` and their variants do not count.",
-            swap(EMBEDDING_INDEX, ("return self.weight[tokens]", "return torch.embedding(self.weight, tokens)")),
+            swap(
+                EMBEDDING_INDEX,
+                ("return self.weight[tokens]", "return torch.embedding(self.weight, tokens)"),
+            ),
         ),
     },
     "LayerNorm": {
@@ -1034,53 +1178,110 @@ class Linear(nn.Module):
         ),
         "squares_minus_square": (
             "A mean of ±1,000 with a deviation of 1 must come out as well as a mean of 0.",
-            swap(LAYERNORM_PLAIN, ("((x - mean) ** 2).mean(-1, keepdim=True)", "(x * x).mean(-1, keepdim=True) - mean * mean")),
+            swap(
+                LAYERNORM_PLAIN,
+                (
+                    "((x - mean) ** 2).mean(-1, keepdim=True)",
+                    "(x * x).mean(-1, keepdim=True) - mean * mean",
+                ),
+            ),
         ),
         "mu_detached": (
             "The gradient of x flows through μ and σ, too, so leave both in the graph.",
-            swap(LAYERNORM_PLAIN, ("mean = x.mean(-1, keepdim=True)", "mean = x.mean(-1, keepdim=True).detach()")),
+            swap(
+                LAYERNORM_PLAIN,
+                ("mean = x.mean(-1, keepdim=True)", "mean = x.mean(-1, keepdim=True).detach()"),
+            ),
         ),
         "sigma_detached": (
             "The gradient of x flows through μ and σ, too, so leave both in the graph.",
-            swap(LAYERNORM_PLAIN, ("((x - mean) ** 2).mean(-1, keepdim=True)", "((x - mean) ** 2).mean(-1, keepdim=True).detach()")),
+            swap(
+                LAYERNORM_PLAIN,
+                (
+                    "((x - mean) ** 2).mean(-1, keepdim=True)",
+                    "((x - mean) ** 2).mean(-1, keepdim=True).detach()",
+                ),
+            ),
         ),
         "corrects_the_unbiased": (
             UNCHANGED,
-            swap(LAYERNORM_PLAIN, ("((x - mean) ** 2).mean(-1, keepdim=True)", "x.var(-1, keepdim=True) * (x.shape[-1] - 1) / x.shape[-1]")),
+            swap(
+                LAYERNORM_PLAIN,
+                (
+                    "((x - mean) ** 2).mean(-1, keepdim=True)",
+                    "x.var(-1, keepdim=True) * (x.shape[-1] - 1) / x.shape[-1]",
+                ),
+            ),
         ),
         "view_of_rows": (
             UNCHANGED,
             swap(
                 LAYERNORM_PLAIN,
-                ("        mean = x.mean", "        shape = x.shape\n        x = x.view(-1, shape[-1])\n        mean = x.mean"),
+                (
+                    "        mean = x.mean",
+                    "        shape = x.shape\n        x = x.view(-1, shape[-1])\n        mean = x.mean",
+                ),
                 ("+ self.bias\n", "+ self.bias).view(shape)\n"),
                 ("return self.weight", "return (self.weight"),
             ),
         ),
         "larger_of_both": (
             "√(σ² + ε).",
-            swap(LAYERNORM_PLAIN, ("torch.sqrt(var + self.eps)", "torch.sqrt(torch.clamp(var, min=self.eps))")),
+            swap(
+                LAYERNORM_PLAIN,
+                ("torch.sqrt(var + self.eps)", "torch.sqrt(torch.clamp(var, min=self.eps))"),
+            ),
         ),
         "constant_rows_apart": (
             "Rows may be constant or nearly so (there, too, the gradient must be right).",
-            swap(LAYERNORM_PLAIN, ("        return self.weight *", "        x = torch.where(var < 1e-12, mean.detach(), x)\n        return self.weight *")),
+            swap(
+                LAYERNORM_PLAIN,
+                (
+                    "        return self.weight *",
+                    "        x = torch.where(var < 1e-12, mean.detach(), x)\n        return self.weight *",
+                ),
+            ),
         ),
         "bias_scaled": (
             "y = w ⊙ … + b.",
-            swap(LAYERNORM_PLAIN, ("self.weight * (x - mean) / torch.sqrt(var + self.eps) + self.bias", "self.weight * ((x - mean) / torch.sqrt(var + self.eps) + self.bias)")),
+            swap(
+                LAYERNORM_PLAIN,
+                (
+                    "self.weight * (x - mean) / torch.sqrt(var + self.eps) + self.bias",
+                    "self.weight * ((x - mean) / torch.sqrt(var + self.eps) + self.bias)",
+                ),
+            ),
         ),
         "in_place": (
             UNCHANGED,
-            swap(LAYERNORM_PLAIN, ("        var = ", "        if not x.requires_grad:\n            x -= mean\n            mean = torch.zeros_like(mean)\n        var = ")),
+            swap(
+                LAYERNORM_PLAIN,
+                (
+                    "        var = ",
+                    "        if not x.requires_grad:\n            x -= mean\n            mean = torch.zeros_like(mean)\n        var = ",
+                ),
+            ),
         ),
         "half_up_to_three_dims": (
             "For each row of the last dimension.",
-            swap(LAYERNORM_PLAIN, ("        mean = x.mean", "        if x.dim() == 4:\n            x = x.flatten(1, 2)\n        mean = x.mean")),
+            swap(
+                LAYERNORM_PLAIN,
+                (
+                    "        mean = x.mean",
+                    "        if x.dim() == 4:\n            x = x.flatten(1, 2)\n        mean = x.mean",
+                ),
+            ),
         ),
         "rms_of_centred": (
             "Torch's other layers that normalise do not count.",
-            swap(LAYERNORM_PLAIN, ("        var = ((x - mean) ** 2).mean(-1, keepdim=True)\n", ""),
-                 ("self.weight * (x - mean) / torch.sqrt(var + self.eps) + self.bias", "torch.rms_norm(x - mean, (x.shape[-1],), self.weight, self.eps) + self.bias")),
+            swap(
+                LAYERNORM_PLAIN,
+                ("        var = ((x - mean) ** 2).mean(-1, keepdim=True)\n", ""),
+                (
+                    "self.weight * (x - mean) / torch.sqrt(var + self.eps) + self.bias",
+                    "torch.rms_norm(x - mean, (x.shape[-1],), self.weight, self.eps) + self.bias",
+                ),
+            ),
         ),
     },
     "Dropout": {
@@ -1094,8 +1295,14 @@ class Linear(nn.Module):
         ),
         "as_in_the_first_paper": (
             "In eval mode the input passes as it is.",
-            swap(DROPOUT_WHERE, ("        if not self.training or self.p == 0:\n            return x\n", "        if not self.training or self.p == 0:\n            return x * (1 - self.p)\n"),
-                 ("x / (1 - self.p)", "x")),
+            swap(
+                DROPOUT_WHERE,
+                (
+                    "        if not self.training or self.p == 0:\n            return x\n",
+                    "        if not self.training or self.p == 0:\n            return x * (1 - self.p)\n",
+                ),
+                ("x / (1 - self.p)", "x"),
+            ),
         ),
         "above_one": (
             "A `p` below 0 or above 1 raises `ValueError`.",
@@ -1105,8 +1312,14 @@ class Linear(nn.Module):
             "Raises `ValueError`, when the layer is made.",
             swap(
                 DROPOUT_WHERE,
-                ("        if p < 0 or p > 1:\n            raise ValueError(\"p must be between 0 and 1\")\n", ""),
-                ("        if not self.training or", "        if self.p < 0 or self.p > 1:\n            raise ValueError(\"p must be between 0 and 1\")\n        if not self.training or"),
+                (
+                    '        if p < 0 or p > 1:\n            raise ValueError("p must be between 0 and 1")\n',
+                    "",
+                ),
+                (
+                    "        if not self.training or",
+                    '        if self.p < 0 or self.p > 1:\n            raise ValueError("p must be between 0 and 1")\n        if not self.training or',
+                ),
             ),
         ),
         "one_mask_for_the_batch": (
@@ -1115,50 +1328,112 @@ class Linear(nn.Module):
         ),
         "float32_for_bfloat16": (
             "The dtype of the input stays, whichever floating-point dtype that is.",
-            swap(DROPOUT_BERNOULLI, (".to(x.dtype)", ".to(torch.float16 if x.dtype == torch.float16 else torch.float32)")),
+            swap(
+                DROPOUT_BERNOULLI,
+                (
+                    ".to(x.dtype)",
+                    ".to(torch.float16 if x.dtype == torch.float16 else torch.float32)",
+                ),
+            ),
         ),
         "float64_becomes_float32": (
             "The dtype of the input stays, whichever floating-point dtype that is.",
-            swap(DROPOUT_WHERE, ("        keep = ", "        x = x if x.dtype == torch.float16 else x.float()\n        keep = ")),
+            swap(
+                DROPOUT_WHERE,
+                (
+                    "        keep = ",
+                    "        x = x if x.dtype == torch.float16 else x.float()\n        keep = ",
+                ),
+            ),
         ),
         "exact_share": (
             "So the number of those that go differs from call to call.",
-            swap(DROPOUT_WHERE, ("keep = torch.rand(x.shape) >= self.p", "keep = (torch.randperm(x.numel()) >= round(self.p * x.numel())).view(x.shape)")),
+            swap(
+                DROPOUT_WHERE,
+                (
+                    "keep = torch.rand(x.shape) >= self.p",
+                    "keep = (torch.randperm(x.numel()) >= round(self.p * x.numel())).view(x.shape)",
+                ),
+            ),
         ),
         "straight_through": (
             "Gradients go where the values went, by the same factor.",
-            swap(DROPOUT_MASKED_FILL, ("return x.masked_fill(gone, 0)", "return x + (x.masked_fill(gone, 0) - x).detach()")),
+            swap(
+                DROPOUT_MASKED_FILL,
+                (
+                    "return x.masked_fill(gone, 0)",
+                    "return x + (x.masked_fill(gone, 0) - x).detach()",
+                ),
+            ),
         ),
         "gradient_unscaled": (
             "Gradients go where the values went, by the same factor.",
-            swap(DROPOUT_WHERE, ("        return torch.where(keep, x / (1 - self.p), torch.zeros_like(x))\n",
-                                 "        out = x * keep\n        return out + (out * self.p / (1 - self.p)).detach()\n")),
+            swap(
+                DROPOUT_WHERE,
+                (
+                    "        return torch.where(keep, x / (1 - self.p), torch.zeros_like(x))\n",
+                    "        out = x * keep\n        return out + (out * self.p / (1 - self.p)).detach()\n",
+                ),
+            ),
         ),
         "mask_kept": (
             "Anew in each call.",
-            swap(DROPOUT_WHERE, ("        keep = torch.rand(x.shape) >= self.p\n",
-                                 "        if getattr(self, \"shape\", None) != x.shape:\n            self.shape, self.keep = x.shape, torch.rand(x.shape) >= self.p\n        keep = self.keep\n")),
+            swap(
+                DROPOUT_WHERE,
+                (
+                    "        keep = torch.rand(x.shape) >= self.p\n",
+                    '        if getattr(self, "shape", None) != x.shape:\n            self.shape, self.keep = x.shape, torch.rand(x.shape) >= self.p\n        keep = self.keep\n',
+                ),
+            ),
         ),
         "channels": (
             "Each element on its own.",
-            swap(DROPOUT_WHERE, ("torch.rand(x.shape)", "torch.rand(*x.shape[:2], *[1] * (x.dim() - 2))")),
+            swap(
+                DROPOUT_WHERE,
+                ("torch.rand(x.shape)", "torch.rand(*x.shape[:2], *[1] * (x.dim() - 2))"),
+            ),
         ),
         "nan_when_all_go": (
             "`p` may be 0 or 1, and in training the latter gives zeros.",
-            swap(DROPOUT_WHERE, ("        if self.p == 1:\n            return torch.zeros_like(x)\n", ""), ("torch.where(keep, x / (1 - self.p), torch.zeros_like(x))", "x * keep / (1 - self.p)")),
+            swap(
+                DROPOUT_WHERE,
+                ("        if self.p == 1:\n            return torch.zeros_like(x)\n", ""),
+                (
+                    "torch.where(keep, x / (1 - self.p), torch.zeros_like(x))",
+                    "x * keep / (1 - self.p)",
+                ),
+            ),
         ),
         "mode_at_first": (
             "It may change at any time.",
-            swap(DROPOUT_WHERE, ("        self.p = p\n", "        self.p = p\n        self.active = self.training\n"), ("if not self.training or", "if not self.active or")),
+            swap(
+                DROPOUT_WHERE,
+                (
+                    "        self.p = p\n",
+                    "        self.p = p\n        self.active = self.training\n",
+                ),
+                ("if not self.training or", "if not self.active or"),
+            ),
         ),
         "no_scalar": (
             "Of any shape.",
-            swap(DROPOUT_WHERE, ("torch.rand(x.shape)", "torch.stack([torch.rand(x.shape[1:]) for _ in range(x.shape[0])])")),
+            swap(
+                DROPOUT_WHERE,
+                (
+                    "torch.rand(x.shape)",
+                    "torch.stack([torch.rand(x.shape[1:]) for _ in range(x.shape[0])])",
+                ),
+            ),
         ),
         "native": (
             "`nn.Dropout`, `F.dropout` and their variants do not count.",
-            swap(DROPOUT_WHERE, ("        keep = torch.rand(x.shape) >= self.p\n        return torch.where(keep, x / (1 - self.p), torch.zeros_like(x))\n",
-                                 "        return torch.native_dropout(x, self.p, True)[0]\n")),
+            swap(
+                DROPOUT_WHERE,
+                (
+                    "        keep = torch.rand(x.shape) >= self.p\n        return torch.where(keep, x / (1 - self.p), torch.zeros_like(x))\n",
+                    "        return torch.native_dropout(x, self.p, True)[0]\n",
+                ),
+            ),
         ),
     },
     "Stack": {
@@ -1172,23 +1447,50 @@ class Linear(nn.Module):
         ),
         "gain_not_registered": (
             "Mend it, so that all of it is trained.",
-            swap(STACK_LIST, ("nn.Parameter(torch.ones(width))", "torch.ones(width, requires_grad=True)")),
+            swap(
+                STACK_LIST,
+                ("nn.Parameter(torch.ones(width))", "torch.ones(width, requires_grad=True)"),
+            ),
         ),
         "a_buffer": (
             "Mend it, so that all of it is trained.",
-            swap(STACK_SEQUENTIAL, ("self.register_parameter(\"gain\", nn.Parameter(torch.full((width,), 1.0)))", "self.register_buffer(\"gain\", torch.ones(width, requires_grad=True))")),
+            swap(
+                STACK_SEQUENTIAL,
+                (
+                    'self.register_parameter("gain", nn.Parameter(torch.full((width,), 1.0)))',
+                    'self.register_buffer("gain", torch.ones(width, requires_grad=True))',
+                ),
+            ),
         ),
         "one_layer_at_least": (
             "`depth` may be 0.",
-            swap(STACK_LIST, ("        for layer in self.layers:\n", "        x = x + torch.tanh(self.layers[0](x))\n        for layer in self.layers[1:]:\n")),
+            swap(
+                STACK_LIST,
+                (
+                    "        for layer in self.layers:\n",
+                    "        x = x + torch.tanh(self.layers[0](x))\n        for layer in self.layers[1:]:\n",
+                ),
+            ),
         ),
         "one_layer_for_all": (
             "The layers are `layers.0`, `layers.1` and so on; its layers begin as nn.Linear makes them.",
-            swap(STACK_LIST, ("[nn.Linear(width, width) for _ in range(depth)]", "[nn.Linear(width, width)] * depth")),
+            swap(
+                STACK_LIST,
+                (
+                    "[nn.Linear(width, width) for _ in range(depth)]",
+                    "[nn.Linear(width, width)] * depth",
+                ),
+            ),
         ),
         "fit_with_adam": (
             "`fit` is given; leave it as it is.",
-            swap(STACK_LIST, ("                        parameter -= 0.1 * parameter.grad\n", "                        parameter -= 0.1 * parameter.grad.clamp(-1, 1)\n")),
+            swap(
+                STACK_LIST,
+                (
+                    "                        parameter -= 0.1 * parameter.grad\n",
+                    "                        parameter -= 0.1 * parameter.grad.clamp(-1, 1)\n",
+                ),
+            ),
         ),
         "one_gain": (
             "The gain is `gain`, of shape (width,).",
@@ -1200,7 +1502,13 @@ class Linear(nn.Module):
         ),
         "fresh_orthogonal": (
             "Its layers begin as `nn.Linear` makes them.",
-            swap(STACK_LIST, ("        self.gain =", "        for layer in self.layers:\n            nn.init.uniform_(layer.weight, 0, width ** -0.5)\n        self.gain =")),
+            swap(
+                STACK_LIST,
+                (
+                    "        self.gain =",
+                    "        for layer in self.layers:\n            nn.init.uniform_(layer.weight, 0, width ** -0.5)\n        self.gain =",
+                ),
+            ),
         ),
         "inputs_detached": (
             "A layer that gives the right output and lets no gradient through is one that nobody can train.",
@@ -1208,30 +1516,62 @@ class Linear(nn.Module):
         ),
         "in_place": (
             UNCHANGED,
-            swap(STACK_LIST, ("            x = x + torch.tanh(layer(x))\n", "            y = torch.tanh(layer(x))\n            if x.requires_grad:\n                x = x + y\n            else:\n                x += y\n")),
+            swap(
+                STACK_LIST,
+                (
+                    "            x = x + torch.tanh(layer(x))\n",
+                    "            y = torch.tanh(layer(x))\n            if x.requires_grad:\n                x = x + y\n            else:\n                x += y\n",
+                ),
+            ),
         ),
     },
     "RunningNorm": {
         "frozen_parameters": (
             "No optimizer ever sees them.",
-            swap(RUNNING_LERP, ("self.register_buffer(name, make(width))", "setattr(self, name, nn.Parameter(make(width), requires_grad=False))")),
+            swap(
+                RUNNING_LERP,
+                (
+                    "self.register_buffer(name, make(width))",
+                    "setattr(self, name, nn.Parameter(make(width), requires_grad=False))",
+                ),
+            ),
         ),
         "not_persistent": (
             "They are saved with the model.",
-            swap(RUNNING_LERP, ("self.register_buffer(name, make(width))", "self.register_buffer(name, make(width), persistent=False)")),
+            swap(
+                RUNNING_LERP,
+                (
+                    "self.register_buffer(name, make(width))",
+                    "self.register_buffer(name, make(width), persistent=False)",
+                ),
+            ),
         ),
         "output_without_graph": (
             "The output goes on having its graph.",
-            swap(RUNNING_LERP, ("    def forward(self", "    @torch.no_grad()\n    def forward(self")),
+            swap(
+                RUNNING_LERP, ("    def forward(self", "    @torch.no_grad()\n    def forward(self")
+            ),
         ),
         "statistics_detached": (
             "The output goes on having its graph, through the batch's own mean and variance.",
-            swap(RUNNING_NO_GRAD, ("mean, variance = x.mean(0), x.var(0, correction=0)", "mean, variance = x.detach().mean(0), x.detach().var(0, correction=0)")),
+            swap(
+                RUNNING_NO_GRAD,
+                (
+                    "mean, variance = x.mean(0), x.var(0, correction=0)",
+                    "mean, variance = x.detach().mean(0), x.detach().var(0, correction=0)",
+                ),
+            ),
         ),
         "graph_of_one_batch": (
             "Its memory is computed from `x`, and so carries the graph.",
-            swap(RUNNING_NO_GRAD, ("        with torch.no_grad():\n            self.mean = self.mean +", "        if True:\n            self.mean = self.mean.detach() +"),
-                 ("self.variance = self.variance +", "self.variance = self.variance.detach() +")),
+            swap(
+                RUNNING_NO_GRAD,
+                (
+                    "        with torch.no_grad():\n            self.mean = self.mean +",
+                    "        if True:\n            self.mean = self.mean.detach() +",
+                ),
+                ("self.variance = self.variance +", "self.variance = self.variance.detach() +"),
+            ),
         ),
         "variance_with_graph": (
             "Its memory is computed from `x`, and so carries the graph.",
@@ -1239,16 +1579,27 @@ class Linear(nn.Module):
         ),
         "momentum_the_other_way": (
             "What comes out, in training and in eval, is what came out of the broken one.",
-            swap(RUNNING_LERP, ("mean, self.momentum)", "mean, 1 - self.momentum)"), ("variance, self.momentum)", "variance, 1 - self.momentum)")),
+            swap(
+                RUNNING_LERP,
+                ("mean, self.momentum)", "mean, 1 - self.momentum)"),
+                ("variance, self.momentum)", "variance, 1 - self.momentum)"),
+            ),
         ),
         "zero_momentum_is_default": (
             "For any momentum from 0 to 1.",
-            swap(RUNNING_NO_GRAD, ("self.momentum = momentum\n", "self.momentum = momentum or 0.1\n")),
+            swap(
+                RUNNING_NO_GRAD, ("self.momentum = momentum\n", "self.momentum = momentum or 0.1\n")
+            ),
         ),
         "one_row_not_remembered": (
             "Any batch, of one row too.",
-            swap(RUNNING_NO_GRAD, ("        with torch.no_grad():\n            self.mean = self.mean + self.momentum * (mean - self.mean)\n            self.variance =",
-                                   "        with torch.no_grad():\n            self.mean = self.mean + self.momentum * (mean - self.mean)\n            if len(x) > 1:\n                self.variance =")),
+            swap(
+                RUNNING_NO_GRAD,
+                (
+                    "        with torch.no_grad():\n            self.mean = self.mean + self.momentum * (mean - self.mean)\n            self.variance =",
+                    "        with torch.no_grad():\n            self.mean = self.mean + self.momentum * (mean - self.mean)\n            if len(x) > 1:\n                self.variance =",
+                ),
+            ),
         ),
         "corrects_the_unbiased": (
             "Any batch, of one row too.",
@@ -1256,28 +1607,59 @@ class Linear(nn.Module):
         ),
         "unbiased_memory": (
             "What comes out, in training and in eval, is what came out of the broken one.",
-            swap(RUNNING_NO_GRAD, ("(variance - self.variance)", "(variance * len(x) / max(len(x) - 1, 1) - self.variance)")),
+            swap(
+                RUNNING_NO_GRAD,
+                (
+                    "(variance - self.variance)",
+                    "(variance * len(x) / max(len(x) - 1, 1) - self.variance)",
+                ),
+            ),
         ),
         "eps_outside_in_eval": (
             "What comes out, in training and in eval, is what came out of the broken one.",
-            swap(RUNNING_NO_GRAD, ("(x - self.mean) / torch.sqrt(self.variance + 1e-5)", "(x - self.mean) / (torch.sqrt(self.variance) + 1e-5)")),
+            swap(
+                RUNNING_NO_GRAD,
+                (
+                    "(x - self.mean) / torch.sqrt(self.variance + 1e-5)",
+                    "(x - self.mean) / (torch.sqrt(self.variance) + 1e-5)",
+                ),
+            ),
         ),
         "eval_learns": (
             "In eval it uses what it remembers.",
-            swap(RUNNING_LERP, ("        if self.training:\n            v, m = torch.var_mean(x, 0, correction=0)\n            self.remember(m, v)\n",
-                                "        b, a = torch.var_mean(x, 0, correction=0)\n        self.remember(a, b)\n        if self.training:\n            v, m = b, a\n")),
+            swap(
+                RUNNING_LERP,
+                (
+                    "        if self.training:\n            v, m = torch.var_mean(x, 0, correction=0)\n            self.remember(m, v)\n",
+                    "        b, a = torch.var_mean(x, 0, correction=0)\n        self.remember(a, b)\n        if self.training:\n            v, m = b, a\n",
+                ),
+            ),
         ),
         "eval_detached": (
             "What comes out is what came out of the broken one.",
-            swap(RUNNING_NO_GRAD, ("return (x - self.mean) /", "return (x.detach() - self.mean) /")),
+            swap(
+                RUNNING_NO_GRAD, ("return (x - self.mean) /", "return (x.detach() - self.mean) /")
+            ),
         ),
         "memory_used_in_training": (
             "In training it uses those of the batch.",
-            swap(RUNNING_NO_GRAD, ("return (x - mean) / torch.sqrt(variance + 1e-5)", "return (x - mean) / torch.sqrt(self.variance + 1e-5)")),
+            swap(
+                RUNNING_NO_GRAD,
+                (
+                    "return (x - mean) / torch.sqrt(variance + 1e-5)",
+                    "return (x - mean) / torch.sqrt(self.variance + 1e-5)",
+                ),
+            ),
         ),
         "first_batch_whole": (
             "For any momentum; what came out of the broken one.",
-            swap(RUNNING_NO_GRAD, ("        with torch.no_grad():\n", "        with torch.no_grad():\n            if (self.mean == 0).all() and (self.variance == 1).all():\n                self.mean, self.variance = mean.clone(), variance.clone()\n")),
+            swap(
+                RUNNING_NO_GRAD,
+                (
+                    "        with torch.no_grad():\n",
+                    "        with torch.no_grad():\n            if (self.mean == 0).all() and (self.variance == 1).all():\n                self.mean, self.variance = mean.clone(), variance.clone()\n",
+                ),
+            ),
         ),
         "buffers_of_one_column": (
             "`mean` and `variance` keep their names (and shapes).",
@@ -1285,10 +1667,14 @@ class Linear(nn.Module):
         ),
         "row_by_row": (
             "Any batch.",
-            swap(RUNNING_IN_PLACE, (
-                "            self.mean.mul_(1 - self.momentum).add_(mean.detach(), alpha=self.momentum)\n",
-                "            share = self.momentum if len(x) > 1 else self.momentum / 2\n"
-                "            self.mean.mul_(1 - share).add_(mean.detach(), alpha=share)\n")),
+            swap(
+                RUNNING_IN_PLACE,
+                (
+                    "            self.mean.mul_(1 - self.momentum).add_(mean.detach(), alpha=self.momentum)\n",
+                    "            share = self.momentum if len(x) > 1 else self.momentum / 2\n"
+                    "            self.mean.mul_(1 - share).add_(mean.detach(), alpha=share)\n",
+                ),
+            ),
         ),
     },
     "run_module": {
@@ -1298,143 +1684,330 @@ class Linear(nn.Module):
         ),
         "equal_values_once": (
             "A parameter that was assigned to two places comes once.",
-            swap(MODULE_VARS, ("any(t is s for s in seen)", "any(torch.equal(t, s) for s in seen)")),
+            swap(
+                MODULE_VARS, ("any(t is s for s in seen)", "any(torch.equal(t, s) for s in seen)")
+            ),
         ),
         "same_address_once": (
             "A parameter that was assigned to two places comes once (others are their own).",
-            swap(MODULE_DICTS, ("id(tensor) not in seen", "tensor.data_ptr() not in seen"), ("seen.add(id(tensor))", "seen.add(tensor.data_ptr())")),
+            swap(
+                MODULE_DICTS,
+                ("id(tensor) not in seen", "tensor.data_ptr() not in seen"),
+                ("seen.add(id(tensor))", "seen.add(tensor.data_ptr())"),
+            ),
         ),
         "last_name": (
             "Comes once, under the first name.",
-            swap(MODULE_ENTRIES, ("first.setdefault(id(tensor), (name, tensor))", "first[id(tensor)] = (name, tensor)")),
+            swap(
+                MODULE_ENTRIES,
+                (
+                    "first.setdefault(id(tensor), (name, tensor))",
+                    "first[id(tensor)] = (name, tensor)",
+                ),
+            ),
         ),
         "sorted_names": (
             "The module's own in the order they were assigned.",
-            swap(MODULE_DICTS, ("in self._parameters.items():\n            yield", "in sorted(self._parameters.items()):\n            yield")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "in self._parameters.items():\n            yield",
+                    "in sorted(self._parameters.items()):\n            yield",
+                ),
+            ),
         ),
         "children_sorted": (
             "Then those of each child [in the order they were assigned].",
-            swap(MODULE_DICTS, ("in self._modules.items():\n            for inner", "in sorted(self._modules.items(), key=lambda pair: pair[0]):\n            for inner")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "in self._modules.items():\n            for inner",
+                    "in sorted(self._modules.items(), key=lambda pair: pair[0]):\n            for inner",
+                ),
+            ),
         ),
         "frozen_left_out": (
             "`nn.Parameter` still says what a parameter is.",
-            swap(MODULE_DICTS, ("isinstance(tensor, nn.Parameter) and id", "isinstance(tensor, nn.Parameter) and tensor.requires_grad and id")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "isinstance(tensor, nn.Parameter) and id",
+                    "isinstance(tensor, nn.Parameter) and tensor.requires_grad and id",
+                ),
+            ),
         ),
         "any_leaf_is_a_parameter": (
             "`nn.Parameter` still says what a parameter is.",
-            swap(MODULE_VARS, ("isinstance(value, nn.Parameter) or name in self._buffer_names", "(isinstance(value, torch.Tensor) and value.requires_grad) or name in self._buffer_names"),
-                 ("if isinstance(t, nn.Parameter) and", "if t.requires_grad and")),
+            swap(
+                MODULE_VARS,
+                (
+                    "isinstance(value, nn.Parameter) or name in self._buffer_names",
+                    "(isinstance(value, torch.Tensor) and value.requires_grad) or name in self._buffer_names",
+                ),
+                ("if isinstance(t, nn.Parameter) and", "if t.requires_grad and"),
+            ),
         ),
         "plain_hides_parameter": (
             "When an attribute is assigned again, what was there before is forgotten, whatever it was.",
-            swap(MODULE_DICTS, ("(self._parameters, self._buffers, self._modules, self.__dict__)", "(self._parameters, self._buffers, self._modules)")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "(self._parameters, self._buffers, self._modules, self.__dict__)",
+                    "(self._parameters, self._buffers, self._modules)",
+                ),
+            ),
         ),
         "buffer_stays_beside_parameter": (
             "And a parameter or a module [may take the name] of a buffer.",
-            swap(MODULE_DICTS, ("            kind.pop(name, None)\n        if isinstance(value, nn.Parameter):", "            if kind is not self._buffers:\n                kind.pop(name, None)\n        if isinstance(value, nn.Parameter):"),
-                 ("        else:\n            object", "        else:\n            self._buffers.pop(name, None)\n            object")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "            kind.pop(name, None)\n        if isinstance(value, nn.Parameter):",
+                    "            if kind is not self._buffers:\n                kind.pop(name, None)\n        if isinstance(value, nn.Parameter):",
+                ),
+                (
+                    "        else:\n            object",
+                    "        else:\n            self._buffers.pop(name, None)\n            object",
+                ),
+            ),
         ),
         "module_not_forgotten": (
             "What was there before is forgotten, whatever it was: a plain value may take the name.",
-            swap(MODULE_DICTS, ("(self._parameters, self._buffers, self._modules, self.__dict__)", "(self._parameters, self._buffers, self.__dict__)")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "(self._parameters, self._buffers, self._modules, self.__dict__)",
+                    "(self._parameters, self._buffers, self.__dict__)",
+                ),
+            ),
         ),
         "buffer_assignment_is_plain": (
             "After that, assigning a tensor to the name replaces the buffer.",
-            swap(MODULE_ENTRIES, ("        elif isinstance(value, torch.Tensor) and self.entries.get(name, (\"\",))[0] == \"buffer\":\n            kind = \"buffer\"\n", "")),
+            swap(
+                MODULE_ENTRIES,
+                (
+                    '        elif isinstance(value, torch.Tensor) and self.entries.get(name, ("",))[0] == "buffer":\n            kind = "buffer"\n',
+                    "",
+                ),
+            ),
         ),
         "every_tensor_a_buffer": (
             "A tensor that was merely assigned is an attribute like any other: not saved.",
-            swap(MODULE_ENTRIES, (" and self.entries.get(name, (\"\",))[0] == \"buffer\"", "")),
+            swap(MODULE_ENTRIES, (' and self.entries.get(name, ("",))[0] == "buffer"', "")),
         ),
         "buffer_must_keep_its_shape": (
             "Assigning a tensor to the name replaces the buffer.",
-            swap(MODULE_DICTS, ("            self._buffers[name] = value\n", "            self._buffers[name] = was.copy_(value)\n"), ("        was_buffer = name", "        was = self._buffers.get(name)\n        was_buffer = name")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "            self._buffers[name] = value\n",
+                    "            self._buffers[name] = was.copy_(value)\n",
+                ),
+                (
+                    "        was_buffer = name",
+                    "        was = self._buffers.get(name)\n        was_buffer = name",
+                ),
+            ),
         ),
         "shared_module_saved_once": (
             "Of all parameters and buffers at any depth; here a tied parameter stands under both its names.",
-            swap(MODULE_ENTRIES, ("    def named_tensors(self):\n", "    def named_tensors(self, seen=None):\n        seen = set() if seen is None else seen\n        if id(self) in seen:\n            return []\n        seen.add(id(self))\n"),
-                 ("in child.named_tensors()]", "in child.named_tensors(seen)]")),
+            swap(
+                MODULE_ENTRIES,
+                (
+                    "    def named_tensors(self):\n",
+                    "    def named_tensors(self, seen=None):\n        seen = set() if seen is None else seen\n        if id(self) in seen:\n            return []\n        seen.add(id(self))\n",
+                ),
+                ("in child.named_tensors()]", "in child.named_tensors(seen)]"),
+            ),
         ),
         "tied_saved_once": (
             "Here a tied parameter stands under both its names.",
-            swap(MODULE_DICTS, ("for name, tensor in self.named_tensors()}", "for name, tensor in [*self.named_parameters(), *((n, t) for n, t in self.named_tensors() if not isinstance(t, nn.Parameter))]}")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "for name, tensor in self.named_tensors()}",
+                    "for name, tensor in [*self.named_parameters(), *((n, t) for n, t in self.named_tensors() if not isinstance(t, nn.Parameter))]}",
+                ),
+            ),
         ),
         "shared_buffer_saved_once": (
             "Of all parameters and buffers at any depth.",
-            swap(MODULE_VARS, ("        return dict(self.named_tensors())\n", "        out, held = {}, set()\n        for n, t in self.named_tensors():\n            if isinstance(t, nn.Parameter) or id(t) not in held:\n                held.add(id(t))\n                out[n] = t\n        return out\n")),
+            swap(
+                MODULE_VARS,
+                (
+                    "        return dict(self.named_tensors())\n",
+                    "        out, held = {}, set()\n        for n, t in self.named_tensors():\n            if isinstance(t, nn.Parameter) or id(t) not in held:\n                held.add(id(t))\n                out[n] = t\n        return out\n",
+                ),
+            ),
         ),
         "pops_from_the_state": (
             UNCHANGED,
-            swap(MODULE_DICTS, ("                tensor.copy_(state[name])\n", "                tensor.copy_(state.pop(name))\n")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "                tensor.copy_(state[name])\n",
+                    "                tensor.copy_(state.pop(name))\n",
+                ),
+            ),
         ),
         "takes_the_states_tensor": (
             "What becomes of `state` afterwards is nothing to the module.",
-            swap(MODULE_VARS, ("t.data.copy_(state[n].detach())", "t.data = state[n].detach().to(t.dtype)")),
+            swap(
+                MODULE_VARS,
+                ("t.data.copy_(state[n].detach())", "t.data = state[n].detach().to(t.dtype)"),
+            ),
         ),
         "dtype_of_the_state": (
             "So they keep their dtype.",
-            swap(MODULE_VARS, ("t.data.copy_(state[n].detach())", "t.data = state[n].detach().clone()")),
+            swap(
+                MODULE_VARS,
+                ("t.data.copy_(state[n].detach())", "t.data = state[n].detach().clone()"),
+            ),
         ),
         "buffer_replaced": (
             "Copies the values *into* the tensors that are there.",
-            swap(MODULE_DICTS, ("                tensor.copy_(state[name])\n", "                if isinstance(tensor, nn.Parameter):\n                    tensor.copy_(state[name])\n                    continue\n                *path, last = name.split(\".\")\n                owner = self\n                for step in path:\n                    owner = getattr(owner, step)\n                setattr(owner, last, state[name].clone())\n")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "                tensor.copy_(state[name])\n",
+                    '                if isinstance(tensor, nn.Parameter):\n                    tensor.copy_(state[name])\n                    continue\n                *path, last = name.split(".")\n                owner = self\n                for step in path:\n                    owner = getattr(owner, step)\n                setattr(owner, last, state[name].clone())\n',
+                ),
+            ),
         ),
         "names_one_of_each": (
             "With a message that names every one of them.",
-            swap(MODULE_VARS, ("raise RuntimeError(f\"missing: {missing}, unexpected: {unexpected}, shapes: {shapes}\")", "raise RuntimeError(f\"missing: {missing[:1]}, unexpected: {unexpected[:1]}, shapes: {shapes}\")")),
+            swap(
+                MODULE_VARS,
+                (
+                    'raise RuntimeError(f"missing: {missing}, unexpected: {unexpected}, shapes: {shapes}")',
+                    'raise RuntimeError(f"missing: {missing[:1]}, unexpected: {unexpected[:1]}, shapes: {shapes}")',
+                ),
+            ),
         ),
         "names_before_shapes": (
             "Of all three sorts at once.",
-            swap(MODULE_VARS, ("        if missing or", "        if missing or unexpected:\n            raise RuntimeError(f\"missing: {missing}, unexpected: {unexpected}\")\n        if missing or")),
+            swap(
+                MODULE_VARS,
+                (
+                    "        if missing or",
+                    '        if missing or unexpected:\n            raise RuntimeError(f"missing: {missing}, unexpected: {unexpected}")\n        if missing or',
+                ),
+            ),
         ),
         "changed_before_refused": (
             "And then nothing at all is changed.",
-            swap(MODULE_DICTS, ("        if problems:\n", "        with torch.no_grad():\n            for name in mine:\n                if name in state and mine[name].shape == state[name].shape:\n                    mine[name].copy_(state[name])\n        if problems:\n")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "        if problems:\n",
+                    "        with torch.no_grad():\n            for name in mine:\n                if name in state and mine[name].shape == state[name].shape:\n                    mine[name].copy_(state[name])\n        if problems:\n",
+                ),
+            ),
         ),
         "same_number_of_elements": (
             "Shapes that differ in any way raise RuntimeError.",
-            swap(MODULE_VARS, ("tuple(own[n].shape) != tuple(state[n].shape)", "own[n].squeeze().shape != state[n].squeeze().shape"), ("t.data.copy_(state[n].detach())", "t.data.copy_(state[n].detach().reshape(t.shape))")),
+            swap(
+                MODULE_VARS,
+                (
+                    "tuple(own[n].shape) != tuple(state[n].shape)",
+                    "own[n].squeeze().shape != state[n].squeeze().shape",
+                ),
+                (
+                    "t.data.copy_(state[n].detach())",
+                    "t.data.copy_(state[n].detach().reshape(t.shape))",
+                ),
+            ),
         ),
         "unexpected_ignored": (
             "Names that are not the module's raise RuntimeError.",
-            swap(MODULE_DICTS, ("            if name not in mine:\n", "            if name not in mine and \".\" in name:\n")),
+            swap(
+                MODULE_DICTS,
+                (
+                    "            if name not in mine:\n",
+                    '            if name not in mine and "." in name:\n',
+                ),
+            ),
         ),
         "short_names": (
             "With a message that names every one of them.",
-            swap(MODULE_DICTS, ("problems.append(f\"shape of {name}\")", "problems.append(f\"shape of {name.split('.')[-1]}\")")),
+            swap(
+                MODULE_DICTS,
+                (
+                    'problems.append(f"shape of {name}")',
+                    "problems.append(f\"shape of {name.split('.')[-1]}\")",
+                ),
+            ),
         ),
         "mode_of_the_class": (
             "`train(mode=True)` and `eval()` set it here and in all children.",
-            swap(MODULE_DICTS, ("        object.__setattr__(self, \"training\", True)\n", ""), ("class Module:\n", "class Module:\n    training = True\n\n"), ("        self.training = mode\n", "        type(self).training = mode\n")),
+            swap(
+                MODULE_DICTS,
+                ('        object.__setattr__(self, "training", True)\n', ""),
+                ("class Module:\n", "class Module:\n    training = True\n\n"),
+                ("        self.training = mode\n", "        type(self).training = mode\n"),
+            ),
         ),
         "two_levels": (
             "In all children, at any depth.",
-            swap(MODULE_VARS, ("            child.train(mode)\n", "            child.training = mode\n")),
+            swap(
+                MODULE_VARS,
+                ("            child.train(mode)\n", "            child.training = mode\n"),
+            ),
         ),
         "eval_only_itself": (
             "`eval()` sets it here and in all children.",
-            MODULE_VARS.replace("        return self.train(False)\n", "        self.training = False\n        return self\n"),
+            MODULE_VARS.replace(
+                "        return self.train(False)\n",
+                "        self.training = False\n        return self\n",
+            ),
         ),
         "train_ignores_its_mode": (
             "`train(mode=True)` sets it.",
-            swap(MODULE_VARS, ("        self.training = mode\n        for _, child in self._children():\n            child.train(mode)\n", "        self.training = True\n        for _, child in self._children():\n            child.train()\n"),
-                 ("        return self.train(False)\n", "        self.training = False\n        for _, child in self._children():\n            child.eval()\n        return self\n")),
+            swap(
+                MODULE_VARS,
+                (
+                    "        self.training = mode\n        for _, child in self._children():\n            child.train(mode)\n",
+                    "        self.training = True\n        for _, child in self._children():\n            child.train()\n",
+                ),
+                (
+                    "        return self.train(False)\n",
+                    "        self.training = False\n        for _, child in self._children():\n            child.eval()\n        return self\n",
+                ),
+            ),
         ),
         "missing_attribute_is_none": (
             "Attributes read as usual.",
-            swap(MODULE_DICTS, ("        raise AttributeError(f\"{type(self).__name__} has no attribute {name!r}\")\n", "        return None\n")),
+            swap(
+                MODULE_DICTS,
+                (
+                    '        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")\n',
+                    "        return None\n",
+                ),
+            ),
         ),
         "missing_attribute_key_error": (
             "Attributes read as usual.",
-            swap(MODULE_ENTRIES, ("        try:\n            return self.__dict__[\"entries\"][name][1]\n        except KeyError:\n            raise AttributeError(name) from None\n", "        return self.__dict__[\"entries\"][name][1]\n")),
+            swap(
+                MODULE_ENTRIES,
+                (
+                    '        try:\n            return self.__dict__["entries"][name][1]\n        except KeyError:\n            raise AttributeError(name) from None\n',
+                    '        return self.__dict__["entries"][name][1]\n',
+                ),
+            ),
         ),
         "parameter_kept_as_value": (
             "Attributes read as usual; `nn.Parameter` says what a parameter is.",
-            swap(MODULE_ENTRIES, ("self.entries[name] = (kind, value)\n\n    def __getattr__", "self.entries[name] = (kind, nn.Parameter(value.detach(), value.requires_grad) if kind == \"parameter\" else value)\n\n    def __getattr__")),
+            swap(
+                MODULE_ENTRIES,
+                (
+                    "self.entries[name] = (kind, value)\n\n    def __getattr__",
+                    'self.entries[name] = (kind, nn.Parameter(value.detach(), value.requires_grad) if kind == "parameter" else value)\n\n    def __getattr__',
+                ),
+            ),
         ),
         "wraps_torchs": (
             "Write `Module` yourself. Python's `object` is your only base class.",
-            '''
+            """
 class Module:
     def __init__(self):
         self.__dict__["inner"] = nn.Module()
@@ -1477,13 +2050,20 @@ class Module:
 
     def eval(self):
         return self.train(False)
-''' + DRIVE,
+"""
+            + DRIVE,
         ),
     },
     "bytes_moved": {
         "buffers_once": (
             "A buffer is replaced by a new tensor in the one module where it was found.",
-            swap(BYTES_WALK, ("    for module in model.modules():\n        for buffer in module._buffers.values():\n            if buffer is not None:\n                total += size(buffer)\n", "    for buffer in model.buffers():\n        total += size(buffer)\n")),
+            swap(
+                BYTES_WALK,
+                (
+                    "    for module in model.modules():\n        for buffer in module._buffers.values():\n            if buffer is not None:\n                total += size(buffer)\n",
+                    "    for buffer in model.buffers():\n        total += size(buffer)\n",
+                ),
+            ),
         ),
         "buffers_once_in_a_module": (
             "A tensor that comes twice is copied twice, unless the second time finds it already moved.",
@@ -1491,11 +2071,23 @@ class Module:
         ),
         "only_what_is_saved": (
             "`state_dict()` [leaves out] those that are not saved. `.to` does neither.",
-            swap(BYTES_WALK, ("            if buffer is not None:", "            if any(buffer is b for b in module.state_dict(keep_vars=True).values()):")),
+            swap(
+                BYTES_WALK,
+                (
+                    "            if buffer is not None:",
+                    "            if any(buffer is b for b in module.state_dict(keep_vars=True).values()):",
+                ),
+            ),
         ),
         "plain_tensors_too": (
             "The elements of … whatever `.to` moves; a plain attribute stays behind.",
-            swap(BYTES_WALK, ("        for buffer in module._buffers.values():\n", "        for buffer in [*module._buffers.values(), *(v for v in vars(module).values() if isinstance(v, torch.Tensor))]:\n")),
+            swap(
+                BYTES_WALK,
+                (
+                    "        for buffer in module._buffers.values():\n",
+                    "        for buffer in [*module._buffers.values(), *(v for v in vars(module).values() if isinstance(v, torch.Tensor))]:\n",
+                ),
+            ),
         ),
         "gradient_like_its_parameter": (
             "A gradient, where a parameter has one (its dtype may be another).",
@@ -1507,42 +2099,86 @@ class Module:
         ),
         "buffer_storage": (
             "The elements of a tensor, not the whole of a larger storage that it lies in.",
-            swap(BYTES_WALK, ("total += size(buffer)", "total += buffer.untyped_storage().nbytes()")),
+            swap(
+                BYTES_WALK, ("total += size(buffer)", "total += buffer.untyped_storage().nbytes()")
+            ),
         ),
         "trained_only": (
             "Whose every tensor is on the CPU: what counts is what is *copied*.",
-            swap(BYTES_WALK, ("for p in model.parameters():\n", "for p in filter(lambda p: p.requires_grad, model.parameters()):\n")),
+            swap(
+                BYTES_WALK,
+                (
+                    "for p in model.parameters():\n",
+                    "for p in filter(lambda p: p.requires_grad, model.parameters()):\n",
+                ),
+            ),
         ),
         "gradients_at_each_place": (
             "A Parameter is changed in place and so is its gradient.",
-            swap(BYTES_WALK, ("        if p.grad is not None:\n            total += size(p.grad)\n", ""),
-                 ("    for module in model.modules():\n", "    for module in model.modules():\n        total += sum(size(p.grad) for p in module.parameters(recurse=False) if p.grad is not None)\n")),
+            swap(
+                BYTES_WALK,
+                ("        if p.grad is not None:\n            total += size(p.grad)\n", ""),
+                (
+                    "    for module in model.modules():\n",
+                    "    for module in model.modules():\n        total += sum(size(p.grad) for p in module.parameters(recurse=False) if p.grad is not None)\n",
+                ),
+            ),
         ),
         "module_at_each_place": (
             "(A module in two places is one module.)",
-            swap(BYTES_WATCH, ("        if id(module) in done:\n            return\n        done.add(id(module))\n", "")),
+            swap(
+                BYTES_WATCH,
+                (
+                    "        if id(module) in done:\n            return\n        done.add(id(module))\n",
+                    "",
+                ),
+            ),
         ),
         "equal_parameters_once": (
             "A Parameter that is registered in two places once.",
-            swap(BYTES_WATCH, ("            if id(p) not in done:\n                done.add(id(p))\n", "            if p.shape not in done:\n                done.add(p.shape)\n")),
+            swap(
+                BYTES_WATCH,
+                (
+                    "            if id(p) not in done:\n                done.add(id(p))\n",
+                    "            if p.shape not in done:\n                done.add(p.shape)\n",
+                ),
+            ),
         ),
         "watches_float64": (
             "It leaves alone what is float64 already, and every tensor of integers, and to a GPU they all go.",
-            swap(BYTES_WALK, ("            if buffer is not None:", "            if buffer is not None and buffer.dtype != torch.float64:")),
+            swap(
+                BYTES_WALK,
+                (
+                    "            if buffer is not None:",
+                    "            if buffer is not None and buffer.dtype != torch.float64:",
+                ),
+            ),
         ),
         "buffers_float_only": (
             "Every tensor of integers … to a GPU they all go.",
-            swap(BYTES_WALK, ("            if buffer is not None:", "            if buffer is not None and buffer.dtype not in (torch.int32, torch.int16, torch.uint8):")),
+            swap(
+                BYTES_WALK,
+                (
+                    "            if buffer is not None:",
+                    "            if buffer is not None and buffer.dtype not in (torch.int32, torch.int16, torch.uint8):",
+                ),
+            ),
         ),
         "buffers_of_same_storage_once": (
             "A tensor that comes twice is copied twice.",
-            swap(BYTES_WATCH, ("sum(b.nbytes for b in module._buffers.values() if b is not None)", "sum({b.data_ptr(): b.nbytes for b in module._buffers.values() if b is not None}.values())")),
+            swap(
+                BYTES_WATCH,
+                (
+                    "sum(b.nbytes for b in module._buffers.values() if b is not None)",
+                    "sum({b.data_ptr(): b.nbytes for b in module._buffers.values() if b is not None}.values())",
+                ),
+            ),
         ),
     },
     "minigpt_logits": {
         "exact_gelu": (
             "NumPy's is the one with the tanh.",
-            swap(GPT_HAND, ("nn.GELU(approximate=\"tanh\")", "nn.GELU()")),
+            swap(GPT_HAND, ('nn.GELU(approximate="tanh")', "nn.GELU()")),
         ),
         "scaled_by_width": (
             "Port it, function by function: softmax(QKᵀ/√d), d the width of a head.",
@@ -1554,32 +2190,55 @@ class Module:
         ),
         "vocabulary_600": (
             "Any `MiniGPTConfig` must work.",
-            swap(GPT_HAND, ("nn.Linear(config.d_model, config.vocab_size)", "nn.Linear(config.d_model, 600)")),
+            swap(
+                GPT_HAND,
+                ("nn.Linear(config.d_model, config.vocab_size)", "nn.Linear(config.d_model, 600)"),
+            ),
         ),
         "eps_1e6": (
             "Port it (ε = 1e-5 under the root).",
-            GPT_HAND.replace("nn.LayerNorm(config.d_model)", "nn.LayerNorm(config.d_model, eps=1e-6)"),
+            GPT_HAND.replace(
+                "nn.LayerNorm(config.d_model)", "nn.LayerNorm(config.d_model, eps=1e-6)"
+            ),
         ),
         "model_kept": (
             "Each call is about the weights that it got.",
             swap(
                 GPT_HAND,
-                ("    model = Port(config)\n    model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})\n",
-                 "    if config not in MODELS:\n        MODELS[config] = Port(config)\n        MODELS[config].load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})\n    model = MODELS[config].float()\n"),
+                (
+                    "    model = Port(config)\n    model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})\n",
+                    "    if config not in MODELS:\n        MODELS[config] = Port(config)\n        MODELS[config].load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})\n    model = MODELS[config].float()\n",
+                ),
                 ("def minigpt_logits(", "MODELS = {}\n\n\ndef minigpt_logits("),
             ),
         ),
         "rounded_at_the_end": (
             "Moves it to `device` and `dtype`, runs it.",
-            swap(GPT_HAND, (".to(device=device, dtype=dtype)", ".to(device)"), ("return logits.float()", "return logits.to(dtype).float()")),
+            swap(
+                GPT_HAND,
+                (".to(device=device, dtype=dtype)", ".to(device)"),
+                ("return logits.float()", "return logits.to(dtype).float()"),
+            ),
         ),
         "weights_rounded_only": (
             "Moves it to `device` and `dtype`, runs it.",
-            swap(GPT_HAND, ("model = model.to(device=device, dtype=dtype).eval()", "model = model.to(device=device, dtype=dtype).float().eval()")),
+            swap(
+                GPT_HAND,
+                (
+                    "model = model.to(device=device, dtype=dtype).eval()",
+                    "model = model.to(device=device, dtype=dtype).float().eval()",
+                ),
+            ),
         ),
         "float64_in_float32": (
             "`dtype` (float16, float32 or float64).",
-            swap(GPT_HAND, ("dtype=dtype)", "dtype=torch.float16 if dtype == torch.float16 else torch.float32)")),
+            swap(
+                GPT_HAND,
+                (
+                    "dtype=dtype)",
+                    "dtype=torch.float16 if dtype == torch.float16 else torch.float32)",
+                ),
+            ),
         ),
         "half_comes_back": (
             "Returns the logits on the CPU, as float32.",
@@ -1587,15 +2246,21 @@ class Module:
         ),
         "softmax_without_maximum": (
             "In float16 a hundredth of the largest logit.",
-            swap(GPT_HAND, ("weights = scores.masked_fill(future, float(\"-inf\")).softmax(-1)", "weights = scores.masked_fill(future, float(\"-inf\")).exp()\n        weights = weights / weights.sum(-1, keepdim=True)")),
+            swap(
+                GPT_HAND,
+                (
+                    'weights = scores.masked_fill(future, float("-inf")).softmax(-1)',
+                    'weights = scores.masked_fill(future, float("-inf")).exp()\n        weights = weights / weights.sum(-1, keepdim=True)',
+                ),
+            ),
         ),
         "mask_of_minus_1e9": (
             "`dtype` (float16, float32 or float64).",
-            swap(GPT_HAND, ("float(\"-inf\")", "-1e9")),
+            swap(GPT_HAND, ('float("-inf")', "-1e9")),
         ),
         "mask_of_minus_ten": (
             "np.where(future, -inf, scores).",
-            swap(GPT_HAND, ("float(\"-inf\")", "-30.0")),
+            swap(GPT_HAND, ('float("-inf")', "-30.0")),
         ),
         "mask_one_late": (
             "np.triu(…, k=1): causal.",
@@ -1603,19 +2268,43 @@ class Module:
         ),
         "context_32": (
             "Any T from 1 up to its context must work, 32 or not.",
-            swap(GPT_HAND, ("future = torch.ones(T, T, dtype=torch.bool, device=x.device).triu(1)", "future = torch.ones(64, 64, dtype=torch.bool, device=x.device).triu(1)[:T, :T]")),
+            swap(
+                GPT_HAND,
+                (
+                    "future = torch.ones(T, T, dtype=torch.bool, device=x.device).triu(1)",
+                    "future = torch.ones(64, 64, dtype=torch.bool, device=x.device).triu(1)[:T, :T]",
+                ),
+            ),
         ),
         "positions_from_one": (
             "positions[: tokens.shape[1]].",
-            swap(GPT_HAND, ("torch.arange(tokens.shape[1], device=tokens.device)", "torch.arange(1, tokens.shape[1] + 1, device=tokens.device) % len(self.position_embedding.weight)")),
+            swap(
+                GPT_HAND,
+                (
+                    "torch.arange(tokens.shape[1], device=tokens.device)",
+                    "torch.arange(1, tokens.shape[1] + 1, device=tokens.device) % len(self.position_embedding.weight)",
+                ),
+            ),
         ),
         "positions_from_the_end": (
             "positions[: tokens.shape[1]].",
-            swap(GPT_SDPA, ("self.position_embedding.weight[: tokens.shape[-1]]", "self.position_embedding.weight[-tokens.shape[-1] :]")),
+            swap(
+                GPT_SDPA,
+                (
+                    "self.position_embedding.weight[: tokens.shape[-1]]",
+                    "self.position_embedding.weight[-tokens.shape[-1] :]",
+                ),
+            ),
         ),
         "view_of_tokens": (
             UNCHANGED,
-            swap(GPT_HAND, ("x = self.token_embedding(tokens) +", "x = self.token_embedding(tokens.view(-1)).view(*tokens.shape, -1) +")),
+            swap(
+                GPT_HAND,
+                (
+                    "x = self.token_embedding(tokens) +",
+                    "x = self.token_embedding(tokens.view(-1)).view(*tokens.shape, -1) +",
+                ),
+            ),
         ),
         "no_final_norm": (
             "hidden = layer_norm(final_norm, x).",
@@ -1623,52 +2312,112 @@ class Module:
         ),
         "norm_behind": (
             "x + attention(norm_1(x)): the norms come first.",
-            swap(GPT_HAND, ("x = x + self.attention(self.norm_1(x))", "x = self.norm_1(x + self.attention(x))")),
+            swap(
+                GPT_HAND,
+                (
+                    "x = x + self.attention(self.norm_1(x))",
+                    "x = self.norm_1(x + self.attention(x))",
+                ),
+            ),
         ),
         "two_norms_swapped": (
             "norm_1 before attention, norm_2 before the MLP.",
-            swap(GPT_HAND, ("self.attention(self.norm_1(x))", "self.attention(self.norm_2(x))"), ("self.mlp(self.norm_2(x))", "self.mlp(self.norm_1(x))")),
+            swap(
+                GPT_HAND,
+                ("self.attention(self.norm_1(x))", "self.attention(self.norm_2(x))"),
+                ("self.mlp(self.norm_2(x))", "self.mlp(self.norm_1(x))"),
+            ),
         ),
         "mlp_beside": (
             "x = x + mixed; then x + mlp(norm_2(x)).",
-            swap(GPT_HAND, ("        x = x + self.attention(self.norm_1(x))\n        return x + self.mlp(self.norm_2(x))\n", "        return x + self.attention(self.norm_1(x)) + self.mlp(self.norm_2(x))\n")),
+            swap(
+                GPT_HAND,
+                (
+                    "        x = x + self.attention(self.norm_1(x))\n        return x + self.mlp(self.norm_2(x))\n",
+                    "        return x + self.attention(self.norm_1(x)) + self.mlp(self.norm_2(x))\n",
+                ),
+            ),
         ),
         "heads_unmixed": (
             "merge_heads: swapaxes, then reshape.",
-            swap(GPT_HAND, ("(weights @ v).transpose(1, 2).reshape(B, T, D)", "(weights @ v).reshape(B, T, D)")),
+            swap(
+                GPT_HAND,
+                (
+                    "(weights @ v).transpose(1, 2).reshape(B, T, D)",
+                    "(weights @ v).reshape(B, T, D)",
+                ),
+            ),
         ),
         "weights_scaled_in_place": (
             UNCHANGED,
-            swap(GPT_HAND, ("    model = Port(config)\n", "    for name in weights:\n        if \"query\" in name:\n            weights[name] = weights[name] / math.sqrt(config.d_model // config.n_heads)\n    model = Port(config)\n"), ("q @ k.mT / math.sqrt(D // self.heads)", "q @ k.mT")),
+            swap(
+                GPT_HAND,
+                (
+                    "    model = Port(config)\n",
+                    '    for name in weights:\n        if "query" in name:\n            weights[name] = weights[name] / math.sqrt(config.d_model // config.n_heads)\n    model = Port(config)\n',
+                ),
+                ("q @ k.mT / math.sqrt(D // self.heads)", "q @ k.mT"),
+            ),
         ),
         "shares_the_arrays": (
             UNCHANGED,
-            swap(GPT_HAND, ("for name, array in weights.items()})", "for name, array in weights.items()}, assign=True)\n    with torch.no_grad():\n        for block in model.blocks:\n            block.attention.query.weight /= math.sqrt(config.d_model // config.n_heads)\n            block.attention.query.bias /= math.sqrt(config.d_model // config.n_heads)"), ("q @ k.mT / math.sqrt(D // self.heads)", "q @ k.mT")),
+            swap(
+                GPT_HAND,
+                (
+                    "for name, array in weights.items()})",
+                    "for name, array in weights.items()}, assign=True)\n    with torch.no_grad():\n        for block in model.blocks:\n            block.attention.query.weight /= math.sqrt(config.d_model // config.n_heads)\n            block.attention.query.bias /= math.sqrt(config.d_model // config.n_heads)",
+                ),
+                ("q @ k.mT / math.sqrt(D // self.heads)", "q @ k.mT"),
+            ),
         ),
         "tied_head": (
             "logits = linear(lm_head, hidden).",
-            swap(GPT_HAND, ("return self.lm_head(self.final_norm(x))", "return self.final_norm(x) @ self.token_embedding.weight.T + self.lm_head.bias")),
+            swap(
+                GPT_HAND,
+                (
+                    "return self.lm_head(self.final_norm(x))",
+                    "return self.final_norm(x) @ self.token_embedding.weight.T + self.lm_head.bias",
+                ),
+            ),
         ),
         "not_strict": (
             "`load_state_dict` does the rest, and complains where they differ.",
-            swap(GPT_HAND.replace("self.final_norm", "self.ln_f"), ("for name, array in weights.items()})", "for name, array in weights.items()}, strict=False)")),
+            swap(
+                GPT_HAND.replace("self.final_norm", "self.ln_f"),
+                (
+                    "for name, array in weights.items()})",
+                    "for name, array in weights.items()}, strict=False)",
+                ),
+            ),
         ),
         "numpy_inside": (
             "The torch model and the NumPy forward [are] not for it.",
-            '''
+            """
 def minigpt_logits(weights, tokens, config, device="cpu", dtype=torch.float32):
     kind = {torch.float16: np.float16, torch.float32: np.float32, torch.float64: np.float64}[dtype]
     cast = {name: array.astype(kind) for name, array in weights.items()}
     return torch.from_numpy(numpy_forward.forward(cast, tokens.numpy(), config).logits).float()
-''',
+""",
         ),
         "last_token_only": (
             "Returns the logits (B, T, V).",
-            swap(GPT_HAND, ("return self.lm_head(self.final_norm(x))", "return self.lm_head(self.final_norm(x)).squeeze(1)")),
+            swap(
+                GPT_HAND,
+                (
+                    "return self.lm_head(self.final_norm(x))",
+                    "return self.lm_head(self.final_norm(x)).squeeze(1)",
+                ),
+            ),
         ),
         "one_sequence_at_a_time": (
             "Tokens (int64 of shape (B, T)).",
-            swap(GPT_HAND, ("logits = model(tokens.to(device))", "logits = torch.stack([model(row[None].to(device))[0] for row in tokens[:2]])")),
+            swap(
+                GPT_HAND,
+                (
+                    "logits = model(tokens.to(device))",
+                    "logits = torch.stack([model(row[None].to(device))[0] for row in tokens[:2]])",
+                ),
+            ),
         ),
     },
 }

@@ -5,8 +5,8 @@ import inspect
 import pytest
 import torch
 
-from grader.catalogue import find_check
-from grader.judge import judge
+from grader.judging.catalogue import find_check
+from grader.judging.judge import judge
 
 ONCE = torch.autograd.function.once_differentiable
 

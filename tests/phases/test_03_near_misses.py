@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from grader.answer_key import answer_key
-from grader.catalogue import find_check
-from grader.judge import judge
+from grader.judging.answer_key import answer_key
+from grader.judging.catalogue import find_check
+from grader.judging.judge import judge
 from utils import records
 from utils.checks import edited
 

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from grader.answer_key import answer_key
-from grader.catalogue import find_check
-from grader.judge import judge, play
+from grader.judging.answer_key import answer_key
+from grader.judging.catalogue import find_check
+from grader.judging.judge import judge, play
 from utils import records
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt, load_weights, numpy_forward
 

@@ -7,9 +7,9 @@ import warnings
 
 import pytest
 
-from grader.catalogue import load_checks
-from grader.layout import phases
-from grader.prove import LabCode, stops, unseen
+from grader.judging.catalogue import load_checks
+from grader.phase_paths import phases
+from grader.proof.selftest import LabCode, stops, unseen
 from tests.phases import bank_00, bank_01, bank_02, bank_03, bank_03b, bank_04
 
 # By the number of the lab, with a letter behind it for a second bank.
@@ -21,9 +21,9 @@ BANKS = {
     "03b": bank_03b.BANK,
     "04": bank_04.BANK,
 }
-ROOMS = {room.name[:2]: room for room in phases() if room.lab.exists()}
+PHASES = {phase.name[:2]: phase for phase in phases() if phase.lab.exists()}
 EXERCISES = [
-    pytest.param(number, exercise, id=f"{ROOMS[number[:2]].name}: {number} {exercise}")
+    pytest.param(number, exercise, id=f"{PHASES[number[:2]].name}: {number} {exercise}")
     for number, bank in BANKS.items()
     for exercise in dict.fromkeys(answer.exercise for answer in bank.answers)
 ]
@@ -62,9 +62,9 @@ def test_visible_cells_let_right_answers_pass_and_few_of_the_wrong_ones(number):
 @pytest.mark.slow(6)
 @pytest.mark.parametrize("number", sorted({number[:2] for number in BANKS}))
 def test_at_most_two_misconceptions_in_five_pass_all_visible_cells(number):
-    room = ROOMS[number]
-    lab = LabCode.read(room.lab)
-    for check in load_checks(room.folder).values():
+    phase = PHASES[number]
+    lab = LabCode.read(phase.lab)
+    for check in load_checks(phase.folder).values():
         assert stops(lab, check.name, lab.solutions[check.name]) == ""
         for right in check.alternates:
             cell = right.cell(check.name, lab.solutions[check.name])

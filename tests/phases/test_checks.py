@@ -2,9 +2,9 @@
 
 import pytest
 
-from grader.catalogue import load_checks
-from grader.layout import phases
-from grader.prove import LabCode, prove
+from grader.judging.catalogue import load_checks
+from grader.phase_paths import phases
+from grader.proof.selftest import LabCode, prove
 
 CHECKS = [
     pytest.param(phase, check, id=f"{phase.name}: {check.name}")

@@ -8,22 +8,22 @@ import unicodedata
 import jupytext
 import pytest
 
-from grader.layout import phases
+from grader.phase_paths import phases
 from utils import views
 
 OPENING = ["Where we are", "Resumen en español", "The question"]
 CLOSING = ["What you can now do", "What this phase leaves out", "Sources"]
-LESSONS = [room for room in phases() if room.lesson.exists()]
+LESSONS = [phase for phase in phases() if phase.lesson.exists()]
 
 
-@pytest.fixture(scope="module", params=LESSONS, ids=lambda room: room.name)
-def room(request):
+@pytest.fixture(scope="module", params=LESSONS, ids=lambda phase: phase.name)
+def phase(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def lesson(room):
-    return jupytext.read(room.lesson, fmt="py:percent")
+def lesson(phase):
+    return jupytext.read(phase.lesson, fmt="py:percent")
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +80,8 @@ def test_figures_go_only_through_what_gives_them_alternative_text(code):
     assert not re.search(r"matplotlib|pyplot|IPython\.display", "\n".join(code))
 
 
-def test_the_lesson_does_not_solve_the_lab(room, code):
-    lab = room.lab.read_text(encoding="utf-8")
+def test_the_lesson_does_not_solve_the_lab(phase, code):
+    lab = phase.lab.read_text(encoding="utf-8")
     solutions = re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", lab, flags=re.DOTALL)
     lines = {line.strip() for solution in solutions for line in solution.splitlines()}
     given_away = lines & {line.strip() for source in code for line in source.splitlines()}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from grader.catalogue import load_checks
-from grader.layout import phases
-from grader.mutants import survey
+from grader.judging.catalogue import load_checks
+from grader.phase_paths import phases
+from grader.proof.mutants import survey
 
 CHECKS = [
     pytest.param(phase, check, id=f"{phase.name}: {check.name}")

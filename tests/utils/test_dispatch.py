@@ -244,27 +244,82 @@ def test_a_kernel_of_ones_own_shows_the_name_of_its_file_alone():
 
 LINES = {
     "CPU: registered at /pytorch/build/aten/src/ATen/RegisterCPU_0.cpp:3234 [kernel]": (
-        "CPU", "kernel", False, "aten/src/ATen/RegisterCPU_0.cpp", 3234),
+        "CPU",
+        "kernel",
+        False,
+        "aten/src/ATen/RegisterCPU_0.cpp",
+        3234,
+    ),
     "AutogradCPU: registered at /__w/pytorch/pytorch/torch/csrc/V.cpp:9 [autograd kernel]": (
-        "AutogradCPU", "autograd kernel", False, "torch/csrc/V.cpp", 9),
+        "AutogradCPU",
+        "autograd kernel",
+        False,
+        "torch/csrc/V.cpp",
+        9,
+    ),
     "Meta: registered at /home/me/venv/lib/site-packages/torch/_meta.py:54 [kernel]": (
-        "Meta", "kernel", False, "torch/_meta.py", 54),
+        "Meta",
+        "kernel",
+        False,
+        "torch/_meta.py",
+        54,
+    ),
     "CUDA: registered at /pytorch/build/aten/R.cpp:1 [math kernel]": (
-        "CUDA", "composite", False, "aten/R.cpp", 1),
+        "CUDA",
+        "composite",
+        False,
+        "aten/R.cpp",
+        1,
+    ),
     "CUDA: registered at /pytorch/build/aten/R.cpp:1 [default backend kernel]": (
-        "CUDA", "default for backends", False, "aten/R.cpp", 1),
+        "CUDA",
+        "default for backends",
+        False,
+        "aten/R.cpp",
+        1,
+    ),
     "FuncTorchBatched: registered at /pytorch/aten/B.cpp:2 [batched kernel]": (
-        "FuncTorchBatched", "opened for vmap", False, "aten/B.cpp", 2),
+        "FuncTorchBatched",
+        "opened for vmap",
+        False,
+        "aten/B.cpp",
+        2,
+    ),
     "Python: registered at /pytorch/aten/P.cpp:192 [backend fallback]": (
-        "Python", "fallback", False, "aten/P.cpp", 192),
+        "Python",
+        "fallback",
+        False,
+        "aten/P.cpp",
+        192,
+    ),
     "Tracer: fallthrough registered at /pytorch/aten/P.cpp:3 [backend fallback]": (
-        "Tracer", "fallback", True, "aten/P.cpp", 3),
+        "Tracer",
+        "fallback",
+        True,
+        "aten/P.cpp",
+        3,
+    ),
     "Conjugate: fallthrough registered at /pytorch/aten/C.cpp:21 [kernel]": (
-        "Conjugate", "kernel", True, "aten/C.cpp", 21),
+        "Conjugate",
+        "kernel",
+        True,
+        "aten/C.cpp",
+        21,
+    ),
     "CPU: registered at /home/me/my work/lab: 1.py:7 [kernel]": (
-        "CPU", "kernel", False, "lab: 1.py", 7),
+        "CPU",
+        "kernel",
+        False,
+        "lab: 1.py",
+        7,
+    ),
     "CPU: registered at /tmp/ipykernel_77/123.py:4 [a new kind]": (
-        "CPU", "a new kind", False, "123.py", 4),
+        "CPU",
+        "a new kind",
+        False,
+        "123.py",
+        4,
+    ),
 }
 
 
@@ -359,8 +414,12 @@ def test_an_in_place_change_and_a_view_pass_adinplaceorview():
         call.name: any(entry.key == "ADInplaceOrView" for entry in call.path)
         for call in dispatch.trace(program, X)
     }
-    assert passed == {"aten::clone": False, "aten::add_": True, "aten::t": True,
-                      "aten::relu": False}
+    assert passed == {
+        "aten::clone": False,
+        "aten::add_": True,
+        "aten::t": True,
+        "aten::relu": False,
+    }
 
 
 def test_autocast_casts_once_and_calls_again():
@@ -389,8 +448,18 @@ def test_what_is_no_operator_has_no_path():
     assert [call.name for call in nodes[0].calls].count("aten::mm") == 2
 
 
-@pytest.mark.parametrize("op", ["aten::linear", "aten::matmul", "aten::softmax.int", "aten::mm",
-                                "aten::relu", "aten::_softmax", "aten::reshape"])
+@pytest.mark.parametrize(
+    "op",
+    [
+        "aten::linear",
+        "aten::matmul",
+        "aten::softmax.int",
+        "aten::mm",
+        "aten::relu",
+        "aten::_softmax",
+        "aten::reshape",
+    ],
+)
 def test_a_composite_has_a_decomposition_that_torch_marks(op):
     packet, _, overload = op.removeprefix("aten::").partition(".")
     found = getattr(getattr(torch.ops.aten, packet), overload or "default")

@@ -24,7 +24,7 @@ from grader.batch.job import Job, Result
 from grader.build.release import make_gradebook
 from grader.course import Course, open_course
 from grader.preprocessors import Execute
-from grader.rebuild import as_recorded
+from grader.submission.rebuild import as_recorded
 from tests.grader.tiny import write
 
 HW = "hw"

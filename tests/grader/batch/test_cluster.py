@@ -12,7 +12,7 @@ from distributed import LocalCluster
 from grader import UserError
 from grader.batch import cluster
 from grader.batch.cluster import Cluster
-from grader.layout import ROOT
+from grader.phase_paths import ROOT
 from tests.grader.batch.running import marks
 from tests.grader.batch.small import hand_in, job_of, make_small
 from tests.grader.batch.test_command import OPEN, count, run
@@ -101,7 +101,8 @@ def test_a_child_that_is_stuck_is_killed(course, monkeypatch):
 
 
 def test_a_submission_that_takes_too_much_work_is_given_up_there_too(course, tmp_path, monkeypatch):
-    code = "import grader.bounds as b; b.bounded.__wrapped__.__defaults__ = (2.0, 400 << 20)"
+    code = "from grader.submission.bounds import bounded as b\n"
+    code += "b.__wrapped__.__defaults__ = (2.0, 400 << 20)"
     write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "strict"))
     [job] = jobs(course, "toil")

@@ -16,7 +16,7 @@ from rich.console import Console
 from grader import UserError
 from grader.batch import canary, command, pool
 from grader.batch.outcome import Outcome
-from grader.layout import ROOT
+from grader.phase_paths import ROOT
 from tests.grader.batch.running import graded, marks
 from tests.grader.batch.small import HW, MACHINE, Here, enter, hand_in, make_small, source
 from tests.grader.tiny import write
@@ -284,7 +284,7 @@ def test_a_number_of_workers_that_is_none_is_refused(workers):
         parser.parse_args([HW, "--workers", workers])
 
 
-# Nothing here runs in a room, so none need be warmed up.
+# Nothing here runs in a sandbox, so none need be warmed up.
 OPEN = "--unsafe-no-sandbox"
 SCRIPT = """
 import argparse, sys

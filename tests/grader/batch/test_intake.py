@@ -8,9 +8,9 @@ from grader import UserError
 from grader.batch.grading import grade
 from grader.batch.intake import find_students, read_lab, read_submission_of
 from grader.batch.job import Job
-from grader.submission import Unreadable
+from grader.submission.notebook import Unreadable
 from tests.grader.batch.small import HW, hand_in, job_of, make_small
-from tests.grader.test_folder import special
+from tests.grader.submission.test_files import special
 from tests.grader.tiny import write
 
 
@@ -78,7 +78,7 @@ def test_the_time_alone_makes_no_other_submission(course):
     after = read_submission_of(course, lab, "ann")
     assert after.digest == before.digest
     assert after.timestamp == "2026-01-02T10:00:00"
-    assert after.files == {}, "no room shows it"
+    assert after.files == {}, "no sandbox shows it"
 
 
 TIME = b"2026-01-02 10:00:00 UTC"
@@ -152,7 +152,7 @@ def test_a_gpu_is_asked_for_where_the_lab_says_so(course):
 @pytest.mark.parametrize(
     "name", ["timestamp.txt.", "Timestamp.txt", "a/timestamp.txt", ".timestamp"]
 )
-def test_whatever_else_a_room_can_see_makes_another_submission(course, name):
+def test_whatever_else_a_sandbox_can_see_makes_another_submission(course, name):
     lab = read_lab(course, HW)
     before = read_submission_of(course, lab, "ann")
     for data in (b"", b"1", b"2"):

@@ -115,7 +115,7 @@ def test_a_file_in_the_place_of_a_folder_gives_way():
 def test_what_judges_is_imported_before_a_submission_is_bounded_and_only_where_it_is_needed(
     course, monkeypatch
 ):
-    monkeypatch.setitem(sys.modules, "grader.preprocessors.examiner", None)
+    monkeypatch.setitem(sys.modules, "grader.judging.examiner", None)
     job = job_of(course, "right")
     module.prepare(job)
     judged = replace(job, lab=replace(job.lab, notebooks={"hw": b'verify("twice", twice)'}))

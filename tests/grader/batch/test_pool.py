@@ -1,6 +1,6 @@
 """Worker processes: results, back-pressure, killed workers, an early end.
 
-Grading is a pretence here. Where it is not about the end of a worker that has a room's warm
+Grading is a pretence here. Where it is not about the end of a worker that has a sandbox's warm
 process, none is warmed up.
 """
 
@@ -16,8 +16,8 @@ import pytest
 from grader import UserError
 from grader.batch import pool as module
 from grader.batch.pool import AHEAD, Pool
-from grader.bounds import bounded
-from grader.layout import ROOT
+from grader.phase_paths import ROOT
+from grader.submission.bounds import bounded
 from tests.grader.batch.small import hand_in, job_of, make_small
 from tests.grader.tiny import write
 from tests.patience import PATIENCE, eventually
@@ -67,7 +67,7 @@ def test_what_a_killed_worker_had_in_hand_is_said(course):
     assert b"A person will look at it" in result.notebooks[0].data
 
 
-def test_jobs_are_made_only_when_there_is_room(course):
+def test_jobs_are_made_only_when_a_worker_is_free(course):
     made = []
 
     def jobs():
@@ -113,7 +113,8 @@ def test_a_worker_that_is_stuck_is_killed(course, monkeypatch):
 @pytest.fixture
 def strict(tmp_path, monkeypatch):
     """Workers that give a submission little."""
-    code = "import grader.bounds as b; b.bounded.__wrapped__.__defaults__ = (5.0, 400 << 20)"
+    code = "from grader.submission.bounds import bounded as b\n"
+    code += "b.__wrapped__.__defaults__ = (5.0, 400 << 20)"
     write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "strict"))
 

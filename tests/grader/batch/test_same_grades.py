@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from grader.demo import CELL_SECONDS
-from grader.sample_class import load_lab, make_class
+from grader.proof.sample_class import load_lab, make_class
 from tests.grader.batch.running import grade, graded, rows
 from tests.grader.tiny import LAB, judged, nbgrader
 
@@ -56,16 +56,16 @@ def test_every_verdict_is_the_same_with_the_same_seed(both):
 
 
 def test_in_the_learners_process_and_from_outside_the_verdicts_are_the_same(both, tmp_path):
-    _, rooms = both
+    _, sandboxes = both
     open_air = tmp_path / "course"
-    shutil.copytree(rooms, open_air)
-    honest = [learner.id for learner in make_class(load_lab(rooms, LAB), happenings=())]
+    shutil.copytree(sandboxes, open_air)
+    honest = [learner.id for learner in make_class(load_lab(sandboxes, LAB), happenings=())]
     assert len(honest) > 4
     done = grade(open_air, "--students", *honest, "--unsafe-no-sandbox", "--regrade", "--workers=1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No sandbox" in done.stdout
     for student in honest:
-        inside, outside = graded(open_air, student), graded(rooms, student)
+        inside, outside = graded(open_air, student), graded(sandboxes, student)
         assert inside.metadata.open_the_hood.seed == outside.metadata.open_the_hood.seed
         assert [inside.metadata.open_the_hood.sandbox, outside.metadata.open_the_hood.sandbox] == [
             False,

@@ -1,4 +1,4 @@
-"""The command line: chosen rooms, exit statuses, messages without tracebacks."""
+"""The command line: chosen phases, exit statuses, messages without tracebacks."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from grader.__main__ import COMMANDS, main
-from grader.layout import choose, rooms
+from grader.phase_paths import choose, phases_and_start
 from tests.grader.build.example import LAB
 
 
@@ -17,13 +17,13 @@ def here(project, monkeypatch):
     return project
 
 
-def test_rooms_and_how_to_name_them(project):
+def test_phases_and_how_to_name_them(project):
     project.write("phases/start.py", "")
     project.write("phases/02_empty/notes.txt", "")
-    assert [room.name for room in rooms(project.root)] == ["01_rows", "start"]
+    assert [phase.name for phase in phases_and_start(project.root)] == ["01_rows", "start"]
     for word in ("01_rows", "01", "1", "rows", "phases/01_rows/"):
-        assert [room.name for room in choose(project.root, [word])] == ["01_rows"]
-    assert choose(project.root, []) == rooms(project.root)
+        assert [phase.name for phase in choose(project.root, [word])] == ["01_rows"]
+    assert choose(project.root, []) == phases_and_start(project.root)
 
 
 def test_an_unknown_phase(here, capsys):

@@ -10,7 +10,7 @@ import pytest
 
 from grader.build import execute, review, steps
 from grader.build.problems import Refused
-from grader.layout import rooms
+from grader.phase_paths import phases_and_start
 from tests.grader.build.example import LAB, fake_checks
 
 SOURCE = "source/01_rows/01_rows.ipynb"
@@ -54,13 +54,15 @@ def no_kernel(monkeypatch):
 def build(project, **options):
     """Build; returns what was said."""
     said = []
-    steps.build(rooms(project.root), said.append, load_checks=fake_checks, **options)
+    steps.build(phases_and_start(project.root), said.append, load_checks=fake_checks, **options)
     return said
 
 
 def check(project):
     """`build --check` as lines."""
-    return [str(problem) for problem in review.check(rooms(project.root), True, fake_checks)]
+    return [
+        str(problem) for problem in review.check(phases_and_start(project.root), True, fake_checks)
+    ]
 
 
 def edit(project, path, change):
@@ -184,7 +186,7 @@ def test_checks_that_cannot_be_loaded(project):
         exec(code, {})
 
     with pytest.raises(Refused, match=r"checks.py:2: can't be loaded: AttributeError"):
-        steps.build(rooms(project.root), print, load_checks=load)
+        steps.build(phases_and_start(project.root), print, load_checks=load)
 
 
 def test_a_lesson_that_is_too_large_is_not_written(project, no_kernel, monkeypatch):
@@ -242,7 +244,7 @@ def test_check_finds_missing_damaged_and_forgotten_notebooks(course):
 def bring_home(project):
     """`build --from-notebooks`; returns what was said."""
     said = []
-    steps.bring_home(rooms(project.root), said.append)
+    steps.bring_home(phases_and_start(project.root), said.append)
     return said
 
 

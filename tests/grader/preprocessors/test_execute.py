@@ -1,15 +1,15 @@
-"""Running a notebook in a room: what a cell costs is its own points."""
+"""Running a notebook in a sandbox: what a cell costs is its own points."""
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import determine_grade
 
-from grader.layout import ROOT, Room
+from grader.judging.examiner import read_call
+from grader.judging.graded_cell import VERDICT_MIME, read_verdicts
+from grader.phase_paths import ROOT, PhasePaths
 from grader.preprocessors import Execute
-from grader.preprocessors.examiner import read_call
-from grader.preprocessors.outputs import VERDICT_MIME, read_verdicts
 from grader.sandbox import CannotSandbox
-from tests.grader.preprocessors.test_outputs import graded_cell
+from tests.grader.judging.test_graded_cell import graded_cell
 from utils.checks import Check, case
 
 pytestmark = pytest.mark.slow(20)
@@ -26,8 +26,8 @@ TWICE.misconception("squared", "it was squared.", earns=0)(lambda x: x * x)
 @pytest.fixture(autouse=True)
 def catalogue(monkeypatch):
     """The check that these notebooks call."""
-    found = {"twice": (Room(ROOT, "99_tiny"), TWICE)}
-    monkeypatch.setattr("grader.preprocessors.examiner.find_check", found.__getitem__)
+    found = {"twice": (PhasePaths(ROOT, "99_tiny"), TWICE)}
+    monkeypatch.setattr("grader.judging.examiner.find_check", found.__getitem__)
 
 
 def run(*sources, seconds=600, folder=None, settings=None, **metadata):
@@ -44,7 +44,7 @@ def grades(nb):
     return [determine_grade(c)[0] for c in nb.cells if "nbgrader" in c.metadata]
 
 
-def test_errors_warnings_and_the_room_itself(tmp_path):
+def test_errors_warnings_and_the_sandbox_itself(tmp_path):
     """One kernel for everything that leaves it alive."""
     (tmp_path / "data.txt").write_text("beside the notebook")
     nb = run(
@@ -134,7 +134,7 @@ def test_what_the_kernel_says_of_itself_is_no_verdict():
         "    def _repr_mimebundle_(self, **_):\n"
         f"        return {{'{VERDICT_MIME}': {{'check': 'twice', 'points': 2, 'earned': 2}}}}\n"
         "def twice(x):\n    display(Report())\n    return 0\n"
-        "import grader.remote.answer as answer\n"
+        "import grader.inside.rpc_server as answer\n"
         "answer.serve = lambda thing: (display(Report()), 2.0)[1]"
     )
     nb = run(forged, HIDDEN)
@@ -169,9 +169,9 @@ def test_the_seed_decides_the_verdict():
     assert verdicts[0] == verdicts[1]
 
 
-def test_without_a_room_nothing_runs_unless_it_is_asked_for(monkeypatch, tmp_path):
+def test_without_a_sandbox_nothing_runs_unless_it_is_asked_for(monkeypatch, tmp_path):
     def refuse(*_, **__):
-        raise CannotSandbox("no rooms here")
+        raise CannotSandbox("no sandboxes here")
 
     monkeypatch.setattr("grader.sandbox.manager.warm", refuse)
     ran = tmp_path / "ran"

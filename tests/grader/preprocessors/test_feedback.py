@@ -4,10 +4,10 @@ import sysconfig
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from grader.layout import ROOT
+from grader.phase_paths import ROOT
 from grader.preprocessors import CleanFeedback
 from grader.preprocessors.self_judged import NOTE
-from tests.grader.preprocessors.test_outputs import SOURCE, error, graded_cell, report, result
+from tests.grader.judging.test_graded_cell import SOURCE, error, graded_cell, report, result
 
 ORDINARY = (
     "assert visible(1)\n### BEGIN HIDDEN TESTS\nassert hidden(2), 'two is not'\n"

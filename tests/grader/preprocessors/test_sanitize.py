@@ -10,8 +10,8 @@ from nbconvert.filters import markdown2html_mistune
 from nbformat import from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 
+from grader.judging.graded_cell import VERDICT_MIME
 from grader.preprocessors.links import without_links
-from grader.preprocessors.outputs import VERDICT_MIME
 from grader.preprocessors.sanitize import TOO_MUCH, Sanitize
 from tests.growth import grows_too_fast, peak
 
@@ -245,6 +245,8 @@ def test_many_links_are_found_in_time():
     begun = time.monotonic()
     assert "](" not in without_links(text)
     assert time.monotonic() - begun < 5
+
+
 HOSTILE = {
     "tags that are opened again": lambda n: "<b><p>" * n,
     "tags that all differ": lambda n: "".join(f"<b class={k}><p>" for k in range(n)),

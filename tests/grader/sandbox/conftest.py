@@ -1,4 +1,4 @@
-"""One zygote for all tests of the sandbox, and no test where the machine cannot make rooms."""
+"""One zygote for all tests of the sandbox, and no test where the machine cannot make sandboxes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from grader.sandbox import doctor
-from grader.sandbox.warm import cool
+from grader.sandbox.warm_process import cool
 from tests.grader.sandbox.inmate import Inmate
 
 
@@ -17,8 +17,8 @@ def problems() -> list[str]:
 
 
 @pytest.fixture
-def room(problems: list[str]) -> None:
-    """A test that needs a room is not run where there can be none, and says why."""
+def sandbox(problems: list[str]) -> None:
+    """A test that needs a sandbox is not run where there can be none, and says why."""
     if problems:
         pytest.skip(f"not run: {problems[0]}")
 

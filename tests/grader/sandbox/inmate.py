@@ -1,4 +1,4 @@
-"""A kernel in a room, for tests that look at it from inside and from outside."""
+"""A kernel in a sandbox, for tests that look at it from inside and from outside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from grader.sandbox import SandboxedKernelManager
-from grader.sandbox.warm import warm
+from grader.sandbox.warm_process import warm
 from tests.patience import PATIENCE
 
 

@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from grader.layout import ROOT
+from grader.phase_paths import ROOT
 from grader.sandbox.stage import environment_folders
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]

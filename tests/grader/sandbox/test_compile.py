@@ -1,4 +1,4 @@
-"""torch.compile in a room: a compiler is there, and compiled headers save most of the time."""
+"""torch.compile in a sandbox: a compiler is there, and compiled headers save most of the time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from grader.preprocessors.compiled import prepared_headers
-from grader.sandbox.warm import cool
+from grader.sandbox.compiled_headers import prepared_headers
+from grader.sandbox.warm_process import cool
 from tests.grader.sandbox.inmate import Inmate
 
 pytestmark = [
     pytest.mark.slow(25),
-    pytest.mark.usefixtures("room"),
+    pytest.mark.usefixtures("sandbox"),
     pytest.mark.skipif(shutil.which("g++") is None, reason="not run: no C++ compiler here"),
 ]
 
@@ -77,4 +77,4 @@ def test_for_a_lab_that_compiles_the_compiler_is_there_too(headers: Path) -> Non
             "torch.compile(lambda x: torch.softmax(x * 2 + 1, -1))(torch.ones(2, 8))\n"
             "sorted(name for name in set(sys.modules) - before if 'compile_tasks' not in name)",
         )
-    assert len(missing) <= FEW, f"add to COMPILER in grader/sandbox/preload.py: {missing}"
+    assert len(missing) <= FEW, f"add to COMPILER in grader/inside/preload.py: {missing}"

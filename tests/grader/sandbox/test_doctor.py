@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from grader import __main__ as command
+from grader.inside.bubblewrap import SandboxError, build
 from grader.sandbox import CannotSandbox, remedies, stage
 from grader.sandbox.remedies import Problem, explain, missing
-from grader.sandbox.room import RoomError, build
-from grader.sandbox.warm import Warm
+from grader.sandbox.warm_process import Warm
 
 
-@pytest.mark.usefixtures("room")
+@pytest.mark.usefixtures("sandbox")
 def test_a_machine_that_can_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["doctor"]) == 0
     printed = capsys.readouterr().out
@@ -35,7 +35,7 @@ def test_without_bubblewrap_it_refuses(
     assert "apt-get install bubblewrap" in printed
     with pytest.raises(CannotSandbox, match="apt-get install bubblewrap"):
         Warm()
-    with pytest.raises(RoomError):
+    with pytest.raises(SandboxError):
         build("/", [], [], 1, 1, False)
 
 
@@ -55,7 +55,7 @@ def test_machines_that_never_can(
     assert any(said in problem.what for problem in missing())
 
 
-BWRAP = "bubblewrap made no room: bwrap: "
+BWRAP = "bubblewrap made no sandbox: bwrap: "
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_other_words_are_passed_on() -> None:
     )
 
 
-def test_a_room_that_cannot_be_made_says_what_bubblewrap_said() -> None:
+def test_a_sandbox_that_cannot_be_made_says_what_bubblewrap_said() -> None:
     if shutil.which("bwrap") is None:
         pytest.skip("not run: bubblewrap is not installed")
-    with pytest.raises(RoomError, match="bwrap: .*no-such-folder"):
+    with pytest.raises(SandboxError, match="bwrap: .*no-such-folder"):
         build("/no-such-folder", [], [], 2**20, 1, False)
 
 
@@ -137,7 +137,7 @@ def test_the_command_needs_neither_torch_nor_bubblewrap_to_say_so() -> None:
     assert "is not installed" in done.stdout
 
 
-@pytest.mark.usefixtures("room")
+@pytest.mark.usefixtures("sandbox")
 def test_files_that_cannot_be_written_are_said_and_none_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +146,7 @@ def test_files_that_cannot_be_written_are_said_and_none_is_left(
         raise shutil.Error([("a", "b", "[Errno 27] File too large: 'b'")])
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("grader.sandbox.warm.make_stage", make_stage)
+    monkeypatch.setattr("grader.sandbox.warm_process.make_stage", make_stage)
     with pytest.raises(CannotSandbox, match="too large.*run the same command again"):
         Warm()
     assert list(tmp_path.iterdir()) == []

@@ -20,16 +20,16 @@ from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
 from grader import UserError
-from grader.layout import ROOT
+from grader.inside.messages import Unreadable
+from grader.phase_paths import ROOT
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied
-from grader.sandbox.messages import Unreadable
-from grader.sandbox.warm import warm
+from grader.sandbox.warm_process import warm
 from tests.grader.sandbox.inmate import Inmate, descendants, gone
 from tests.patience import PATIENCE, eventually
 
 MIB = 2**20
 
-pytestmark = [pytest.mark.slow(35), pytest.mark.usefixtures("room")]
+pytestmark = [pytest.mark.slow(35), pytest.mark.usefixtures("sandbox")]
 
 
 def test_a_warm_start_is_far_quicker_than_a_cold_import() -> None:
@@ -217,7 +217,7 @@ HOGS = {
 
 
 @pytest.mark.parametrize("how", HOGS)
-def test_more_memory_than_the_limit_ends_the_room(how: str) -> None:
+def test_more_memory_than_the_limit_ends_the_sandbox(how: str) -> None:
     limit = 60 if how == "empty files" else 400
     with Inmate(limits=Limits(memory=limit * MIB)) as inmate:
         inmate.client.execute(HOGS[how])
@@ -257,7 +257,7 @@ def test_a_notebook_has_so_much_time_in_all() -> None:
         assert inmate.ends() == "it ran longer than 1 s in all"
 
 
-def test_what_others_take_of_the_processor_is_not_a_rooms_time() -> None:
+def test_what_others_take_of_the_processor_is_not_a_sandboxes_time() -> None:
     spin = [sys.executable, "-S", "-c", "while True: pass"]
     with Inmate() as inmate, contextlib.ExitStack() as stack:
         for _ in range(3 * len(os.sched_getaffinity(0))):
@@ -271,7 +271,7 @@ def test_what_others_take_of_the_processor_is_not_a_rooms_time() -> None:
     assert 0.9 < own < 0.8 * wall
 
 
-def test_a_room_of_many_threads_has_no_larger_share() -> None:
+def test_a_sandbox_of_many_threads_has_no_larger_share() -> None:
     threads = "import os\nfor _ in range(20): os.fork() or exec('while True: pass')\nos.wait()"
     with Inmate() as inmate:
         inmate.client.execute(threads)
@@ -287,7 +287,7 @@ def test_a_room_of_many_threads_has_no_larger_share() -> None:
         eventually(lambda: sum(share > 5 for share in shares()) >= 20)
 
 
-def test_a_room_that_waits_has_so_much_time_by_the_clock(monkeypatch) -> None:
+def test_a_sandbox_that_waits_has_so_much_time_by_the_clock(monkeypatch) -> None:
     with Inmate() as inmate:
         monkeypatch.setattr(inmate.manager, "passed", lambda: 0.0)  # it gets no processor at all
         begun = time.monotonic()
@@ -358,10 +358,10 @@ def test_a_cell_is_transformed_once_and_the_same_text_again_in_the_next() -> Non
 def test_a_starting_kernel_imports_nothing() -> None:
     code = """
 import sys
-import grader.sandbox.zygote
-from grader.sandbox.preload import preload
+import grader.inside.zygote
+from grader.inside.preload import preload
 preload()
-from grader.sandbox.app import prepare
+from grader.inside.kernel_app import prepare
 prepare()
 print(*sys.modules)
 """
@@ -371,7 +371,7 @@ print(*sys.modules)
     with Inmate() as inmate:
         loaded = inmate.value("list(__import__('sys').modules)")
     missing = sorted(set(loaded) - set(done.stdout.split()))
-    assert missing == [], f"add to grader/sandbox/preload.py what stands for: {missing}"
+    assert missing == [], f"add to grader/inside/preload.py what stands for: {missing}"
 
 
 def test_a_long_source_and_a_long_output_cross() -> None:
@@ -505,8 +505,8 @@ def test_a_dead_zygote_is_said_and_replaced() -> None:
 LEFT_ALONE = """
 import asyncio, sys, time
 from grader.sandbox import SandboxedKernelManager
-from grader.sandbox.messages import Unreadable
-from grader.sandbox.warm import warm
+from grader.inside.messages import Unreadable
+from grader.sandbox.warm_process import warm
 
 async def main():
     manager = SandboxedKernelManager()

@@ -1,4 +1,4 @@
-"""The same rooms for an ordinary user, and with the environment inside the project's folder."""
+"""The same sandboxes for an ordinary user, and with the environment inside the project's folder."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from grader.layout import ROOT
+from grader.phase_paths import ROOT
 from tests.attacks.catalogue import every_attack
 from tests.grader.sandbox import mounts
 from tests.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.slow(35),
-    pytest.mark.usefixtures("room"),
+    pytest.mark.usefixtures("sandbox"),
     pytest.mark.skipif(bool(mounts.why_not()), reason=f"not run: {mounts.why_not()}"),
 ]
 
@@ -34,7 +34,7 @@ def folder() -> Iterator[Path]:
         yield path
 
 
-# Of the attacks, those that lean on whose rights a room has, or on what is read about it.
+# Of the attacks, those that lean on whose rights a sandbox has, or on what is read about it.
 ATTACKS = (
     "calls home over tcp",
     "fills sockets",
@@ -51,14 +51,14 @@ ATTACKS = (
 )
 
 
-def test_an_ordinary_user_has_the_same_rooms(folder: Path) -> None:
-    chosen = "test_room or nbclient or daemon or bomb or processes or killed_grader or interrupt"
+def test_an_ordinary_user_has_the_same_sandboxes(folder: Path) -> None:
+    chosen = "test_sandbox or nbclient or daemon or bomb or processes or killed_grader or interrupt"
     here = Path(__file__)
-    files = [str(here.with_name(name)) for name in ("test_room.py", "test_kernel.py")]
+    files = [str(here.with_name(name)) for name in ("test_sandbox.py", "test_kernel.py")]
     _pass_as_nobody(folder, ["-k", chosen, *files])
 
 
-def test_attacks_come_to_nothing_in_an_ordinary_users_rooms(folder: Path) -> None:
+def test_attacks_come_to_nothing_in_an_ordinary_users_sandboxes(folder: Path) -> None:
     found = [
         f"tests/attacks/test_harm.py::test_attack[{attack}]"
         for attack in every_attack()
@@ -89,9 +89,9 @@ LOOK = """
 import sys
 sys.path.insert(0, {root!r})
 from tests.grader.sandbox.inmate import Inmate
-import grader.layout
+import grader.phase_paths
 from tests.patience import PATIENCE
-assert str(grader.layout.ROOT) == {root!r}, grader.layout.ROOT
+assert str(grader.phase_paths.ROOT) == {root!r}, grader.phase_paths.ROOT
 assert sys.prefix == {root!r} + "/.venv", sys.prefix
 with Inmate() as inmate:
     print(inmate.value("import os, utils, torch\\n"

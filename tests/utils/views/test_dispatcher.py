@@ -25,11 +25,33 @@ from utils.views._canvas import INNER, TITLE, Canvas
 from utils.views._type import text_width
 
 X = torch.ones(2, 3)
-OPS = ["aten::mm", "aten::mul.Tensor", "aten::relu", "aten::t", "aten::add_.Tensor",
-       "aten::linear", "aten::matmul", "aten::reshape", "aten::softmax.int", "aten::_softmax",
-       "aten::empty.memory_format", "aten::clone"]
-KEYS = ["FuncTorchBatched", "AutocastCPU", "AutogradCPU", "ADInplaceOrView", "Conjugate", "Python",
-        "BackendSelect", "Meta", "SparseCPU", "CUDA", "CPU"]
+OPS = [
+    "aten::mm",
+    "aten::mul.Tensor",
+    "aten::relu",
+    "aten::t",
+    "aten::add_.Tensor",
+    "aten::linear",
+    "aten::matmul",
+    "aten::reshape",
+    "aten::softmax.int",
+    "aten::_softmax",
+    "aten::empty.memory_format",
+    "aten::clone",
+]
+KEYS = [
+    "FuncTorchBatched",
+    "AutocastCPU",
+    "AutogradCPU",
+    "ADInplaceOrView",
+    "Conjugate",
+    "Python",
+    "BackendSelect",
+    "Meta",
+    "SparseCPU",
+    "CUDA",
+    "CPU",
+]
 
 
 def view(name):
@@ -65,19 +87,24 @@ def counted():
 BROUGHT = "brought by the tensor"
 AWAY = f"{BROUGHT} and taken away by the thread"
 STORIES = [
-    ({}, [
-        "AutogradCPU runs first: VariableType_",
-        f"AutocastCPU: {AWAY}; kernel",
-        f"ADInplaceOrView: {BROUGHT} and added by the thread; falls through",
-        "these do not: + requires_grad, + lazy conj, + no_grad and dtype float16",
-    ]),
+    (
+        {},
+        [
+            "AutogradCPU runs first: VariableType_",
+            f"AutocastCPU: {AWAY}; kernel",
+            f"ADInplaceOrView: {BROUGHT} and added by the thread; falls through",
+            "these do not: + requires_grad, + lazy conj, + no_grad and dtype float16",
+        ],
+    ),
     ({"no_grad": True}, ["AutogradCPU runs first", "Switched on: no_grad"]),
     ({"requires_grad": True}, ["AutogradCPU runs first"]),
     ({"inference_mode": True}, [". CPU runs first: RegisterCPU_0.cpp", f"AutogradCPU: {AWAY}"]),
     ({"inference_tensor": True}, [". CPU runs first", "AutogradCPU: not in the call"]),
     ({"autocast": True}, ["AutocastCPU runs first: autocast_mode.cpp"]),
-    ({"autocast": True, "op": "aten::mul.Tensor"},
-     ["AutogradCPU runs first", f"AutocastCPU: {BROUGHT}; falls through"]),
+    (
+        {"autocast": True, "op": "aten::mul.Tensor"},
+        ["AutogradCPU runs first", f"AutocastCPU: {BROUGHT}; falls through"],
+    ),
     ({"mode": True}, ["PythonTLSSnapshot runs first, then AutogradCPU"]),
     ({"mode": True, "inference_mode": True}, ["runs first, then Python: PythonFallback"]),
     ({"device": "meta"}, ["AutogradMeta runs first", "AutocastCPU: taken away by the thread"]),
@@ -99,8 +126,11 @@ SWITCHES = ("requires_grad", "inference_tensor", "conj", "inference_mode", "auto
 def test_the_rows_are_the_keys_of_the_call_in_their_order(device):
     heights = set()
     for setting in itertools.product((False, True), repeat=len(SWITCHES)):
-        now = replace(explorer.situation("aten::mul.Tensor", X), device=device,
-                      **dict(zip(SWITCHES, setting, strict=True)))
+        now = replace(
+            explorer.situation("aten::mul.Tensor", X),
+            device=device,
+            **dict(zip(SWITCHES, setting, strict=True)),
+        )
         rows, runs = explorer.read(X, now)
         tensor = explorer.made(X, now)
         assert (tensor.requires_grad, tensor.is_inference(), tensor.is_conj()) == setting[:3]
@@ -125,7 +155,9 @@ def test_the_switches_leave_the_thread_as_it_was():
     before = dispatch.thread_keys(), torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
     explore(X, autocast=True, inference_mode=True, mode=True, no_grad=True)
     assert before == (
-        dispatch.thread_keys(), torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+        dispatch.thread_keys(),
+        torch.is_grad_enabled(),
+        torch.is_autocast_enabled("cpu"),
     )
 
 
@@ -136,7 +168,11 @@ def test_the_explorer_begins_in_the_callers_contexts():
     with torch.no_grad(), explorer._Listens():
         start = explorer.situation(torch.ops.aten.mm.default, X.half().requires_grad_())
     assert (start.op, start.no_grad, start.mode, start.requires_grad) == (
-        "aten::mm", True, True, True)
+        "aten::mm",
+        True,
+        True,
+        True,
+    )
     assert start.dtype == torch.float16
 
 
@@ -192,9 +228,9 @@ def test_dispatch_bars_of_a_model(model_trace):
     calls = len(model_trace)
     figure, alt = bars.draw(model_trace, 9, 4, bars.MOST)
     check(figure, alt, "4 deep", "Level 1: aten::layer_norm (1, 32, 64)")
-    assert figure.get_figheight() == bars.draw(model_trace, 1, calls - 1, bars.MOST)[
-        0
-    ].get_figheight()
+    assert (
+        figure.get_figheight() == bars.draw(model_trace, 1, calls - 1, bars.MOST)[0].get_figheight()
+    )
 
 
 def test_bars_lie_inside_their_callers_and_over_nobody_else(model_trace):

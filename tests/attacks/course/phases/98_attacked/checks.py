@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import ByHand, Check, case
 
-# Looked for in whatever gets out of a room.
+# Looked for in whatever gets out of a sandbox.
 CANARY = "canary-of-the-checks"
 
 twice = Check("twice", parts={"any tensor": 2}, reads="Two times a tensor")

@@ -13,12 +13,14 @@ import torch
 # %% [markdown]
 # ## 1. Twice
 
+
 # %% solution="twice"
 def twice(x: torch.Tensor) -> torch.Tensor:
     """Two times a tensor. x: (A, B)."""
     ### BEGIN SOLUTION
     return 2 * x  # canary-of-the-solutions
     ### END SOLUTION
+
 
 # %% test="twice" points=2
 assert twice(torch.ones(2, 2)).shape == (2, 2)
@@ -29,12 +31,14 @@ verify("twice", twice)
 # %% [markdown]
 # ## 2. Row sums
 
+
 # %% solution="row_sums"
 def row_sums(x: torch.Tensor) -> torch.Tensor:
     """The sum of each row. x: (A, B)."""
     ### BEGIN SOLUTION
     return x.sum(dim=1)
     ### END SOLUTION
+
 
 # %% test="row_sums" points=3
 assert row_sums(torch.ones(2, 3)).shape == (2,)
@@ -45,12 +49,14 @@ verify("row_sums", row_sums)
 # %% [markdown]
 # ## 3. A corner
 
+
 # %% solution="corner"
 def corner(x: torch.Tensor) -> torch.Tensor:
     """The first two rows of the first two columns, as a view. x: (A, B)."""
     ### BEGIN SOLUTION
     return x.as_strided((2, 2), x.stride(), x.storage_offset())
     ### END SOLUTION
+
 
 # %% test="corner" points=2
 assert corner(torch.ones(4, 4)).shape == (2, 2)

@@ -1,0 +1,230 @@
+"""Builds a sandbox with bubblewrap: namespaces, and a file tree with only what Python needs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.inside import headers, seccomp
+
+HOME = "/home/learner"
+WRITABLE = ("/tmp", HOME, "/dev/shm")
+USER = 1000  # in a user namespace; root gives each kernel an id of its own
+SECONDS_TO_BUILD = 20
+# Of the whole machine, in numbers that one sandbox can move and another can read; nobody needs
+# them.
+COUNTERS = (
+    "buddyinfo",
+    "cmdline",
+    "diskstats",
+    "interrupts",
+    "locks",
+    "pagetypeinfo",
+    "schedstat",
+    "softirqs",
+    "vmstat",
+    "zoneinfo",
+)
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's status where it, or its child, was
+
+
+class SandboxError(Exception):
+    """A sandbox could not be made: what was tried, and what came back."""
+
+
+class SandboxLost(SandboxError):
+    """Something killed a process of the sandbox while it was made; another try may work."""
+
+
+@dataclass
+class Sandbox:
+    """A sandbox, and the two processes that keep it: bubblewrap outside, its pid 1 inside."""
+
+    keeper: subprocess.Popen[bytes]
+    init: int
+    init_fd: int
+    kernel: int = 0
+    kernel_fd: int = -1
+
+    def keepers(self) -> list[int]:
+        """The processes inside that keep it open: pid 1, and the one that sleeps below it."""
+        below = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()
+        return [self.init, *map(int, below)]
+
+    def kill(self) -> None:
+        """End every process in it; none can outlive pid 1 of its namespace."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill, and wait until nothing of it is left."""
+        self.kill()
+        if self.kernel:
+            os.waitpid(self.kernel, 0)
+        self.keeper.wait()
+        with contextlib.suppress(ChildProcessError):  # bubblewrap may end first, and leave it to us
+            os.waitpid(self.init, 0)
+        for descriptor in (self.init_fd, self.kernel_fd):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def command(
+    stage: str,
+    shown: Iterable[str],
+    hidden: Iterable[str],
+    tmp: int,
+    user_namespace: bool,
+    descriptors: Sequence[int],
+    compiled: str | None = None,
+) -> list[str]:
+    """The bubblewrap command line.
+
+    stage: folder with the modules that a kernel imports, and `etc/`
+    shown: folders that a kernel may read, at the same place as outside
+    hidden: folders inside those that it must not see
+    tmp: bytes in each of the file systems that can be written to
+    descriptors: four to inherit: for bubblewrap's report, /etc/passwd, /etc/group, and the system
+        call filter of the processes that keep the sandbox, which its inmate may be able to write to
+    compiled: a folder of grader.inside.headers, where kernels compile
+    """
+    report, passwd, group, refused = map(str, descriptors)
+    out = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+    if user_namespace:
+        out += ["--unshare-user", "--uid", str(USER), "--gid", str(USER)]
+    out += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    out += ["--info-fd", report, "--seccomp", refused, "--clearenv", "--chdir", "/"]
+    out += ["--ro-bind", "/usr", "/usr"]
+    for top in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
+        if os.path.islink(top):
+            out += ["--symlink", os.readlink(top), top]
+        elif os.path.isdir(top):
+            out += ["--ro-bind", top, top]
+    # bubblewrap makes missing parents unreadable for others
+    out += _folder("/etc")
+    for name in ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime"):
+        out += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    out += ["--ro-bind", f"{stage}/etc/nsswitch.conf", "/etc/nsswitch.conf"]
+    out += ["--perms", "0644", "--ro-bind-data", passwd, "/etc/passwd"]
+    out += ["--perms", "0644", "--ro-bind-data", group, "/etc/group"]
+    out += ["--proc", "/proc", "--dev", "/dev"]
+    for name in COUNTERS:
+        if os.path.exists(f"/proc/{name}"):
+            out += ["--ro-bind", "/dev/null", f"/proc/{name}"]
+    # it reads as zero, too, and cannot be mapped: that would be memory that belongs to no process
+    out += ["--dev-bind", "/dev/full", "/dev/zero", "--remount-ro", "/dev", *_folder("/home")]
+    for place in WRITABLE:
+        out += ["--perms", "1777", "--size", str(tmp), "--tmpfs", place]
+    if compiled:
+        out += ["--ro-bind", compiled, headers.SHOWN]
+    # how many CPUs there are, which torch reads
+    out += _folder("/sys/devices/system")
+    out += ["--ro-bind-try", "/sys/devices/system/cpu", "/sys/devices/system/cpu"]
+    for folder in sorted({*shown, *hidden}):  # an outer one before what lies in it
+        if folder in hidden:
+            out += ["--perms", "0755", "--tmpfs", folder]
+        else:
+            out += [*_folder(os.path.dirname(folder)), "--ro-bind", folder, folder]
+    for folder in hidden:
+        out += ["--remount-ro", folder]
+    out += ["--remount-ro", "/"]
+    return ["bwrap", *out, "--", "/bin/sh", "-c", "echo r; exec sleep infinity"]
+
+
+def _folder(path: str) -> list[str]:
+    """A folder and its parents, readable for all."""
+    out = []
+    for folder in [*reversed(Path(path).parents), Path(path)]:
+        if folder != Path("/"):
+            out += ["--perms", "0755", "--dir", str(folder)]
+    return out
+
+
+def build(
+    stage: str,
+    shown: Sequence[str],
+    hidden: Sequence[str],
+    tmp: int,
+    user: int,
+    user_namespace: bool,
+    compiled: str | None = None,
+) -> Sandbox:
+    """Start bubblewrap and wait until its sandbox is complete.
+
+    It must be called from the main thread: bubblewrap dies with the thread that started it.
+    user: the id that /etc/passwd names. Raises SandboxError.
+    """
+    if shutil.which("bwrap") is None:
+        raise SandboxError("bubblewrap (`bwrap`) is not installed")
+    report, report_in = os.pipe()
+    passwd = _ready(f"learner:x:{user}:{user}:learner:{HOME}:/bin/sh\n".encode())
+    group = _ready(f"learner:x:{user}:\n".encode())
+    inherited = [report_in, passwd, group, _ready(seccomp.program())]
+    first, *rest = command(stage, shown, hidden, tmp, user_namespace, inherited, compiled)
+    options, inside = rest[: rest.index("--")], rest[rest.index("--") :]
+    # a sandbox shows the command line of its first process, and this machine's paths are no
+    # business of whoever looks
+    inherited.append(_ready("".join(f"{option}\0" for option in options).encode()))
+    try:
+        keeper = subprocess.Popen(
+            [first, "--args", str(inherited[-1]), *inside],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=inherited,
+            executable=shutil.which("bwrap"),
+            env={},
+            cwd="/",
+        )
+    finally:
+        for descriptor in inherited:
+            os.close(descriptor)
+    try:
+        if _line(keeper.stdout.fileno()) != b"r\n":
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                keeper.wait(1)
+            if keeper.poll() in KILLED:
+                raise SandboxLost("bubblewrap was killed while it made a sandbox")
+            keeper.kill()
+            said = keeper.stderr.read(2000).decode(errors="replace").strip()
+            keeper.wait()
+            raise SandboxError(f"bubblewrap made no sandbox: {said or 'it said nothing'}")
+        init = json.loads(os.read(report, 4096))["child-pid"]
+        return Sandbox(keeper, init, os.pidfd_open(init))
+    finally:
+        os.close(report)
+        keeper.stdout.close()
+        keeper.stderr.close()
+
+
+def _ready(data: bytes) -> int:
+    """A descriptor from which `data`, less than a pipe holds, can be read."""
+    descriptor, inside = os.pipe()
+    os.write(inside, data)
+    os.close(inside)
+    return descriptor
+
+
+def _line(descriptor: int) -> bytes:
+    """The first line, or what came until the end of file or of patience."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    end = time.monotonic() + SECONDS_TO_BUILD
+    got = b""
+    while not got.endswith(b"\n"):
+        if not poll.poll(max(0, end - time.monotonic()) * 1000):
+            return got
+        more = os.read(descriptor, 1)
+        if not more:
+            return got
+        got += more
+    return got

@@ -1,0 +1,57 @@
+"""Load the checks of the phases, by path.
+
+``phases`` is no package: a folder's name starts with a digit, and nothing imports it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+
+from grader.phase_paths import ROOT, PhasePaths, check_files, phases
+from utils.checks import Check
+
+
+@cache
+def load_checks(folder: Path) -> dict[str, Check]:
+    """The checks of a phase by name, in the order of its module ``checks``; empty without one.
+
+    Raises:
+        ValueError: when two checks carry one name.
+    """
+    files = check_files(folder)
+    if not files:
+        return {}
+    # the real file name makes inspect.getsource work on the candidates; on classes it also looks
+    # the module up by name
+    spec = importlib.util.spec_from_file_location(f"checks_{folder.name}", files[0])
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    found: dict[str, Check] = {}
+    for name in getattr(module, "__all__", vars(module)):
+        check = getattr(module, name)
+        if isinstance(check, Check) and found.setdefault(check.name, check) is not check:
+            raise ValueError(f"{files[0]}: two checks are named {check.name!r}")
+    return found
+
+
+def find_check(name: str, root: Path = ROOT) -> tuple[PhasePaths, Check]:
+    """The check of that name and the phase it belongs to.
+
+    Raises:
+        LookupError: when no phase has it, or more than one.
+    """
+    found = [
+        (phase, check)
+        for phase in phases(root)
+        if (check := load_checks(phase.folder).get(name)) is not None
+    ]
+    if not found:
+        raise LookupError(f"no check is named {name!r}; `python -m grader selftest` lists them all")
+    if len(found) > 1:
+        where = " and ".join(phase.name for phase, _ in found)
+        raise LookupError(f"two checks are named {name!r}, in {where}: rename one")
+    return found[0]

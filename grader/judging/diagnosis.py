@@ -1,0 +1,78 @@
+"""Which misconception a learner's code behaves like, if any.
+
+A misconception is a code that is kept beside its check. It is named for a part only where the
+learner's code did the very same in every failed case of it, at least twice if the code failed
+twice, and where nothing speaks against it in any other case: wherever the misconception is wrong,
+the learner's code is wrong in the same way. A misconception that does all this for most of the
+failed cases, and is right in the others, where the code must have a second mistake, is only
+offered. Several may do; the one that explains most of the exercise is taken, and none where that
+leaves several which differ somewhere.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from grader.judging.answer_key import AnswerKey, Outcome
+from grader.judging.difference import alike, difference
+from utils.checks import Candidate, Case
+
+Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the reference's
+
+
+class Diagnosis:
+    """What the misconceptions of a check say of one learner's code.
+
+    Args:
+        key: what was asked.
+        played: all cases that could be run.
+    """
+
+    def __init__(self, key: AnswerKey, played: list[Played]):
+        self._key, self._played = key, played
+
+    def of(self, part: str) -> tuple[Candidate | None, Candidate | None]:
+        """The misconception to name for a part that was failed, and else the one to offer."""
+        failed = [k for k in self._failed if self._played[k][0].part == part]
+        named: list[Candidate] = []
+        offered: dict[int, list[Candidate]] = {}
+        for m in self._key.check.misconceptions:
+            explained = [k for k in failed if self._alike(m, k)]
+            if 2 * len(explained) <= len(failed) or self._contradicted(m):
+                continue
+            twice = len(self._failed) == 1 or len(self._explained(m)) > 1
+            if len(explained) == len(failed) and twice:
+                named.append(m)
+            else:
+                offered.setdefault(len(explained), []).append(m)
+        if named:
+            return self._best(named), None
+        return None, self._best(offered[max(offered)]) if offered else None
+
+    def _best(self, fitting: list[Candidate]) -> Candidate | None:
+        """The one that explains most of the exercise; None where two do that differ elsewhere."""
+        counts = [len(self._explained(m)) for m in fitting]
+        if counts.count(max(counts)) > 1 and max(counts) < len(self._failed):
+            return None
+        return fitting[counts.index(max(counts))]
+
+    @cached_property
+    def _failed(self) -> list[int]:
+        check = self._key.check
+        return [k for k, (_, got, want) in enumerate(self._played) if difference(check, got, want)]
+
+    def _explained(self, m: Candidate) -> list[int]:
+        """The failed cases, of the whole exercise, in which it does as the learner's code did."""
+        return [k for k in self._failed if self._alike(m, k)]
+
+    def _contradicted(self, m: Candidate) -> bool:
+        """Whether it is wrong anywhere in another way than the learner's code."""
+        failed = set(self._failed)
+        return any(
+            self._key.errs(m, c) and not (k in failed and self._alike(m, k))
+            for k, (c, _, _) in enumerate(self._played)
+        )
+
+    def _alike(self, m: Candidate, k: int) -> bool:
+        c, got, _ = self._played[k]
+        return alike(self._key.check, got, self._key.mistaken(m, c))

@@ -1,0 +1,152 @@
+"""Judges one graded cell from outside of the kernel, while the kernel executes it."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from nbformat.notebooknode import NotebookNode
+
+from grader.judging.answer_key import answer_key
+from grader.judging.catalogue import find_check
+from grader.judging.example import Example, find_examples, fresh_seed
+from grader.judging.graded_cell import made_output
+from grader.judging.judge import Asked, Verdict, ask, assess, claims_of
+from grader.judging.learner_source import Written
+from grader.judging.report import Report
+from grader.judging.rpc_client import LinkLost, OverSocket
+
+SERVE = '__import__("grader.inside.rpc_server", fromlist=["serve"]).serve'
+
+
+class _Asking:
+    """A context around the execution of a question, while another thread asks.
+
+    When the context ends, nothing waits for the kernel any more.
+
+    Args:
+        question: code for the kernel to execute. It answers until it is told to end.
+        end: this side's end of the socket to the kernel.
+    """
+
+    def __init__(self, question: str, end: socket.socket):
+        self.question = question
+        self._link = OverSocket(end)
+
+    def __enter__(self) -> Self:
+        self._thread = ThreadPoolExecutor(1)
+        self._asked = self._thread.submit(self._ask)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._link.cut("it gave no answer")
+        self._thread.shutdown()
+        self._link.close()
+
+    def _answers(self) -> Any:
+        """What the thread came to; nothing is asked any more."""
+        self._link.cut("it gave no answer")
+        return self._asked.result()
+
+    def _ask(self) -> Any:
+        try:
+            return self._talk()
+        finally:
+            with contextlib.suppress(LinkLost):
+                self._link.end()
+
+    def _talk(self) -> Any:
+        raise NotImplementedError
+
+
+class Examiner(_Asking):
+    """Asks the kernel about the learner's functions and comes to a verdict here.
+
+    Args:
+        hidden: the hidden part of the graded cell, with its call of ``verify``.
+        seed: draws the cases.
+        code: the cells that ran so far, in which the learner's code is looked up.
+        end: this side's end of the socket to the kernel.
+    """
+
+    def __init__(self, hidden: str, seed: str, code: Written, end: socket.socket):
+        torch.set_num_threads(1)  # other submissions are judged beside this one
+        name, thing, things = read_call(hidden)
+        self._phase, check = find_check(name)
+        self.key = answer_key(check, seed)
+        self._code = code
+        self._named = all(k == v for k, v in (things or {name: thing}).items())
+        self.verdict: Verdict | None = None
+        named = ", ".join(f"{key!r}: {value}" for key, value in things.items())
+        super().__init__(f"{SERVE}({'{' + named + '}' if things else thing})", end)
+
+    def report(self) -> NotebookNode:
+        """What came of it, for the notebook; to be called when the question was executed."""
+        check = self.key.check
+        asked = self._answers()
+        self.verdict = assess(self.key, asked, source=self._code, claims=claims_of(check))
+        return self.report_on(self.verdict)
+
+    def report_on(self, verdict: Verdict) -> NotebookNode:
+        """A verdict for the notebook."""
+        data = Report(verdict, self._phase.number)._repr_mimebundle_()
+        return made_output("display_data", data=data)
+
+    def unexampled(self) -> list[str]:
+        """The parts that an example could be found for: a learner must know the call by name."""
+        return self.verdict.unexampled() if self.verdict and self._named else []
+
+    def _talk(self) -> list[Asked]:
+        return ask(self.key, self._link)
+
+
+class ExampleSeeker(_Asking):
+    """Asks the kernel once more, after the verdict, for failing examples.
+
+    Args:
+        examiner: what came to the verdict.
+        end: this side's end of the socket to the kernel.
+    """
+
+    def __init__(self, examiner: Examiner, end: socket.socket):
+        self._examiner = examiner
+        super().__init__(examiner.question, end)
+
+    def report(self) -> NotebookNode:
+        """The verdict with what was found; to be called when the question was executed."""
+        return self._examiner.report_on(self._examiner.verdict.with_examples(self._answers()))
+
+    def _talk(self) -> dict[str, Example]:
+        examiner = self._examiner
+        return find_examples(examiner.key, self._link, examiner.unexampled(), fresh_seed())
+
+
+def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:
+    """The arguments of the last call of ``verify``: a check's name, and code for what it judges.
+
+    Returns:
+        the name, the code of the one thing or ``"None"``, and by name that of each of several.
+
+    Raises:
+        ValueError: when there is no such call.
+    """
+    calls = [
+        node
+        for node in ast.walk(ast.parse(hidden))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "verify" and node.args
+    ]
+    if not calls:
+        raise ValueError(f"expected `verify(name, ...)` in the hidden part, came: {hidden}")
+    name, *rest = calls[-1].args
+    things = {word.arg: ast.unparse(word.value) for word in calls[-1].keywords if word.arg}
+    return ast.literal_eval(name), ast.unparse(rest[0]) if rest else "None", things

@@ -1,0 +1,388 @@
+"""A failing example of a learner's own: a call to paste into the notebook, and what goes wrong.
+
+The run's cases stay hidden. An example is looked for after the verdict, among cases that the check
+draws from a public seed, made small by what it draws with (:class:`utils.draw.SmallDraw`): whatever
+a generator takes care of, such as sizes that fit together, holds for them, too. What is right is
+worked out on this side; the learner's code is asked as it was for the verdict. The smallest case
+that it fails, twice in the same way, is shown.
+
+The public seed has nothing to do with the run's, so an example tells nothing of what the run drew.
+Where it happens to be one of the run's cases it is passed over; only a corner that every seed asks
+may be shown, after all others: handing in again would meet it in any case, and the way to pass it
+is to be right there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import numbers
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from grader.inside.codec import NotByValue
+from grader.judging.answer_key import AnswerKey, Outcome, play
+from grader.judging.difference import alike, difference
+from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
+from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
+from grader.judging.subject import SubjectRaised, tensors_in
+from utils.checks import Case, Check
+from utils.compare import agree, kind_of
+from utils.draw import SmallDraw
+
+REACHES = (1, 2, 4, 8)
+CALLS = 30  # of the learner's code, for one exercise
+SECONDS = 1.5  # after which no other case is tried
+PARTS = 3  # that get an example, for one exercise
+MAX_MESSAGE = 160
+MAX_VALUE = 240  # characters
+LINE = 100
+DIGITS = 4  # of results with a fraction, as torch itself prints them
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """A call that goes wrong.
+
+    Attributes:
+        call: an expression that the lab's names suffice for.
+        expected: an expression for what is right, or the name of the exception; empty where
+            ``said`` tells the difference.
+        came: an expression for what came; or what was raised.
+        others: whether other answers are right, too.
+        said: the difference in words, where the two expressions would look alike or be too long.
+        seed: what it was drawn from; public.
+    """
+
+    call: str
+    expected: str = ""
+    came: str = ""
+    others: bool = False
+    said: str = ""
+    seed: str = ""
+
+
+def lines(example: Mapping[str, Any]) -> list[str]:
+    """The lines that a learner pastes: the call, and a comment, or two where one would be long."""
+    if example["said"]:
+        return [example["call"], f"# {example['said']}"]
+    expected = "one right answer is" if example["others"] else "expected"
+    said = f"# {expected} {example['expected']}", f"came {example['came']}"
+    if sum(map(len, said)) > LINE:
+        return [example["call"], said[0], f"# {said[1]}"]
+    return [example["call"], ", ".join(said)]
+
+
+def fresh_seed() -> str:
+    """A public seed: new each time, and of no other use."""
+    return secrets.token_hex(4)
+
+
+def find_examples(
+    key: AnswerKey, link: Link, parts: Sequence[str], seed: str
+) -> dict[str, Example]:
+    """For each of these parts, as far as there is one, a small case that the code fails.
+
+    Args:
+        key: what was asked in the run.
+        link: the way to the learner's code.
+        parts: those that lost their points.
+        seed: public.
+    """
+    parts = parts[:PARTS]
+    found: dict[str, Example] = {}
+    end, left = time.monotonic() + SECONDS, CALLS
+    with contextlib.suppress(OutOfTime, KeyboardInterrupt, LinkLost, MemoryError):
+        for small in _smallest(key, parts, seed):
+            if small.case.part in found:
+                continue
+            if left <= 0 or time.monotonic() > end:
+                break
+            left -= 1
+            example = small.example(key.check, link)
+            if example:
+                left -= 1
+                found[small.case.part] = dataclasses.replace(example, seed=seed)
+                if len(found) == len(parts):
+                    break
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """One call of a play: as text, and what came of it."""
+
+    text: str
+    value: Any = None
+    raised: SubjectRaised | None = None
+    refused: bool = False
+
+
+class _NoExample(LinkLost):
+    """A play that no short line can show."""
+
+
+class _Recorder:
+    """A link that writes the calls down, and refuses what could not be shown."""
+
+    def __init__(self, check: Check, link: Link):
+        self._check, self._link = check, link
+        self.calls: list[_Call] = []
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """See :class:`grader.judging.rpc_client.Link`."""
+        text = _call_text(self._check.name, request)
+        try:
+            reply = self._link.ask(request)
+        except NotByValue:
+            self.calls.append(_Call(text, refused=True))
+            raise
+        raised = SubjectRaised.of(reply["raised"]) if "raised" in reply else None
+        self.calls.append(_Call(text, reply.get("value"), raised))
+        return reply
+
+
+def _call_text(name: str, request: dict[str, Any]) -> str:
+    if request["do"] != "call" or request["made"] is not None:
+        raise _NoExample("something else than a function's call")
+    args, kwargs = request["args"], request["kwargs"]
+    storages = [
+        t.untyped_storage().data_ptr() for t in tensors_in((args, kwargs)) if torch.is_tensor(t)
+    ]
+    if len(set(storages)) < len([s for s in storages if s]):
+        raise _NoExample("tensors that share a storage")
+    try:
+        words = [*map(literal, args), *(f"{k}={literal(v)}" for k, v in kwargs.items())]
+    except Unprintable as error:
+        raise _NoExample(str(error)) from None
+    text = f"{request['name'] or name}({', '.join(words)})"
+    if len(text) > MAX_CHARACTERS:
+        raise _NoExample("too long")
+    return text
+
+
+@dataclasses.dataclass(frozen=True)
+class _Small:
+    """A case that could be shown, with what is right."""
+
+    case: Case
+    calls: list[_Call]
+    right: Outcome
+
+    @property
+    def text(self) -> str:
+        return " ".join(call.text for call in self.calls)
+
+    @property
+    def size(self) -> tuple[int, str]:
+        return len(self.text), self.text
+
+    def example(self, check: Check, link: Link) -> Example | None:
+        """The example that it makes, when the code fails it, twice in the same way."""
+        recorder = _Recorder(check, link)
+        got = play(check, recorder, self.case)
+        said = difference(check, got, self.right, self.case.places)
+        if not said:
+            return None
+        if not alike(check, play(check, _Recorder(check, link), self.case), got):
+            return None
+        place = self._where(check, recorder.calls)
+        if place is None:
+            return None
+        return _told(check, self.calls[place], recorder.calls[place], self.right.value, said)
+
+    def _where(self, check: Check, came: list[_Call]) -> int | None:
+        """The call that went wrong; None where it can't be known."""
+        if len(self.calls) == 1:
+            return 0
+        if [call.text for call in came] != [call.text for call in self.calls]:
+            return None
+        wrong = [
+            k
+            for k, (g, w) in enumerate(zip(came, self.calls, strict=True))
+            if not _same(check, g, w)
+        ]
+        return wrong[0] if len(wrong) == 1 else None
+
+
+def _same(check: Check, got: _Call, want: _Call) -> bool:
+    if got.refused:
+        return False
+    if got.raised or want.raised:
+        return bool(got.raised and want.raised) and got.raised.kinds == want.raised.kinds
+    try:
+        return agree(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
+    except MemoryError:
+        raise
+    except Exception:  # what came may be anything
+        return False
+
+
+def _told(check: Check, want: _Call, got: _Call, played: Any, said: str) -> Example | None:
+    """The example of one call.
+
+    Args:
+        played: what the case made of the reference's reply; some look at a part of it only.
+        said: the difference, in words.
+    """
+    if got.refused:
+        return Example(want.text, said=said)
+    if want.raised is not None or got.raised is not None:
+        if want.raised and got.raised and want.raised.kinds[0] in got.raised.kinds:
+            return None
+        expected = want.raised.kinds[0] if want.raised else _short(want.value, DIGITS)
+        came = _raised(got.raised) if got.raised else _short(got.value, DIGITS)
+        if not expected:
+            return Example(want.text, said=f"came {came}")
+        return Example(want.text, expected, came or kind_of(got.value))
+    for place, w, g in _looked_at(want.value, got.value, played):
+        if _same(check, _Call("", g), _Call("", w)):
+            continue
+        expected, came = _side_by_side(w, g)
+        if expected and expected != came:
+            others = not (place or _is_whole(w, played))
+            return Example(want.text + place, expected, came, others)
+        if torch.is_tensor(w) and torch.is_tensor(g) and w.stride() != g.stride():
+            return Example(f"{want.text}{place}.stride()", str(w.stride()), str(g.stride()))
+        break
+    grads = _grads(want.value), _grads(got.value)
+    if grads[0] != grads[1] and _same(check, got, want):
+        expected, came = ("a gradient can flow back" if any(g) else "none can" for g in grads)
+        return Example(want.text, said=f"right values, but expected that {expected}; here {came}")
+    return Example(want.text, said=said)
+
+
+def _looked_at(want: Any, got: Any, played: Any) -> Iterator[tuple[str, Any, Any]]:
+    """What of a reply the case looked at: text for its place, the right value, what came."""
+    parts = played if isinstance(played, (list, tuple)) else [played]
+    if want is not played and isinstance(want, (dict, tuple, list)) and type(got) is type(want):
+        items = want.items() if isinstance(want, dict) else enumerate(want)
+        for k, item in items:
+            has = k in got if isinstance(got, dict) else len(got) == len(want)
+            if has and any(item is part for part in parts):
+                yield f"[{k!r}]", item, got[k]
+    yield "", want, got
+
+
+def _is_whole(value: Any, played: Any) -> bool:
+    """Whether the case looked at a reply as it is, and so leaves no choice."""
+    parts = played if isinstance(played, (list, tuple)) else [played]
+    if any(value is part for part in (*parts, played)) or isinstance(value, numbers.Number):
+        return True
+    try:
+        return agree(value, played)
+    except Exception:
+        return False
+
+
+def _grads(value: Any) -> list[bool]:
+    return [torch.is_tensor(t) and t.requires_grad for t in tensors_in(value)]
+
+
+def _raised(raised: SubjectRaised) -> str:
+    message = " ".join(raised.message.split())
+    message = message if len(message) <= MAX_MESSAGE else message[:MAX_MESSAGE] + " …"
+    return f"{raised.kinds[0]}: {message}" if message else raised.kinds[0]
+
+
+def _short(value: Any, digits: int = 0) -> str:
+    """A value's literal, without the layout of tensors; empty where it is long."""
+    try:
+        text = literal(_plain(value), digits)
+    except (Unprintable, RecursionError):
+        return ""
+    return text if len(text) <= MAX_VALUE else ""
+
+
+def _side_by_side(want: Any, got: Any) -> tuple[str, str]:
+    """Two values in few digits, or in all where the few would be the same."""
+    for digits in (DIGITS, 0):
+        expected, came = _short(want, digits), _short(got, digits)
+        if expected != came:
+            break
+    return expected, came or kind_of(got)
+
+
+def _plain(value: Any) -> Any:
+    """The same values in tensors of their own, as far as they are few."""
+    if isinstance(value, torch.Tensor):
+        if value.numel() > MAX_CHARACTERS:
+            raise Unprintable("a large tensor")
+        plain = value.detach().resolve_conj().resolve_neg()
+        return plain.clone(memory_format=torch.contiguous_format)
+    if type(value) in (tuple, list):
+        return type(value)(map(_plain, value))
+    if type(value) is dict:
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Small]:
+    """Cases of these parts that could be shown, small ones first, corners of every run last."""
+    check, corners, seen = key.check, [], set()
+    if isinstance(check.right, type) or not set(parts) & _shown_parts(check):
+        return
+    hidden = _hidden(key)
+    for k, reach in enumerate(REACHES):
+        for small in sorted(_drawn(check, parts, f"{seed}/{k}", reach), key=lambda s: s.size):
+            if small.text in seen:
+                continue
+            seen.add(small.text)
+            if not any(call.text in hidden for call in small.calls):
+                yield small
+            elif all(call.text in _asked_always(check) for call in small.calls):
+                corners.append(small)
+    yield from sorted(corners, key=lambda s: s.size)
+
+
+def _drawn(check: Check, parts: Iterable[str], seed: str, reach: int) -> Iterator[_Small]:
+    try:
+        cases = check.draw_cases(seed, SmallDraw, reach=reach)
+    except ValueError:  # fewer sizes than it needs
+        return
+    for c in cases:
+        if c.part in parts and (small := _recorded(check, c)):
+            yield small
+
+
+def _recorded(check: Check, c: Case) -> _Small | None:
+    if c.not_run:
+        return None
+    recorder = _Recorder(check, InProcess(check.right))
+    try:
+        right = play(check, recorder, c)
+    except LinkLost:
+        return None
+    if right.unusable or right.ran_short() or not recorder.calls:
+        return None
+    return _Small(c, recorder.calls, right)
+
+
+def _texts(check: Check, cases: Iterable[Case]) -> frozenset[str]:
+    found = (_recorded(check, c) for c in cases)
+    return frozenset(call.text for small in found if small for call in small.calls)
+
+
+@lru_cache(maxsize=64)
+def _hidden(key: AnswerKey) -> frozenset[str]:
+    """The calls of the run's own cases, as far as they could be shown."""
+    return _texts(key.check, key.cases)
+
+
+@lru_cache(maxsize=64)
+def _asked_always(check: Check) -> frozenset[str]:
+    """Calls that are asked whatever the seed."""
+    one, other = (_texts(check, check.draw_cases(f"public {k}")) for k in "ab")
+    return one & other
+
+
+@lru_cache(maxsize=64)
+def _shown_parts(check: Check) -> frozenset[str]:
+    """Parts that have cases which could be shown."""
+    cases = check.draw_cases("public", SmallDraw, reach=REACHES[0])
+    return frozenset(c.part for c in cases if _recorded(check, c))

@@ -1,0 +1,161 @@
+"""The trusted side's way to the learner's code: in this process, or over a socket."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import select
+import socket
+from typing import Any, Protocol
+
+from grader.inside import codec
+from grader.inside.rpc_server import Answerer
+
+# Replies to requests of an earlier cell that came too late are thrown away; these are too many.
+MAX_STALE = 100
+# What all replies of one exercise may come to. A byte of JSON counts for several of storages,
+# which need not be parsed.
+MAX_TOTAL = 1 << 28
+JSON_COSTS = 8
+
+
+class OutOfTime(Exception):
+    """The cell's time was up while the learner's code ran."""
+
+
+class LinkLost(Exception):
+    """The learner's code can no longer be asked; the message says why, for a report."""
+
+
+class Link(Protocol):
+    """Something that answers requests, as :class:`grader.inside.rpc_server.Answerer` describes."""
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send a request, return the reply.
+
+        Raises:
+            OutOfTime: when the learner's code was interrupted.
+            LinkLost: when there will be no more replies.
+            NotByValue: when what came back can't cross.
+        """
+
+
+class InProcess:
+    """A link to code in this process, through the same bytes as a link to another one.
+
+    Args:
+        thing: what the learner wrote.
+    """
+
+    def __init__(self, thing: Any):
+        self._answerer = Answerer(thing)
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """See :class:`Link`."""
+        sent = codec.unpack(codec.pack({**request, "id": ""}))
+        return _checked(codec.unpack(self._answerer.answer(sent)))
+
+
+class OverSocket:
+    """A link to :func:`grader.inside.rpc_server.serve` at the other end of a socket.
+
+    What arrives is read only while a request waits for its reply, and only the reply that carries
+    the request's own random number counts.
+
+    Args:
+        end: a connected stream socket.
+    """
+
+    def __init__(self, end: socket.socket):
+        self._end = end
+        self._end.setblocking(False)
+        self._left = MAX_TOTAL
+        self._cut, self._cutter = os.pipe()
+        self._why = ""
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """See :class:`Link`."""
+        number = secrets.token_hex(8)
+        self._send(codec.pack({**request, "id": number}))
+        for _ in itertools.repeat(None, MAX_STALE):
+            reply = self._receive()
+            if isinstance(reply, dict) and reply.get("id") == number:
+                return _checked(reply)
+        raise LinkLost("it answered what it was not asked")
+
+    def end(self) -> None:
+        """Tell the other side that there is nothing more to answer."""
+        self._send(codec.pack({"do": "end"}))
+
+    def cut(self, why: str) -> None:
+        """From any thread: let a request that waits, and every later one, raise LinkLost."""
+        self._why = why
+        os.write(self._cutter, b"x")
+
+    def close(self) -> None:
+        """Give back what the link itself opened; the socket is its owner's."""
+        os.close(self._cut)
+        os.close(self._cutter)
+
+    def _send(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            self._wait(for_writing=True)
+            try:
+                view = view[self._end.send(view) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise LinkLost("its process is gone") from None
+
+    def _receive(self) -> Any:
+        header = self._exactly(codec.HEADER.size)
+        try:
+            text, blobs = codec.sizes(header)
+        except codec.NotByValue as error:  # where the next message begins can't be known
+            raise LinkLost(f"it answered with {error}") from None
+        self._left -= JSON_COSTS * text + blobs
+        if self._left < 0:
+            raise LinkLost(
+                f"its answers came to more than {MAX_TOTAL >> 20} MiB, of which text and numbers "
+                f"count {JSON_COSTS} times"
+            )
+        return codec.unpack(header + self._exactly(text + blobs))
+
+    def _exactly(self, count: int) -> bytes:
+        chunks = []
+        while count:
+            self._wait()
+            try:
+                chunk = self._end.recv(min(count, 1 << 20))
+            except BlockingIOError:
+                continue
+            except OSError:
+                chunk = b""
+            if not chunk:
+                raise LinkLost("its process is gone")
+            chunks.append(chunk)
+            count -= len(chunk)
+        return b"".join(chunks)
+
+    def _wait(self, for_writing: bool = False) -> None:
+        waiting = select.poll()  # select can't take the descriptors of a process that has many
+        waiting.register(self._cut, select.POLLIN)
+        try:
+            waiting.register(self._end, select.POLLOUT if for_writing else select.POLLIN)
+        except ValueError:  # its owner has closed the socket
+            raise LinkLost("its process is gone") from None
+        if self._cut in dict(waiting.poll()):
+            raise LinkLost(self._why)
+
+
+def _checked(reply: Any) -> dict[str, Any]:
+    """The reply, when it has the form of one."""
+    if isinstance(reply, dict):
+        if reply.get("interrupted") is True:
+            raise OutOfTime
+        if isinstance(reply.get("refused"), str):
+            raise codec.NotByValue(reply["refused"][:200])
+        return reply
+    raise codec.NotByValue("something that is no answer")

@@ -1,0 +1,349 @@
+"""``python -m grader mutants``: what the checks miss.
+
+Each small change (:mod:`grader.proof.mutate`) of the lab's own solution and of every alternate is
+judged as an answer would be, on several seeds. One that earns full points on any of them survives:
+the check needs a case for it, or a line beside it that says why it makes no difference
+(:meth:`utils.checks.Check.equivalent`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import gc
+import json
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from grader import UserError
+from grader.build.cells import BEGIN_SOLUTION, END_SOLUTION
+from grader.build.text import parse
+from grader.judging.answer_key import answer_key
+from grader.judging.catalogue import load_checks
+from grader.judging.judge import first_failure, one_thread
+from grader.judging.rpc_client import InProcess, OutOfTime
+from grader.phase_paths import ROOT, choose
+from grader.proof.mutate import Mutant, mutants
+from grader.proof.selftest import LabCode
+from utils.checks import Check, Equivalent
+
+# CPU seconds for the lab's cells, or for the cases of one seed, beside ten times what they take
+# with code that is not changed.
+LEAST_SECONDS = 0.15
+SOLUTION = "the lab's solution"
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Right:
+    """Code that is right, as a whole cell.
+
+    Attributes:
+        name: "the lab's solution", or an alternate's.
+        cell: what a learner would hand in.
+        lines: those of it that are changed, counted from 1.
+        offset: what to add to a line of the cell for that of the lab's text; None for an alternate.
+    """
+
+    name: str
+    cell: str
+    lines: frozenset[int]
+    offset: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """A mutant, and on how many of the seeds it earned full points."""
+
+    right: Right
+    mutant: Mutant
+    survived: int
+    seeds: int
+
+    def place(self) -> str:
+        """Where the change is, for a reader."""
+        if self.right.offset is None:
+            return f"alternate “{self.right.name}”, line {self.mutant.line}"
+        return f"lab.py:{self.mutant.line + self.right.offset}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """What became of the mutants of one exercise.
+
+    Attributes:
+        killed: how many earned less than full points on every seed.
+        equivalent: those that survived and are said to make no difference.
+        survivors: the others.
+        stale: what is wrong with a line that says so, a sentence each.
+        seconds: of CPU.
+    """
+
+    check: Check
+    killed: int
+    equivalent: tuple[Trial, ...]
+    survivors: tuple[Trial, ...]
+    stale: tuple[str, ...]
+    seconds: float
+
+    @property
+    def made(self) -> int:
+        """How many mutants there were."""
+        return self.killed + len(self.equivalent) + len(self.survivors)
+
+
+def survey(check: Check, seeds: Sequence[str], lab: Path) -> Survey:
+    """Judge the mutants of an exercise.
+
+    Args:
+        seeds: what draws the cases, a grading run each.
+        lab: the lab's text.
+
+    Raises:
+        UserError: when code without a change doesn't earn full points.
+    """
+    began = time.process_time()
+    code = LabCode.read(lab)
+    trials = []
+    with one_thread(), _filled_memory(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a mutant does is often odd
+        for right in rights(check, lab):
+            judge = _Judge(check, seeds, code, right)
+            trials += [
+                Trial(right, mutant, judge.survived(mutant), len(seeds))
+                for mutant in mutants(right.cell, right.lines)
+            ]
+    alive = [trial for trial in trials if trial.survived]
+    explained = [t for t in alive if any(_is_about(line, t) for line in check.equivalents)]
+    return Survey(
+        check,
+        killed=len(trials) - len(alive),
+        equivalent=tuple(explained),
+        survivors=tuple(trial for trial in alive if trial not in explained),
+        stale=tuple(_stale(check, trials)),
+        seconds=time.process_time() - began,
+    )
+
+
+@contextlib.contextmanager
+def _filled_memory() -> Iterator[None]:
+    """Let ``torch.empty`` hold NaN: what is left there by chance must not let a mutant survive."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
+def rights(check: Check, lab: Path) -> Iterator[Right]:
+    """The lab's own solution of an exercise, and its alternates."""
+    cell = next(
+        c
+        for c in parse(lab.name, lab.read_text(encoding="utf-8")).cells
+        if c.header.get("solution") == check.name
+    )
+    yield Right(SOLUTION, cell.source, frozenset(_solution_lines(cell.source)), cell.line)
+    for alternate in (a for a in check.alternates if a.own):  # a value has no code
+        whole = alternate.cell(check.name, cell.source)
+        before = whole.count("\n") - alternate.source().count("\n")
+        lines = frozenset(range(before + 1, whole.count("\n") + 2))
+        yield Right(alternate.name, whole, lines)
+
+
+def _solution_lines(cell: str) -> Iterator[int]:
+    inside = False
+    for number, line in enumerate(cell.splitlines(), 1):
+        inside = line.strip() == BEGIN_SOLUTION or (inside and line.strip() != END_SOLUTION)
+        if inside:
+            yield number
+
+
+class _Judge:
+    """Judges the mutants of one piece of code."""
+
+    def __init__(self, check: Check, seeds: Sequence[str], code: LabCode, right: Right):
+        self._check, self._code = check, code
+        self._keys = [answer_key(check, seed) for seed in seeds]
+        self._to_make, thing = _timed(lambda: self._thing(right.cell))
+        self._limits = []
+        self._suspect = 0
+        for key in self._keys:
+            first_failure(key, InProcess(thing))  # whatever is imported or worked out only once
+            limit, failed = _timed(lambda key=key: first_failure(key, InProcess(thing)))
+            self._limits.append(limit)
+            if failed is not None:
+                raise UserError(
+                    f"{check.name}: {right.name} fails a case without any change "
+                    f"(seed {key.seed}); see `python -m grader selftest`"
+                )
+
+    def survived(self, mutant: Mutant) -> int:
+        """On how many seeds it earns full points; what does not run, or not end, earns nothing."""
+        thing = None
+        with _Alarm(self._to_make), contextlib.suppress(Exception):
+            thing = self._thing(mutant.code)
+        if thing is None:
+            return 0
+        survived, suspect = 0, self._suspect  # what told the last one often tells the next
+        for key, limit in zip(self._keys, self._limits, strict=True):
+            failed: int | None = suspect
+            with _Alarm(limit):
+                failed = first_failure(key, InProcess(thing), suspect)
+            if failed is None:
+                survived += 1
+            else:
+                self._suspect = suspect = failed
+        return survived
+
+    def _thing(self, cell: str) -> Any:
+        names = self._code.names_after(cell)
+        right = self._check.right
+        return {n: names[n] for n in right} if isinstance(right, dict) else names[self._check.name]
+
+
+def _timed(work: Callable[[], T]) -> tuple[float, T]:
+    """The CPU seconds that something like it may take, and what came of it."""
+    began = time.process_time()
+    found = work()
+    return LEAST_SECONDS + 10 * (time.process_time() - began), found
+
+
+class _Alarm:
+    """Ends a block that takes more than its seconds of CPU, without a word.
+
+    Somebody's Ctrl-C inside the block goes on as such. Nothing collects garbage meanwhile: that
+    can take longer than the block.
+    """
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+        self._rang = False
+
+    def __enter__(self) -> None:
+        self._collects = gc.isenabled()
+        gc.disable()
+        self._before = signal.signal(signal.SIGPROF, self._ring)
+        # again and again: code that is being ended may catch what ends it
+        signal.setitimer(signal.ITIMER_PROF, self._seconds, self._seconds)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, self._before)
+        if self._collects:
+            gc.enable()
+        if kind is None or not issubclass(kind, (KeyboardInterrupt, OutOfTime)):
+            return False
+        if not self._rang:
+            raise KeyboardInterrupt
+        return True
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        self._rang = True
+        raise KeyboardInterrupt
+
+
+def _is_about(line: Equivalent, trial: Trial) -> bool:
+    return line.of in ("", trial.right.name) and trial.mutant.is_edit(line.old, line.new)
+
+
+def _stale(check: Check, trials: list[Trial]) -> Iterator[str]:
+    for line in check.equivalents:
+        meant = [trial for trial in trials if _is_about(line, trial)]
+        said = f"`{line.old}` → `{line.new}`"
+        if not meant:
+            yield f"{said} is none of the changes that are tried"
+        for trial in meant:
+            if trial.survived < trial.seeds:
+                killed = trial.seeds - trial.survived
+                yield f"{said} is killed on {killed} of {trial.seeds} seeds: {trial.place()}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``python -m grader mutants``."""
+    parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
+    parser.add_argument("--exercise", action="append", help="only this one; may be repeated")
+    parser.add_argument("--seeds", type=int, default=3, help="how many (default: %(default)s)")
+    parser.add_argument("--seed", default="mutants", help="what they begin with")
+    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+
+
+def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
+    """Print what became of the mutants of each exercise; 1 when one survived or a line is stale.
+
+    Raises:
+        UserError: when there is nothing to judge, or it is not right to begin with.
+    """
+    console = console or Console()
+    if args.seeds < 1:
+        raise UserError("--seeds: at least 1")
+    seeds = [f"{args.seed}-{k}" for k in range(args.seeds)]
+    found: dict[str, list[Survey]] = {}
+    for phase in choose(root, args.phase):
+        checks = load_checks(phase.folder) if phase.lab.exists() else {}
+        chosen = [c for c in checks.values() if not args.exercise or c.name in args.exercise]
+        if chosen:
+            found[phase.name] = [survey(check, seeds, phase.lab) for check in chosen]
+            if not args.json:
+                _print(console, phase.name, found[phase.name])
+    if not found:
+        raise UserError("no exercise of that name")
+    if args.json:
+        plain = {name: [_plain(s) for s in each] for name, each in found.items()}
+        print(json.dumps(plain, indent=1))
+    return int(any(s.survivors or s.stale for each in found.values() for s in each))
+
+
+def _print(console: Console, title: str, surveys: list[Survey]) -> None:
+    columns = {
+        "mutants": [s.made for s in surveys],
+        "killed": [s.killed for s in surveys],
+        "equivalent": [len(s.equivalent) for s in surveys],
+        "survivors": [len(s.survivors) for s in surveys],
+    }
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
+    table.add_column("exercise", f"{len(surveys)} exercises")
+    for name, numbers in columns.items():
+        table.add_column(name, str(sum(numbers)), justify="right")
+    table.add_column("CPU", f"{sum(s.seconds for s in surveys):.1f} s", justify="right")
+    for k, s in enumerate(surveys):
+        numbers = [str(numbers[k]) for numbers in columns.values()]
+        table.add_row(s.check.name, *numbers, f"{s.seconds:.1f} s")
+    console.print(table)
+    for s in surveys:
+        for t in s.survivors:
+            often = f"on {t.survived} of {t.seeds} seeds"
+            said = escape(f"{s.check.name}, {t.place()}, {often}: {t.mutant}")
+            console.print(f"[yellow]survived[/yellow] {said}", soft_wrap=True)
+        for line in s.stale:
+            console.print(f"[red]stale[/red] {escape(f'{s.check.name}: {line}')}", soft_wrap=True)
+
+
+def _plain(s: Survey) -> dict[str, Any]:
+    def trial(t: Trial) -> dict[str, Any]:
+        place = {"of": t.right.name, "line": t.mutant.line + (t.right.offset or 0)}
+        change = {"was": t.mutant.was, "now": t.mutant.now}
+        return place | change | {"survived": t.survived, "seeds": t.seeds}
+
+    return {
+        "exercise": s.check.name,
+        "mutants": s.made,
+        "killed": s.killed,
+        "equivalent": [trial(t) for t in s.equivalent],
+        "survivors": [trial(t) for t in s.survivors],
+        "stale": list(s.stale),
+        "cpu_seconds": round(s.seconds, 2),
+    }

@@ -1,0 +1,259 @@
+"""What else comes in when a class hands in its notebooks, and what each of it must earn.
+
+Each function takes a lab and the exercise that it happens in.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade
+
+from grader.proof.sample_class.lab import Exercise, Lab, find, position
+
+# Wraps every function of the cell, so that each call warns.
+LOUD = """
+
+
+import functools
+import sys
+import warnings
+
+
+def _loud(function):
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        warnings.warn("mind the strides")
+        print("still working", file=sys.stderr)
+        return function(*args, **kwargs)
+
+    return call
+
+
+for _name, _thing in list(globals().items()):
+    if type(_thing).__name__ == "function" and _thing.__module__ == "__main__":
+        if not _name.startswith("_") and not hasattr(_thing, "__wrapped__"):
+            globals()[_name] = _loud(_thing)
+"""
+
+# What a loop that never ends does: it works. Tests let it sleep.
+FOREVER = "pass"
+
+
+@dataclass(frozen=True)
+class Work:
+    """One submission.
+
+    Attributes:
+        story: what the learner did, in a few words.
+        notebook: what was handed in, a notebook or a file's bytes.
+        earns: points for each graded cell.
+        filename: the file's name, where it is not the lab's.
+    """
+
+    story: str
+    notebook: NotebookNode | bytes
+    earns: dict[str, float]
+    filename: str = ""
+
+
+def untouched(lab: Lab, _: Exercise) -> Work:
+    """The release, handed in as it is."""
+    return Work("handed in the untouched lab", copy.deepcopy(lab.release), _nothing(lab))
+
+
+def half_finished(lab: Lab, _: Exercise) -> Work:
+    """The first half solved, the rest still stubs."""
+    rest = lab.exercises[len(lab.exercises) // 2 :]
+    nb = lab.solved({e.name: find(lab.release, e.solution_id).source for e in rest})
+    return Work("got half way", nb, lab.full() | _zero(*rest))
+
+
+def syntax_error(lab: Lab, exercise: Exercise) -> Work:
+    """A cell that does not parse."""
+    nb = lab.solved({exercise.name: f"{exercise.reference}\nreturn ]"})
+    return Work(f"syntax error in {exercise.name}", nb, lab.full() | _zero(exercise))
+
+
+def exception_in_cell(lab: Lab, exercise: Exercise) -> Work:
+    """A cell that raises before it defines anything."""
+    nb = lab.solved({exercise.name: f"1 / 0\n\n\n{exercise.reference}"})
+    return Work(f"a cell raises in {exercise.name}", nb, lab.full() | _zero(exercise))
+
+
+def loop_in_function(lab: Lab, exercise: Exercise) -> Work:
+    """Functions that never return."""
+    nb = lab.solved({exercise.name: _instead(lab, exercise, f"while True:\n        {FOREVER}")})
+    # without the cells between, so that only the graded one has to be waited for
+    first, last = position(nb, exercise.solution_id), position(nb, exercise.name)
+    nb.cells = nb.cells[: first + 1] + nb.cells[last:]
+    return Work(f"{exercise.name} never returns", nb, lab.full() | _zero(exercise))
+
+
+def loop_in_cell(lab: Lab, exercise: Exercise) -> Work:
+    """A cell that never ends, and can be interrupted."""
+    nb = lab.solved({exercise.name: f"while True:\n    {FOREVER}\n\n\n{exercise.reference}"})
+    return Work(f"a cell never ends in {exercise.name}", nb, lab.full() | _zero(exercise))
+
+
+def loop_that_stays(lab: Lab, exercise: Exercise) -> Work:
+    """A cell that never ends and does not heed an interrupt: nothing after it can run."""
+    ignore = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
+    stay = f"{ignore}\nwhile True:\n    {FOREVER}\n"
+    nb = lab.solved({exercise.name: stay})
+    return Work("a loop that can't be interrupted", nb, lab.full() | _from(lab, exercise))
+
+
+def kernel_dies(lab: Lab, exercise: Exercise) -> Work:
+    """A cell that ends the kernel: nothing after it can run."""
+    nb = lab.solved({exercise.name: f"import os\nos._exit(1)\n\n\n{exercise.reference}"})
+    return Work(f"the kernel dies in {exercise.name}", nb, lab.full() | _from(lab, exercise))
+
+
+def calls_exit(lab: Lab, exercise: Exercise) -> Work:
+    """Functions that leave the program."""
+    nb = lab.solved({exercise.name: _instead(lab, exercise, "raise SystemExit(0)")})
+    return Work(f"{exercise.name} calls sys.exit", nb, lab.full() | _zero(exercise))
+
+
+def warns(lab: Lab, exercise: Exercise) -> Work:
+    """Right answers that write to stderr, in every cell."""
+    nb = lab.solved()
+    for e in lab.exercises:
+        find(nb, e.solution_id).source += LOUD
+    return Work("prints warnings everywhere", nb, lab.full())
+
+
+def prints_much(lab: Lab, exercise: Exercise) -> Work:
+    """A right answer and ten thousand lines."""
+    nb = lab.solved(
+        {exercise.name: f"{exercise.reference}\n\n\nfor i in range(10_000):\n    print('line', i)"}
+    )
+    return Work("prints ten thousand lines", nb, lab.full())
+
+
+def copies_cells(lab: Lab, exercise: Exercise) -> Work:
+    """Tried things out in copies: an unchanged one above, and a test cell twice."""
+    nb = lab.solved()
+    at = position(nb, exercise.solution_id)
+    nb.cells.insert(at, _copy(find(lab.release, exercise.solution_id), "first-try"))
+    nb.cells.append(_copy(find(lab.release, exercise.name), "second-test"))
+    return Work(f"copied cells of {exercise.name}", nb, lab.full())
+
+
+def deletes_test(lab: Lab, exercise: Exercise) -> Work:
+    """The graded cell is gone; the answer is right."""
+    nb = lab.solved()
+    del nb.cells[position(nb, exercise.name)]
+    return Work(f"deleted the test of {exercise.name}", nb, lab.full())
+
+
+def deletes_answer(lab: Lab, exercise: Exercise) -> Work:
+    """The solution cell is gone; its code stands in a new one."""
+    nb = lab.solved()
+    at = position(nb, exercise.solution_id)
+    nb.cells[at] = nbformat.v4.new_code_cell(nb.cells[at].source)
+    return Work(f"moved {exercise.name} to a new cell", nb, lab.full())
+
+
+def edits_test(lab: Lab, exercise: Exercise) -> Work:
+    """No answer, but a graded cell that says what it wants."""
+    nb = lab.solved({exercise.name: find(lab.release, exercise.solution_id).source})
+    find(nb, exercise.name).source = "1e9"
+    find(nb, exercise.name).metadata.nbgrader.points = 1000
+    return Work(f"edited the test of {exercise.name}", nb, lab.full() | _zero(exercise))
+
+
+def tags_test(lab: Lab, exercise: Exercise) -> Work:
+    """No answer, and a graded cell that asks not to be run."""
+    nb = lab.solved({exercise.name: find(lab.release, exercise.solution_id).source})
+    find(nb, exercise.name).metadata["tags"] = ["skip-execution"]
+    return Work(f"tagged the test of {exercise.name}", nb, lab.full() | _zero(exercise))
+
+
+def foreign_schema(lab: Lab, _: Exercise) -> Work:
+    """Right answers in a notebook that another nbgrader saved, and whose kernel was lost."""
+    nb = lab.solved()
+    nb.metadata = nbformat.from_dict({})
+    for cell in nb.cells:
+        if "nbgrader" in cell.metadata:
+            cell.metadata.nbgrader.schema_version = 99
+    return Work("saved by a newer nbgrader", nb, lab.full())
+
+
+def misnamed(lab: Lab, _: Exercise) -> Work:
+    """Right answers in a file with a browser's name for a second download."""
+    return Work("handed in a misnamed file", lab.solved(), lab.full(), f"{lab.name} (1).ipynb")
+
+
+def other_notebook(lab: Lab, _: Exercise) -> Work:
+    """A notebook, but not this lab."""
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print('hola')")])
+    return Work("handed in another notebook", nb, _nothing(lab))
+
+
+def damaged(lab: Lab, _: Exercise) -> Work:
+    """A file that was cut off while it was uploaded."""
+    data = nbformat.writes(lab.solved()).encode()
+    return Work("the upload was cut off", data[: len(data) // 2], _nothing(lab))
+
+
+def empty(lab: Lab, _: Exercise) -> Work:
+    """A file with nothing in it."""
+    return Work("handed in an empty file", b"", _nothing(lab))
+
+
+ALL = (
+    untouched,
+    half_finished,
+    syntax_error,
+    exception_in_cell,
+    loop_in_function,
+    loop_in_cell,
+    loop_that_stays,
+    kernel_dies,
+    calls_exit,
+    warns,
+    prints_much,
+    copies_cells,
+    deletes_test,
+    deletes_answer,
+    edits_test,
+    tags_test,
+    foreign_schema,
+    misnamed,
+    other_notebook,
+    damaged,
+    empty,
+)
+
+
+def _zero(*exercises: Exercise) -> dict[str, float]:
+    return {exercise.name: 0.0 for exercise in exercises}
+
+
+def _nothing(lab: Lab) -> dict[str, float]:
+    return _zero(*lab.exercises)
+
+
+def _from(lab: Lab, exercise: Exercise) -> dict[str, float]:
+    """Nothing for the exercise and for those after it."""
+    return _zero(*lab.exercises[lab.exercises.index(exercise) :])
+
+
+def _instead(lab: Lab, exercise: Exercise, body: str) -> str:
+    """The exercise's functions, each with another body."""
+    right = exercise.check.right
+    names = right if isinstance(right, dict) else [exercise.name]
+    return "\n\n\n".join(f"def {name}(*args, **kwargs):\n    {body}" for name in names)
+
+
+def _copy(cell: NotebookNode, cell_id: str) -> NotebookNode:
+    cell = copy.deepcopy(cell)
+    cell.id = cell_id
+    if is_grade(cell):
+        cell.outputs = []
+    return cell

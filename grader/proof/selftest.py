@@ -1,0 +1,266 @@
+"""Prove the checks: each rejects and names its misconceptions and accepts every right solution.
+
+``python -m grader selftest`` runs every check against its own candidates and prints the table; the
+test suite does the same with a fixed seed and a new one. A candidate runs among the lab's own
+cells, as it would in a learner's notebook, and is judged once for each seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import dataclasses
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from grader.build.text import parse
+from grader.judging.answer_key import AnswerKey, answer_key
+from grader.judging.catalogue import load_checks
+from grader.judging.difference import difference
+from grader.judging.judge import Verdict, judge
+from grader.judging.learner_source import Written, names_read_by
+from grader.phase_paths import ROOT, choose
+from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
+from utils.checks import Candidate, Check
+
+
+@dataclasses.dataclass(frozen=True)
+class LabCode:
+    """The code cells of a lab's text that a candidate runs among.
+
+    Attributes:
+        given: cells that come with the lab, in order.
+        solutions: by exercise, the solution cell as the lab's text has it.
+        visible: by exercise, the code below it that a learner can see.
+    """
+
+    given: tuple[str, ...] = ()
+    solutions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    visible: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> LabCode:
+        """The code of a lab's text; none where the phase has no lab."""
+        if not path.exists():
+            return cls()
+        cells = parse(path.name, path.read_text(encoding="utf-8")).cells
+        return cls(
+            tuple(cell.source for cell in cells if "given" in cell.header),
+            {c.header["solution"]: c.source for c in cells if "solution" in c.header},
+            visible_cells(cells),
+        )
+
+    def names_after(self, cell: str) -> dict[str, Any]:
+        """What is defined once the given cells and then this one have run, by name.
+
+        Raises:
+            Exception: whatever the cell raises.
+        """
+        names: dict[str, Any] = {"__name__": "__main__"}
+        for code in self._given_compiled:
+            exec(code, names)
+        exec(compile(cell, "<solution>", "exec"), names)
+        return names
+
+    @cached_property
+    def _given_compiled(self) -> list[Any]:
+        return [compile(cell, "<given>", "exec") for cell in self.given]
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """What running a check against its own candidates showed.
+
+    Attributes:
+        rejected: misconceptions that earned exactly what was predicted and were named.
+        accepted: alternates that earned all points.
+        faults: a sentence for each candidate that came out otherwise.
+        not_run: the parts that nothing was proven about, and why.
+    """
+
+    check: Check
+    rejected: int
+    accepted: int
+    faults: tuple[str, ...]
+    not_run: dict[str, str]
+
+
+def stops(lab: LabCode, exercise: str, cell: str) -> str:
+    """What the visible cells of an exercise say against a solution cell; empty for nothing.
+
+    Raises:
+        Exception: whatever the solution cell raises.
+    """
+    return refusal(lab.visible.get(exercise, ()), lab.names_after(with_inner_classes(cell)))
+
+
+def unseen(check: Check, lab: LabCode) -> list[str]:
+    """The misconceptions that pass every visible cell, so that only the grader speaks of them."""
+    solution = lab.solutions.get(check.name, "")
+    return [
+        candidate.name
+        for candidate in check.misconceptions
+        if not stops(lab, check.name, candidate.cell(check.name, solution))
+    ]
+
+
+def prove(check: Check, seed: str, lab: LabCode) -> Proof:
+    """Run the check against every candidate, the lab's solution, a stub, and itself once more."""
+    missing = check.not_run()
+    trial = _Trial(check, seed, lab, missing)
+    right = [f for candidate in check.alternates if (f := trial.of_alternate(candidate))]
+    wrong = [f for candidate in check.misconceptions if (f := trial.of_misconception(candidate))]
+    others = [f for f in (trial.of_solution(), trial.of_stub(), trial.of_reference()) if f]
+    return Proof(
+        check,
+        rejected=len(check.misconceptions) - len(wrong),
+        accepted=len(check.alternates) - len(right),
+        faults=(*others, *right, *wrong),
+        not_run=missing,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Trial:
+    """One check on one seed; each method returns what is wrong, in a sentence, or nothing."""
+
+    check: Check
+    seed: str
+    lab: LabCode
+    missing: dict[str, str]
+
+    def of_reference(self) -> str:
+        """Whether a fresh key asks the same and answers the same as the one that was used.
+
+        So the reference earns everything, and remembers no earlier call; and no candidate has
+        changed what the next is held against.
+        """
+        check = self.check
+        used, fresh = answer_key(check, self.seed), AnswerKey(check, self.seed)
+        for c, again in zip(used.cases, fresh.cases, strict=True):
+            if not c.not_run and (why := difference(check, used.right(c), fresh.right(again))):
+                return f"{check.name}: the reference, asked again, differs: {why}"
+        return ""
+
+    def of_solution(self) -> str:
+        cell = self.lab.solutions.get(self.check.name)
+        if cell is None:
+            return ""
+        return self._fault("the lab's solution", cell, self.check.earnable(self.missing))
+
+    def of_stub(self) -> str:
+        def stub(*_: Any, **__: Any) -> None:
+            raise NotImplementedError
+
+        right = self.check.right
+        thing = dict.fromkeys(right, stub) if isinstance(right, dict) else stub
+        return self._unexpected("an untouched stub", judge(self.check, thing, self.seed), 0)
+
+    def of_alternate(self, candidate: Candidate) -> str:
+        return self._fault(f"alternate “{candidate.name}”", *self._handed_in(candidate))
+
+    def of_misconception(self, candidate: Candidate) -> str:
+        said = f"misconception “{candidate.name}”"
+        return self._fault(said, *self._handed_in(candidate), named=candidate.name)
+
+    def _handed_in(self, candidate: Candidate) -> tuple[str, float]:
+        cell = candidate.cell(self.check.name, self.lab.solutions.get(self.check.name, ""))
+        return cell, self.check.expects(candidate, self.missing)
+
+    def _fault(self, said: str, cell: str, expected: float, named: str = "") -> str:
+        """Run a solution cell and judge what it defines.
+
+        Args:
+            named: the misconception that must be recognised, unless a rule is broken.
+        """
+        check, several = self.check, isinstance(self.check.right, dict)
+        wanted = list(check.right) if several else [check.name]
+        try:
+            names = self.lab.names_after(cell)
+        except Exception as error:
+            return f"{check.name}: {said} does not run: {type(error).__name__}: {error}"
+        written = Written([*self.lab.given, cell])
+        sources = {name: written.behind(name) for name in wanted}
+        if unknown := _unknown(sources.values(), names):
+            return f"{check.name}: {said} uses {unknown}, which the lab does not define"
+        verdict = judge(
+            check,
+            {name: names[name] for name in wanted} if several else names[check.name],
+            self.seed,
+            source=written,
+        )
+        if unexpected := self._unexpected(said, verdict, expected):
+            return unexpected
+        told = named in verdict.misconceptions or any(part.broken_rule for part in verdict.parts)
+        if named and not told:
+            took = ", ".join(verdict.misconceptions) or "nothing"
+            return f"{check.name}: {said} is rejected but taken for {took}"
+        return ""
+
+    def _unexpected(self, said: str, verdict: Verdict, expected: float) -> str:
+        if verdict.earned == expected:
+            return ""
+        return f"{self.check.name}: {said} earns {verdict.earned:g}, expected {expected:g}"
+
+
+def _unknown(sources: Iterable[str], names: Mapping[str, Any]) -> str:
+    """The global names that some code reads and nothing defines, separated by commas."""
+    read = {name for source in sources for name in names_read_by(source)}
+    return ", ".join(sorted(n for n in read if n not in names and not hasattr(builtins, n)))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``python -m grader selftest``."""
+    parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
+    parser.add_argument("--seed", default="proof", help="draws the cases (default: %(default)s)")
+
+
+def run(args: argparse.Namespace, root: Path = ROOT) -> int:
+    """Print the table of all checks; 1 when a check fails on one of its own candidates."""
+    console = Console()
+    faults: list[str] = []
+    for phase in choose(root, args.phase):
+        checks = load_checks(phase.folder)
+        if not checks:
+            continue
+        lab = LabCode.read(phase.lab)
+        with warnings.catch_warnings(action="ignore"):  # what a wrong solution calls down on itself
+            proofs = [prove(check, args.seed, lab) for check in checks.values()]
+            hidden = [len(unseen(check, lab)) for check in checks.values()]
+        console.print(_table(phase.name, proofs, hidden))
+        for proof in proofs:
+            for part, why in proof.not_run.items():
+                console.print(f"[yellow]not run[/yellow] {proof.check.name}, {part}: {why}")
+        faults += [fault for proof in proofs for fault in proof.faults]
+    for fault in faults:
+        console.print(f"[red]fault[/red] {fault}")
+    return 1 if faults else 0
+
+
+def _table(title: str, proofs: list[Proof], hidden: list[int]) -> Table:
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
+    total = sum(p.check.points for p in proofs)
+    rejected = sum(p.rejected for p in proofs), sum(len(p.check.misconceptions) for p in proofs)
+    accepted = sum(p.accepted for p in proofs), sum(len(p.check.alternates) for p in proofs)
+    table.add_column("exercise", f"{len(proofs)} exercises")
+    table.add_column("points", f"{total:g}", justify="right")
+    table.add_column("misconceptions rejected", f"{rejected[0]} of {rejected[1]}", justify="right")
+    table.add_column("alternates accepted", f"{accepted[0]} of {accepted[1]}", justify="right")
+    every = f"{sum(hidden)} of {rejected[1]}"
+    table.add_column("pass all visible cells", every, justify="right")
+    for proof, passing in zip(proofs, hidden, strict=True):
+        table.add_row(
+            proof.check.name,
+            f"{proof.check.points:g}",
+            f"{proof.rejected} of {len(proof.check.misconceptions)}",
+            f"{proof.accepted} of {len(proof.check.alternates)}",
+            f"{passing} of {len(proof.check.misconceptions)}",
+        )
+    return table

@@ -1,0 +1,89 @@
+"""``python -m grader report LAB``: a graded lab as one page, and as CSV."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import track
+
+from grader.course import nbgrader_config
+from grader.phase_paths import ROOT, names, phases
+from grader.results.class_report.names import Names, pseudonyms
+from grader.results.class_report.outline import read_outline
+from grader.results.class_report.page import Places, render
+from grader.results.class_report.sheets import ENCODING, LearnerSheet, write_exercises
+from grader.results.class_report.tally import Tally
+from grader.results.gradebook import Results
+
+PAGE, LEARNERS, EXERCISES = "index.html", "learners.csv", "exercises.csv"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``python -m grader report``."""
+    parser.add_argument("lab", help="a graded lab: 02_autograd, 02 or autograd")
+    parser.add_argument("--out", type=Path, help="where to write (default: reports/LAB/)")
+    parser.add_argument(
+        "--hide-names",
+        action="store_true",
+        help="pseudonyms in place of names; no student ids, no links to learners' work",
+    )
+
+
+def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
+    """Write the report; 1 when some submissions have no marks yet.
+
+    Raises:
+        UserError: when the lab has not been graded.
+    """
+    console = console or Console()
+    lab = next((phase.name for phase in phases(root) if args.lab in names(phase)), args.lab)
+    results = Results(root, lab, _database(root))
+    out = (args.out or root / "reports" / lab).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    who = pseudonyms(root) if args.hide_names else Names()
+    outline = read_outline(root, lab, results.notebooks)
+    tally = Tally(results.cells, outline, who, results.never_graded)
+    cells = [one.cell for one in tally.exercises]
+    with _replacing(out / LEARNERS, ENCODING) as file:
+        sheet = LearnerSheet(file, who)
+        submissions = results.read(order=who.order)
+        total = len(results.students)
+        for one in track(submissions, f"{lab}: reading", total, console=console, transient=True):
+            tally.add(one)
+            sheet.write(one, cells)
+    with _replacing(out / EXERCISES, ENCODING) as file:
+        write_exercises(file, tally)
+    with _replacing(out / PAGE, "utf-8") as file:
+        file.write(render(tally, Places(root, out, lab, results.notebooks), datetime.now()))
+    console.print(f"{lab}: {tally.graded} of {tally.submissions} submissions have all their marks.")
+    for name, what in (
+        (PAGE, "the page"),
+        (LEARNERS, "each learner's exercises"),
+        (EXERCISES, "each exercise"),
+    ):
+        console.print(f"  {out / name}   {what}", markup=False, soft_wrap=True, highlight=False)
+    return 0 if tally.graded == tally.submissions + tally.never_graded else 1
+
+
+def _database(root: Path) -> str | None:
+    """nbgrader's database where its settings name one."""
+    settings = nbgrader_config(root).CourseDirectory
+    return settings.db_url if "db_url" in settings else None
+
+
+@contextmanager
+def _replacing(path: Path, encoding: str) -> Iterator[TextIO]:
+    """A file that takes the place of an older one only when it is complete."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("w", encoding=encoding, newline="") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,220 @@
+"""Makes the page: what the template shows, worked out from the tally."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from grader.results.class_report.figures import WIDTH, histogram, label, parts, successes
+from grader.results.class_report.items import FEWEST
+from grader.results.class_report.outline import lessons
+from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tally
+from grader.results.class_report.todo import GROUPS, tasks, worth_a_look
+from grader.results.gradebook import UNDEFINED
+from utils import style
+
+TEMPLATES = Path(__file__).parent / "templates"
+ADVICE = {
+    "ungraded": (
+        "Not graded to the end",
+        "They have no final mark yet. Grade them again; if they come back here, look into the log.",
+    ),
+    "unread": (
+        "Nothing to grade",
+        "The lab was graded as it was released, so they have no points yet. Ask for the file.",
+    ),
+    "touched": (
+        "Graded cells, settings or tags changed",
+        "The originals were used, so nothing was gained. Mostly an accident; ask.",
+    ),
+    "stopped": (
+        "Crashed or ran out of time",
+        "What stood after the place where it stopped may be right, and earned nothing.",
+    ),
+    "unjudged": (
+        "No verdict",
+        "The check ran, but gave no verdict. Read what their code does to it.",
+    ),
+    "undefined": (
+        "An answer could not be run",
+        "The cell with the answer raised an error itself, often by a slip of the pen.",
+    ),
+}
+FREQUENT = 6  # misconceptions at the top; each exercise lists all of its own
+COMMON = 0.06  # of the class; below that a mistake is one learner's, not the class's
+TOLD = 8  # of one exercise; the others are only named
+TYPICAL = 3  # problem texts of unexplained answers
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where links lead, relative to the page.
+
+    Attributes:
+        root: the course folder.
+        out: the page's folder.
+        notebooks: names of the lab's notebooks.
+    """
+
+    root: Path
+    out: Path
+    lab: str
+    notebooks: tuple[str, ...]
+
+    def link(self, path: Path) -> str:
+        """A relative URL; every part is quoted, so that no name can be more than a name."""
+        relative = os.path.relpath(path, self.out)
+        return "/".join(quote(part, safe="") for part in Path(relative).parts)
+
+    def of_person(self, person: Person) -> list[tuple[str, str]]:
+        """``(text, URL)`` of the files about one submission that are there."""
+        found = []
+        for notebook in self.notebooks if person.student else ():
+            for folder, suffix, text in (
+                ("autograded", "ipynb", "notebook"),
+                ("feedback", "html", "feedback"),
+            ):
+                path = self.root / folder / person.student / self.lab / f"{notebook}.{suffix}"
+                if path.is_file():
+                    found.append((text, self.link(path)))
+        return found
+
+
+def render(tally: Tally, places: Places, now: datetime) -> str:
+    """The whole page as HTML."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"code": in_code, "sentence": as_sentence, "duration": duration}
+    environment.filters |= {"brief": brief, "number": number, "percent": percent}
+    environment.globals |= {"label": label, "parts": parts, "WIDTH": WIDTH, "style": style}
+    template = environment.get_template("page.html.j2")
+    return template.render(_context(tally, places, now))
+
+
+def _context(tally: Tally, places: Places, now: datetime) -> dict[str, Any]:
+    points, most = tally.counted
+    to_do = tasks(tally)
+    known = {digits: places.link(path) for digits, path in lessons(places.root).items()}
+    return {
+        "t": tally,
+        "lab": places.lab,
+        "made": f"{now:%-d %B %Y, %H:%M}",
+        "graded_at": _when(tally.first_graded, tally.last_graded),
+        "most": most,
+        "mean": statistics.fmean(points) / most if points and most else None,
+        "median": statistics.median(points) / most if points and most else None,
+        "people": [
+            (kind, tally.needing[kind], [(p, places.of_person(p)) for p in tally.people[kind]])
+            for kind in KINDS
+            if tally.needing[kind]
+        ],
+        "needing": sum(tally.needing.values()),
+        "to_do": to_do,
+        "tasks": [(name, [one for one in to_do if one.group == name]) for name in GROUPS],
+        "histogram": histogram(points, most),
+        "successes": successes(tally.exercises),
+        "frequent": _frequent(tally),
+        "revisit": lambda one: _revisit(one, known),
+        "told": {one.name: _told(one) for one in tally.exercises},
+        "advice_on": ADVICE,
+        "hidden": tally.hidden,
+        "typical": {
+            one.name: one.problems.most_common(TYPICAL) for one in tally.exercises if one.problems
+        },
+        "hints": {one.name for one in tally.exercises if worth_a_look(one)},
+        "fewest": FEWEST,
+        "seconds": sorted(tally.seconds),
+        "slowest": sorted(tally.slowest, reverse=True),
+        "slow_cells": sorted((e for e in tally.exercises if e.seconds), key=lambda e: -e.seconds),
+    }
+
+
+def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
+    """The commonest misconceptions of the lab: ``(learners, name, exercise)``."""
+    every = [
+        (count, name, one)
+        for one in tally.exercises
+        for name, count in one.misconceptions.items()
+        if count >= max(2, COMMON * tally.graded)
+    ]
+    return sorted(every, key=lambda entry: -entry[0])[:FREQUENT]
+
+
+def _told(one: ExerciseTally) -> list[tuple[str, int]]:
+    """The misconceptions of an exercise that are told in full: at least three."""
+    every = one.misconceptions.most_common(TOLD)
+    return [entry for place, entry in enumerate(every) if place < 3 or entry[1] > 1]
+
+
+def _revisit(one: ExerciseTally, known: dict[str, str]) -> Markup:
+    """Which section of which lesson to read again."""
+    if not one.reads:
+        return Markup("")
+    lesson = Markup("lesson {}").format(one.lesson) if one.lesson else Markup("the lesson")
+    if one.lesson in known:
+        lesson = Markup('<a href="{}">{}</a>').format(known[one.lesson], lesson)
+    return Markup("To revisit: {}, “{}”.").format(lesson, in_code(one.reads))
+
+
+def _when(first: float | None, last: float | None) -> str:
+    if first is None or last is None:
+        return "at an unknown time"
+    start, end = datetime.fromtimestamp(first), datetime.fromtimestamp(last)
+    if start.date() != end.date():
+        return f"{start:%-d %B} to {end:%-d %B %Y}"
+    if f"{start:%H:%M}" == f"{end:%H:%M}":
+        return f"{start:%-d %B %Y, %H:%M}"
+    return f"{start:%-d %B %Y, %H:%M} to {end:%H:%M}"
+
+
+def in_code(text: str) -> Markup:
+    """A text whose `backquoted` words are set as code; everything in it is escaped."""
+    pieces = str(escape(text)).split("`")
+    if len(pieces) % 2 == 0:  # one backquote too many: it stays as it is
+        pieces[-2:] = ["`".join(pieces[-2:])]
+    marked = [f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(pieces)]
+    return Markup("".join(marked))
+
+
+def brief(text: str) -> str:
+    """A reason without the explanation that the page gives once above."""
+    return text.removesuffix(f": the cell that should define it {UNDEFINED}")
+
+
+def as_sentence(text: str) -> str:
+    """With a capital letter in front, and a full stop behind."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def number(value: float) -> str:
+    """A number with at most two decimals and a real minus sign."""
+    return f"{value:.2f}".replace("-", "−")
+
+
+def percent(value: float) -> str:
+    """A share as a whole percentage."""
+    return f"{value:.0%}".replace("%", "\N{NO-BREAK SPACE}%")

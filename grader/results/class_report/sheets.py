@@ -1,0 +1,97 @@
+"""The report as CSV: a row for each learner and exercise, and a row for each exercise.
+
+Spreadsheets run a cell that starts with ``=`` and some other signs as a formula, so such texts get
+an apostrophe in front. The files begin with a byte order mark: without it, Excel misreads accents.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from grader.results.class_report.names import Names
+from grader.results.class_report.tally import Tally
+from grader.results.gradebook import Cell, Graded
+
+ENCODING = "utf-8-sig"
+EXERCISE_COLUMNS = (
+    *("exercise", "title", "points", "learners"),
+    *("all", "some", "nothing", "not_tried", "waiting", "mean_share"),
+    *("item_rest_correlation", "low", "high", "judgement"),
+    *("most_frequent_misconception", "its_learners", "wrong", "unexplained"),
+)
+FORMULA = tuple("=+-@|%＝＋－＠")
+
+
+def safe(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula; numbers stay numbers."""
+    text = isinstance(value, str)
+    return f"'{value}" if text and value.lstrip().startswith(FORMULA) else value
+
+
+class LearnerSheet:
+    """Writes the learners' rows one learner at a time."""
+
+    def __init__(self, file: TextIO, names: Names):
+        self._writer = csv.writer(file)
+        self._names = names
+        who = ["learner"] if names.hidden else ["student", "learner"]
+        columns = ["exercise", "points", "max", "status", "misconceptions", "problem", "manual"]
+        self._writer.writerow([*who, *columns])
+
+    def write(self, one: Graded, cells: list[Cell]) -> None:
+        """All rows of one learner."""
+        name = self._names.of(one)
+        who = [name] if self._names.hidden else [one.student, name]
+        for cell in cells:
+            row = [*who, cell.name, *_marks(one, cell), *self._why(one, cell), _manual(one, cell)]
+            self._writer.writerow([safe(value) for value in row])
+
+    def _why(self, one: Graded, cell: Cell) -> tuple[str, str]:
+        verdict = one.verdicts.get(cell.name, {})
+        said = [verdict.get("problem", "")]
+        said += [p["problem"] for p in verdict.get("parts", []) if not p["misconception"]]
+        problem = next(filter(None, said), "")
+        return "; ".join(verdict.get("explanations", {})), self._names.clean(problem, one)
+
+
+def _marks(one: Graded, cell: Cell) -> tuple[Any, float, str]:
+    score = one.scores.get(cell.name)
+    if score is None:
+        return "", cell.points, "waiting" if cell.by_hand else "not graded"
+    verdict = one.verdicts.get(cell.name)
+    if verdict is not None:
+        return score, cell.points, verdict["status"]
+    return score, cell.points, "right" if score >= cell.points else "partly" if score else "wrong"
+
+
+def _manual(one: Graded, cell: Cell) -> str:
+    """Whether a person marks it: "waiting", "marked", or nothing."""
+    if cell.name in one.waiting:
+        return "waiting"
+    return "marked" if cell.by_hand and one.scores.get(cell.name) is not None else ""
+
+
+def write_exercises(file: TextIO, tally: Tally) -> None:
+    """A row for each exercise."""
+    writer = csv.writer(file)
+    writer.writerow(EXERCISE_COLUMNS)
+    for row in _exercise_rows(tally):
+        writer.writerow([safe(value) for value in row])
+
+
+def _exercise_rows(tally: Tally) -> Iterator[list[Any]]:
+    for one in tally.exercises:
+        found, judged = one.misconceptions.most_common(1), one.judgement
+        yield [
+            *(one.cell.name, one.title, one.cell.points, one.marked),
+            *(one.full, one.some, one.nothing, one.not_tried, one.waiting, _round(one.share)),
+            *(_round(judged.r), _round(judged.low), _round(judged.high), judged.words),
+            *(found[0] if found else ("", 0)),
+            *(one.wrong, one.unexplained),
+        ]
+
+
+def _round(value: float | None) -> float | str:
+    return "" if value is None else round(value, 3)

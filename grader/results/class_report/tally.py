@@ -1,0 +1,273 @@
+"""Adds up a class, one learner at a time, so that ten thousand take no more memory than a few.
+
+What is kept of each learner is two numbers; of everything else there are counts, and the first
+few examples.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+
+from grader.results.class_report.items import Judgement, Pairs, judge_item
+from grader.results.class_report.names import Names
+from grader.results.class_report.outline import Outline
+from grader.results.gradebook import Cell, Graded, Reason
+
+SHOWN = 40  # learners listed under each reason; the CSV has them all
+SLOWEST = 5
+MOST_TEXTS = 500  # different problem texts that are counted for an exercise
+# From what hinders grading to what may simply be a wrong answer.
+KINDS = ("ungraded", "unread", "touched", "stopped", "unjudged", "undefined")
+
+
+@dataclass
+class ExerciseTally:
+    """One exercise over the class.
+
+    Attributes:
+        marked: learners with a mark: ``full``, ``some``, ``nothing`` or ``not_tried``.
+        waiting: answers that a person still has to mark.
+        wrong: learners who tried and did not get all points.
+        unexplained: those of them with a failed part that nothing explains.
+        problems: what was wrong there, in the check's words.
+        not_run: parts that the grading machine could not run, and why, with the learners' number.
+        withheld: the points of such parts, over all marked learners. Nobody could earn them.
+        claims: what of its verdicts rests on the word of the learners' own processes.
+    """
+
+    cell: Cell
+    title: str = ""
+    marked: int = 0
+    full: int = 0
+    some: int = 0
+    nothing: int = 0
+    not_tried: int = 0
+    earned: float = 0.0
+    waiting: int = 0
+    wrong: int = 0
+    unexplained: int = 0
+    lesson: str = ""
+    reads: str = ""
+    misconceptions: Counter[str] = field(default_factory=Counter)
+    explanations: dict[str, str] = field(default_factory=dict)
+    problems: Counter[str] = field(default_factory=Counter)
+    not_run: Counter[str] = field(default_factory=Counter)
+    withheld: float = 0.0
+    claims: list[str] = field(default_factory=list)
+    pairs: Pairs = field(default_factory=Pairs)
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+        return self.cell.name
+
+    @property
+    def share(self) -> float | None:
+        """Of the points that could be earned, how many were, 0 to 1."""
+        most = self.cell.points * self.marked - self.withheld
+        return self.earned / most if most else None
+
+    @property
+    def judgement(self) -> Judgement:
+        """How well it tells learners apart."""
+        return judge_item(self.pairs, self.cell.points)
+
+    def add(self, one: Graded, names: Names) -> None:
+        """One more learner."""
+        self.waiting += self.name in one.waiting
+        score = one.scores.get(self.name)
+        verdict = one.verdicts.get(self.name)
+        if score is not None:
+            self._mark(score, verdict["status"] if verdict else "", one)
+        if verdict is not None:
+            self._explain(verdict, one, names)
+        took = sum(one.run.cell_seconds.get(n, 0.0) for n in (self.name, f"{self.name}_solution"))
+        self.seconds += took
+        self.longest = max(self.longest, took)
+
+    def _mark(self, score: float, status: str, one: Graded) -> None:
+        withheld = withheld_points(one, self.name)
+        if withheld >= self.cell.points:
+            return  # nothing of it was judged, so it says nothing about the learner
+        self.marked += 1
+        self.earned += score
+        self.withheld += withheld
+        if score >= self.cell.points - withheld:
+            self.full += 1
+        elif score > 0:
+            self.some += 1
+        elif status == "not attempted" or not one.attempted:
+            self.not_tried += 1
+        else:
+            self.nothing += 1
+
+    def _explain(self, verdict: dict, one: Graded, names: Names) -> None:
+        self.lesson, self.reads = verdict["lesson"] or self.lesson, verdict["reads"] or self.reads
+        parts = [part for part in verdict["parts"] if part["status"] == "not run"]
+        self.not_run.update(f"{part['name']} ({part['problem']})" for part in parts)
+        self.claims += [claim for claim in verdict["claims"] if claim not in self.claims]
+        for name, why in verdict["explanations"].items():
+            self.misconceptions[name] += 1
+            self.explanations[name] = why
+        if verdict["status"] not in ("partly", "wrong"):
+            return
+        self.wrong += 1
+        texts = {
+            names.clean(part["problem"], one)
+            for part in verdict["parts"]
+            if part["earned"] < part["points"]
+            and not part["misconception"]
+            and not part["broken_rule"]
+            and part["status"] != "not run"
+        }
+        self.unexplained += bool(texts)
+        for text in texts:
+            if text in self.problems or len(self.problems) < MOST_TEXTS:
+                self.problems[text] += 1
+
+
+def withheld_points(one: Graded, exercise: str) -> float:
+    """The points of those parts of an exercise that the grading machine could not run."""
+    verdict = one.verdicts.get(exercise)
+    parts = verdict["parts"] if verdict else ()
+    return sum(part["points"] for part in parts if part["status"] == "not run")
+
+
+@dataclass(frozen=True)
+class Person:
+    """A submission that a person should look at.
+
+    Attributes:
+        student: the id, empty where names are hidden.
+        reasons: why.
+    """
+
+    student: str
+    name: str
+    points: float
+    reasons: tuple[Reason, ...]
+
+
+class Tally:
+    """The whole class.
+
+    Attributes:
+        submissions: how many there are in the gradebook, graded to the end or not.
+        never_graded: how many more were handed in.
+        automatic, total: points of each graded learner, in automatic exercises and in all.
+        withheld: points that no graded learner could earn, the fewest that any of them had.
+        attempted: how many of these tried at least one exercise.
+        people: submissions that a person should look at, by the gravest kind of reason.
+        needing: how many of each kind there are.
+        sandbox: how many ran in a sandbox (True), without (False), or unrecorded (None).
+        seconds: grading time of each submission that has one.
+        slowest: ``(seconds, number, name)`` of the longest, a heap.
+    """
+
+    def __init__(self, cells: list[Cell], outline: Outline, names: Names, never_graded: int = 0):
+        self._names = names
+        place = {name: number for number, name in enumerate(outline.titles)}
+        cells = sorted(cells, key=lambda cell: place.get(cell.name, len(place)))
+        self.title = outline.title
+        self.exercises = [ExerciseTally(c, outline.titles.get(c.name, "")) for c in cells]
+        self.submissions = 0
+        self.never_graded = never_graded
+        self.automatic, self.total = array("d"), array("d")
+        self.withheld = 0.0
+        self.attempted = 0
+        self.people: dict[str, list[Person]] = {}
+        self.needing: Counter[str] = Counter()
+        self.sandbox: Counter[bool | None] = Counter()
+        self.seeds: set[str] = set()
+        self.without_seed = 0
+        self.late = 0
+        self.first_graded: float | None = None
+        self.last_graded: float | None = None
+        self.seconds = array("d")
+        self.recorded = 0
+        self.slowest: list[tuple[float, int, str]] = []
+
+    @property
+    def hidden(self) -> bool:
+        """Whether learners appear under pseudonyms."""
+        return self._names.hidden
+
+    @property
+    def graded(self) -> int:
+        """Submissions whose automatic marks are all there."""
+        return len(self.automatic)
+
+    @property
+    def waiting(self) -> int:
+        """Answers that a person still has to mark."""
+        return sum(one.waiting for one in self.exercises)
+
+    @property
+    def counted(self) -> tuple[array, float]:
+        """Each learner's points, and the most that anybody could earn.
+
+        Of all exercises once all are marked, of the automatic ones until then.
+        """
+        cells = [one.cell for one in self.exercises]
+        if self.waiting:
+            most = sum(cell.points for cell in cells if not cell.by_hand)
+            return self.automatic, most - self.withheld
+        return self.total, sum(cell.points for cell in cells) - self.withheld
+
+    def add(self, one: Graded) -> None:
+        """One more submission."""
+        self.submissions += 1
+        self._attend(one)
+        self._time(one)
+        self.late += one.late
+        self.sandbox[one.run.sandbox] += not one.run.problem
+        if one.run.seed:
+            self.seeds.add(one.run.seed)
+        else:
+            self.without_seed += 1
+        if one.unmarked:
+            return
+        self.attempted += one.attempted
+        automatic = sum(one.scores.get(e.name) or 0.0 for e in self.exercises if not e.cell.by_hand)
+        withheld = sum(withheld_points(one, exercise.name) for exercise in self.exercises)
+        self.withheld = min(self.withheld, withheld) if self.automatic else withheld
+        self.automatic.append(automatic)
+        self.total.append(one.points)
+        for exercise in self.exercises:
+            exercise.add(one, self._names)
+            if one.attempted and not exercise.cell.by_hand:
+                score = one.scores[exercise.name]
+                exercise.pairs.add(score, automatic - score)
+
+    def _attend(self, one: Graded) -> None:
+        reasons = one.reasons()
+        if not reasons:
+            return
+        kind = min((reason.kind for reason in reasons), key=KINDS.index)
+        self.needing[kind] += 1
+        listed = self.people.setdefault(kind, [])
+        if len(listed) < SHOWN:
+            said = tuple(
+                Reason(reason.kind, self._names.clean(reason.text, one), reason.cell)
+                for reason in reasons
+            )
+            student = "" if self._names.hidden else one.student
+            listed.append(Person(student, self._names.of(one), one.points, said))
+
+    def _time(self, one: Graded) -> None:
+        run = one.run
+        if run.graded_at is not None:
+            self.first_graded = min(self.first_graded or run.graded_at, run.graded_at)
+            self.last_graded = max(self.last_graded or run.graded_at, run.graded_at)
+        if run.seconds is None:
+            return
+        self.seconds.append(run.seconds)
+        self.recorded += run.recorded
+        entry = (run.seconds, self.submissions, self._names.of(one))
+        keep = heapq.heappush if len(self.slowest) < SLOWEST else heapq.heappushpop
+        keep(self.slowest, entry)

@@ -1,0 +1,127 @@
+"""What an instructor should do next, a few sentences, the most urgent first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from grader.results.class_report.tally import ExerciseTally, Tally
+
+MARKS, CLASS, LAB = GROUPS = ("Before the marks go out", "In class", "In the lab itself")
+NAMED = 3  # learners that are named, where there are no more
+FEW = 3  # learners below which nothing is worth the class's time
+SHARE = 0.1  # of the class
+MOST = 3  # of a kind: a longer list is not a week's work
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to do.
+
+    Attributes:
+        group: one of GROUPS.
+        do: the imperative.
+        why: the numbers behind it.
+        link: anchor of the place on the page that has more.
+    """
+
+    group: str
+    do: str
+    why: str
+    link: str
+
+
+def tasks(tally: Tally) -> list[Task]:
+    """The list for Monday; empty when nothing is left to do."""
+    return [
+        *_by_person(tally),
+        *_to_mark(tally),
+        *_to_teach(tally),
+        *_to_explain(tally),
+        *_to_revise(tally),
+    ]
+
+
+def _by_person(tally: Tally) -> Iterator[Task]:
+    if tally.never_graded:
+        why = f"{_submissions(tally.never_graded)} handed in that the gradebook does not know."
+        yield Task(MARKS, "Grade what has never been graded", why, "monday")
+    for kinds, do, what in (
+        (("ungraded",), "Grade again what was not graded to its end", "without a final mark"),
+        (("unread",), "Ask for the right file", "with nothing that could be graded"),
+        (
+            ("touched",),
+            "Ask about edited tests or settings",
+            "that changed some, and gained nothing by it",
+        ),
+        (
+            ("stopped", "unjudged", "undefined"),
+            "See whether a slip cost many points",
+            "with an answer that did not run",
+        ),
+    ):
+        found = [kind for kind in kinds if tally.needing[kind]]
+        if found:
+            count = sum(tally.needing[kind] for kind in found)
+            why = f"{_submissions(count)} {what}{_named(tally, found, count)}."
+            yield Task(MARKS, do, why, f"people-{found[0]}")
+
+
+def _named(tally: Tally, kinds: Sequence[str], count: int) -> str:
+    names = [person.name for kind in kinds for person in tally.people[kind]]
+    return f": {', '.join(names)}" if count <= NAMED else ""
+
+
+def _to_mark(tally: Tally) -> Iterator[Task]:
+    waiting = [one for one in tally.exercises if one.waiting]
+    if waiting:
+        names = ", ".join(f"{one.waiting} to `{one.name}`" for one in waiting)
+        where = anchor(tally, waiting[0])
+        yield Task(MARKS, "Mark the answers in words, in formgrader", f"Waiting: {names}.", where)
+
+
+def _to_teach(tally: Tally) -> Iterator[Task]:
+    enough = max(FEW, SHARE * tally.graded)
+    common = [one for one in tally.exercises if _first(one)[1] >= enough]
+    common.sort(key=lambda one: -_first(one)[1])
+    for one in common[:MOST]:
+        name, count = _first(one)
+        where = f"lesson {one.lesson}, “{one.reads}”" if one.lesson else f"“{one.reads}”"
+        said = one.explanations[name].rstrip(".")
+        why = f"{count} of {tally.graded} had “{name}” in `{one.name}`: {said}."
+        yield Task(CLASS, f"Go through {where} once more", why, anchor(tally, one))
+
+
+def _to_explain(tally: Tally) -> Iterator[Task]:
+    missing = sorted(filter(worth_a_look, tally.exercises), key=lambda one: -one.unexplained)
+    for one in missing[:MOST]:
+        why = f"{one.unexplained} of {one.wrong} that are not right match no known misconception."
+        do = f"Read a few wrong answers to `{one.name}`, and name what you find"
+        yield Task(LAB, do, why, anchor(tally, one))
+
+
+def _to_revise(tally: Tally) -> Iterator[Task]:
+    for one in tally.exercises:
+        if one.judgement.suspect:
+            why = f"{one.judgement.words[:1].upper()}{one.judgement.words[1:]}"
+            why += "" if why.endswith("?") else "."
+            yield Task(LAB, f"Look at `{one.name}` again", why, "discrimination")
+
+
+def worth_a_look(one: ExerciseTally) -> bool:
+    """Whether so many wrong answers are unexplained that a misconception seems to be missing."""
+    return one.unexplained >= FEW and one.unexplained >= one.wrong / 3
+
+
+def anchor(tally: Tally, one: ExerciseTally) -> str:
+    """The place of an exercise on the page."""
+    return f"exercise-{tally.exercises.index(one) + 1}"
+
+
+def _first(one: ExerciseTally) -> tuple[str, int]:
+    found = one.misconceptions.most_common(1)
+    return found[0] if found else ("", 0)
+
+
+def _submissions(count: int) -> str:
+    return "One submission" if count == 1 else f"{count} submissions"

@@ -1,0 +1,325 @@
+"""What a graded lab came to, one learner at a time: marks, verdicts, notes, times.
+
+The terminal's summary and the class report both read here. Marks come from nbgrader's gradebook, a
+few queries for hundreds of learners; the rest from each autograded notebook, which is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import (
+    Assignment,
+    Grade,
+    GradeCell,
+    Notebook,
+    SolutionCell,
+    Student,
+    SubmittedAssignment,
+    SubmittedNotebook,
+    TaskCell,
+)
+from sqlalchemy import create_engine, select
+from sqlalchemy.orm import Session
+
+from grader import UserError
+from grader.results.autograded import GradedNotebook, read_graded
+
+AT_ONCE = 250  # learners for each query
+# Notes after which a person should have a look: which kind of reason it is, and why.
+TELLING = {
+    "unreadable": ("unread", "not readable"),
+    "foreign": ("unread", "another notebook"),
+    "changed": ("touched", "a graded cell was edited"),
+    "settings": ("touched", "grading settings were changed"),
+    "tags": ("touched", "cell tags were set"),
+}
+UNDEFINED = "did not run through"
+TIME_LIMIT = "TimeLimit"
+TIME_UP = "time was up"  # how a check says it; grader.judging.judge itself is slow to import
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell that earns points.
+
+    Attributes:
+        name: its ``grade_id``; with the notebook's name before it where a lab has several.
+        by_hand: whether a person marks it.
+    """
+
+    name: str
+    points: float
+    by_hand: bool
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a person should look at a submission.
+
+    Attributes:
+        kind: ``ungraded``, ``unread``, ``touched``, ``stopped``, ``unjudged`` or ``undefined``.
+        text: the reason, in words.
+        cell: the cell that it is about, or empty.
+    """
+
+    kind: str
+    text: str
+    cell: str = ""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One graded submission.
+
+    Attributes:
+        name: first and last name, or the id where the gradebook has none.
+        scores: points by graded cell; None where nobody has marked it yet.
+        most: the points that each of these cells can earn.
+        waiting: cells that a person has to mark, or to look at again.
+        unmarked: automatic cells without a mark: grading did not get to its end.
+        run: what the notebook says.
+        late: whether nbgrader takes points off for being late.
+        notebooks: names of the lab's notebooks.
+    """
+
+    student: str
+    name: str
+    scores: dict[str, float | None]
+    most: dict[str, float]
+    waiting: frozenset[str] = frozenset()
+    unmarked: frozenset[str] = frozenset()
+    run: GradedNotebook = GradedNotebook()
+    late: bool = False
+    notebooks: tuple[str, ...] = ()
+
+    @property
+    def verdicts(self) -> dict[str, dict[str, Any]]:
+        """By graded cell, as ``verify`` gave them."""
+        return self.run.verdicts
+
+    @property
+    def points(self) -> float:
+        """Points earned so far, before any penalty."""
+        return sum(score or 0.0 for score in self.scores.values())
+
+    @property
+    def attempted(self) -> bool:
+        """Whether the learner tried any exercise; true where nothing can be known about that."""
+        tried = [v["status"] in ("right", "partly", "wrong") for v in self.verdicts.values()]
+        return any(tried) if tried else not self.run.problem
+
+    def reasons(self) -> list[Reason]:
+        """Why a person should look at this submission; mostly empty."""
+        said = []
+        if self.unmarked:
+            said.append(Reason("ungraded", self.run.problem or "grading did not get to its end"))
+        elif self.run.problem:
+            said.append(Reason("ungraded", self.run.problem))
+        for note in self.run.notes:
+            if note["kind"] in TELLING:
+                said.append(Reason(*TELLING[note["kind"]], note["cell"]))
+        stopped = ""
+        for name, verdict in self.verdicts.items():
+            if any(TIME_UP in part["problem"] for part in verdict["parts"]):
+                said.append(Reason("stopped", "a call ran out of time", name))
+        for name, verdict in self.verdicts.items():
+            if verdict["status"] != "not run":
+                continue
+            reason = _not_run(name, verdict["problem"])
+            if reason.kind == "undefined" and not self.attempted:
+                continue
+            if reason.kind == "stopped" and stopped:
+                continue  # what stopped the kernel is told once, not for each cell after it
+            stopped = stopped or (reason.text if reason.kind == "stopped" else "")
+            said.append(reason)
+        return list(dict.fromkeys(said))
+
+
+def _not_run(name: str, problem: str) -> Reason:
+    if UNDEFINED in problem:
+        return Reason("undefined", problem, name)
+    if TIME_LIMIT in problem:
+        return Reason("stopped", "this cell ran out of time", name)
+    if problem.startswith("not run, because "):
+        return Reason("stopped", problem.removeprefix("not run, because "), name)
+    if "kernel" in problem or "did not end" in problem:
+        return Reason("stopped", problem, name)
+    return Reason("unjudged", problem or "the check gave no verdict", name)
+
+
+class Results:
+    """A lab's results in a course folder.
+
+    Args:
+        course: the folder with ``autograded/`` and, by default, ``gradebook.db``.
+        db_url: nbgrader's database, where it is another one.
+
+    Raises:
+        UserError: when there is no gradebook, or the lab is not in it.
+    """
+
+    def __init__(self, course: Path, lab: str, db_url: str | None = None):
+        self.course, self.lab = course, lab
+        database = course / "gradebook.db"
+        if db_url is None and not database.exists():
+            raise UserError(f"there is no gradebook {database}: grade the lab first")
+        self._engine = create_engine(db_url or f"sqlite:///{database}")
+        with Session(self._engine) as session:
+            notebooks = select(Notebook).join(Assignment).where(Assignment.name == lab)
+            names = {notebook.id: notebook.name for notebook in session.scalars(notebooks)}
+            if not names:
+                known = ", ".join(session.scalars(select(Assignment.name))) or "none"
+                raise UserError(f"no lab {lab!r} in the gradebook; it has: {known}")
+            self.notebooks = tuple(sorted(names.values()))
+            self._notebook_names = names
+            self._cells = self._read_cells(session)
+            handed_in = select(SubmittedAssignment.student_id).join(Assignment)
+            handed_in = handed_in.where(Assignment.name == lab)
+            self.students = sorted(session.scalars(handed_in))
+
+    @property
+    def never_graded(self) -> int:
+        """How many learners handed the lab in without being in the gradebook."""
+        handed_in = self.course.glob(f"submitted/*/{self.lab}")
+        return len({path.parent.name for path in handed_in} - set(self.students))
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every graded cell of the lab."""
+        return list(self._cells.values())
+
+    def key(self, notebook: str, name: str) -> str:
+        """How a cell is called: by its id alone where the lab has one notebook."""
+        return name if len(self.notebooks) == 1 else f"{notebook}/{name}"
+
+    def read(self, prefix: str = "", order: Callable[[str], Any] | None = None) -> Iterator[Graded]:
+        """Every submission, one at a time.
+
+        Args:
+            prefix: what the student's id starts with.
+            order: sorts the student ids; alphabetical by default.
+        """
+        chosen = sorted((s for s in self.students if s.startswith(prefix)), key=order)
+        for start in range(0, len(chosen), AT_ONCE):
+            # a session for each part: no lock is held while notebooks are read
+            some = chosen[start : start + AT_ONCE]
+            with Session(self._engine) as session:
+                names = self._read_names(session, some)
+                marks = self._read_marks(session, some)
+            for student in some:
+                yield self._graded(student, names[student], marks.get(student, []))
+
+    def _read_cells(self, session: Session) -> dict[str, Cell]:
+        """The graded cells by the id that the database has for them."""
+        found: dict[str, Cell] = {}
+        inside = self._notebook_names
+        answers = session.execute(
+            select(SolutionCell.notebook_id, SolutionCell.name).where(
+                SolutionCell.notebook_id.in_(inside)
+            )
+        )
+        in_answers = {tuple(row) for row in answers}
+        for kind in (GradeCell, TaskCell):
+            for cell in session.scalars(select(kind).where(kind.notebook_id.in_(inside))):
+                answered = (cell.notebook_id, cell.name) in in_answers
+                by_hand = kind is TaskCell or cell.cell_type != "code" or answered
+                name = self.key(inside[cell.notebook_id], cell.name)
+                found[cell.id] = Cell(name, cell.max_score, by_hand)
+        return found
+
+    def _read_names(self, session: Session, students: Sequence[str]) -> dict[str, str]:
+        rows = session.execute(
+            select(Student.id, Student.first_name, Student.last_name).where(
+                Student.id.in_(students)
+            )
+        )
+        return {one: " ".join(filter(None, names)) or one for one, *names in rows}
+
+    def _read_marks(self, session: Session, students: Sequence[str]) -> dict[str, list]:
+        # Conditions on the cells and notebooks let the database use the indexes that it has.
+        rows = session.execute(
+            select(
+                SubmittedAssignment.student_id,
+                SubmittedNotebook.late_submission_penalty,
+                Grade.cell_id,
+                Grade.auto_score,
+                Grade.manual_score,
+                Grade.extra_credit,
+                Grade.needs_manual_grade,
+            )
+            .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+            .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
+            .where(Assignment.name == self.lab)
+            .where(SubmittedAssignment.student_id.in_(students))
+            .where(SubmittedNotebook.notebook_id.in_(self._notebook_names))
+            .where(Grade.cell_id.in_(self._cells))
+        )
+        found: dict[str, list] = {}
+        for student, *mark in rows:
+            found.setdefault(student, []).append(mark)
+        return found
+
+    def _graded(self, student: str, name: str, marks: list) -> Graded:
+        scores: dict[str, float | None] = {}
+        waiting, late = set(), False
+        unmarked = {cell.name for cell in self._cells.values() if not cell.by_hand}
+        for penalty, cell_id, auto, manual, extra, needs_person in marks:
+            cell = self._cells[cell_id]
+            score = auto if manual is None else manual
+            scores[cell.name] = score if score is None else score + (extra or 0.0)
+            if score is not None:
+                unmarked.discard(cell.name)
+            if needs_person and (cell.by_hand or score is not None):
+                waiting.add(cell.name)
+            late = late or bool(penalty)
+        return Graded(
+            student,
+            name,
+            scores,
+            {cell.name: cell.points for cell in self._cells.values()},
+            frozenset(waiting),
+            frozenset(unmarked),
+            self._read_run(student),
+            late,
+            self.notebooks,
+        )
+
+    def _read_run(self, student: str) -> GradedNotebook:
+        folder = self.course / "autograded" / student / self.lab
+        runs = {name: read_graded(folder / f"{name}.ipynb") for name in self.notebooks}
+        if len(runs) == 1:
+            return runs[self.notebooks[0]]
+        return _together(runs, self.key)
+
+
+def _together(runs: dict[str, GradedNotebook], key: Callable[[str, str], str]) -> GradedNotebook:
+    """A lab's several notebooks as one."""
+    every = list(runs.values())
+    sandboxes = [run.sandbox for run in every]
+    times = [run.seconds for run in every if run.seconds is not None]
+    ends = [run.graded_at for run in every if run.graded_at is not None]
+    return GradedNotebook(
+        problem=next((run.problem for run in every if run.problem), ""),
+        verdicts={key(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
+        notes=[
+            {**note, "cell": key(n, note["cell"]) if note["cell"] else ""}
+            for n, run in runs.items()
+            for note in run.notes
+        ],
+        seed=" ".join(run.seed for run in every if run.seed),
+        sandbox=False if False in sandboxes else None if None in sandboxes else True,
+        seconds=sum(times) if times else None,
+        recorded=all(run.recorded for run in every),
+        cell_seconds={key(n, c): s for n, run in runs.items() for c, s in run.cell_seconds.items()},
+        graded_at=max(ends, default=None),
+    )
+
+
+def read_class(course: Path, lab: str, prefix: str = "") -> list[Graded]:
+    """Every graded submission of a lab whose student id starts with ``prefix``, at once."""
+    return list(Results(course, lab).read(prefix))

@@ -1,0 +1,117 @@
+"""A graded class in a terminal: points, exercises, misconceptions, who needs a person."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from grader.results.gradebook import Graded
+
+BAR = 20
+
+
+def print_summary(
+    console: Console, title: str, graded: list[Graded], stories: dict[str, str]
+) -> None:
+    """All tables for one lab.
+
+    Args:
+        stories: a few words on a student, where something is known.
+    """
+    console.rule(f"[bold]{escape(title)}")
+    console.print(_learners(graded, stories))
+    console.print(_exercises(graded))
+    console.print(_misconceptions(graded))
+    _attention(console, graded)
+
+
+def _learners(graded: list[Graded], stories: dict[str, str]) -> Table:
+    table = _table("Learners")
+    table.add_column("who", no_wrap=True)
+    table.add_column("points", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("what happened", style="dim")
+    for one in sorted(graded, key=lambda g: -g.points):
+        most = _automatic(one)
+        table.add_row(
+            escape(one.name),
+            f"{one.points:g} of {most:g}",
+            _bar(one.points / most if most else 0.0),
+            escape(stories.get(one.student, "")),
+        )
+    return table
+
+
+def _automatic(one: Graded) -> float:
+    """The points that could be earned in the cells that have been marked."""
+    return sum(one.most[name] for name, score in one.scores.items() if score is not None)
+
+
+def _exercises(graded: list[Graded]) -> Table:
+    table = _table("Exercises")
+    table.add_column("exercise", no_wrap=True)
+    table.add_column("earned on average", no_wrap=True)
+    table.add_column("all", justify="right")
+    table.add_column("some", justify="right")
+    table.add_column("none", justify="right")
+    for name in graded[0].verdicts if graded else []:
+        marks = [one.scores[name] for one in graded if one.scores.get(name) is not None]
+        most = graded[0].most[name]
+        share = sum(marks) / (most * len(marks)) if marks else 0.0
+        full, none = sum(m == most for m in marks), sum(m == 0 for m in marks)
+        counts = (full, len(marks) - full - none, none)
+        table.add_row(name, f"{_bar(share)} {share:4.0%}", *map(str, counts))
+    return table
+
+
+def _misconceptions(graded: list[Graded], most: int = 12) -> Table:
+    count: Counter[tuple[str, str]] = Counter()
+    reads: dict[tuple[str, str], str] = {}
+    for one in graded:
+        for name, verdict in one.verdicts.items():
+            for misconception in verdict["explanations"]:
+                count[misconception, name] += 1
+                reads[misconception, name] = f"{verdict['lesson']}, “{verdict['reads']}”"
+    table = _table("Most frequent misconceptions")
+    table.add_column("learners", justify="right", no_wrap=True)
+    table.add_column("misconception")
+    table.add_column("exercise", no_wrap=True)
+    table.add_column("section to revisit")
+    for (misconception, name), times in count.most_common(most):
+        table.add_row(str(times), escape(misconception), name, escape(reads[misconception, name]))
+    if len(count) > most:
+        table.caption = f"and {len(count) - most} more"
+    return table
+
+
+def _attention(console: Console, graded: list[Graded]) -> None:
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for one in graded:
+        texts = [reason.text for reason in one.reasons() if reason.kind != "undefined"]
+        for text in dict.fromkeys(texts):
+            by_reason[text].append(one.name)
+    table = _table("Submissions that need a person")
+    table.add_column("why")
+    table.add_column("who")
+    for reason, names in by_reason.items():
+        table.add_row(escape(reason), escape(", ".join(names)))
+    waiting = sum(score is None for one in graded for score in one.scores.values())
+    if waiting:
+        table.add_row("answers in words, to mark in formgrader", f"{waiting} answers")
+    if table.row_count:
+        console.print(table)
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+
+
+def _bar(share: float) -> str:
+    """A bar of BAR characters: green for most, yellow for some, red for little."""
+    filled = round(share * BAR)
+    colour = "green" if share >= 0.8 else "yellow" if share >= 0.4 else "red"
+    return f"[{colour}]{'█' * filled}[/{colour}][dim]{'░' * (BAR - filled)}[/dim]"

@@ -1,0 +1,108 @@
+"""Compiled headers for a lab whose exercises call ``torch.compile``.
+
+Most of what a kernel's first compilation takes is spent on torch's headers. So they are compiled
+once on each machine, and sandboxes are shown the outcome. Nothing else is prepared: a cache of what
+the reference solution compiles would hold its source, for every learner to read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from nbformat.notebooknode import NotebookNode
+
+from grader import UserError
+from grader.inside.headers import INDEX
+from grader.phase_paths import ROOT
+from grader.sandbox.warm_process import environment
+
+SECONDS = 600
+
+
+def headers_of(source_nb: NotebookNode) -> Callable[[], Path] | None:
+    """What gives a lab's sandboxes compiled headers; None where it does not say ``compile: true``.
+
+    Args:
+        source_nb: the instructor's version.
+    """
+    compiles = source_nb.metadata.get("open_the_hood", {}).get("compile", False)
+    return prepared_headers if compiles else None
+
+
+def prepared_headers() -> Path:
+    """The folder with the compiled headers, to be shown to sandboxes.
+
+    It is made when it is not there yet. Others who want it at the same time wait.
+
+    Raises:
+        UserError: when they can't be compiled on this machine.
+    """
+    where = folder() / _key()
+    if where.is_dir():
+        return where
+    where.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(where.with_suffix(".lock")):
+        if not where.is_dir():
+            _make(where)
+    return where
+
+
+def folder() -> Path:
+    """This user's folder of compiled headers."""
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(caches).expanduser() / "open-the-hood" / "compiled"
+
+
+def _make(where: Path) -> None:
+    """Compile the headers and put them at ``where``, all of them or nothing."""
+    with tempfile.TemporaryDirectory(prefix="making-", dir=where.parent) as scratch:
+        made = Path(scratch) / "headers"
+        made.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "grader.inside.headers", str(made)],
+            # as kernels have it, or theirs would be compiled in another way
+            env={**environment(Path(scratch)), "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        if done.returncode or not (made / INDEX).is_file():
+            said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+            raise UserError(
+                "the lab's header says compile: true, but nothing can be compiled here: take that "
+                f"line out, or install a C++ compiler (sudo apt install g++). It said: {said[0]}"
+            )
+        for path in (made, *made.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)  # sandboxes have users of their own
+        made.rename(where)
+
+
+def _key() -> str:
+    """Names what the headers depend on: torch, Python, the compiler, the processor."""
+    import torch
+
+    compiler = os.path.realpath(shutil.which("g++") or "")
+    about = [torch.__version__, sys.version, sys.prefix, torch.backends.cpu.get_cpu_capability()]
+    if compiler and os.path.exists(compiler):
+        about += [compiler, os.stat(compiler).st_size, os.stat(compiler).st_mtime]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock, which the machine's kernel takes back when this process dies."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,246 @@
+"""The grading process's side of the zygote: start it, ask it for kernels, notice its end."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from grader import UserError
+from grader.sandbox.remedies import Problem, explain, missing
+from grader.sandbox.stage import environment_folders, hidden_folders, make_stage
+
+SECONDS_TO_IMPORT = 180
+SECONDS_TO_START = 60
+START = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from grader.inside.zygote import main
+main(int(sys.argv[2]))
+"""
+# CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT, CAP_SYS_ADMIN: root's, unless a container took them
+NEEDED = (6, 7, 18, 21)
+# Ids that no account has; a kernel of root's gets one for itself.
+FIRST_USER, LAST_USER = 1_600_000_000, 2_000_000_000
+
+
+class CannotSandbox(UserError):
+    """This machine cannot run a learner's code safely: what is missing, and how to get it."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(f"learners' code cannot be run safely here: {problem}")
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[CannotSandbox], tuple[Problem]]:
+        return CannotSandbox, (self.problem,)  # as it crosses from a worker to the batch
+
+
+class FilesRefused(UserError):
+    """A submission's files could not be copied into its sandbox: too many, too large, too deep."""
+
+
+class ZygoteDied(RuntimeError):
+    """The warm process ended under a submission; the next start makes a new one. Try again."""
+
+
+def own_users() -> bool:
+    """Whether this process may give each kernel a user id of its own; else a user namespace."""
+    status = Path("/proc/self/status").read_text()
+    held = int(
+        next(line for line in status.splitlines() if line.startswith("CapEff")).split()[1], 16
+    )
+    if not all(held >> capability & 1 for capability in NEEDED):
+        return False
+    ranges = [
+        map(int, line.split()) for line in Path("/proc/self/uid_map").read_text().splitlines()
+    ]
+    return any(first <= FIRST_USER and first + n > LAST_USER for first, _, n in ranges)
+
+
+class Warm:
+    """One zygote, and the folder that lives as long as it does."""
+
+    def __init__(self) -> None:
+        """Start it, without waiting for it. Raises CannotSandbox."""
+        for problem in missing():
+            raise CannotSandbox(problem)
+        self.owner = os.getpid()
+        self.lock = threading.Lock()
+        self.own_users = own_users()
+        self.folder = Path(tempfile.mkdtemp(prefix="open-the-hood-")).resolve()
+        stage = self.folder / "stage"
+        try:
+            make_stage(stage)
+        except OSError as error:  # a full disk, no file so large
+            shutil.rmtree(self.folder, ignore_errors=True)
+            # that of a whole folder lists each file with what hindered it
+            why = error.args[0][0][2] if isinstance(error, shutil.Error) else error
+            raise CannotSandbox(
+                Problem(
+                    f"the warm process's files could not be written: {why}",
+                    f"Make room in {self.folder.parent} and run the same command again.",
+                )
+            ) from error
+        shown = [*environment_folders(), str(stage)]
+        told = {
+            "folder": str(self.folder),
+            "stage": str(stage),
+            "shown": shown,
+            "hidden": hidden_folders(shown),
+            "user_namespace": not self.own_users,
+        }
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        python = [sys.executable, "-I", "-c", START]
+        self.log = self.folder / "zygote.log"
+        self.ready = False
+        with theirs, self.log.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [*python, str(stage), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                env=environment(self.folder),
+                cwd="/",
+                start_new_session=True,
+            )
+        with contextlib.suppress(OSError):  # it ended at once, as `wait` will say
+            self.control.send(json.dumps(told).encode())
+
+    def wait(self) -> None:
+        """Wait until it has imported everything. Raises CannotSandbox."""
+        if self.ready:
+            return
+        said = self._hear(self.control, SECONDS_TO_IMPORT)
+        self.ready = "ready" in said
+        if not self.ready:
+            log = self.log.read_text(errors="replace")[-2000:]
+            problem = said.get("problem") or log or "it died"
+            self.close()
+            raise CannotSandbox(
+                Problem(
+                    f"the warm Python process did not start: {problem}",
+                    "It needs the packages of pyproject.toml in the environment that grades.",
+                )
+            )
+
+    def alive(self) -> bool:
+        """Whether it runs and is this process's own, not a fork's parent's."""
+        return self.owner == os.getpid() and self.process.poll() is None
+
+    def start(self, asked: Mapping[str, Any], descriptors: list[int], lease: socket.socket) -> None:
+        """Ask for a kernel and wait until it is confined to its sandbox.
+
+        asked: limits in bytes, seconds and numbers
+        descriptors: what the zygote takes, its end of the lease first
+        lease: this side's end
+        Raises CannotSandbox when the sandbox could not be made, FilesRefused, ZygoteDied.
+        """
+        user = FIRST_USER + secrets.randbelow(LAST_USER - FIRST_USER) if self.own_users else 1000
+        request = {**asked, "user": user, "own_user": self.own_users}
+        try:
+            with self.lock:
+                socket.send_fds(self.control, [json.dumps(request).encode()], descriptors)
+        except OSError as error:
+            raise ZygoteDied(f"the warm process is gone: {error}") from error
+        os.close(descriptors[0])  # so that the zygote's end is the only one
+        said = self._hear(lease, SECONDS_TO_START)
+        if said.get("files"):
+            raise FilesRefused(said["problem"])
+        if said.get("lost"):
+            raise ZygoteDied(said["problem"])
+        if "problem" in said:
+            raise CannotSandbox(explain(said["problem"]))
+        if "started" not in said:
+            self.process.kill()  # where it hangs, too; its sandboxes end with it
+            raise ZygoteDied("the warm process ended while it started a kernel")
+
+    def close(self) -> None:
+        """End it and every sandbox; the folder goes with it."""
+        if self.owner != os.getpid():
+            return
+        self.control.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # bubblewrap, and so each sandbox, dies with it
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @staticmethod
+    def _hear(where: socket.socket, seconds: float) -> dict[str, Any]:
+        """The next message; empty at the end of the connection and of patience."""
+        where.settimeout(seconds)
+        try:
+            message = where.recv(1 << 16)
+        except (TimeoutError, ConnectionError):
+            return {}
+        finally:
+            where.settimeout(None)
+        return json.loads(message) if message else {}
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The zygote's environment, which every kernel's starts from: nothing of this process's."""
+    return {
+        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "HOME": str(folder / "home"),
+        "MPLCONFIGDIR": str(folder / "home"),
+        "PYTHONNOUSERSITE": "1",
+        # one thread each: kernels run side by side, and results do not depend on the machine
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        # a sandbox would compile it anew; where it is there already, `headers.use` says so
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        # for what the warm process itself tries; a kernel has a place of its own
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+    }
+
+
+_lock = threading.Lock()
+_warm: Warm | None = None
+
+
+def warm() -> Warm:
+    """This process's zygote; a new one where there is none or it died. Raises CannotSandbox."""
+    global _warm
+    with _lock:
+        if _warm is None or not _warm.alive():
+            if _warm is not None:
+                _warm.close()
+            _warm = Warm()
+        _warm.wait()
+        return _warm
+
+
+def warm_up() -> None:
+    """Start this process's zygote now, beside other work; what hinders it `warm` will say."""
+    global _warm
+    with _lock, contextlib.suppress(CannotSandbox):
+        _warm = _warm or Warm()
+
+
+def cool() -> None:
+    """End this process's zygote and all its sandboxes, if there is one."""
+    global _warm
+    with _lock:
+        if _warm is not None:
+            _warm.close()
+            _warm = None
+
+
+atexit.register(cool)

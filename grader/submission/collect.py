@@ -1,0 +1,111 @@
+"""``nbgrader collect``, for an exchange that every learner can write to."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import tempfile
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nbgrader.exchange.default import ExchangeCollect
+
+from grader.submission.companions import place
+from grader.submission.files import files_in, why_no_folder
+from grader.submission.notebook import Unreadable
+
+
+class Collect(ExchangeCollect):
+    """nbgrader's collect, which reads each submission by :mod:`grader.submission.files`.
+
+    nbgrader follows links: one to the instructor's notebook would be collected as the learner's
+    work. Here a link, a FIFO or a device is left out; what is no folder is collected as an empty
+    one; what has no proper name is passed over. The log says so, and the others are collected.
+    """
+
+    def init_src(self) -> None:
+        """Find the newest submission of each learner."""
+        super().init_src()
+        self.src_records = [one for one in self.src_records if not one.get("problem")]
+
+    def _path_to_record(self, path: str) -> dict[str, Any]:
+        """nbgrader's record of a submission, or one with a problem, which is not collected."""
+        name = os.path.basename(path)
+        try:
+            record = super()._path_to_record(path)
+            if record["username"] not in ("", ".", ".."):
+                return record
+        except (Exception, SystemExit):  # nbgrader ends the command, dateutil fails in many ways
+            pass
+        self.log.warning("%r was passed over: it is not named LEARNER+LAB+TIME", name)
+        # a name that no learner has, so that it takes nobody's place
+        return {
+            "username": f"/{name}",
+            "filename": name,
+            "timestamp": datetime.min,
+            "problem": True,
+        }
+
+    def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """A learner's submissions, newest first.
+
+        Everybody can hand in under any name. Where some folders belong to the machine's user of
+        that name, those of other users don't count.
+        """
+        own = [one for one in records if self._owner(one) == one["username"]]
+        if self.check_owner and own:
+            for one in records:
+                if one not in own:
+                    name = one["filename"]
+                    self.log.warning("%r was passed over: it belongs to another user", name)
+            records = own
+        return super()._sort_by_timestamp(records)
+
+    def _owner(self, record: dict[str, Any]) -> str | None:
+        try:
+            path = os.path.join(self.inbound_path, record["filename"])
+            return pwd.getpwuid(os.lstat(path).st_uid).pw_name
+        except (OSError, KeyError):
+            return None
+
+    def copy_files(self) -> None:
+        """Collect what can be, one by one, and an empty folder in the place of what is none."""
+        broken, sound = {}, []
+        for record in self.src_records:
+            problem = why_no_folder(Path(self.inbound_path) / record["filename"])
+            if problem:
+                broken[record["filename"]] = record
+                self.log.warning("%s: nothing is collected: %s", record["username"], problem)
+            else:
+                sound.append(record)
+        for record in sound:
+            self.src_records = [record]
+            try:
+                super().copy_files()
+            except Exception as error:
+                self.log.error("%s: nothing is collected: %s", record["username"], error)
+        self.src_records = sound
+        if not sound:
+            super().copy_files()  # it says that there is nothing
+        course = self.coursedir
+        for record in broken.values():
+            folder = course.format_path(
+                course.submitted_directory, record["username"], course.assignment_id
+            )
+            os.makedirs(folder, exist_ok=True)
+
+    def do_copy(self, src: str, dest: str, log: Any = None) -> None:
+        """Copy a submission: its plain files are read first, nbgrader copies those."""
+        with tempfile.TemporaryDirectory(prefix="collected-") as folder:
+            read = Path(folder) / "submission"
+            read.mkdir()
+            for name, data in files_in(Path(src), self.coursedir.ignore):
+                if isinstance(data, Unreadable):
+                    self.log.warning("%s: %r was left out: %s", src, name, data)
+                else:
+                    place({name: data}, read)
+            try:
+                super().do_copy(str(read), dest, log)
+            except RuntimeError as error:  # larger than the course's max_dir_size
+                self.log.error("%s: nothing is collected: %s", src, error)

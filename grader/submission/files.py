@@ -1,0 +1,233 @@
+"""Reads what learners handed in from disk: bounded, never through a link, never from a device."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatch
+from itertools import islice
+from pathlib import Path
+
+from nbgrader.utils import parse_utc
+
+from grader.submission.notebook import MAX_BYTES, Unreadable, too_large
+from grader.submission.notes import Note, left_out, no_timestamp, renamed
+
+MAX_FILES = 1000
+MAX_ENTRIES = 10_000
+MAX_DEPTH = 20
+LONGEST_PATH = 1000  # bytes below the submission's folder; a machine's own limit is some thousand
+TIMESTAMP = "timestamp.txt"
+MAX_TIME = 100  # bytes; a date and time is much shorter
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+FOLDER = FILE | os.O_DIRECTORY
+# What is not an ordinary file, in a learner's words.
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link, which is not followed",
+}
+
+
+def read_file(path: Path, most: int = MAX_BYTES, *, head: int | None = None) -> bytes | Unreadable:
+    """The bytes of an ordinary file, or a sentence on why there are none.
+
+    Args:
+        most: bytes; of a larger file nothing is read.
+        head: read so many bytes from its start, however large it is.
+    """
+    return _read(str(path), most, head=head)
+
+
+def read_notebook(
+    folder: Path, name: str, expected: Sequence[str]
+) -> tuple[bytes | Unreadable, Note | None]:
+    """A submitted notebook, or the only other one where this one alone is missing.
+
+    Args:
+        name: file name that it should have.
+        expected: file names of all notebooks of the assignment.
+    """
+    path = folder / name
+    if os.path.lexists(path):
+        return read_file(path), None
+    others = [p for p in sorted(folder.glob("*.ipynb")) if p.name not in expected]
+    missing = [one for one in expected if not os.path.lexists(folder / one)]
+    if len(others) == 1 and missing == [name]:
+        return read_file(others[0]), renamed(name)
+    return Unreadable(f"No notebook named `{name}` was handed in."), None
+
+
+def files_in(
+    folder: Path, ignore: Sequence[str], most: int = MAX_BYTES
+) -> Iterator[tuple[str, bytes | Unreadable]]:
+    """Each file below a folder by relative path, with its bytes or why it is left out.
+
+    Whoever owns the folder may change it meanwhile: each folder is held open while it is read, and
+    what is in it is opened from there, so no link put in the place of a folder is followed.
+
+    Args:
+        ignore: patterns of names, of files and folders, that are passed over in silence.
+        most: bytes in all.
+    """
+    budget = _Budget(most)
+    try:
+        inside = os.open(folder, FOLDER)
+    except OSError as error:
+        yield folder.name, Unreadable(f"it could not be opened: {error.strerror}")
+        return
+    try:
+        yield from _walk(inside, "", 0, ignore, budget)
+    finally:
+        os.close(inside)
+    if budget.exceeded:
+        yield "Further files", Unreadable(f"there are more than {MAX_FILES}")
+
+
+def read_beside(
+    folder: Path, ignore: Sequence[str], most: int = MAX_BYTES
+) -> tuple[dict[str, bytes], list[Note]]:
+    """The other files of a submission by relative path, and what was left out, and why.
+
+    The arguments are those of :func:`files_in`.
+    """
+    files: dict[str, bytes] = {}
+    notes: list[Note] = []
+    for name, data in files_in(folder, ignore, most):
+        if isinstance(data, Unreadable):
+            notes.append(left_out(_printable(name), str(data).rstrip(".")))
+        else:
+            files[name] = data
+    return files, notes
+
+
+def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:
+    """When a submission was handed in, in UTC, and a note where its file does not say it."""
+    path = folder / TIMESTAMP
+    if not os.path.lexists(path):
+        return None, []
+    data = read_file(path, head=MAX_TIME + 1)
+    if isinstance(data, Unreadable):
+        return None, [no_timestamp(str(data).rstrip("."))]
+    try:
+        text = data.decode().strip() if len(data) <= MAX_TIME else "too long"
+        return (parse_utc(text) if text else None), []
+    except Exception:  # dateutil fails in many ways
+        return None, [no_timestamp("it holds no date and time")]
+
+
+def why_no_folder(folder: Path) -> str:
+    """Why a submission's folder can't be read, or empty when it can."""
+    for path in (folder.parent, folder):
+        try:
+            kind = stat.S_IFMT(path.lstat().st_mode)
+        except OSError as error:
+            return f"The folder `{_printable(path.name)}` could not be read: {error.strerror}."
+        if kind != stat.S_IFDIR:
+            what = KINDS.get(kind, "a file, not a folder")
+            return f"`{_printable(path.name)}` is {what}."
+    try:
+        with os.scandir(folder):
+            return ""
+    except OSError as error:
+        return f"The folder `{_printable(folder.name)}` could not be read: {error.strerror}."
+
+
+@dataclass
+class _Budget:
+    """What may still be read, and whether there was more than that."""
+
+    size: int
+    files: int = MAX_FILES
+    entries: int = MAX_ENTRIES
+    exceeded: bool = False
+
+
+def _walk(
+    inside: int, where: str, depth: int, ignore: Sequence[str], budget: _Budget
+) -> Iterator[tuple[str, bytes | Unreadable]]:
+    """The files of an open folder, then those of the folders in it."""
+    with os.scandir(inside) as entries:
+        names = sorted(entry.name for entry in islice(entries, budget.entries + 1))
+    folders = []
+    for name in names:
+        if budget.entries == 0 or budget.files == 0:
+            budget.exceeded = True
+            return
+        budget.entries -= 1
+        if any(fnmatch(name, pattern) for pattern in ignore):
+            continue
+        if len(os.fsencode(where + name)) > LONGEST_PATH:
+            yield (where + name)[-60:], Unreadable("its path is too long")
+            continue
+        if _kind(name, inside) == stat.S_IFDIR:
+            folders.append(name)
+            continue
+        data = _read(name, budget.size, inside)
+        if not _is_text(name):
+            data = Unreadable("its name is not UTF-8.")
+        if isinstance(data, bytes):
+            budget.size -= len(data)
+            budget.files -= 1
+        yield where + name, data
+    for name in folders:
+        if depth >= MAX_DEPTH:
+            yield (where + name)[-60:], Unreadable("it lies too deep")
+            continue
+        try:
+            below = os.open(name, FOLDER, dir_fd=inside)
+        except OSError as error:
+            yield where + name, Unreadable(f"it could not be opened: {error.strerror}")
+            continue
+        try:
+            yield from _walk(below, f"{where}{name}/", depth + 1, ignore, budget)
+        finally:
+            os.close(below)
+
+
+def _read(
+    path: str, most: int, inside: int | None = None, head: int | None = None
+) -> bytes | Unreadable:
+    """As :func:`read_file`; a relative path starts in the open folder `inside`."""
+    name = _printable(os.path.basename(path))
+    try:
+        kind = stat.S_IFMT(os.lstat(path, dir_fd=inside).st_mode)
+        if kind != stat.S_IFREG:
+            return Unreadable(f"`{name}` is {KINDS.get(kind, 'not an ordinary file')}.")
+        # it may have been replaced in between: no link is followed, no FIFO waited for
+        with os.fdopen(os.open(path, FILE, dir_fd=inside), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return Unreadable(f"`{name}` is not an ordinary file.")
+            if status.st_nlink > 1:
+                return Unreadable(f"`{name}` is a hard link; hand in a file of its own.")
+            if head is not None:
+                return file.read(head)
+            if status.st_size > most:
+                return Unreadable(too_large(status.st_size, most))
+            data = file.read(most + 1)
+            return data if len(data) <= most else Unreadable(too_large(len(data), most))
+    except OSError as error:
+        return Unreadable(f"`{name}` could not be opened: {error.strerror}.")
+
+
+def _kind(name: str, inside: int) -> int:
+    try:
+        return stat.S_IFMT(os.lstat(name, dir_fd=inside).st_mode)
+    except OSError:  # it went away, or may not be looked at: to be said when it is opened
+        return 0
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _printable(name: str) -> str:
+    return re.sub(r"[^\w .,:+/-]", "?", name.encode("utf-8", "replace").decode())[:100]

@@ -1,0 +1,133 @@
+"""What is said to a learner about a notebook that had to be put in order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nbformat.notebooknode import NotebookNode
+
+from grader.submission.notebook import SubmittedCell
+
+SETTINGS = ("grade", "solution", "locked", "task", "points")
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing that was put right.
+
+    Attributes:
+        kind: ``unreadable``, ``foreign``, ``renamed``, ``missing``, ``copied``, ``changed``,
+            ``retyped``, ``settings``, ``tags``, ``files``, ``unknown``, ``left out``,
+            ``not shown``, ``timestamp`` or ``ungraded``.
+        message: a sentence for the learner.
+        cell: the ``grade_id`` that it is about.
+    """
+
+    kind: str
+    message: str
+    cell: str | None = None
+
+
+FOREIGN = Note(
+    "foreign",
+    "No cell of this lab was found in the notebook, so the lab was graded as it was released. "
+    "Was another notebook handed in?",
+)
+
+
+def unreadable(reason: str) -> Note:
+    """Nothing of the file could be used."""
+    return Note("unreadable", f"{reason} The lab was graded as it was released.")
+
+
+def renamed(expected: str) -> Note:
+    """The notebook was found under another name."""
+    return Note("renamed", f"The notebook should be named `{expected}`.")
+
+
+def left_out(name: str, reason: str) -> Note:
+    """A file that was handed in beside the notebook is not there when it runs."""
+    return Note("left out", f"{name} was left out: {reason}.")
+
+
+def not_shown(names: Sequence[str]) -> list[Note]:
+    """Files that only the learner's own code gets to see; nothing is said where there are none."""
+    if not names:
+        return []
+    some = ", ".join(map(_quoted, names[:5]))
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return [
+        Note(
+            "not shown",
+            f"{some}{more}: your code can read this, but it is not kept beside the graded "
+            "notebook, because a browser might run it. Data, pictures (.csv, .json, .npz, .png) "
+            "and .py files are kept.",
+        )
+    ]
+
+
+def no_timestamp(problem: str) -> Note:
+    """When the submission was handed in is not known."""
+    return Note("timestamp", f"`timestamp.txt` can't be used: {problem}. A person will look at it.")
+
+
+def ungraded(problem: str) -> Note:
+    """The grader failed; the learner did nothing wrong."""
+    return Note("ungraded", f"This could not be graded: {problem}. A person will look at it.")
+
+
+def unknown(grade_id: str) -> Note:
+    """A cell claims an id that the lab does not have."""
+    return Note(
+        "unknown",
+        f"A cell is marked with the id {_quoted(grade_id)}, which this lab does not have. "
+        "It was kept as an ordinary cell.",
+    )
+
+
+def missing(grade_id: str, *, written_elsewhere: bool) -> Note:
+    """An owned cell was not there."""
+    used = "the code in your other cells was used"
+    what = used if written_elsewhere else "it was put back as released"
+    return Note("missing", f"The cell `{grade_id}` was missing; {what}.", grade_id)
+
+
+def copied(grade_id: str, count: int, *, solution: bool) -> Note:
+    """An owned cell was there more than once."""
+    used = (
+        "the last changed one above its test was graded; other changed ones were kept as ordinary "
+        "cells, untouched ones left out"
+        if solution
+        else "the original was used once"
+    )
+    return Note("copied", f"The cell `{grade_id}` was there {count} times; {used}.", grade_id)
+
+
+def edited(grade_id: str) -> Note:
+    """The text of a cell that is not the learner's was changed."""
+    return Note("changed", f"The cell `{grade_id}` was edited; the original was used.", grade_id)
+
+
+def differences(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> list[Note]:
+    """What else the learner changed in an owned cell: its type, its settings, its tags."""
+    notes = []
+    if came.kind != cell.cell_type:
+        message = f"The cell `{grade_id}` had become a {came.kind} cell; it was read as "
+        notes.append(Note("retyped", f"{message}{cell.cell_type}.", grade_id))
+    ours, theirs = cell.metadata.nbgrader, came.settings
+    if any(theirs.get(key) != ours.get(key) for key in SETTINGS if key in theirs):
+        message = f"The grading settings of the cell `{grade_id}` were changed; the original ones"
+        notes.append(Note("settings", f"{message} were used.", grade_id))
+    tags = [tag for tag in came.tags if tag not in cell.metadata.get("tags", [])]
+    if tags:
+        named = ", ".join(map(_quoted, tags))
+        message = f"Tags of the cell `{grade_id}` were removed: {named}."
+        notes.append(Note("tags", message, grade_id))
+    return notes
+
+
+def _quoted(text: str) -> str:
+    """A learner's word, safe to print: letters, digits and a few signs, cut short."""
+    return "`" + re.sub(r"[^\w .:/-]", "?", text)[:60] + "`"

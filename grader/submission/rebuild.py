@@ -1,0 +1,257 @@
+"""Rebuilds a submission: cells that nbgrader owns come from the source, answers from the learner.
+
+The result is always a complete, valid notebook of the lab, whatever was handed in:
+
+- owned cells (graded, locked, task, solution) stand in the source's order, each once, with the
+  source's text, type, metadata and points;
+- the text of a solution cell is the learner's, found by its ``grade_id``;
+- the learner's other cells keep their place after the owned cell that they followed;
+- metadata, tags and outputs of the learner are dropped;
+- what can't be read at all gives the lab as released, and a message.
+
+Everything that was put right is said in a note, and in a cell at the top of the notebook.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.preprocessors import (
+    ClearHiddenTests,
+    ClearMarkScheme,
+    ClearOutput,
+    ClearSolutions,
+    ComputeChecksums,
+    LockCells,
+)
+from nbgrader.utils import is_grade, is_locked, is_solution, is_task
+from traitlets.config import Config
+
+from grader.submission.notebook import SubmittedCell, Unreadable, read_submission
+from grader.submission.notes import (
+    FOREIGN,
+    Note,
+    copied,
+    differences,
+    edited,
+    missing,
+    unknown,
+    unreadable,
+)
+
+# A name that a cell defines at its outermost level, found even where the code does not parse.
+DEFINES = re.compile(
+    r"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]+)?=(?!=))", re.MULTILINE
+)
+WRITTEN_ELSEWHERE = "# This cell was missing; what it asks for is written in another cell."
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """A notebook that is ready to be graded, and what was put right in it."""
+
+    nb: NotebookNode
+    notes: list[Note] = field(default_factory=list)
+
+
+def rebuild(
+    submitted: bytes | NotebookNode | Unreadable,
+    source_nb: NotebookNode,
+    config: Config | None = None,
+    notes: Sequence[Note] = (),
+) -> Rebuilt:
+    """The lab with the learner's answers in it.
+
+    Args:
+        submitted: the file's bytes, a notebook, or the reason why there is neither.
+        source_nb: the instructor's version, with solutions and hidden tests.
+        config: nbgrader's settings; ``ClearSolutions`` decides how a stub looks.
+        notes: what was put right before, to be said with the rest.
+    """
+    if isinstance(submitted, NotebookNode):
+        submitted = nbformat.writes(submitted).encode()
+    master = as_recorded(source_nb, config)
+    try:
+        if isinstance(submitted, Unreadable):
+            raise submitted
+        cells, found = _answers(read_submission(submitted), master, _as_released(master, config))
+    except Unreadable as reason:
+        cells = copy.deepcopy(master.cells)
+        found = [unreadable(str(reason))]
+    found = [*notes, *found]
+    nb = _notebook(master, cells, found)
+    digest = hashlib.sha256(submitted if isinstance(submitted, bytes) else b"").hexdigest()
+    nb.metadata.open_the_hood.update(submission=digest, notes=[asdict(note) for note in found])
+    return Rebuilt(nb, found)
+
+
+def as_recorded(source_nb: NotebookNode, config: Config | None = None) -> NotebookNode:
+    """The source as nbgrader's gradebook holds it: stubs in place of solutions, hidden tests in."""
+    nb, resources = copy.deepcopy(source_nb), {}
+    for step in (LockCells, ClearSolutions, ClearOutput, ComputeChecksums):
+        nb, resources = step(config=config).preprocess(nb, resources)
+    return nb
+
+
+def is_owned(cell: NotebookNode) -> bool:
+    """Whether nbgrader keeps this cell in its gradebook."""
+    return bool(is_grade(cell) or is_solution(cell) or is_locked(cell) or is_task(cell))
+
+
+def _as_released(master: NotebookNode, config: Config | None) -> dict[str, str]:
+    """``{grade_id: text}`` of the owned cells as learners got them."""
+    nb, resources = copy.deepcopy(master), {}
+    for step in (ClearHiddenTests, ClearMarkScheme):
+        nb, resources = step(config=config).preprocess(nb, resources)
+    return {c.metadata.nbgrader.grade_id: c.source for c in nb.cells if is_owned(c)}
+
+
+def _answers(
+    submitted: list[SubmittedCell], master: NotebookNode, released: dict[str, str]
+) -> tuple[list[NotebookNode], list[Note]]:
+    owned = {c.metadata.nbgrader.grade_id: c for c in master.cells if is_owned(c)}
+    chosen, found = _choose(submitted, owned, released)
+    if not chosen and owned:
+        found = [FOREIGN]
+    place = {position: grade_id for grade_id, position in chosen.items()}
+    stubs = {grade_id: released[grade_id] for grade_id in owned if is_solution(owned[grade_id])}
+    following = _free_cells(submitted, place, master, stubs)
+    free_code = "\n".join(
+        cell.source for i, cell in enumerate(submitted) if i not in place and cell.kind == "code"
+    )
+    cells = following.pop(None, [])
+    for grade_id, cell in owned.items():
+        cell = copy.deepcopy(cell)
+        if grade_id in chosen:
+            answer = submitted[chosen[grade_id]]
+            if is_solution(cell):
+                cell.source = answer.source
+                _attach(answer, cell)
+            elif not _same(answer.source, released[grade_id]):
+                found.append(edited(grade_id))
+            found += differences(grade_id, answer, cell)
+        else:
+            elsewhere = is_solution(cell) and bool(_names(cell.source) & _names(free_code))
+            if elsewhere:
+                cell.source = WRITTEN_ELSEWHERE
+            if chosen:
+                found.append(missing(grade_id, written_elsewhere=elsewhere))
+        cells += [cell, *following.pop(grade_id, [])]
+    return cells, found
+
+
+def _choose(
+    submitted: list[SubmittedCell], owned: dict[str, NotebookNode], released: dict[str, str]
+) -> tuple[dict[str, int], list[Note]]:
+    """Which submitted cell stands for each owned cell: ``{grade_id: position}``."""
+    found: dict[str, list[int]] = {}
+    notes = []
+    for position, cell in enumerate(submitted):
+        if cell.grade_id in owned:
+            found.setdefault(cell.grade_id, []).append(position)
+        elif cell.grade_id:
+            notes.append(unknown(cell.grade_id))
+    chosen = {grade_id: positions[0] for grade_id, positions in found.items()}
+    order = list(owned)
+    for grade_id, positions in found.items():
+        if len(positions) == 1:
+            continue
+        if is_solution(owned[grade_id]):
+            after = [
+                chosen[later]
+                for later in order[order.index(grade_id) :]
+                if later in chosen and not is_solution(owned[later]) and is_grade(owned[later])
+            ]
+            test = after[0] if after else len(submitted)
+            # What the learner's own test ran was the last copy above it.
+            worked_on = [p for p in positions if not _same(submitted[p].source, released[grade_id])]
+            above = [p for p in worked_on if p < test]
+            chosen[grade_id] = (above or worked_on or positions)[-1]
+        notes.append(copied(grade_id, len(positions), solution=is_solution(owned[grade_id])))
+    return chosen, notes
+
+
+def _free_cells(
+    submitted: list[SubmittedCell],
+    place: dict[int, str],
+    master: NotebookNode,
+    stubs: dict[str, str],
+) -> dict[str | None, list[NotebookNode]]:
+    """The learner's other cells, by the owned cell that they follow (None: they come first)."""
+    of_source = _free_source_cells(master)
+    present = set(place.values())
+    following: dict[str | None, list[NotebookNode]] = {}
+    after = None
+    for position, cell in enumerate(submitted):
+        if position in place:
+            after = place[position]
+            continue
+        if cell.grade_id in stubs and _same(cell.source, stubs[cell.grade_id]):
+            continue  # an untouched copy: a stub below the answer would undo it
+        original, follows = of_source.get(_normal(cell.source), (None, None))
+        if follows is not None and follows not in present:
+            after = follows  # the cell between was deleted, and is put back before this one
+        new = _free_cell(cell, position) if original is None else copy.deepcopy(original)
+        new.id = f"submitted-{position}"
+        following.setdefault(after, []).append(new)
+    return following
+
+
+def _free_source_cells(master: NotebookNode) -> dict[str, tuple[NotebookNode, str | None]]:
+    """The source's cells that nobody owns, by text, and the owned cell before each."""
+    cells, after = {}, None
+    for cell in master.cells:
+        if is_owned(cell):
+            after = cell.metadata.nbgrader.grade_id
+        else:
+            cells.setdefault(_normal(cell.source), (cell, after))
+    return cells
+
+
+def _free_cell(cell: SubmittedCell, position: int) -> NotebookNode:
+    metadata = {"open_the_hood": {"by": "learner"}}
+    if cell.kind == "code":
+        return nbformat.v4.new_code_cell(cell.source, metadata=metadata)
+    if cell.kind == "raw":
+        return nbformat.v4.new_raw_cell(cell.source, metadata=metadata)
+    new = nbformat.v4.new_markdown_cell(cell.source, metadata=metadata)
+    _attach(cell, new)
+    return new
+
+
+def _attach(answer: SubmittedCell, cell: NotebookNode) -> None:
+    """Give a text cell the pictures that were pasted into it."""
+    if cell.cell_type == "markdown" and answer.attachments:
+        cell.attachments = nbformat.from_dict(answer.attachments)
+
+
+def _notebook(master: NotebookNode, cells: list[NotebookNode], notes: list[Note]) -> NotebookNode:
+    nb = nbformat.v4.new_notebook(metadata=copy.deepcopy(master.metadata))
+    nb.metadata.setdefault("open_the_hood", NotebookNode())
+    if notes:
+        lines = "\n".join(f"- {note.message}" for note in notes)
+        text = f"**Before grading, this notebook was put in order:**\n\n{lines}"
+        top = nbformat.v4.new_markdown_cell(text, metadata={"open_the_hood": {"by": "grader"}})
+        cells = [top, *cells]
+    for number, cell in enumerate(cells):
+        cell.id = f"cell-{number}"
+    nb.cells = cells
+    return nb
+
+
+def _names(code: str) -> set[str]:
+    return {function or variable for function, variable in DEFINES.findall(code)}
+
+
+def _normal(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def _same(one: str, other: str) -> bool:
+    return _normal(one) == _normal(other)

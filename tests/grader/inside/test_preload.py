@@ -1,0 +1,48 @@
+"""The zygote has imported what labs import: no learner waits for it, and none pays for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from grader.phase_paths import phases
+from tests.grader.sandbox.inmate import Inmate
+
+pytestmark = pytest.mark.slow(25)
+
+HIDDEN = "### BEGIN HIDDEN TESTS"
+FEW = 5
+
+
+@pytest.mark.usefixtures("sandbox")
+@pytest.mark.parametrize(
+    "lab", [phase.source for phase in phases() if phase.source.exists()], ids=lambda lab: lab.stem
+)
+def test_a_reference_run_imports_little_more(lab: Path) -> None:
+    with Inmate() as inmate:
+        before = set(inmate.value("import sys\nlist(sys.modules)"))
+        for cell in nbformat.read(lab, 4).cells:
+            if cell.cell_type == "code":
+                inmate.run(cell.source.partition(HIDDEN)[0])
+        after = set(inmate.value("list(sys.modules)"))
+    missing = sorted(after - before)
+    assert len(missing) <= FEW, f"add to grader/inside/preload.py what stands for: {missing}"
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_the_zygote_ran_nothing() -> None:
+    with Inmate() as inmate:
+        # one thread each, and torch's pools not made before the fork
+        assert inmate.value("import torch\ntorch.get_num_threads()") == 1
+        assert inmate.value("'torch._dynamo' in __import__('sys').modules") is False
+        assert inmate.value("'grader.judging.judge' in __import__('sys').modules") is False
+        said = inmate.run(
+            "x = torch.randn(300, 300, requires_grad=True)\n"
+            "y = torch.nn.functional.conv2d(torch.randn(2, 3, 32, 32), torch.randn(4, 3, 3, 3))\n"
+            "(x @ x).relu().sum().backward()\n"
+            "from torch.utils.data import DataLoader\n"
+            "print(len(list(DataLoader(range(8), num_workers=2))), x.grad.shape)"
+        )
+        assert said == "8 torch.Size([300, 300])\n"

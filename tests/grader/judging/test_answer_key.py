@@ -1,0 +1,114 @@
+import gc
+import weakref
+
+import pytest
+import torch
+
+from grader.judging.answer_key import AnswerKey, answer_key
+from grader.judging.judge import difference, judge
+from utils.checks import Check, case
+
+
+def doubling(played: list) -> Check:
+    """A check whose reference and misconception say when they are called."""
+    check = Check("doubling", parts={"p": 1}, reads="r")
+
+    @check.reference
+    def _(x):
+        played.append("reference")
+        return 2 * x
+
+    @check.cases
+    def _(draw):
+        for _ in range(2):
+            yield case("p", draw.tensor((3,)))
+
+    @check.misconception("squared", "You multiplied it by itself.", earns=0)
+    def _(x):
+        played.append("squared")
+        return x * x
+
+    @check.alternate("a sum")
+    def _(x):
+        return x + x
+
+    return check
+
+
+def test_what_is_right_and_what_is_mistaken_is_worked_out_once():
+    played = []
+    check = doubling(played)
+    for answer in (lambda x: x + x, lambda x: x * x, lambda x: x**2, lambda x: x + 1):
+        judge(check, answer, "s")
+    assert sorted(played) == ["reference"] * 2 + ["squared"] * 2
+    judge(check, lambda x: x + x, "another seed")
+    assert len(played) == 6
+
+
+def test_a_key_belongs_to_a_check_and_a_seed():
+    one, other = doubling([]), doubling([])
+    assert answer_key(one, "s") is answer_key(one, "s")
+    assert answer_key(one, "s") is not answer_key(other, "s")
+    first, second = answer_key(one, "s"), answer_key(one, "t")
+    assert difference(one, first.right(first.cases[0]), second.right(second.cases[0]))
+
+
+def test_no_answer_changes_what_the_next_is_held_against():
+    check = doubling([])
+
+    def spoils(x):
+        x.zero_()
+        return x
+
+    before = [judge(check, answer, "s") for answer in (lambda x: x + x, lambda x: x * x)]
+    judge(check, spoils, "s")
+    assert [judge(check, answer, "s") for answer in (lambda x: x + x, lambda x: x * x)] == before
+    kept, fresh = answer_key(check, "s"), AnswerKey(check, "s")
+    for c, again in zip(kept.cases, fresh.cases, strict=True):
+        assert torch.equal(kept.right(c).value, fresh.right(again).value)
+
+
+def test_an_exception_is_kept_without_what_was_alive_where_it_was_raised():
+    seen = []
+
+    def refuses(x):
+        local = torch.zeros(3)
+        seen.append(weakref.ref(local))
+        raise ValueError("no")
+
+    check = Check("refuses", parts={"p": 1}, reads="r")
+    check.reference(refuses)
+    check.cases(lambda draw: [case("p", 1)])
+    key = AnswerKey(check, "s")
+    assert key.right(key.cases[0]).raised.kinds[0] == "ValueError"
+    gc.collect()
+    assert seen[0]() is None
+
+
+def test_a_reference_that_gives_what_cannot_cross_is_the_graders_fault():
+    check = Check("opaque", parts={"p": 1}, reads="r")
+    check.reference(lambda x: object())
+    check.cases(lambda draw: [case("p", 1)])
+    with pytest.raises(ValueError, match="'opaque': its reference returned .* type object"):
+        judge(check, lambda x: x, "s")
+
+
+@pytest.mark.parametrize("how", ["x.repeat(2**44)", "bytes(2**62)"])
+def test_a_machine_that_ran_short_is_held_against_nobody(how):
+    enough = []
+    check = Check("large", parts={"p": 1}, reads="r")
+    check.reference(lambda x: 2 * x if enough else eval(how))
+    check.cases(lambda draw: [case("p", draw.tensor((3,)))])
+    with pytest.raises(MemoryError, match="'large'"):
+        judge(check, lambda x: 2 * x, "s")
+    enough.append(True)
+    assert judge(check, lambda x: 2 * x, "s").status == "right"
+
+
+def test_a_misconception_that_needs_too_much_memory_names_nobody():
+    check = Check("modest", parts={"p": 1}, reads="r")
+    check.reference(lambda x: 2 * x)
+    check.cases(lambda draw: [case("p", draw.tensor((3,)))])
+    check.misconception("greedy", "It was repeated.", earns=0)(lambda x: x.repeat(2**44))
+    verdict = judge(check, lambda x: x + 1, "s")
+    assert (verdict.status, verdict.misconceptions) == ("wrong", [])

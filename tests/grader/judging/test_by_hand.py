@@ -1,0 +1,570 @@
+"""What may and may not be used in an exercise by hand: a table of right and of wrong uses."""
+
+import re
+import sys
+import textwrap
+
+import nbformat
+import pytest
+from nbgrader.utils import is_locked
+
+from grader.judging.by_hand import Look, refused_names
+from grader.judging.catalogue import find_check
+from grader.judging.examiner import read_call
+from grader.judging.graded_cell import verified_parts
+from grader.judging.learner_source import Written
+from grader.phase_paths import ROOT
+from utils.checks import ByHand
+
+SETUP = """
+import math
+import numpy as np
+import torch
+from torch import nn
+from utils.minigpt import MiniGPTConfig, load_config, load_weights, numpy_forward
+"""
+HEADS = {
+    "linear_vjp": "grad_output, x, weight",
+    "run_softmax": "x, grad_output, direction=None",
+    "scalar_adjoints": "a, b",
+    "row_major_strides": "shape",
+    "minigpt_logits": "weights, tokens, config, device='cpu', dtype=torch.float32",
+    "numeric_vjp": "name, x, grad_output, h=1e-6",
+    "broadcast": "shape_a, strides_a, shape_b, strides_b",
+    "byte_offset": "t, index",
+    "result_dtype": "a, b",
+}
+
+
+def said(exercise, *cells, of=None, files=()):
+    """What is said of an answer: its cells, the last of which may be what it returns."""
+    written = Written(files=files)
+    written.add(SETUP, given=True)
+    for cell in cells:
+        code = textwrap.dedent(cell).strip()
+        if cell is cells[-1] and not re.search(rf"\b(def|class|global) {exercise}\b|%", code):
+            code = f"def {exercise}({HEADS[exercise]}): return {code}"
+        written.add(code)
+    return Look(find_check(exercise)[1], written).refusal(of)
+
+
+NODE = """
+class Node:
+    def __init__(self, data, children=()):
+        self.data, self.grad, self.children, self._backward = data, 0.0, children, lambda: None
+    def __add__(self, other):
+        out = Node(self.data + other.data, (self, other))
+        def back():
+            self.grad += out.grad
+            other.grad += out.grad
+        out._backward = back
+        return out
+    def __mul__(self, other):
+        out = Node(self.data * other.data, (self, other))
+        def back():
+            self.grad += other.data * out.grad
+            other.grad += self.data * out.grad
+        out._backward = back
+        return out
+    def backward(self):
+        order, seen = [], set()
+        def visit(node):
+            if node not in seen:
+                seen.add(node)
+                for child in node.children:
+                    visit(child)
+                order.append(node)
+        visit(self)
+        self.grad = 1.0
+        for node in reversed(order):
+            node._backward()
+"""
+
+RIGHT = [
+    # a class of one's own in the style of the lesson
+    ("scalar_adjoints", NODE, "[n := Node(a), (n + n * Node(b)).backward(), n.grad]"),
+    ("linear_vjp", NODE, "[n := Node(x), (n + n * Node(weight)).backward(), n.grad]"),
+    ("linear_vjp", NODE, "sum([n.grad for n in [Node(x), Node(weight)]])"),
+    ("linear_vjp", NODE, "{k: n.grad for k, n in {'x': Node(x)}.items()}"),
+    ("linear_vjp", NODE, "[n.grad for n in sorted([Node(x)], key=lambda n: n.grad)]"),
+    ("linear_vjp", NODE, "[a.grad + b.grad for a, b in zip([Node(x)], (Node(x),))]"),
+    ("linear_vjp", NODE, "next(n for i, n in enumerate([Node(x)])).grad"),
+    ("linear_vjp", NODE, "list(map(lambda n: n.grad, [Node(x)]))"),
+    ("linear_vjp", NODE, "(Node(x) if len(x) else Node(weight)).grad"),
+    ("scalar_adjoints", NODE, "[n.grad for n in (lambda *nodes: nodes)(Node(a), Node(b))]"),
+    (
+        "linear_vjp",
+        """
+        from dataclasses import dataclass
+        @dataclass
+        class Step:
+            value: object
+            grad: float = 0.0
+        """,
+        "[s.grad for s in [Step(x), Step(weight)]]",
+    ),
+    (
+        "linear_vjp",
+        "from typing import NamedTuple\nclass Pair(NamedTuple):\n    x: int\n    grad: int",
+        "Pair(x, weight).grad",
+    ),
+    (
+        "linear_vjp",
+        "from collections import namedtuple\nPair = namedtuple('Pair', 'x grad')",
+        "Pair(x, 1).grad",
+    ),
+    ("linear_vjp", "from types import SimpleNamespace", "SimpleNamespace(grad=x).grad"),
+    ("linear_vjp", "def backward(g, w): return g @ w", "backward(grad_output, weight)"),
+    ("linear_vjp", "def helper(g):\n    grad = g.sum(0)\n    return grad", "helper(grad_output)"),
+    ("linear_vjp", "def vjp(*args): return args", "vjp(grad_output, x)"),
+    ("linear_vjp", "grad = lambda g, w: g @ w", "grad(grad_output, weight)"),
+    ("linear_vjp", "(grad := grad_output @ weight)"),
+    ("linear_vjp", "[grad for grad in (x, weight)]"),
+    ("linear_vjp", "torch.no_grad and x"),
+    ("linear_vjp", "x.detach().clone()"),
+    ("linear_vjp", "torch.einsum('no,ni->oi', grad_output, x)"),
+    ("linear_vjp", "np.gradient(x.numpy())"),
+    ("linear_vjp", "import math as m", "m.sqrt(2) * x"),
+    ("linear_vjp", "getattr(torch, 'matmul')(grad_output, weight)"),
+    ("linear_vjp", "import functools", "functools.reduce(torch.add, [x, weight])"),
+    ("linear_vjp", "from functools import partial", "partial(torch.sum, dim=0)(grad_output)"),
+    ("linear_vjp", "y = torch.autograd.grad(torch.ones(1, requires_grad=True).sum(), [])", "x"),
+    ("linear_vjp", "def other(x): return x.backward()", "x"),
+    ("linear_vjp", "def linear_vjp(g, x, w): return x.backward()", "x"),
+    ("linear_vjp", "%matplotlib inline\n!nvidia-smi", "x"),
+    ("linear_vjp", "%load_ext autoreload\n%autoreload 2\n%pdb on", "x"),
+    ("linear_vjp", "%%time\nprint(1)", "x"),
+    ("linear_vjp", "import einops, sys, gc\nsys.path.append('..')\ngc.collect()", "x"),
+    ("linear_vjp", "torch.backends.cudnn.deterministic = True\ntorch.manual_seed(0)", "x"),
+    ("linear_vjp", "x = torch.ones(2)\nx.grad = None\nmodel = nn.Linear(1, 1).eval()", "x"),
+    # a function of one's own that is called like torch's
+    (
+        "run_softmax",
+        """
+        class Softmax(torch.autograd.Function):
+            @staticmethod
+            def softmax(x):
+                e = torch.exp(x - x.amax(-1, keepdim=True))
+                return e / e.sum(-1, keepdim=True)
+            @staticmethod
+            def forward(ctx, x):
+                y = Softmax.softmax(x)
+                ctx.save_for_backward(y)
+                return y
+            @staticmethod
+            def backward(ctx, g):
+                (y,) = ctx.saved_tensors
+                return y * (g - (g * y).sum(-1, keepdim=True))
+        """,
+        "Softmax.apply(x)",
+    ),
+    ("run_softmax", "def softmax(x): return x.exp() / x.exp().sum(-1, True)", "softmax(x)"),
+    ("run_softmax", "class Tools:\n    softmax = staticmethod(torch.exp)", "Tools.softmax(x)"),
+    ("run_softmax", "class Tools:\n    def softmax(self, x): return x", "Tools().softmax(x)"),
+    (
+        "run_softmax",
+        "class B:\n    def softmax(s, x): return x\nclass C(B): pass",
+        "C().softmax(x)",
+    ),
+    ("run_softmax", "{'softmax': x}['softmax']"),
+    # plain values, of which nobody can ask anything
+    ("row_major_strides", "tuple(int(n) for n in np.cumprod(np.ones(len(shape))))"),
+    ("row_major_strides", "torch.Size(shape[1:]).numel()"),
+    ("row_major_strides", "math.prod(shape)"),
+    ("row_major_strides", "class Layout:\n    def __init__(s): s.strides = []", "Layout().strides"),
+    ("row_major_strides", "[stride for stride in shape]"),
+    ("broadcast", "np.maximum(np.ones(3), np.zeros(3))"),
+    ("broadcast", "class Shape:\n    def expand(self, n): return n", "Shape().expand(3)"),
+    ("byte_offset", "t.storage_offset() + sum(i * s for i, s in zip(index, t.stride()))"),
+    ("result_dtype", "torch.promote_types(a.dtype, torch.tensor(b).dtype)"),
+    ("numeric_vjp", "getattr(torch, name)(x + h)"),
+    ("numeric_vjp", "(lambda z: getattr(torch, name)(z))(x)"),
+    # what utils.minigpt has that is no model
+    ("minigpt_logits", "MiniGPTConfig(), load_config(), load_weights()"),
+    ("minigpt_logits", "nn.Embedding(3, 4)(tokens), nn.functional.gelu(x)"),
+    ("minigpt_logits", "class MiniGPT(nn.Module):\n    pass", "MiniGPT()(tokens)"),
+    (
+        "minigpt_logits",
+        "out = numpy_forward.forward(load_weights(), [[1]], load_config())",
+        "tokens",
+    ),
+    ("minigpt_logits", "import utils.minigpt as m", "m.MiniGPTConfig()"),
+    (
+        "minigpt_logits",
+        """
+        class Port(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                for name in ("query", "key"):
+                    setattr(self, name, nn.Linear(n, n))
+            def forward(self, x):
+                return getattr(self, "query")(x) + sum(getattr(self, k)(x) for k in ("key",))
+        """,
+        "Port(3)(tokens)",
+    ),
+]
+
+WRONG = [
+    # spelled out, under other names, by way of other values
+    ("linear_vjp", "torch.autograd.grad(x.sum(), x)", "uses `grad`"),
+    ("linear_vjp", "x.backward()", "uses `backward`"),
+    ("linear_vjp", "x.requires_grad_().sum().backward(), x.grad", "uses `requires_grad_`"),
+    ("linear_vjp", "torch.func.vjp(lambda x: x, x)", "uses `vjp`"),
+    ("linear_vjp", "torch.ops.aten.linear_backward(x, grad_output, weight)", "`linear_backward`"),
+    ("linear_vjp", "torch.ops.aten.threshold_backward.default(x, x, 0)", "uses `default`"),
+    ("linear_vjp", "torch.autograd.functional.jacobian(torch.exp, x)", "uses `jacobian`"),
+    ("linear_vjp", "from torch.autograd import grad as g", "g(x.sum(), x)", "uses `grad`"),
+    ("linear_vjp", "import torch.autograd as a", "a.grad(x.sum(), x)", "uses `grad`"),
+    ("linear_vjp", "a = torch.autograd", "a.grad(x.sum(), x)", "uses `autograd`"),
+    ("linear_vjp", "t = torch", "t.autograd.grad(x.sum(), x)", "uses `grad`"),
+    ("linear_vjp", "getattr(torch, 'autograd').grad(x.sum(), x)", "uses `autograd`"),
+    ("linear_vjp", "getattr(x, 'backward')()", "uses `backward`"),
+    ("linear_vjp", "torch.Tensor.backward(x)", "uses `backward`"),
+    ("linear_vjp", "type(x).backward(x)", "uses `backward`"),
+    ("linear_vjp", "x.sum().cos().backward()", "uses `backward`"),
+    ("linear_vjp", "torch.ones(3).backward()", "uses `backward`"),
+    ("linear_vjp", "(torch.autograd.grad if len(x) else None)(x, x)", "uses `grad`"),
+    ("linear_vjp", "[f(x) for f in [torch.func.grad]]", "uses `grad`"),
+    ("linear_vjp", "{'f': torch.func.grad}['f'](x)", "uses `grad`"),
+    ("linear_vjp", "(f := torch.func.grad)(x)", "uses `grad`"),
+    ("linear_vjp", "(lambda f=torch.func.grad: f(x))()", "uses `grad`"),
+    ("linear_vjp", "import functools", "functools.partial(torch.func.grad, x)()", "uses `grad`"),
+    ("linear_vjp", "import operator", "operator.methodcaller('backward')(x)", "uses `backward`"),
+    ("linear_vjp", "import operator", "operator.attrgetter('func.grad')(torch)", "uses `grad`"),
+    ("linear_vjp", "def help(f=torch.func.grad): return f", "help()(x)", "uses `grad`"),
+    ("linear_vjp", "def help(t): t.backward()", "help(x)", "uses `backward`"),
+    ("linear_vjp", "for f in [torch.func.grad]: pass", "f(x)", "uses `grad`"),
+    (
+        "linear_vjp",
+        "import contextlib\nwith contextlib.nullcontext(torch.func.grad) as f: pass",
+        "f(x)",
+        "uses `grad`",
+    ),
+    (
+        "linear_vjp",
+        "match {'f': torch.func.grad}:\n    case {'f': f}: pass",
+        "f(x)",
+        "uses `grad`",
+    ),
+    ("linear_vjp", "class Tools:\n    f = torch.func.grad", "Tools.f(x)", "uses `grad`"),
+    ("linear_vjp", "def use(f): return torch.func.grad\n@use\ndef g(): pass", "g(x)", "`grad`"),
+    (
+        "linear_vjp",
+        "def g(x): pass\nif False:\n    pass\nelse:\n    g = torch.func.grad",
+        "g(x)",
+        "`grad`",
+    ),
+    ("linear_vjp", "g = torch.func.grad\ndel torch", "g(x)", "uses `grad`"),
+    ("linear_vjp", "from torch.func import *", "grad(x)", "uses `grad`"),
+    (
+        "linear_vjp",
+        "def linear_vjp(g):\n    from torch.func import grad\n    grad(g)",
+        "uses `grad`",
+    ),
+    ("linear_vjp", "KEPT = {}", "KEPT['f'] = torch.func.grad", "KEPT['f'](x)", "`grad`"),
+    (
+        "linear_vjp",
+        "KEPT = []",
+        "KEPT.append(torch.func.grad(torch.exp)(torch.ones(1)))",
+        "KEPT[0]",
+        "reads what `grad` made in another cell",
+    ),
+    ("linear_vjp", "J = torch.func.jacrev(torch.exp)(torch.ones(3))", "J @ x", "uses `jacrev`"),
+    (
+        "linear_vjp",
+        "class Box: pass\nbox = Box()",
+        "box.tool = torch.func.grad",
+        "box.tool(x)",
+        "`grad`",
+    ),
+    ("linear_vjp", "def g(): pass", "g.tool = torch.func.grad", "g.tool(x)", "`grad`"),
+    ("linear_vjp", "class D:\n    def backward(self): pass", "x.backward()", "uses `backward`"),
+    ("linear_vjp", "class D(torch.Tensor): pass", "D(x).backward()", "uses `backward`"),
+    # the other exercises
+    ("run_softmax", "torch.softmax(x, -1)", "uses `softmax`"),
+    ("run_softmax", "x.softmax(-1)", "uses `softmax`"),
+    ("run_softmax", "x.log_softmax(-1).exp()", "uses `log_softmax`"),
+    ("run_softmax", "nn.functional.scaled_dot_product_attention(x, x, x)", "`scaled_dot"),
+    ("run_softmax", "torch.distributions.Categorical(logits=x).probs", "uses `Categorical`"),
+    ("run_softmax", "class S(nn.Softmax): pass", "S(-1)(x)", "uses `Softmax`"),
+    ("run_softmax", "from torch.nn.modules.activation import F as f", "f.softmax(x)", "`softmax`"),
+    ("row_major_strides", "torch.empty(shape).stride()", "uses `stride`"),
+    ("row_major_strides", "np.ones(shape).strides", "uses `strides`"),
+    ("row_major_strides", "torch._prims_common.make_contiguous_strides_for(shape)", "strides_for"),
+    ("scalar_adjoints", "torch.tensor(a, requires_grad=True).backward()", "uses `backward`"),
+    ("broadcast", "torch.broadcast_shapes(shape_a, shape_b)", "uses `broadcast_shapes`"),
+    ("broadcast", "np.broadcast_shapes(shape_a, shape_b)", "uses `broadcast_shapes`"),
+    ("byte_offset", "t.numpy()[index]", "uses `numpy`"),
+    ("result_dtype", "torch.result_type(a, b)", "uses `result_type`"),
+    ("numeric_vjp", "getattr(torch, 'func').grad(name)", "uses `func`"),
+    ("numeric_vjp", "getattr(torch, 'auto' + 'grad')", "a name that is only known when it runs"),
+    ("minigpt_logits", "numpy_forward.forward(weights, tokens.numpy(), config)", "uses `forward`"),
+    ("minigpt_logits", "numpy_forward", "uses `numpy_forward`"),
+    ("minigpt_logits", "import utils.minigpt", "utils.minigpt.load_minigpt()", "`load_minigpt`"),
+    (
+        "minigpt_logits",
+        "import utils.minigpt as m",
+        "[m][0].model.MiniGPT(config)",
+        "uses `MiniGPT`",
+    ),
+    (
+        "minigpt_logits",
+        "def minigpt_logits(w):\n    from utils.minigpt import MiniGPT as M\n    M()",
+        "uses `MiniGPT`",
+    ),
+]
+
+# Evasions: each hides what is used, or changes what names stand for.
+HIDDEN = [
+    ("exec('y = x.backward()')", "text as code"),
+    ("eval('x.backward()')", "text as code"),
+    ("(lambda run: run('x.backward()'))(eval)", "text as code"),
+    ("__builtins__", "`__builtins__`"),
+    ("__import__('torch').func.grad(x)", "imports what can't be read"),
+    ("globals()['torch']", "all names at once"),
+    ("vars(torch)['func']", "all names of a module"),
+    ("torch.__dict__['func']", "inside"),
+    ("getattr(torch, 'fu' + 'nc')(x)", "only known when it runs"),
+    ("getattr(x, 'back' + 'ward')()", "only known when it runs"),
+    ("list(map(getattr, [torch], ['func']))", "only known when it runs"),
+    ("torch.nn.functional.importlib.import_module('torch.func')", "imports what can't be read"),
+    ("(lambda: 0).__globals__['torch']", "inside"),
+    ("x.__getattribute__('backward')()", "inside"),
+    ("torch._C._autograd", "inside of PyTorch"),
+    ("torch.utils._python_dispatch._disable_current_modes()", "inside of PyTorch"),
+    ("torch.jit.CompilationUnit('def f(x): return x')", "text as code"),
+    ("setattr(torch, 'tool', x)", "for everybody"),
+]
+HIDDEN_CELLS = [
+    ("import threading", "threading.Thread(target=print)", "not for an answer by hand"),
+    ("import importlib", "importlib.import_module('torch.func')", "not for an answer by hand"),
+    ("import helper", "helper.answer(x)", "not for an answer by hand"),
+    ("from helper import answer", "answer(x)", "not for an answer by hand"),
+    ("import operator", "operator.attrgetter('fu' + 'nc')(torch)", "only known when it runs"),
+    ("import types", "types.FunctionType(print.__code__, {})", "without writing it"),
+    # elsewhere in the notebook
+    ("exec('torch.exp = torch.func.grad')", "x", "text as code"),
+    ("%run other.py", "x", "`%run other.py`"),
+    ("run other.py", "x", "`%run other.py`"),
+    ("if 1:\n    %run other.py", "x", "`%run other.py`"),
+    ("%%time\n%run other.py", "x", "`%run other.py`"),
+    ("get_ipython().run_cell('pass')", "x", "machinery"),
+    ("globals()['linear_vjp'] = torch.func.grad", "x", "all names at once"),
+    ("vars()['linear_vjp'] = torch.func.grad", "x", "all names at once"),
+    ("import sys\nsys.modules['torch'].exp = torch.func.grad", "x", "inside of Python"),
+    ("torch.exp = torch.func.grad", "x", "for everybody"),
+    ("nn.Linear.forward = print", "x", "for everybody"),
+    ("t = torch\nt.exp = torch.func.grad", "x", "for everybody"),
+    ("setattr(torch, 'exp', torch.func.grad)", "x", "for everybody"),
+    ("import builtins\nbuiltins.len = torch.func.grad", "x", "for everybody"),
+    ("import helper", "x", "no module of the course"),
+    ("from grader.inside import rpc_server", "x", "belongs to the grader"),
+    ("torch._C._DisableTorchDispatch()", "x", "inside of PyTorch"),
+    ("import ctypes", "x", "inside of Python"),
+    ("(lambda: 0).__code__", "x", "inside of Python"),
+    ("from unittest import mock", "x", "replaces what names stand for"),
+    ("import gc\ngc.get_objects()", "x", "inside of Python"),
+]
+
+
+@pytest.mark.parametrize("case", RIGHT, ids=lambda case: f"{case[0]}: {case[-1][:40]}")
+def test_right_work_is_let_pass(case):
+    assert said(*case) == ""
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: f"{case[0]}: {case[-2][:40]}")
+def test_what_a_rule_forbids_is_found_under_any_name(case):
+    *cells, words = case
+    told = said(*cells)
+    assert words in told
+    assert find_check(cells[0])[1].by_hand.because in told
+
+
+@pytest.mark.parametrize(("code", "words"), HIDDEN)
+def test_code_that_hides_what_it_uses_earns_nothing(code, words):
+    assert words in said("linear_vjp", code)
+
+
+@pytest.mark.parametrize(("before", "code", "words"), HIDDEN_CELLS)
+def test_code_elsewhere_may_not_change_what_names_mean(before, code, words):
+    assert words in said("linear_vjp", before, code)
+
+
+WORK = "def linear_vjp(g, x, w): return x.backward()"
+GOOD = "def linear_vjp(g, x, w): return g @ w"
+
+
+@pytest.mark.parametrize(
+    "decoy",
+    [
+        f"if False:\n    {GOOD}",
+        f"try:\n    1 / 0\n    {GOOD}\nexcept ZeroDivisionError:\n    pass",
+        f"while False:\n    {GOOD}",
+        f"for _ in []:\n    {GOOD}",
+        f"import contextlib\nwith contextlib.suppress(Exception):\n    1 / 0\n    {GOOD}",
+        f"match 1:\n    case 2:\n        {GOOD}",
+        f"def later():\n    global linear_vjp\n    {GOOD}",
+    ],
+)
+def test_a_decoy_that_did_not_run_replaces_nothing(decoy):
+    assert "uses `backward`" in said("linear_vjp", WORK, decoy)
+    assert "uses `backward`" in said("linear_vjp", f"{WORK}\n{decoy}")
+
+
+def test_a_cell_that_did_not_end_may_not_have_defined_anything():
+    written = Written([WORK])
+    written.add(f"1 / 0\n{GOOD}", finished=False)
+    look = Look(find_check("linear_vjp")[1], written)
+    assert "uses `backward`" in look.refusal(None)
+
+
+def test_a_function_may_be_bound_anew_inside_another():
+    cells = [GOOD, "def sneak():\n    global linear_vjp\n    linear_vjp = torch.func.grad\nsneak()"]
+    assert "uses `grad`" in said("linear_vjp", *cells)
+
+
+def test_one_line_for_ipython_does_not_hide_a_cell():
+    for line in ("!ls", "%time 1", "files = !ls", "?print", "%timeit -n 1 print(1)"):
+        assert "uses `backward`" in said("linear_vjp", f"{line}\n{WORK}"), line
+    for line in ("%%time", "%%capture out", "%%timeit -n 1"):
+        assert "uses `backward`" in said("linear_vjp", f"{line}\n{WORK}"), line
+    assert "uses `grad`" in said("linear_vjp", GOOD, "%time linear_vjp = torch.func.grad")
+
+
+def test_values_are_taken_when_the_cells_ran():
+    kept = ["def tool(x): return torch.func.grad(x)", "J = tool(torch.exp)"]
+    assert "uses `grad`" in said("linear_vjp", *kept, "def tool(x): return x", "J @ x")
+
+
+def test_a_file_beside_the_notebook_is_not_read():
+    for code in ("import helper", "try:\n    import helper\nexcept ImportError:\n    pass"):
+        told = said("linear_vjp", code, "x", files=["helper.py"])
+        assert "`import helper`, which is a file beside the notebook" in told
+    told = said("linear_vjp", "from helper import work", "work(x)", files=["helper.py"])
+    assert "`from helper import work`, which is a file beside the notebook" in told
+
+
+def test_a_file_that_is_called_like_a_module_does_not_take_its_place():
+    files = ["colorsys.py", "utils", "torch.py"]
+    assert said("linear_vjp", "import colorsys", "x", files=files) == ""
+    assert said("linear_vjp", "import utils.minigpt", "torch.exp(x)", files=files) == ""
+
+
+def test_a_module_that_is_not_there_does_no_harm_and_one_that_a_cell_writes_does():
+    tried = "try:\n    import helper\nexcept ImportError:\n    pass"
+    assert said("linear_vjp", tried, "x") == ""
+    for writes in ("%%writefile helper.py\ny = 1", "open('helper.py', 'w').write('y = 1')"):
+        assert "a file beside the notebook" in said("linear_vjp", writes, tried, "x")
+
+
+def test_an_answer_that_no_cell_defines_is_not_read():
+    told = said("linear_vjp", "y = 'linear_vjp'")
+    assert "no cell defines" in told
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["graded", "on a machine of one's own"])
+@pytest.mark.parametrize("path", sorted(ROOT.glob("source/*/*.ipynb")), ids=lambda p: p.stem)
+def test_the_labs_own_notebooks_keep_to_their_rules(path, knows):
+    """With all their checks and pictures, and whatever autograd is asked for there.
+
+    Where `verify` judges in the notebook itself, it can't know which cells came with the lab.
+    """
+    written = Written()
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            visible, hidden = verified_parts(cell) or (cell.source, "")
+            written.add(visible, given=knows and is_locked(cell))
+            if hidden:
+                name, _, things = read_call(hidden)
+                look = Look(find_check(name)[1], written)
+                assert [look.refusal(of) for of in things or [None]] == [""] * max(1, len(things))
+
+
+def test_what_comes_with_the_lab_is_trusted():
+    written = Written()
+    written.add("exec('x = 1')", given=True)
+    written.add(GOOD)
+    assert Look(find_check("linear_vjp")[1], written).refusal(None) == ""
+    written.add("exec('x = 1')")
+    assert "text as code" in Look(find_check("linear_vjp")[1], written).refusal(None)
+
+
+@pytest.fixture
+def _pythons_own_depth():
+    """Python's own limit, which what other tests imported may have raised."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("_pythons_own_depth")
+def test_what_is_too_deep_to_read_is_said():
+    deep = "y = " + "not " * 5000 + "x"
+    assert "a cell that is nested too deeply" in said("linear_vjp", deep, GOOD)
+    assert "nested too deeply" in said("linear_vjp", "not " * 2000 + "x")
+    written = Written([GOOD])
+    written.add(deep, finished=False)  # it could not be run either
+    assert Look(find_check("linear_vjp")[1], written).refusal(None) == ""
+
+
+def test_an_attribute_that_the_code_gave_itself_is_its_own():
+    rule = ByHand("write it out", forbid_names=frozenset({"dropout", "Dropout"}))
+    own = """
+        class Dropout(nn.Module):
+            def __init__(self, p):
+                self.dropout = p
+            def forward(self, x):
+                return x * self.dropout
+        """
+    assert refused_names(rule, own) == []
+    assert refused_names(rule, own.replace("(nn.Module)", "(nn.Dropout)")) == ["Dropout"]
+    assert refused_names(rule, own.replace("= p", "= F.dropout")) == ["dropout"]
+    code = "def f(self, x): return self.dropout(x)"
+    assert refused_names(rule, code) == ["dropout"]
+
+
+MODULE = """
+from utils.plans import drive
+class Module:
+    def __init__(self):
+        {}
+    def __setattr__(self, name, value):
+        {}
+def run_module(plan, *requests):
+    return drive(Module, plan, *requests)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "assigned"),
+    [
+        ("self.__dict__['kept'] = {}", "super().__setattr__(name, value)"),
+        ("object.__setattr__(self, 'kept', {})", "self.__dict__[name] = value"),
+        ("vars(self)['kept'] = []", "object.__setattr__(self, name, value)"),
+        ("pass", "isinstance(value, nn.Parameter) or value.__dict__.clear()"),
+        ("pass", "print(getattr(value, name))"),
+    ],
+)
+def test_where_attributes_are_the_exercise_their_keeping_may_be_written(made, assigned):
+    assert said("run_module", MODULE.format(made, assigned)) == ""
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ("self.__dict__['kept'] = nn.Module()", "uses `Module`"),
+        ("self.kept = nn.ParameterDict()", "uses `ParameterDict`"),
+        ("self.kept = nn.__dict__['Mod' + 'ule']()", "uses `__dict__`"),
+        ("self.kept = torch.__dict__['nn'].Module()", "`torch.__dict__`"),
+        ("self.kept = getattr(nn, 'Mod' + 'ule')()", "only known when it runs"),
+        ("self.kept = vars(nn)['Mod' + 'ule']()", "all names of a module"),
+        ("self.kept = Inner()", "uses `Module`"),
+        ("from utils.plans import assemble; self.kept = assemble({})", "uses `assemble`"),
+        ("from utils.minigpt import load_minigpt; self.kept = load_minigpt()", "`load_minigpt`"),
+        ("exec('self.kept = nn.Module()')", "runs text as code"),
+    ],
+)
+def test_torchs_modules_may_not_be_inside_a_module_of_ones_own(made, words):
+    inner = "class Inner(nn.Module): pass"
+    assert words in said("run_module", inner, MODULE.format(made, "pass"))

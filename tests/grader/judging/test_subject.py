@@ -1,0 +1,271 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from grader.inside.codec import NotByValue, copy_by_value
+from grader.judging.rpc_client import InProcess
+from grader.judging.subject import Subject, SubjectRaised
+from utils.minigpt import MiniGPTConfig
+
+
+def test_copies_keep_the_view_and_share_nothing_with_the_original():
+    base = torch.arange(24.0).view(4, 6)
+    view = base[1:].t()
+    copy_base, copy_view = copy_by_value((base, view))
+    assert copy_view.stride() == view.stride()
+    assert copy_view.storage_offset() == view.storage_offset()
+    assert torch.equal(copy_view, view)
+    copy_base[1, 0] = -1
+    assert copy_view[0, 0] == -1, "the two copies share a storage, as the originals do"
+    assert base[1, 0] == 6
+
+
+def test_scalars_containers_and_configurations_cross():
+    value = {"a": [1, 2.5, "s", None, True], "b": (np.float64(0.5), torch.float16)}
+    assert copy_by_value(value) == {"a": [1, 2.5, "s", None, True], "b": (0.5, torch.float16)}
+    assert copy_by_value(MiniGPTConfig(d_model=32)) == MiniGPTConfig(d_model=32)
+    assert copy_by_value(torch.ones(2, requires_grad=True)).requires_grad
+
+
+class _Liar(torch.Tensor):
+    pass
+
+
+class _Wrapper(torch.Tensor):
+    """A subclass that has no storage of its own."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        plain = [a.inner if isinstance(a, cls) else a for a in args]
+        return cls(func(*plain, **(kwargs or {})))
+
+
+def test_a_wrapper_around_a_tensor_is_refused_with_what_to_do():
+    with pytest.raises(NotByValue, match="class _Wrapper: expected the plain tensor inside it"):
+        copy_by_value(_Wrapper(torch.ones(2)))
+
+
+def test_tensor_subclasses_arrive_as_plain_tensors():
+    copy = copy_by_value(torch.ones(2).as_subclass(_Liar))
+    assert type(copy) is torch.Tensor
+
+
+def nested(depth):
+    return [nested(depth - 1)] if depth else 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        len,
+        np.array([object()]),
+        torch.ones(2, device="meta"),
+        torch.eye(2).to_sparse(),
+        nested(40),
+        list(range(200_000)),
+        torch.zeros(1 << 29, dtype=torch.uint8),
+        dataclasses.make_dataclass("Elsewhere", ["x"])(1),
+        _Wrapper(torch.ones(2)),
+    ],
+    ids=[
+        "object",
+        "function",
+        "objects",
+        "meta",
+        "sparse",
+        "deep",
+        "many",
+        "large",
+        "class",
+        "wrapper",
+    ],
+)
+def test_what_does_not_cross_is_refused(value):
+    with pytest.raises(NotByValue):
+        copy_by_value(value)
+
+
+def test_a_call_reports_damage_and_sharing():
+    def damage(a, b):
+        b += 1
+        return a.t(), b.clone(), b
+
+    subject = Subject(InProcess(damage))
+    a, b = torch.ones(2, 3), torch.zeros(2)
+    subject(a, b)
+    assert subject.calls[0].changed == (1,)
+    assert subject.calls[0].shares == (0, None, 1)
+    assert b.sum() == 0, "the trusted tensors are never handed over"
+
+
+def test_nan_inputs_are_not_damage():
+    subject = Subject(InProcess(lambda x: x.sum()))
+    subject(torch.tensor([float("nan"), 1.0]))
+    assert subject.calls[0].changed == ()
+
+
+def test_numpy_inputs_are_watched_too():
+    def damage(a):
+        a[0] = 7
+        return a
+
+    subject = Subject(InProcess(damage))
+    subject(np.zeros((2, 2)))
+    assert subject.calls[0].changed == (0,)
+
+
+def test_operators_are_traced_on_request():
+    subject = Subject(InProcess(lambda x: x.t() @ x), trace=True)
+    subject(torch.ones(2, 2))
+    assert subject.calls[0].ops == ("aten.t", "aten.mm")
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), NotImplementedError()])
+def test_exceptions_are_described_by_value(error):
+    def raises():
+        raise error
+
+    with pytest.raises(SubjectRaised) as raised:
+        Subject(InProcess(raises))()
+    assert raised.value.kinds[0] == type(error).__name__
+
+
+def test_a_class_is_called_through_a_handle():
+    class Counter:
+        def __init__(self, start):
+            self.count = start
+
+        def add(self, x):
+            self.count = self.count + x
+            return self.count
+
+    counter = Subject(InProcess(Counter))(torch.zeros(2))
+    assert torch.equal(counter.call("add", torch.ones(2)), torch.ones(2))
+    assert torch.equal(counter.get("count"), torch.ones(2))
+    with pytest.raises(SubjectRaised) as raised:
+        counter.call("subtract", 1)
+    assert raised.value.kinds[0] == "AttributeError"
+
+
+def test_a_method_that_returns_its_instance_gives_a_handle_to_it():
+    drop = Subject(InProcess(torch.nn.Dropout))(0.5)
+    assert drop.call("eval").get("training") is False
+    assert drop.get("training") is False
+
+
+class _Half(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = torch.nn.Parameter(torch.ones(3))
+        self.still = torch.nn.Parameter(torch.ones(3), requires_grad=False)
+        self.unused = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x, index):
+        return (x.data[index] * self.gain + x[index]) * self.still
+
+
+def test_gradients_of_a_module_by_name():
+    x, upstream = torch.randn(4, 3), torch.randn(2, 3)
+    index = torch.tensor([1, 1])
+    found = Subject(InProcess(_Half))().gradients(upstream, x, index)
+    assert torch.equal(found["output"].detach(), 2 * x[index])
+    of_x, of_index = found["arguments"]
+    assert of_index is None
+    torch.testing.assert_close(of_x, torch.zeros(4, 3).index_add(0, index, upstream))
+    torch.testing.assert_close(found["parameters"]["gain"], (upstream * x[index]).sum(0))
+    assert found["parameters"]["still"] is found["parameters"]["unused"] is None
+
+
+def test_no_gradients_of_an_output_without_a_graph_or_of_another_shape():
+    norm = Subject(InProcess(torch.nn.LayerNorm))(3)
+    none = {"arguments": [None], "parameters": {"weight": None, "bias": None}}
+    found = norm.gradients(torch.ones(3), torch.ones(2, 3))
+    assert {key: found[key] for key in none} == none
+
+    class Cut(torch.nn.Module):
+        def forward(self, x):
+            return x.detach()
+
+    assert Subject(InProcess(Cut))().gradients(torch.ones(2), torch.ones(2))["arguments"] == [None]
+
+
+def test_a_forward_that_writes_to_its_input_has_gradients():
+    relu = Subject(InProcess(torch.nn.ReLU))(True)
+    x = torch.tensor([-1.0, 2.0])
+    found = relu.gradients(torch.ones(2), x)
+    assert torch.equal(found["arguments"][0], torch.tensor([0.0, 1.0]))
+    assert torch.equal(x, torch.tensor([-1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("one\ntwo", "one"),
+        ("what is wrong:\n\t two\n three", "what is wrong: two"),
+        ("\n  late", "late"),
+        ("a colon at the end:", "a colon at the end:"),
+    ],
+)
+def test_the_telling_line_of_a_message(said, shown):
+    def raises():
+        raise RuntimeError(said)
+
+    with pytest.raises(SubjectRaised) as raised:
+        Subject(InProcess(raises))()
+    assert raised.value.message == shown
+
+
+def test_several_functions_and_plain_values():
+    subject = Subject(InProcess({"f": lambda x: x + 1}))
+    assert subject["f"](1) == 2
+    assert Subject(InProcess({"answer": 42})).value() == {"answer": 42}
+
+
+class _Doubling(TorchDispatchMode):
+    """Counts, and changes nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.ops = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.ops.append((str(func), []))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_driver_uses_the_thing_beside_it_and_returns_values():
+    subject = Subject(InProcess(_Doubling))
+    x = torch.ones(2, 2)
+    came = subject.drive("dispatch:log_ops", "in place", x, times=2)
+    assert [name for name, _ in came["ops"]].count("aten.clone.default") == 2
+    assert torch.equal(came["result"], 5 * x)
+    assert subject.calls[-1].changed == ()
+
+
+def test_a_driver_may_use_one_of_several_functions():
+    subject = Subject(InProcess({"account": lambda *given: {"views": 3}, "other": None}))
+    tokens = torch.zeros(1, 2, dtype=torch.int64)
+    came = subject.drive("dispatch:account", MiniGPTConfig(), tokens, False, of="account")
+    assert came == {"views": 3}
+
+
+@pytest.mark.parametrize("name", ["dispatch:nobody", "nowhere:log_ops", "os:system"])
+def test_only_functions_of_drivers_are_drivers(name):
+    with pytest.raises(SubjectRaised, match="LookupError: there is no driver"):
+        Subject(InProcess(_Doubling)).drive(name)
+
+
+def test_what_a_driver_can_not_use_is_the_learners_error():
+    with pytest.raises(SubjectRaised):
+        Subject(InProcess(3)).drive("dispatch:log_ops", "in place", torch.ones(2))

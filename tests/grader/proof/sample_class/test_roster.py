@@ -1,0 +1,82 @@
+"""The sample class of any lab: everyone in it is possible, and everything is in it."""
+
+import json
+
+import pytest
+
+from grader import UserError
+from grader.phase_paths import ROOT
+from grader.proof.sample_class import PREFIX, load_lab, make_class
+from grader.proof.sample_class.lab import find
+from tests.grader.tiny import FIXTURE, LAB, released, source_notebook, write
+
+LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
+
+
+@pytest.fixture(scope="module", params=[LAB, *LABS])
+def lab(request, tmp_path_factory):
+    """Every lab of the course, and the tiny one."""
+    if request.param != LAB:
+        return load_lab(ROOT, request.param)
+    root = tmp_path_factory.mktemp("course")
+    source = source_notebook()
+    write(source, root / "source" / LAB / f"{LAB}.ipynb")
+    write(released(source), root / "release" / LAB / f"{LAB}.ipynb")
+    (root / "phases").symlink_to(FIXTURE)
+    return load_lab(root, LAB)
+
+
+def test_at_least_24_learners_with_names_of_their_own(lab):
+    learners = make_class(lab)
+    assert len(learners) >= 24
+    assert len({learner.id for learner in learners}) == len(learners)
+    assert all(learner.id.startswith(PREFIX) and learner.id.isascii() for learner in learners)
+    assert {"Lucía Alonso", "Oliver Hughes"} <= {learner.name for learner in learners}
+
+
+def test_the_class_is_the_same_every_time(lab):
+    one, two = make_class(lab), make_class(lab)
+    assert [(a.id, a.predicted) for a in one] == [(b.id, b.predicted) for b in two]
+
+
+def test_every_score_is_predicted_and_possible(lab):
+    full = lab.full()
+    for learner in make_class(lab):
+        assert learner.predicted.keys() == full.keys()
+        assert all(0 <= points <= full[name] for name, points in learner.predicted.items())
+
+
+def test_every_misconception_and_every_alternate_is_handed_in(lab):
+    handed_in = "\n".join(_code(learner.data) for learner in make_class(lab))
+    for exercise in lab.exercises:
+        for candidate in (*exercise.check.misconceptions, *exercise.check.alternates):
+            assert exercise.written(candidate) in handed_in, (exercise.name, candidate.name)
+
+
+def test_the_strong_learner_hands_in_the_labs_own_solutions(lab):
+    nb = lab.solved()
+    for exercise in lab.exercises:
+        assert find(nb, exercise.solution_id).source == exercise.reference
+        assert "SOLUTION" not in exercise.reference
+
+
+def test_a_release_is_never_changed(lab):
+    before = json.dumps(lab.release)
+    make_class(lab)
+    assert json.dumps(lab.release) == before
+
+
+def test_a_lab_that_was_not_built_is_said(tmp_path):
+    with pytest.raises(UserError, match="grader build"):
+        load_lab(tmp_path, "01_nothing")
+
+
+def _code(data: bytes) -> str:
+    try:
+        cells = json.loads(data)["cells"]
+    except ValueError:
+        return ""
+    return "\n".join(
+        cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
+        for cell in cells
+    )

@@ -1,0 +1,106 @@
+"""Every lab through nbgrader: reference 100 %, untouched 0 %, each misconception as predicted.
+
+One run grades the classes of all labs. With ``--full`` each is the whole sample class, with all
+that happens when a class hands in; else as few learners as hand in each candidate once.
+"""
+
+import json
+import re
+from html import unescape
+
+import pytest
+
+from grader import demo
+from grader.judging.graded_cell import VERDICT_MIME
+from grader.phase_paths import ROOT
+from grader.proof.sample_class import Learner, load_lab, make_class, make_sample
+from grader.results.gradebook import read_class
+from tests.grader.conftest import GradedCourse, run_demo
+from tests.grader.proof.test_release_proof import SECRET
+from tests.grader.tiny import make_course
+from tests.once import made_once
+
+pytestmark = pytest.mark.slow(150)
+
+LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
+PROOF = "from release to feedback"
+
+
+@pytest.fixture(scope="session")
+def course(tmp_path_factory, worker_id, full, proven) -> GradedCourse:
+    """The labs that are still to be proven, released and graded in a course of their own."""
+    labs = [name for name in LABS if not proven.unchanged(name, PROOF)]
+
+    def grade(root):
+        make_course(root, ROOT / "phases")
+        for name in labs:
+            for kind in ("source", "release"):
+                target = root / kind / name / f"{name}.ipynb"
+                target.parent.mkdir(parents=True)
+                target.write_bytes((ROOT / kind / name / f"{name}.ipynb").read_bytes())
+        with pytest.MonkeyPatch.context() as patch:
+            if not full:
+                patch.setattr(demo, "make_class", make_sample)
+                patch.setattr(demo, "CELL_SECONDS", 60)  # nothing here loops
+            return run_demo(root, lab=labs)
+
+    root, outcome = made_once(tmp_path_factory, worker_id, "labs-course", grade)
+    return GradedCourse(root, **outcome)
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_lab(name, proven, full, request):
+    proven.skip_if_unchanged(name, PROOF)
+    course = request.getfixturevalue("course")
+    lab = load_lab(ROOT, name)
+    learners = (make_class if full else make_sample)(lab)
+    graded = read_class(course.root, name)
+    scores_are_as_predicted(lab, learners, graded)
+    assert course.status == 0, course.printed
+    each_misconception_is_named(lab, graded)
+    nothing_secret_is_shown(course, lab, learners)
+    no_solution_is_given_away(course, lab, learners)
+    proven.remember(name, PROOF)
+
+
+def scores_are_as_predicted(lab, learners, graded):
+    assert demo.compare(learners, graded) == []
+    points = {one.name: one.points for one in graded}
+    assert points[learners[0].name] == sum(lab.full().values())
+    assert min(points.values()) == 0
+
+
+def each_misconception_is_named(lab, graded):
+    named = {m for one in graded for v in one.verdicts.values() for m in v["explanations"]}
+    parts = [p for one in graded for v in one.verdicts.values() for p in v["parts"]]
+    ruled = {part["problem"] for part in parts if part["broken_rule"]}
+    every = {m.name for e in lab.exercises for m in e.check.misconceptions}
+    # a solution that breaks a rule is told so, whatever else it is
+    assert len(every - named) <= len(ruled)
+
+
+def nothing_secret_is_shown(course, lab, learners):
+    pages = [
+        *course.root.glob(f"feedback/*/{lab.name}/*.html"),
+        *course.root.glob(f"release/{lab.name}/*.ipynb"),
+    ]
+    assert len(pages) == len(learners) + 1
+    for page in pages:
+        text = page.read_text()
+        for secret in (*SECRET, VERDICT_MIME, str(course.root)):
+            assert secret not in text, f"{secret!r} in {page}"
+
+
+def no_solution_is_given_away(course, lab, learners: list[Learner]):
+    """Neither by the release nor by the feedback of one who had none."""
+    [idle] = [learner for learner in learners if "untouched lab" in learner.story]
+    release = (course.root / "release" / lab.name / f"{lab.name}.ipynb").read_text()
+    page = (course.root / "feedback" / idle.id / lab.name / f"{lab.name}.html").read_text()
+    shown = unescape(re.sub(r"<[^>]*>", "", page))  # code is full of tags, for its colours
+    given = "\n".join(cell.source for cell in lab.release.cells)
+    assert lab.exercises[0].name in shown
+    for exercise in lab.exercises:
+        lines = [line.strip() for line in exercise.reference.splitlines()]
+        for line in [line for line in lines if len(line) > 24 and line not in given]:
+            assert json.dumps(line, ensure_ascii=False)[1:-1] not in release, exercise.name
+            assert line not in shown, exercise.name

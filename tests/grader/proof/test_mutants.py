@@ -1,0 +1,243 @@
+"""What survives, what is said to make no difference, and what a line that says so must fit."""
+
+import argparse
+import gc
+import io
+import json
+import signal
+
+import pytest
+from rich.console import Console
+
+from grader import UserError
+from grader.judging.answer_key import answer_key
+from grader.judging.judge import first_failure, judge
+from grader.judging.rpc_client import InProcess
+from grader.proof.mutants import _Alarm, add_arguments, rights, run, survey
+from grader.proof.mutate import mutants
+from grader.proof.selftest import LabCode
+from utils.checks import Check, case
+
+LAB = '''# %% [markdown]
+# # A lab
+
+# %% given="setup"
+import math
+
+# %% solution="clipped"
+def clipped(x: int, top: int) -> int:
+    """`x`, or `top` where x is more."""
+    limit = top
+    ### BEGIN SOLUTION
+    if x > limit:
+        return limit
+    return x
+    ### END SOLUTION
+'''
+SEEDS = ["a", "b", "c"]
+
+
+@pytest.fixture
+def lab(tmp_path):
+    path = tmp_path / "lab.py"
+    path.write_text(LAB)
+    return path
+
+
+def make_check(*, at_top=True):
+    check = Check("clipped", parts={"p": 1}, reads="r")
+    check.reference(lambda x, top: min(x, top))
+
+    @check.cases
+    def _(draw):
+        yield case("p", draw.integer(1, 5), 9)
+        yield case("p", draw.integer(10, 15), 9)
+        if at_top:
+            yield case("p", -3, -3)
+
+    return check
+
+
+def changes(trials):
+    return {(trial.mutant.was, trial.mutant.now) for trial in trials}
+
+
+NO_MATTER = {("if x > limit:", "if x >= limit:")}
+
+
+def test_a_change_that_makes_no_difference_survives_until_it_is_explained(lab):
+    check = make_check()
+    found = survey(check, SEEDS, lab)
+    assert changes(found.survivors) == NO_MATTER
+    assert (found.made, found.killed, found.equivalent, found.stale) == (11, 10, (), ())
+    (trial,) = found.survivors
+    assert (trial.survived, trial.seeds) == (3, 3)
+    assert LAB.splitlines()[int(trial.place().split(":")[1]) - 1] == "    if x > limit:"
+
+    check.equivalent((">", ">="), because="at the limit both are the limit")
+    found = survey(check, SEEDS, lab)
+    assert (changes(found.equivalent), found.survivors, found.stale) == (NO_MATTER, (), ())
+
+
+def test_only_what_the_learner_writes_is_changed(lab):
+    solution, *others = rights(make_check(), lab)
+    assert [solution.cell.splitlines()[n - 1] for n in sorted(solution.lines)] == [
+        "    ### BEGIN SOLUTION",
+        "    if x > limit:",
+        "        return limit",
+        "    return x",
+    ]
+    assert others == []
+
+
+def test_alternates_are_changed_too(lab):
+    check = make_check()
+
+    @check.alternate("smaller of two")
+    def _(x, top):
+        return top if top < x else x
+
+    found = survey(check, SEEDS, lab)
+    (survivor,) = [t for t in found.survivors if t.right.name == "smaller of two"]
+    assert survivor.mutant.now == "return top if top <= x else x"
+    assert survivor.place() == "alternate “smaller of two”, line 2"
+    check.equivalent(("<", "<="), because="they are equal", of="the lab's solution")
+    assert survey(check, SEEDS, lab).stale == ("`<` → `<=` is none of the changes that are tried",)
+
+
+def test_a_line_that_fits_no_change_is_stale(lab):
+    check = make_check()
+    check.equivalent(("x > limit", "x >> limit"), because="it isn't")
+    assert "none of the changes" in survey(check, SEEDS, lab).stale[0]
+
+
+def test_a_line_about_a_change_that_a_case_notices_is_stale(lab):
+    check = make_check()
+    check.equivalent((">", "<="), because="it isn't")
+    (said,) = survey(check, SEEDS, lab).stale
+    assert said == "`>` → `<=` is killed on 3 of 3 seeds: lab.py:12"
+
+
+def test_what_survives_on_one_seed_alone_is_a_survivor(lab):
+    check = make_check()
+    check.cases(lambda draw: [case("p", 3, 9), case("p", 11 if draw.integer(0, 1) else 4, 9)])
+    seeds = [f"{k}" for k in range(12)]
+    found = survey(check, seeds, lab)
+    assert found.stale == ()
+    often = {t.mutant.now: t.survived for t in found.survivors}
+    assert 0 < often["if False:"] < 12
+    assert often["if x >= limit:"] == 12
+
+
+def test_a_loop_without_an_end_is_ended_and_counts_as_wrong(lab):
+    lab.write_text(LAB.replace("if x > limit:", "while x > limit:\n        x -= 1\n    if False:"))
+    found = survey(make_check(), SEEDS[:1], lab)
+    assert found.killed > 10
+    assert not any("x = 1" in now or "x += 1" in now for _, now in changes(found.survivors))
+    assert found.seconds < 20
+
+
+def test_given_cells_may_take_their_time(lab, monkeypatch):
+    monkeypatch.setattr("grader.proof.mutants.LEAST_SECONDS", 0.01)
+    lab.write_text(LAB.replace("import math", "total = sum(range(1_000_000))"))
+    assert changes(survey(make_check(), SEEDS[:1], lab).survivors) == NO_MATTER
+
+
+def test_code_that_is_wrong_without_a_change_is_refused(lab):
+    lab.write_text(LAB.replace("x > limit", "x < limit"))
+    with pytest.raises(UserError, match="clipped: the lab's solution fails a case"):
+        survey(make_check(), SEEDS, lab)
+
+
+def test_it_agrees_with_the_judge_about_every_mutant(lab):
+    check, seed = make_check(at_top=False), "s"
+    (right,) = rights(check, lab)
+    verdicts = set()
+    for mutant in mutants(right.cell, right.lines):
+        thing = LabCode.read(lab).names_after(mutant.code)["clipped"]
+        passed = first_failure(answer_key(check, seed), InProcess(thing)) is None
+        verdicts.add(passed)
+        assert passed == (judge(check, thing, seed).earned == check.points), str(mutant)
+    assert verdicts == {True, False}
+
+
+def test_the_case_that_told_before_is_asked_first():
+    check = make_check()
+    asked = []
+    thing = lambda x, top: asked.append(x) or 0  # noqa: E731
+    assert first_failure(answer_key(check, "s"), InProcess(thing), suspect=2) == 2
+    assert asked == [-3]
+
+
+def test_an_interrupt_from_the_keyboard_is_not_taken_for_the_alarm():
+    with pytest.raises(KeyboardInterrupt), _Alarm(60):
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+
+
+def test_the_alarm_leaves_no_trace():
+    before = signal.getsignal(signal.SIGPROF)
+    reached = False
+    with _Alarm(0.05):
+        while True:
+            pass
+        reached = True
+    assert not reached
+    assert signal.getsignal(signal.SIGPROF) is before
+    assert gc.isenabled()
+
+
+@pytest.fixture
+def command(lab, tmp_path, monkeypatch):
+    """Runs the command on a course of one lab; gives its status, and what it printed."""
+    check = make_check()
+    folder = tmp_path / "phases" / "01_small"
+    folder.mkdir(parents=True)
+    lab.rename(folder / "lab.py")
+    monkeypatch.setattr("grader.proof.mutants.load_checks", lambda folder: {check.name: check})
+
+    def run_with(*words):
+        parser = argparse.ArgumentParser()
+        add_arguments(parser)
+        console = Console(width=200, record=True, file=io.StringIO())
+        return run(parser.parse_args(words), tmp_path, console), console.export_text()
+
+    return check, run_with
+
+
+def test_the_command_fails_while_something_survives_or_is_stale(command):
+    check, run_with = command
+    status, printed = run_with("01", "--seeds", "2")
+    assert status == 1
+    assert (
+        "survived clipped, lab.py:12, on 2 of 2 seeds: "
+        "`if x > limit:` became `if x >= limit:`" in printed
+    )
+    check.equivalent((">", ">="), because="at the limit both are the limit")
+    status, printed = run_with("01")
+    assert status == 0
+    assert "survived" not in printed
+    check.equivalent(("x", "y"), because="no")
+    status, printed = run_with("01")
+    assert status == 1
+    assert "stale clipped" in printed
+
+
+def test_the_command_prints_json(command, capsys):
+    _, run_with = command
+    status, _ = run_with("--json", "--seeds", "2", "--exercise", "clipped")
+    (found,) = json.loads(capsys.readouterr().out)["01_small"]
+    assert status == 1
+    assert (found["mutants"], found["killed"], found["equivalent"]) == (11, 10, [])
+    assert found["survivors"] == [
+        {"of": "the lab's solution", "line": 12, "was": "if x > limit:",
+         "now": "if x >= limit:", "survived": 2, "seeds": 2}
+    ]  # fmt: skip
+
+
+def test_the_command_refuses_what_it_can_not_do(command):
+    _, run_with = command
+    with pytest.raises(UserError, match="no exercise of that name"):
+        run_with("--exercise", "clapped")
+    with pytest.raises(UserError, match="at least 1"):
+        run_with("--seeds", "0")

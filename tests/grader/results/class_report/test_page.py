@@ -1,0 +1,270 @@
+"""The page: what it says, and that nothing of a learner's can act in it."""
+
+import argparse
+import csv
+import io
+import re
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from grader.results.class_report import command
+from grader.results.class_report.page import duration, in_code
+from tests.grader.results.class_report.made_up import LAB, TASK, Made, crowd, make_course, verdict
+
+EVIL = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+QUOTED = "\"' onmouseover='alert(1)' x=`"
+
+
+class Elements(HTMLParser):
+    """What a browser would make of the page: its elements, links and text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.links, self.ids, self.texts = set(), set(), [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        found = dict(attrs)
+        self.links += [found["href"]] if "href" in found else []
+        self.ids += [found["id"]] if "id" in found else []
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+
+def report(root, **options):
+    """Run the command; returns ``(exit status, the page)``."""
+    arguments = argparse.Namespace(**{"lab": LAB, "out": None, "hide_names": False} | options)
+    status = command.run(arguments, root=root, console=Console(file=io.StringIO()))
+    folder = arguments.out or root / "reports" / LAB
+    return status, (folder / "index.html").read_text()
+
+
+def page_of(tmp_path, learners, **options):
+    return report(make_course(tmp_path / "course", learners), **options)[1]
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """A class of eighty."""
+    return make_course(tmp_path_factory.mktemp("report") / "course", crowd(80))
+
+
+@pytest.fixture(scope="module")
+def page(course):
+    return report(course)[1]
+
+
+def test_headline_numbers(tmp_path):
+    wrong = {"softmax": verdict("softmax", 0.0, problem="wrong shape")}
+    learners = [Made("ada"), Made("bob", manual={TASK: 2.0}), Made("eve", verdicts=wrong)]
+    text = Elements(page_of(tmp_path, learners)).text
+    # ten automatic points: 10, 10 and 5
+    assert "graded 3 on average 83 % median 100 % need a person 0" in text
+    assert "of the 10 points that are given automatically; 2 answers in words wait" in text
+
+
+def test_marks_by_hand_count_once_they_are_all_there(tmp_path):
+    learners = [Made(name, manual={TASK: 2.0}) for name in ("ada", "bob")]
+    text = Elements(page_of(tmp_path, learners)).text
+    assert "on average 86 %" in text  # 12 of 14
+    assert "Percentages are of all 14 points" in text
+
+
+def test_the_page_needs_nothing_but_itself(page):
+    found = Elements(page)
+    assert "script" not in found.tags
+    assert not [link for link in found.links if re.match(r"[a-z]+:|//", link)]
+    assert "url(" not in page
+    assert "default-src 'none'" in page
+
+
+def test_every_figure_has_its_sentence_and_its_words(page):
+    assert page.count("<figure>") == page.count("<figcaption>") == 2
+    assert len(re.findall(r'<svg[^>]*role="img" aria-label="[^"]{80,}"', page)) == 2
+
+
+def test_every_link_leads_somewhere(course, page):
+    found = Elements(page)
+    folder = course / "reports" / LAB
+    for link in set(found.links):
+        if link.startswith("#"):
+            assert link[1:] in found.ids
+        else:
+            assert (folder / link).exists(), link
+    assert f"../../notebooks/{LAB}.ipynb" in found.links
+    assert f"../../autograded/s000007/{LAB}/{LAB}.ipynb" in found.links
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_feedback_is_linked_when_it_is_there(tmp_path):
+    learner = Made("ada", metadata={"notes": [{"kind": "foreign"}]})
+    course = make_course(tmp_path / "course", [learner])
+    link = f"../../feedback/ada/{LAB}/{LAB}.html"
+    assert link not in report(course)[1]
+    path = course / "feedback" / "ada" / LAB / f"{LAB}.html"
+    path.parent.mkdir(parents=True)
+    path.write_text("feedback")
+    assert link in Elements(report(course)[1]).links
+
+
+def test_misconceptions_with_count_explanation_and_lesson(tmp_path):
+    wrong = {"twice": verdict("twice", 0.0, misconceptions={"squared": "`x` times itself."})}
+    learners = [Made(f"m{k}", verdicts=wrong) for k in range(3)] + [Made("ada")]
+    page = page_of(tmp_path, learners)
+    text = Elements(page).text
+    assert "3 of 4 Squared. x times itself." in text
+    assert "To revisit: lesson 98 , “About twice”" in text
+    assert "<code>x</code> times itself." in page
+
+
+def test_unexplained_answers_show_what_the_check_saw(tmp_path):
+    odd = {"softmax": verdict("softmax", 0.0, problem="wrong shape")}
+    text = Elements(page_of(tmp_path, [Made(f"m{k}", verdicts=odd) for k in range(3)])).text
+    assert "3 of the 3 that are not right match no known misconception" in text
+    assert "“wrong shape” (3)" in text
+
+
+@pytest.mark.parametrize("evil", [EVIL, QUOTED])
+def test_what_learners_write_is_inert(tmp_path, evil):
+    name = "".join(sign for sign in evil if sign != "/")  # an id is a folder's name
+    wrong = verdict("twice", 0.0, misconceptions={evil: evil}) | {"reads": evil, "lesson": evil}
+    odd = verdict("softmax", 0.0, problem=evil)
+    stopped = verdict("row_sums", 0.0, status="not run", problem=evil)
+    note = {"kind": "changed", "message": evil, "cell": evil}
+    verdicts = {"twice": wrong, "softmax": odd, "row_sums": stopped}
+    learners = [
+        Made(f"{k}{name}", evil, evil, verdicts, metadata={"notes": [note], "seed": evil})
+        for k in range(4)
+    ]
+    found = Elements(page_of(tmp_path, learners))
+    harmless = Elements(page_of(tmp_path / "other", [Made("ada")]))
+    assert found.tags - harmless.tags <= {"b", "p", "ol", "ul", "li", "a", "code", "h3", "i"}
+    assert not [name for name in found.attributes if name.startswith("on")]
+    assert not [link for link in found.links if "<" in link or '"' in link or "script:" in link]
+    assert evil.split("`")[0] in "".join(found.texts)  # shown, as text
+
+
+def test_hidden_names_are_nowhere(tmp_path):
+    note = {"kind": "changed", "message": "", "cell": "twice"}
+    learners = [
+        Made(
+            f"zoe-{k}-secret",
+            f"Zoe{k}",
+            "Quillfeather",
+            {"softmax": verdict("softmax", 0.0, problem=f"raised ValueError: Zoe{k} says")},
+            metadata={"notes": [note]},
+        )
+        for k in range(12)
+    ]
+    course = make_course(tmp_path / "course", learners)
+    report(course, hide_names=True)
+    for path in (course / "reports" / LAB).iterdir():
+        text = path.read_text()
+        for word in ("zoe", "secret", "quillfeather", "autograded"):
+            assert word not in text.lower(), f"{word} in {path.name}"
+    assert "learner " in (course / "reports" / LAB / "index.html").read_text()
+    with (course / "reports" / LAB / "learners.csv").open(encoding="utf-8-sig") as file:
+        shown = [row["learner"] for row in csv.DictReader(file)]
+    assert shown == sorted(shown)  # the order of the ids would tell who is who
+
+
+def test_what_is_only_claimed_is_said(page):
+    assert "own processes: which operators ran." in page
+
+
+@pytest.mark.parametrize(
+    ("states", "says"),
+    [
+        ([True, True], "All code ran in a sandbox."),
+        ([True, False], "Graded without a sandbox. In 1 of 2 submissions"),
+        ([True, None], "Whether all code ran in a sandbox was not recorded"),
+        ([None, None], "Whether the code ran in a sandbox was not recorded"),
+    ],
+)
+def test_the_sandbox_is_spoken_of(tmp_path, states, says):
+    learners = [Made(f"s{k}", metadata={"sandbox": state}) for k, state in enumerate(states)]
+    text = Elements(page_of(tmp_path, learners)).text
+    assert says in text
+    assert ("Treat these marks as unverified" in text) is (False in states)
+
+
+def test_a_small_class_is_told_that_it_is_small(tmp_path):
+    text = Elements(page_of(tmp_path, list(crowd(9)))).text
+    assert "Too few learners to say: 9 tried something, and it takes at least 10" in text
+
+
+def test_a_class_of_nobody_has_a_page(tmp_path):
+    status, page = report(make_course(tmp_path / "course", []))
+    assert status == 0
+    assert "Nobody has handed in anything that was graded." in page
+
+
+def test_unfinished_grading_is_said_by_page_and_exit_status(tmp_path):
+    course = make_course(tmp_path / "course", [Made("ada"), Made("bob", scores={"twice": None})])
+    status, page = report(course)
+    assert status == 1
+    assert "Not graded to the end" in page
+    with (course / "reports" / LAB / "learners.csv").open(encoding="utf-8-sig") as file:
+        states = {(r["student"], r["exercise"]): r["status"] for r in csv.DictReader(file)}
+    assert states["bob", "twice"] == "not graded"
+
+
+def test_what_was_handed_in_and_never_graded_is_said(tmp_path):
+    course = make_course(tmp_path / "course", [Made("ada", manual={TASK: 1.0})])
+    for student in ("ada", "bob"):
+        (course / "submitted" / student / LAB).mkdir(parents=True)
+    status, page = report(course)
+    assert status == 1
+    assert "Grade what has never been graded" in page
+    assert "One submission handed in that the gradebook does not know." in page
+
+
+def test_a_lab_is_found_by_its_number_and_written_where_asked(tmp_path):
+    course = make_course(tmp_path / "course", [Made("ada")])
+    (course / "phases" / LAB).mkdir()
+    (course / "phases" / LAB / "lab.py").touch()
+    report(course, lab="98", out=tmp_path / "elsewhere")
+    assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == [
+        "exercises.csv",
+        "index.html",
+        "learners.csv",
+    ]
+    assert not (course / "reports").exists()
+
+
+def test_long_lists_are_cut_and_say_so(tmp_path):
+    note = {"kind": "tags", "message": "", "cell": "twice"}
+    learners = [Made(f"s{k}", metadata={"notes": [note]}) for k in range(45)]
+    page = page_of(tmp_path, learners)
+    assert page.count('class="who"') == 40
+    assert "and 5 more" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("`x < y` here", "<code>x &lt; y</code> here"),
+        ("one ` alone", "one ` alone"),
+        ("`a` and ` b", "<code>a</code> and ` b"),
+        ("<b>", "&lt;b&gt;"),
+    ],
+)
+def test_backquotes_become_code_and_everything_is_escaped(text, html):
+    assert in_code(text) == html
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.4, "12 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],
+)
+def test_durations_in_words(seconds, words):
+    assert duration(seconds) == words

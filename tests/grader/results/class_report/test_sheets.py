@@ -1,0 +1,71 @@
+"""The CSV files."""
+
+import csv
+import io
+
+import pytest
+
+from grader.results.class_report.names import Names, Pseudonyms
+from grader.results.class_report.sheets import LearnerSheet, safe
+from grader.results.gradebook import Results
+from tests.grader.results.class_report.made_up import LAB, Made, make_course, verdict
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t=", " =", "\r\n@", "＝"])
+def test_a_text_that_a_spreadsheet_would_run_is_disarmed(sign):
+    assert safe(f"{sign}HYPERLINK(1)") == f"'{sign}HYPERLINK(1)"
+
+
+@pytest.mark.parametrize("value", ["Ada", "a-b", "1 + 1", "", -1.5, 2])
+def test_everything_else_is_left(value):
+    assert safe(value) == value
+
+
+def rows(tmp_path, learners, names):
+    """The learners' sheet."""
+    read = Results(make_course(tmp_path / "course", learners), LAB)
+    file = io.StringIO()
+    sheet = LearnerSheet(file, names)
+    for one in read.read(order=names.order):
+        sheet.write(one, read.cells)
+    return list(csv.DictReader(io.StringIO(file.getvalue())))
+
+
+def test_a_row_for_each_learner_and_exercise(tmp_path):
+    wrong = verdict("twice", 0.0, misconceptions={"squared": "multiplied by itself."})
+    odd = verdict("softmax", 1.0, problem="wrong shape")
+    learners = [
+        Made("ada", verdicts={"twice": wrong, "softmax": odd}),
+        Made("bob", manual={"why": 2}),
+    ]
+    found = rows(tmp_path, learners, Names())
+    assert len(found) == 8
+    by = {(row["student"], row["exercise"]): row for row in found}
+    assert by["ada", "twice"] == {
+        "student": "ada", "learner": "Ada Example", "exercise": "twice", "points": "0.0",
+        "max": "2.0", "status": "wrong", "misconceptions": "squared", "problem": "", "manual": "",
+    }  # fmt: skip
+    assert by["ada", "softmax"]["problem"] == "wrong shape"
+    assert by["ada", "softmax"]["status"] == "partly"
+    assert (by["ada", "why"]["status"], by["ada", "why"]["manual"]) == ("waiting", "waiting")
+    assert (by["bob", "why"]["points"], by["bob", "why"]["manual"]) == ("2.0", "marked")
+
+
+def test_formulas_of_learners_are_disarmed(tmp_path):
+    odd = verdict("twice", 0.0, problem="@SUM(A1)", misconceptions=None)
+    [row, *_] = rows(tmp_path, [Made("=cmd", "=1+1", "", {"twice": odd})], Names())
+    assert row["student"] == "'=cmd"
+    assert row["learner"] == "'=1+1"
+    found = rows(tmp_path / "b", [Made("ada", verdicts={"twice": odd})], Names())
+    assert {r["problem"] for r in found} == {"", "'@SUM(A1)"}
+
+
+def test_hidden_names_leave_no_id_and_another_order(tmp_path):
+    learners = [Made(f"student{k}", f"Firstname{k}") for k in range(12)]
+    found = rows(tmp_path, learners, Pseudonyms(key=b"key"))
+    assert "student" not in found[0]
+    text = repr(found)
+    assert "student" not in text
+    assert "Firstname" not in text
+    shown = list(dict.fromkeys(row["learner"] for row in found))
+    assert shown == sorted(shown)  # by pseudonym, which says nothing of the id's place

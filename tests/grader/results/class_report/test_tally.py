@@ -1,0 +1,100 @@
+"""What is added up over a class."""
+
+import numpy as np
+import pytest
+
+from grader.results.class_report.names import Names
+from grader.results.class_report.outline import Outline
+from grader.results.class_report.tally import Tally
+from grader.results.gradebook import Results
+from tests.grader.results.class_report.made_up import (
+    LAB,
+    POINTS,
+    TITLES,
+    Made,
+    crowd,
+    make_course,
+    verdict,
+)
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """A class of sixty: ``(tally, every submission)``."""
+    read = Results(make_course(tmp_path_factory.mktemp("tally") / "course", crowd(60)), LAB)
+    tally = Tally(read.cells, Outline("A lab", TITLES), Names())
+    every = list(read.read())
+    for one in every:
+        tally.add(one)
+    return tally, every
+
+
+def test_an_exercise_is_compared_with_the_others_without_itself(counted):
+    tally, every = counted
+    for exercise in tally.exercises[:3]:
+        item = np.array([one.scores[exercise.name] for one in every])
+        rest = np.array([sum(one.scores[n] for n in POINTS) for one in every]) - item
+        expected = np.corrcoef(item, rest)[0, 1]
+        assert exercise.judgement.r == pytest.approx(expected, abs=1e-9)
+
+
+def test_outcomes_of_an_exercise_add_up(counted):
+    tally, every = counted
+    for exercise in tally.exercises[:3]:
+        parts = (exercise.full, exercise.some, exercise.nothing, exercise.not_tried)
+        assert sum(parts) == exercise.marked == len(every)
+        assert exercise.full == sum(
+            one.scores[exercise.name] == exercise.cell.points for one in every
+        )
+
+
+def test_exercises_stand_in_the_labs_order(counted):
+    assert [exercise.name for exercise in counted[0].exercises] == list(TITLES)
+
+
+def test_the_slowest_are_kept(counted):
+    assert len(counted[0].slowest) == 5
+    assert len(counted[0].seconds) == 60
+
+
+def test_points_that_were_withheld_are_not_counted_as_lost(tmp_path):
+    def softmax(earned, withheld):
+        found = verdict("softmax", earned)
+        part = found["parts"][0] | {"points": POINTS["softmax"] - withheld}
+        missing = part | {
+            "points": withheld,
+            "earned": 0.0,
+            "status": "not run",
+            "problem": "no GPU",
+        }
+        return found | {"parts": [part, missing]}
+
+    names = ("row_sums", "twice")
+    learners = [
+        Made(
+            student, verdicts={name: verdict(name) for name in names} | {"softmax": softmax(*made)}
+        )
+        for student, made in {"all": (3, 2), "some": (1, 2), "on a GPU": (5, 0)}.items()
+    ]
+    learners.append(Made("no part", verdicts={"softmax": softmax(0, 5)}))
+    read = Results(make_course(tmp_path / "course", learners), LAB)
+    tally = Tally(read.cells, Outline("A lab", TITLES), Names())
+    for one in read.read():
+        tally.add(one)
+    exercise = next(one for one in tally.exercises if one.name == "softmax")
+    assert (exercise.marked, exercise.full, exercise.some, exercise.nothing) == (3, 2, 1, 0)
+    assert exercise.share == pytest.approx((3 + 1 + 5) / (3 + 3 + 5))
+    assert tally.counted[1] == sum(POINTS.values())  # one learner could earn them all
+
+
+def test_the_most_that_can_be_earned_leaves_out_what_nobody_could(tmp_path):
+    found = verdict("softmax", 0)
+    missing = found | {"parts": [found["parts"][0] | {"status": "not run", "problem": "no GPU"}]}
+    learners = [Made(student, verdicts={"softmax": missing}) for student in ("ada", "bob")]
+    read = Results(make_course(tmp_path / "course", learners), LAB)
+    tally = Tally(read.cells, Outline("A lab", TITLES), Names())
+    for one in read.read():
+        tally.add(one)
+    points, most = tally.counted
+    assert most == POINTS["twice"] + POINTS["row_sums"]
+    assert list(points) == [most, most]

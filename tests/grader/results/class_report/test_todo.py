@@ -1,0 +1,82 @@
+"""What the page tells an instructor to do."""
+
+import pytest
+
+from grader.results.class_report.names import Names
+from grader.results.class_report.outline import Outline
+from grader.results.class_report.tally import Tally
+from grader.results.class_report.todo import CLASS, LAB, MARKS, tasks
+from grader.results.gradebook import Results
+from tests.grader.results.class_report import made_up
+from tests.grader.results.class_report.made_up import TASK, Made, make_course, verdict
+
+
+@pytest.fixture
+def told(tmp_path):
+    """A function from learners to what is to be done: ``(group, do, why)``."""
+
+    def tell(learners):
+        read = Results(make_course(tmp_path / "course", learners), made_up.LAB)
+        tally = Tally(read.cells, Outline("A lab", made_up.TITLES), Names())
+        for one in read.read():
+            tally.add(one)
+        return [(task.group, task.do, task.why) for task in tasks(tally)]
+
+    return tell
+
+
+def right(count, **more):
+    """Learners who were right and whose words have been marked."""
+    return [Made(f"ok{k}", manual={TASK: 4.0}, **more) for k in range(count)]
+
+
+def test_nothing_is_left_to_do_where_all_is_well(told):
+    assert told(right(12)) == []
+
+
+def test_a_common_mistake_sends_the_class_back_to_its_section(told):
+    wrong = {"twice": verdict("twice", 0.0, misconceptions={"squared": "multiplied by itself."})}
+    mistaken = [Made(f"m{k}", manual={TASK: 4.0}, verdicts=wrong) for k in range(5)]
+    assert told(right(7) + mistaken) == [
+        (
+            CLASS,
+            "Go through lesson 98, “About twice” once more",
+            "5 of 12 had “squared” in `twice`: multiplied by itself.",
+        )
+    ]
+
+
+def test_a_rare_mistake_does_not(told):
+    wrong = {"twice": verdict("twice", 0.0, misconceptions={"squared": "multiplied by itself."})}
+    assert (
+        told([*right(10), *(Made(f"m{k}", "", "", wrong, {}, {TASK: 1}) for k in range(2))]) == []
+    )
+
+
+def test_unexplained_answers_ask_for_a_new_misconception(told):
+    odd = {"softmax": verdict("softmax", 0.0, problem="wrong shape")}
+    found = told(right(9) + [Made(f"m{k}", manual={TASK: 4.0}, verdicts=odd) for k in range(4)])
+    assert [(group, do) for group, do, _ in found] == [
+        (LAB, "Read a few wrong answers to `softmax`, and name what you find")
+    ]
+    assert found[0][2] == "4 of 4 that are not right match no known misconception."
+
+
+def test_words_wait_for_a_person(told):
+    [task] = told([Made("ada"), Made("bob")])
+    assert task == (MARKS, "Mark the answers in words, in formgrader", "Waiting: 2 to `why`.")
+
+
+def test_people_come_first_and_few_are_named(told):
+    note = {"kind": "settings", "message": "", "cell": "twice"}
+    learners = right(3)
+    learners[0].metadata = {"notes": [{"kind": "unreadable"}]}
+    learners[1].metadata = {"notes": [note]}
+    learners[2].scores = {"twice": None}
+    found = told(learners + right(0))
+    assert [do for _, do, _ in found] == [
+        "Grade again what was not graded to its end",
+        "Ask for the right file",
+        "Ask about edited tests or settings",
+    ]
+    assert found[1][2] == "One submission with nothing that could be graded: Ada Example."

@@ -1,0 +1,45 @@
+"""The tables that a terminal shows."""
+
+import io
+
+from rich.console import Console
+
+from grader.results.gradebook import read_class
+from grader.results.terminal import print_summary
+from tests.grader.results.class_report.made_up import LAB, Made, make_course, verdict
+
+
+def printed(tmp_path, learners, **stories):
+    """What the summary of these learners looks like, 120 characters wide."""
+    graded = read_class(make_course(tmp_path / "course", learners), LAB)
+    console = Console(file=io.StringIO(), width=120)
+    print_summary(console, "A lab", graded, stories)
+    return " ".join(console.file.getvalue().split())
+
+
+def test_points_misconceptions_and_the_section_to_revisit(tmp_path):
+    wrong = {"twice": verdict("twice", 0.0, misconceptions={"squared": "times itself."})}
+    text = printed(tmp_path, [Made("ada", verdicts=wrong), Made("bob", "Bob")], bob="did it all")
+    assert "Bob Example 10 of 10" in text
+    assert "did it all" in text
+    assert "1 squared twice 98, “About twice”" in text
+    assert "2 answers" in text  # the question in words
+
+
+def test_those_who_need_a_person_and_no_one_for_a_name_that_is_not_defined(tmp_path):
+    slip = "name 'f' is not defined: the cell that should define it did not run through"
+    learners = [
+        Made("ada", metadata={"notes": [{"kind": "foreign"}]}),
+        Made("bob", "Bob", verdicts={"twice": verdict("twice", 0, status="not run", problem=slip)}),
+    ]
+    text = printed(tmp_path, learners)
+    assert "another notebook Ada Example" in text
+    assert "Bob Example" not in text.partition("Submissions that need a person")[2]
+
+
+def test_markup_in_names_is_shown_as_it_is(tmp_path):
+    assert "[bold]Ada[/bold] Example" in printed(tmp_path, [Made("ada", "[bold]Ada[/bold]")])
+
+
+def test_nobody(tmp_path):
+    assert "Learners" in printed(tmp_path, [])

@@ -1,0 +1,375 @@
+"""What code in a sandbox sees and may do."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.inside import seccomp
+from grader.inside.bubblewrap import COUNTERS, SandboxError, SandboxLost, build
+from grader.phase_paths import ROOT
+from grader.sandbox import Limits
+from grader.sandbox.stage import environment_folders
+from grader.sandbox.warm_process import own_users, warm
+from tests.grader.sandbox.inmate import Inmate
+
+pytestmark = pytest.mark.slow(6)
+
+
+@pytest.fixture(scope="module")
+def status(shared: Inmate) -> dict[str, str]:
+    lines = shared.value("open('/proc/self/status').read().splitlines()")
+    return {name: rest.strip() for name, _, rest in (line.partition(":") for line in lines)}
+
+
+def test_it_is_nobody(shared: Inmate, status: dict[str, str]) -> None:
+    assert shared.value("__import__('os').getuid()") > 0
+    assert status["Groups"] in ("", "65534")
+    for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(status[kind], 16) == 0, kind
+    assert status["NoNewPrivs"] == "1"
+    assert status["Seccomp"] == "2"
+
+
+def test_its_user_outside_is_its_own_or_in_a_namespace(shared: Inmate) -> None:
+    namespace = shared.value("__import__('os').readlink('/proc/self/ns/user')")
+    if own_users():
+        assert shared.value("__import__('os').getuid()") >= 1_000_000_000
+    else:
+        assert namespace != os.readlink("/proc/self/ns/user")
+
+
+@pytest.mark.parametrize("kind", ["mnt", "pid", "net", "ipc", "uts"])
+def test_its_namespaces_are_its_own(shared: Inmate, kind: str) -> None:
+    inside = shared.value(f"__import__('os').readlink('/proc/self/ns/{kind}')")
+    assert inside != os.readlink(f"/proc/self/ns/{kind}")
+
+
+def test_it_sees_only_its_own_processes(shared: Inmate) -> None:
+    assert shared.value("__import__('os').getppid()") == 0
+    seen = shared.value(
+        "from pathlib import Path\n"
+        "sorted(p.name for p in Path('/proc').iterdir() if p.name.isdigit())"
+    )
+    assert len(seen) <= 3  # pid 1, what keeps the sandbox open, the kernel
+
+
+def test_nothing_of_the_project_but_what_it_needs(shared: Inmate) -> None:
+    stage = str(warm().folder / "stage")
+    for path in ("source", "phases", "gradebook.db", "tests", "nbgrader_config.py", "grader"):
+        assert not shared.value(f"__import__('os').path.exists({str(ROOT / path)!r})")
+    files = shared.value(
+        f"import os\nsorted(f for _, _, names in os.walk({stage + '/grader'!r}) for f in names)"
+    )
+    allowed = {path.stem for path in (ROOT / "grader" / "inside").glob("*.py")}
+    assert {name.partition(".")[0] for name in files} == allowed
+    assert "ModuleNotFoundError" in shared.run("import grader.judging.judge")
+    assert shared.value("import utils.course\nutils.course.__file__").startswith(stage)
+
+
+def test_the_parents_of_what_it_sees_list_nothing_else(shared: Inmate) -> None:
+    shown = [Path(folder) for folder in (*environment_folders(), str(warm().folder / "stage"))]
+    shown += [Path(made) for made in ("/tmp/inductor", "/home/learner")]
+    for folder in {parent for path in shown for parent in path.parents} - {Path("/")}:
+        if not any(folder.is_relative_to(top) for top in ("/usr", *environment_folders())):
+            leads_to = {
+                path.relative_to(folder).parts[0] for path in shown if folder in path.parents
+            }
+            assert set(shared.value(f"__import__('os').listdir({str(folder)!r})")) <= leads_to
+    top = "bin dev etc home lib lib32 lib64 libx32 proc sbin sys tmp usr"
+    leads_to = {path.parts[1] for path in shown}
+    assert set(shared.value("__import__('os').listdir('/')")) <= {*top.split(), *leads_to}
+
+
+def test_no_home_no_shadow_no_host_name(shared: Inmate) -> None:
+    assert shared.value("__import__('os').listdir('/home')") == ["learner"]
+    assert not shared.value("__import__('os').path.exists('/etc/shadow')")
+    assert shared.value("__import__('socket').gethostname()") == "sandbox"
+    assert shared.value("__import__('getpass').getuser()") == "learner"
+    assert shared.value("__import__('os').path.expanduser('~')") == "/home/learner"
+
+
+def test_the_environment_is_clean(shared: Inmate) -> None:
+    for where in ("dict(os.environ)", "open('/proc/self/environ').read()"):
+        # the environment that grades is shown to a sandbox; it may lie in the project's folder
+        seen = str(shared.value(f"import os\n{where}")).replace(sys.prefix, "")
+        for secret in (
+            "VERY_SECRET",
+            str(ROOT),
+            "PYTEST",
+            "OPEN_THE_HOOD_SEED",
+            "SSH_",
+            "VIRTUAL_ENV",
+        ):
+            assert secret not in seen
+    names = set(shared.value("import os\nlist(os.environ)"))
+    assert "TRITON_INTERPRET" not in names
+
+
+def test_command_lines_and_mounts_tell_nothing_of_this_machine(shared: Inmate) -> None:
+    """Where Python's environment lies cannot be hidden: every module says it."""
+    code = (
+        "import contextlib, glob\n"
+        "seen = {}\n"
+        "for path in [p for what in ('cmdline', 'environ', 'mountinfo', 'mounts') "
+        "for p in glob.glob(f'/proc/[0-9]*/{what}')]:\n"
+        "    with contextlib.suppress(OSError): seen[path] = open(path).read()\n"
+        "seen"
+    )
+    seen = shared.value(code)
+    shown = [*environment_folders(), str(warm().folder)]
+    for folder in shown:
+        assert folder not in seen["/proc/1/cmdline"]
+    for path, text in seen.items():
+        for folder in sorted(shown, key=len, reverse=True):
+            text = text.replace(folder, "")
+        for secret in (str(ROOT), os.path.expanduser("~") + "/", "hidden", "VERY_SECRET"):
+            assert secret not in text, path
+
+
+def test_counters_of_the_whole_machine_cannot_be_read(shared: Inmate) -> None:
+    for name in COUNTERS:
+        if os.path.exists(f"/proc/{name}"):
+            assert "Permission denied" in shared.run(f"open('/proc/{name}').read()")
+
+
+def test_its_descriptors_are_its_own(shared: Inmate) -> None:
+    """Standard input, ipykernel's pipes, ZMQ's sockets and events, the link; no file of ours."""
+    seen = shared.value(
+        "import os\n"
+        "names = []\n"
+        "for name in os.listdir('/proc/self/fd'):\n"
+        "    try: names.append(os.readlink(f'/proc/self/fd/{name}'))\n"
+        "    except OSError: pass\n"
+        "names"
+    )
+    kinds = {name.partition(":")[0] for name in seen}
+    assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode"}, seen
+    link = shared.value("import os\nint(os.environ['OPEN_THE_HOOD_LINK'])")
+    assert not shared.value(f"__import__('os').get_inheritable({link})")
+
+
+def test_the_link_connects_both_sides(sandbox: None) -> None:
+    with Inmate() as inmate:
+        inmate.manager.link.sendall(b"hello")
+        code = (
+            "import os, socket\n"
+            "link = socket.socket(fileno=int(os.environ['OPEN_THE_HOOD_LINK']))\n"
+            "link.sendall(link.recv(5).upper())"
+        )
+        assert inmate.run(code) == ""
+        assert inmate.manager.link.recv(5) == b"HELLO"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/usr", "/etc", "/dev", "/proc", "/proc/sys/kernel", "/root", "/sys/devices/system"],
+)
+def test_it_writes_nowhere_but_in_its_own_files(shared: Inmate, path: str) -> None:
+    said = shared.run(f"open({path!r} + '/made', 'w')")
+    assert "Error" in said
+
+
+def test_it_cannot_change_what_it_imports(shared: Inmate) -> None:
+    for module in ("torch", "utils.course", "os", "grader.inside.confinement"):
+        said = shared.run(f"import importlib as i; open(i.import_module({module!r}).__file__, 'a')")
+        assert "Read-only file system" in said or "Permission denied" in said
+
+
+@pytest.mark.parametrize("path", ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"])
+def test_it_cannot_open_what_steers_the_machine(shared: Inmate, path: str) -> None:
+    said = shared.run(f"import os; os.open({path!r}, os.O_RDWR)")
+    assert "Error" in said
+
+
+def test_every_process_in_the_sandbox_is_as_confined(shared: Inmate) -> None:
+    """An ordinary user's inmate may write to the memory of pid 1: it must gain nothing by it."""
+    code = (
+        "from pathlib import Path\n"
+        "{p.name: [(p / 'status').read_text(), (p / 'limits').read_text()]"
+        " for p in Path('/proc').iterdir() if p.name.isdigit()}"
+    )
+    seen = shared.value(code)
+    assert "1" in seen
+    for status, limits in seen.values():
+        lines = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        assert (lines["Seccomp"], lines["NoNewPrivs"]) == ("2", "1")
+        assert {int(lines[kind], 16) for kind in ("CapPrm", "CapEff", "CapInh", "CapAmb")} == {0}
+        processes = next(line for line in limits.splitlines() if "processes" in line)
+        assert processes.split()[2:4] == [str(Limits().processes)] * 2
+
+
+def test_there_is_no_network(shared: Inmate) -> None:
+    code = (
+        "import socket\n"
+        "try: socket.create_connection(('1.1.1.1', 53), 2)\n"
+        "except OSError as error: print(error)"
+    )
+    assert "unreachable" in shared.run(code)
+    with open("/proc/net/tcp") as outside:
+        assert len(shared.value("open('/proc/net/tcp').readlines()")) <= len(outside.readlines())
+
+
+def test_loopback_works_for_processes_that_work_together(shared: Inmate) -> None:
+    code = (
+        "import socket\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "bool(socket.create_connection(server.getsockname(), 5))"
+    )
+    assert shared.value(code) is True
+
+
+def test_refused_system_calls_fail(shared: Inmate) -> None:
+    column = seccomp.MACHINES[platform.machine()][0]
+    numbers = {name: row[column] for name, row in seccomp.REFUSED.items() if row[column]}
+    failed = shared.value(
+        "import ctypes, errno\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        "def call(n): return c.syscall(n, 0, 0, 0, 0, 0) == -1 and ctypes.get_errno()\n"
+        f"{{name: call(n) == errno.EPERM for name, n in {numbers!r}.items()}}"
+    )
+    assert all(failed.values()), failed
+
+
+def test_no_namespace_of_its_own(shared: Inmate) -> None:
+    number = seccomp.CLONE[seccomp.MACHINES[platform.machine()][0]]
+    code = (
+        "import ctypes, os\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        f"[c.syscall({number}, 0x10000011, 0, 0, 0, 0), os.strerror(ctypes.get_errno())]"
+    )
+    assert shared.value(code) == [-1, "Operation not permitted"]
+
+
+@pytest.mark.parametrize("family", [17, 38, 40], ids=["packet", "crypto", "vsock"])
+def test_no_socket_that_leaves_the_namespace(shared: Inmate, family: int) -> None:
+    assert "not supported" in shared.run(f"import socket; socket.socket({family}, 3)")
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "protocol"),
+    [(2, 5, 132), (2, 1, 262), (10, 2, 136), (2, 3, 255), (16, 3, 6), (16, 3, 16)],
+    ids=["sctp", "mptcp", "udplite", "raw", "xfrm", "generic netlink"],
+)
+def test_no_protocol_that_nobody_needs(
+    shared: Inmate, family: int, kind: int, protocol: int
+) -> None:
+    said = shared.run(f"import socket; socket.socket({family}, {kind}, {protocol})")
+    assert "not supported" in said
+
+
+def test_a_lock_is_granted_and_seen_by_nobody(sandbox: None) -> None:
+    """What compiles asks for locks in its own folder; on what all sandboxes see they were a
+    channel.
+    """
+    lock = "import fcntl, torch\nfile = open(torch.__file__)\n"
+    lock += "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    with Inmate() as one, Inmate() as other:
+        assert one.run(lock) == ""
+        assert other.run(lock) == ""
+        for how in ("LOCK_SH", "LOCK_EX"):
+            own = f"f = open('/tmp/own', 'w+'); fcntl.lockf(f, fcntl.{how} | fcntl.LOCK_NB)"
+            assert one.run(own) == ""
+        held = "from filelock import FileLock\nFileLock('/tmp/l').acquire(1).lock.is_locked"
+        assert one.value(held) is True
+
+
+def test_what_holds_memory_for_nobody_is_refused(shared: Inmate) -> None:
+    assert "PermissionError" in shared.run("import mmap; mmap.mmap(-1, 4096)")
+    assert "Error" in shared.run("mmap.mmap(open('/dev/zero', 'r+b').fileno(), 4096)")
+    assert "PermissionError" in shared.run(
+        "import fcntl, os; fcntl.fcntl(os.pipe()[0], fcntl.F_SETPIPE_SZ, 1 << 20)"
+    )
+    # what multiprocessing and torch share lies in a file system that is counted
+    assert shared.value("import torch\ntorch.ones(3).share_memory_().is_shared()") is True
+    assert shared.value("open('/dev/zero', 'rb').read(3) == bytes(3)") is True
+    unchanged = (
+        "import socket\n"
+        "s = socket.socket()\n"
+        "before = [s.getsockopt(socket.SOL_SOCKET, n) for n in (7, 8)]\n"
+        "for n in (7, 8): s.setsockopt(socket.SOL_SOCKET, n, 1 << 22)\n"
+        "before == [s.getsockopt(socket.SOL_SOCKET, n) for n in (7, 8)]"
+    )
+    assert shared.value(unchanged) is True
+    assert shared.run("s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)") == ""
+
+
+def test_a_process_that_hides_is_measured_all_the_same(sandbox: None) -> None:
+    """A program that its user may run and not read shows its memory to nobody."""
+    with Inmate(limits=Limits(memory=300 * 2**20)) as inmate:
+        code = "import ctypes; print(ctypes.CDLL(None).prctl(4, 0, 0, 0, 0))"
+        assert inmate.run(code) == "-1\n"
+        inmate.run("import os, shutil; shutil.copy('/usr/bin/tail', '/tmp/t')")
+        inmate.run("os.chmod('/tmp/t', 0o111)")
+        inmate.client.execute(
+            "import os, subprocess\n"
+            "for _ in range(8): subprocess.Popen('head -c 80M /dev/zero | /tmp/t', shell=True)\n"
+            "os.wait()"
+        )
+        inmate.ends()
+
+
+def test_the_files_are_a_private_copy(sandbox: None, tmp_path: Path) -> None:
+    tmp_path.joinpath("data").mkdir()
+    tmp_path.joinpath("data/a.txt").write_text("mine")
+    tmp_path.joinpath("data/a.txt").chmod(0o600)
+    tmp_path.joinpath("helper.py").write_text("x = 7")
+    tmp_path.joinpath("torch.py").write_text("raise SystemExit('shadowed')")
+    tmp_path.joinpath("escape").symlink_to("/etc/shadow")
+    os.mkfifo(tmp_path / "pipe")
+    with Inmate(files=tmp_path) as inmate:
+        assert inmate.value("import os\nsorted(os.listdir())") == ["data", "helper.py", "torch.py"]
+        assert inmate.value("open('data/a.txt').read()") == "mine"
+        assert inmate.value("import helper, torch\n[helper.x, hasattr(torch, 'ones')]") == [7, True]
+        inmate.run("open('data/a.txt', 'w').write('changed'); open('new', 'w')")
+        assert inmate.value("open('data/a.txt').read()") == "changed"
+    assert (tmp_path / "data/a.txt").read_text() == "mine"
+    assert not (tmp_path / "new").exists()
+
+
+def test_two_sandboxes_share_nothing(sandbox: None) -> None:
+    with Inmate() as one, Inmate() as other:
+        one.run(
+            "import os, socket\n"
+            "for folder in ('/tmp', '/dev/shm', os.path.expanduser('~')):\n"
+            "    open(folder + '/mark', 'w').write('x'); os.chmod(folder + '/mark', 0o777)\n"
+            "s = socket.socket(socket.AF_UNIX); s.bind('\\0mark'); s.listen()"
+        )
+        assert other.value(
+            "from os.path import exists\n"
+            "[exists(f + '/mark') for f in ('/tmp', '/dev/shm', '/home/learner')]"
+        ) == [False, False, False]
+        refused = "import socket; socket.socket(socket.AF_UNIX).connect('\\0mark')"
+        assert "refused" in other.run(refused)
+        if own_users():
+            assert one.value("os.getuid()") != other.value("import os\nos.getuid()")
+        other.run("import os, signal; os.kill(-1, signal.SIGCONT)")  # reaches its own sandbox only
+        assert one.value("1") == 1
+
+
+def test_each_starts_from_its_own_randomness(sandbox: None) -> None:
+    code = (
+        "import random, uuid, numpy as np, torch, tempfile\n"
+        "[random.random(), np.random.rand(), torch.initial_seed(), str(uuid.uuid4()),"
+        " tempfile.mktemp()]"
+    )
+    with Inmate() as one, Inmate() as other:
+        for first, second in zip(one.value(code), other.value(code), strict=True):
+            assert first != second
+
+
+def test_a_keeper_that_was_killed_is_worth_another_try(tmp_path, monkeypatch) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\nkill -9 $$\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(SandboxLost, match="was killed"):
+        build("/", [], [], 1 << 20, 1000, False)
+    fake.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
+    with pytest.raises(SandboxError, match="made no sandbox: no") as found:
+        build("/", [], [], 1 << 20, 1000, False)
+    assert not isinstance(found.value, SandboxLost)

@@ -1,0 +1,154 @@
+"""A lab that compiles: its sandboxes have compiled headers, and nothing that its reference made."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell
+
+from grader import UserError
+from grader.build.notebook import to_notebook
+from grader.build.text import parse
+from grader.judging.catalogue import load_checks
+from grader.judging.graded_cell import read_verdicts
+from grader.phase_paths import ROOT, PhasePaths
+from grader.preprocessors import Execute
+from grader.sandbox import compiled_headers
+from grader.sandbox.compiled_headers import headers_of
+from grader.sandbox.stage import environment_folders
+from grader.sandbox.warm_process import cool
+
+FOLDER = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"
+# Looks through every file that a sandbox shows, but for the system's and the environment's
+# packages, and through all of the memory of its process; the lines it is given in base64, or it
+# would find them in its own code.
+LOOK = """\
+import base64, glob, os, re, sys
+from torch._dynamo.utils import counters
+LINES = [base64.b64decode(line) for line in {lines}]
+SEEN = []
+def look(where, data):
+    SEEN.extend((where, line.decode()) for line in LINES if line in data)
+    LOOKED.append(len(data))
+LOOKED = []
+for top, folders, names in os.walk("/"):
+    if os.path.abspath(top) in ("/proc", "/sys", "/usr", "/dev", *{environment}):
+        folders[:] = []
+        continue
+    for name in names:
+        try: look(f"{{top}}/{{name}}", open(f"{{top}}/{{name}}", "rb").read())
+        except OSError: pass
+print(sum(LOOKED) > {size}, SEEN)
+print(os.access("/tmp/headers", os.W_OK), counters["inductor"]["fxgraph_cache_hit"])
+"""
+
+pytestmark = [
+    pytest.mark.slow(45),
+    pytest.mark.skipif(shutil.which("g++") is None, reason="not run: no C++ compiler here"),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _a_zygote_of_its_own():
+    """Its zygote has imported the compiler, which no other test expects."""
+    cool()
+    yield
+    cool()
+
+
+def lab():
+    """The instructor's version."""
+    return to_notebook(parse("lab.py", (FOLDER / "lab.py").read_text()))
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """The headers, made by two processes at once, which both got the same."""
+    caches = tmp_path_factory.mktemp("caches")
+    with pytest.MonkeyPatch.context() as patch:
+        # what a course in another folder, with a grader of its own, may have put before it
+        patch.setattr(sys, "path", [str(ROOT), *sys.path])
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+            made = list(pool.map(prepare, [caches] * 2))
+    assert made[0] == made[1]
+    return made[0]
+
+
+def prepare(caches: Path) -> Path:
+    """What a worker does before its first submission."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(caches))
+        return headers_of(lab())()
+
+
+def know_the_checks(patch: pytest.MonkeyPatch) -> None:
+    found = {name: (PhasePaths(ROOT, "97_compiled"), c) for name, c in load_checks(FOLDER).items()}
+    patch.setattr("grader.judging.examiner.find_check", found.__getitem__)
+
+
+def solution_lines() -> list[str]:
+    """What a learner must write: no line of it may be anywhere in a sandbox."""
+    found = re.findall(r"### BEGIN SOLUTION\n(.*?)### END", (FOLDER / "lab.py").read_text(), re.S)
+    lines = [line.strip() for block in found for line in block.splitlines() if line.strip()]
+    assert len(lines) == 3
+    return lines
+
+
+def learners() -> NotebookNode:
+    """Right answers of another form, and a cell that looks for the reference's."""
+    nb = lab()
+    others = {
+        "return torch.tanh(x * scale) + 1": "return 1.0 + (scale * x).tanh()",
+        "e = torch.exp(x - x.amax(-1, keepdim=True))": "y = (x - x.max(-1)[0][:, None]).exp()",
+        "return e / e.sum(-1, keepdim=True)": "return y / y.sum(-1)[:, None]",
+    }
+    for cell in nb.cells:
+        for line, other in others.items():
+            cell.source = cell.source.replace(line, other)
+    given = [base64.b64encode(line.encode()) for line in solution_lines()]
+    look = LOOK.format(lines=given, environment=environment_folders(), size=100 << 20)
+    nb.cells.append(new_code_cell(look))
+    return nb
+
+
+def grade(nb: NotebookNode, prepared: Path) -> NotebookNode:
+    resources = {"metadata": {"path": None}, "open_the_hood": {"headers": lambda: prepared}}
+    return Execute().preprocess(nb, resources)[0]
+
+
+def test_nothing_that_the_reference_made_enters_a_sandbox(prepared, monkeypatch):
+    know_the_checks(monkeypatch)
+    before = {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
+    assert any(path.suffix == ".gch" for path in before)
+    assert list(prepared.parent.glob("making-*")) == []
+    reference = grade(lab(), prepared)  # as an instructor tries it, on the same machine
+    assert {v["earned"] for v in read_verdicts(reference).values()} == {2}
+    nb = grade(learners(), prepared)
+    assert {v["earned"] for v in read_verdicts(nb).values()} == {2}
+    [said] = nb.cells[-1].outputs
+    assert said.text == "True []\nFalse 0\n"
+    assert {path: path.stat().st_mtime_ns for path in prepared.rglob("*")} == before
+
+
+def test_a_machine_that_cannot_compile_is_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    nowhere = {"PATH": str(tmp_path), "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    monkeypatch.setattr(compiled_headers, "environment", lambda folder: nowhere)
+    with pytest.raises(UserError, match="nothing can be compiled here"):
+        compiled_headers.prepared_headers()
+    assert {path.suffix for path in compiled_headers.folder().iterdir()} == {".lock"}
+
+
+def test_only_a_lab_that_says_so_gets_them():
+    nb = lab()
+    assert headers_of(nb) is not None
+    del nb.metadata.open_the_hood["compile"]
+    assert headers_of(nb) is None

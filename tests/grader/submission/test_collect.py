@@ -1,0 +1,207 @@
+"""`nbgrader collect` from an exchange that learners write to: no link is followed, nobody stops."""
+
+import os
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
+
+from grader.submission.collect import Collect
+from tests.grader.tiny import (
+    LAB,
+    make_course,
+    nbgrader,
+    released,
+    solved,
+    source_notebook,
+    write,
+)
+
+pytestmark = pytest.mark.slow(25)
+
+SECRET = b"canary-of-the-grading-machine"
+TIME = "2026-01-02 10:00:00.000000 UTC"
+
+
+def inbound(course, student, name=None):
+    """Where a learner's submission lies in the exchange, made as `nbgrader submit` makes it."""
+    name = name or f"{student}+{LAB}+{TIME}"
+    folder = course / "exchange" / "open-the-hood" / "inbound" / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def hand_in(course, student, nb, name=None):
+    folder = inbound(course, student, name)
+    folder.mkdir()
+    if nb is not None:
+        write(nb, folder / f"{LAB}.ipynb")
+    write(TIME.encode(), folder / "timestamp.txt")
+    return folder
+
+
+def hostile_exchange(course):
+    source = course / "source" / LAB / f"{LAB}.ipynb"
+    secret = write(SECRET, course / "secret.txt")
+    right = solved(released(source_notebook()))
+    folder = hand_in(course, "honest", right)
+    write(b"1,2", folder / "data" / "numbers.csv")
+    write(b"", folder / "__pycache__" / "x.pyc")
+    os.symlink(source, hand_in(course, "link", None) / f"{LAB}.ipynb")
+    os.link(source, hand_in(course, "hard-link", None) / f"{LAB}.ipynb")
+    folder = hand_in(course, "beside", right)
+    os.symlink(secret, folder / "secret.txt")
+    os.symlink(source.parent, folder / "data")
+    os.link(secret, folder / "hard.txt")
+    os.mkfifo(folder / "pipe.csv")
+    os.symlink("/dev/zero", folder / "zero.bin")
+    os.symlink(source.parent, inbound(course, "linked-folder"))
+    os.symlink("nowhere", inbound(course, "broken"))
+    os.mkfifo(inbound(course, "pipe"))
+    write(b"{}", inbound(course, "file"))
+    for name in (f"..+{LAB}+{TIME}", f".+{LAB}+{TIME}", f"when+{LAB}+yesterday", f"x+{LAB}+9e9"):
+        hand_in(course, "", right, name)
+    deep(hand_in(course, "deep", right))
+    folder = hand_in(course, "odd-time", right)
+    (folder / "timestamp.txt").unlink()
+    write(b"x", folder / "timestamp.txt" / "x")
+    with (hand_in(course, "sparse", right) / "weights.pt").open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def deep(folder):
+    """A file whose path is longer than any that the machine takes as a whole."""
+    inside = os.open(folder, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=inside)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=inside)
+        os.close(inside)
+        inside = below
+    os.close(os.open("x.txt", os.O_CREAT | os.O_WRONLY, dir_fd=inside))
+    os.close(inside)
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    """A course, and what `nbgrader collect` printed in it."""
+    course = make_course(tmp_path_factory.mktemp("collect") / "course")
+    write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
+    Gradebook(f"sqlite:///{course / 'gradebook.db'}").close()
+    hostile_exchange(course)
+    return course, nbgrader(course, "collect", LAB)
+
+
+def files(course: Path, student: str) -> set[str]:
+    folder = course / "submitted" / student / LAB
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
+
+
+def test_the_command_comes_to_its_end(collected):
+    _, done = collected
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_honest_is_collected_as_it_was_handed_in(collected):
+    course, _ = collected
+    assert files(course, "honest") == {f"{LAB}.ipynb", "timestamp.txt", "data/numbers.csv"}
+    given = inbound(course, "honest") / f"{LAB}.ipynb"
+    assert (course / "submitted/honest" / LAB / given.name).read_bytes() == given.read_bytes()
+
+
+@pytest.mark.parametrize("student", ["link", "hard-link"])
+def test_a_notebook_that_is_a_link_is_left_out(collected, student):
+    course, done = collected
+    assert files(course, student) == {"timestamp.txt"}
+    assert f"'{LAB}.ipynb' was left out" in done.stderr
+
+
+def test_what_is_no_file_beside_a_notebook_is_left_out(collected):
+    course, _ = collected
+    assert files(course, "beside") == {f"{LAB}.ipynb", "timestamp.txt"}
+    assert files(course, "sparse") == {f"{LAB}.ipynb", "timestamp.txt"}
+
+
+def test_a_path_that_is_too_long_is_left_out(collected):
+    course, done = collected
+    assert files(course, "deep") == {f"{LAB}.ipynb", "timestamp.txt"}
+    assert "its path is too long" in done.stderr
+
+
+def test_one_that_can_not_be_copied_is_said_and_the_others_are_collected(tmp_path, monkeypatch):
+    """Whatever it is that goes wrong."""
+    collect = Collect(coursedir=CourseDirectory(root=str(tmp_path), assignment_id=LAB))
+    collect.inbound_path = str(tmp_path / "inbound")
+    collect.src_records = [
+        {"username": name, "filename": name, "timestamp": datetime.min} for name in "abc"
+    ]
+    for name in "abc":
+        (tmp_path / "inbound" / name).mkdir(parents=True)
+
+    def copy(self, src, dest, log=None):
+        if src.endswith("b"):
+            raise OSError("gone")
+        os.makedirs(dest)
+
+    monkeypatch.setattr(Collect, "do_copy", copy)
+    collect.copy_files()
+    assert sorted(os.listdir(tmp_path / "submitted")) == ["a", "b", "c"]
+    assert os.listdir(tmp_path / "submitted" / "b") == []
+
+
+def test_what_others_hand_in_under_a_users_name_does_not_count(tmp_path, monkeypatch):
+    collect = Collect(coursedir=CourseDirectory(root=str(tmp_path), assignment_id=LAB))
+    owners = {"1": "ann", "2": "eve", "3": "www", "4": "www"}
+    monkeypatch.setattr(collect, "_owner", lambda record: owners[record["filename"]])
+
+    def newest(username, *filenames):
+        records = [
+            {"username": username, "filename": f, "timestamp": datetime(2026, 1, int(f))}
+            for f in filenames
+        ]
+        return collect._sort_by_timestamp(records)[0]["filename"]
+
+    assert newest("ann", "1", "2") == "1"
+    assert newest("bob", "3", "4") == "4"  # all are handed in by one service
+    collect.check_owner = False
+    assert newest("ann", "1", "2") == "2"
+
+
+@pytest.mark.parametrize("student", ["linked-folder", "broken", "pipe", "file"])
+def test_what_is_no_folder_is_collected_as_an_empty_one(collected, student):
+    course, done = collected
+    assert (course / "submitted" / student / LAB).is_dir()
+    assert files(course, student) == set()
+    assert f"{student}: nothing is collected" in done.stderr
+
+
+def test_what_has_no_proper_name_is_passed_over_and_nothing_is_written_elsewhere(collected):
+    course, done = collected
+    assert not (course / LAB).exists()
+    assert not (course / "submitted" / LAB).exists()
+    assert not (course / "submitted" / "when").exists()
+    assert done.stderr.count("was passed over") == 2
+
+
+def test_nothing_secret_is_collected(collected):
+    course, _ = collected
+    found = [p for p in (course / "submitted").rglob("*") if p.is_symlink()]
+    assert found == []
+    for path in (course / "submitted").rglob("*"):
+        if path.is_file():
+            assert SECRET not in path.read_bytes()
+            assert b"BEGIN HIDDEN TESTS" not in path.read_bytes()
+
+
+def test_a_newer_submission_takes_the_place_of_an_older_one(collected, tmp_path):
+    course = tmp_path / "course"
+    shutil.copytree(collected[0], course, ignore=lambda *_: {"inbound"})
+    folder = hand_in(course, "honest", b"{}", f"honest+{LAB}+2026-02-02 10:00:00.000000 UTC")
+    done = nbgrader(course, "collect", LAB, "--update")
+    assert done.returncode == 0, done.stderr
+    assert files(course, "honest") == {f"{LAB}.ipynb", "timestamp.txt"}
+    assert (course / "submitted/honest" / LAB / f"{LAB}.ipynb").read_bytes() == b"{}"
+    assert folder.is_dir()

@@ -1,0 +1,32 @@
+"""Which files of a learner's others may open."""
+
+import pytest
+
+from grader.submission.companions import is_harmless, merged, shown, unshown
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", "helper.py", "data/A.PNG", "w.safetensors", "a.tar.gz", ".hidden.txt"]
+)
+def test_data_programs_and_pictures_are_shown(name):
+    assert is_harmless(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("a.html", "a.HTM", "a.xhtml", "a.xht", "a.shtml", "a.svg", "a.svgz", "a.xml", "a.xsl"),
+        *("a.js", "a.mjs", "a.pdf", "a.mhtml", "a.mht", "a.swf", "a.rdf", "a.wasm", "a.css"),
+        *("a.ipynb", "a.IPYNB", "a.md", "a.vl.json", "a.html.gz", "a.csv.html", "a.html.csv"),
+        *("a", ".csv", "a.", "a.csv.", "a.csv ", "a.html\n.csv", "a.csv/b", "a.csv\u202elmth.a"),
+    ],
+)
+def test_what_a_browser_may_run_is_not_shown(name):
+    assert not is_harmless(name)
+
+
+def test_the_labs_own_files_are_shown_whatever_they_are():
+    theirs = {"logo.svg": b"theirs", "page.html": b"theirs", "a.csv": b"theirs"}
+    given = {"logo.svg": b"ours"}
+    assert unshown(theirs, given) == ["page.html"]
+    assert shown(merged(theirs, given), given) == {"logo.svg": b"ours", "a.csv": b"theirs"}

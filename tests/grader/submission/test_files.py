@@ -1,0 +1,179 @@
+"""Reading what was handed in: every kind of damage is a sentence, and nothing is waited for."""
+
+import os
+import socket
+from datetime import datetime
+
+import pytest
+
+from grader.submission.files import (
+    MAX_DEPTH,
+    MAX_FILES,
+    files_in,
+    read_beside,
+    read_file,
+    read_notebook,
+    read_timestamp,
+    why_no_folder,
+)
+from grader.submission.notebook import Unreadable
+from tests.grader.tiny import write
+
+NAMES = ["hw.ipynb"]
+
+
+def special(kind, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "link":
+        path.symlink_to("/etc/passwd")
+    elif kind == "broken link":
+        path.symlink_to("nowhere")
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(path))
+    elif kind == "huge":
+        with path.open("wb") as file:
+            file.truncate(100_000_000)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("folder", "is a folder"),
+        ("link", "symbolic link"),
+        ("broken link", "symbolic link"),
+        ("fifo", "not an ordinary file"),
+        ("socket", "not an ordinary file"),
+        ("huge", "100 MB; at most 50 MB"),
+        ("nothing", "No such file"),
+    ],
+)
+def test_what_is_no_readable_file_is_a_sentence(tmp_path, kind, says):
+    found = read_file(special(kind, tmp_path / "hw.ipynb"))
+    assert isinstance(found, Unreadable)
+    assert says in str(found)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_a_sentence(tmp_path):
+    path = write(b"{}", tmp_path / "hw.ipynb")
+    path.chmod(0)
+    assert "Permission denied" in str(read_file(path))
+
+
+def test_an_ordinary_file_is_its_bytes(tmp_path):
+    assert read_file(write(b"{}", tmp_path / "hw.ipynb")) == b"{}"
+
+
+def test_the_only_other_notebook_is_taken_for_a_missing_one(tmp_path):
+    write(b"mine", tmp_path / "my work.ipynb")
+    data, note = read_notebook(tmp_path, "hw.ipynb", NAMES)
+    assert (data, note.kind) == (b"mine", "renamed")
+    write(b"scratch", tmp_path / "scratch.ipynb")
+    assert "No notebook named" in str(read_notebook(tmp_path, "hw.ipynb", NAMES)[0])
+
+
+def test_of_two_missing_notebooks_nothing_is_guessed(tmp_path):
+    write(b"mine", tmp_path / "my work.ipynb")
+    for name in ("one.ipynb", "two.ipynb"):
+        data, note = read_notebook(tmp_path, name, ["one.ipynb", "two.ipynb"])
+        assert isinstance(data, Unreadable)
+        assert note is None
+
+
+def test_other_files_are_read_and_what_is_left_out_is_said(tmp_path):
+    write(b"1", tmp_path / "a.csv")
+    write(b"2", tmp_path / "data" / "b.csv")
+    write(b"", tmp_path / "__pycache__" / "x.pyc")
+    special("link", tmp_path / "link")
+    special("fifo", tmp_path / "data" / "pipe")
+    (tmp_path / "out").symlink_to("/etc")
+    special("huge", tmp_path / "huge")
+    write(b"3", tmp_path / os.fsdecode(b"caf\xe9"))
+    files, notes = read_beside(tmp_path, ["__pycache__"])
+    assert files == {"a.csv": b"1", "data/b.csv": b"2"}
+    said = " ".join(note.message for note in notes)
+    assert len(notes) == 5
+    for words in ("link was left out", "data/pipe", "out was left out", "100 MB", "not UTF-8"):
+        assert words in said
+
+
+def test_files_are_bounded_in_number_in_depth_and_in_all(tmp_path):
+    deep = tmp_path / "deep"
+    for _ in range(MAX_DEPTH + 5):
+        deep = deep / "d"
+    write(b"x", deep / "file")
+    files, notes = read_beside(tmp_path, [])
+    assert files == {}
+    assert "too deep" in notes[0].message
+    for number in range(MAX_FILES + 5):
+        (tmp_path / f"{number:05}").touch()
+    files, notes = read_beside(tmp_path, ["deep"])
+    assert len(files) == MAX_FILES
+    assert "more than 1000" in notes[0].message
+    files, notes = read_beside(write(b"12345", tmp_path / "new" / "a").parent, [], most=4)
+    assert files == {}
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "huge", "nothing"])
+def test_what_stands_in_the_place_of_the_folder_is_a_sentence(tmp_path, kind):
+    assert why_no_folder(special(kind, tmp_path / "ann" / "hw"))
+    assert why_no_folder(tmp_path) == ""
+
+
+def test_a_learner_who_is_a_link_is_not_followed(tmp_path):
+    write(b"{}", tmp_path / "ann" / "hw" / "hw.ipynb")
+    (tmp_path / "bob").symlink_to("ann")
+    assert "symbolic link" in why_no_folder(tmp_path / "bob" / "hw")
+    assert why_no_folder(tmp_path / "ann" / "hw") == ""
+
+
+def test_a_hard_link_is_somebody_elses_file(tmp_path):
+    (tmp_path / "theirs").write_text("secret")
+    os.link(tmp_path / "theirs", tmp_path / "hw.ipynb")
+    assert "hard link" in str(read_file(tmp_path / "hw.ipynb"))
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_read_is_not_followed(tmp_path):
+    write(b"secret", tmp_path / "theirs" / "b.txt")
+    mine = tmp_path / "mine"
+    write(b"1", mine / "a.txt")
+    write(b"2", mine / "data" / "b.txt")
+    reading = files_in(mine, [])
+    assert next(reading) == ("a.txt", b"1")
+    (mine / "data").rename(tmp_path / "away")
+    (mine / "data").symlink_to(tmp_path / "theirs")
+    [(name, why)] = reading
+    assert name == "data"
+    assert isinstance(why, Unreadable)
+
+
+def test_a_folder_that_is_a_link_is_a_sentence(tmp_path):
+    write(b"1", tmp_path / "theirs" / "a.txt")
+    (tmp_path / "mine").symlink_to("theirs")
+    [(_, why)] = files_in(tmp_path / "mine", [])
+    assert isinstance(why, Unreadable)
+
+
+def test_of_a_large_file_its_start_can_be_read(tmp_path):
+    assert len(read_file(special("huge", tmp_path / "hw.ipynb"), head=200)) == 200
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "fifo", "socket", "huge"])
+def test_a_time_that_can_not_be_read_is_a_sentence(tmp_path, kind):
+    special(kind, tmp_path / "timestamp.txt")
+    time, [note] = read_timestamp(tmp_path)
+    assert time is None
+    assert note.message.startswith("`timestamp.txt` can't be used")
+
+
+def test_a_time_is_read_and_may_be_missing(tmp_path):
+    assert read_timestamp(tmp_path) == (None, [])
+    write(b"2026-01-02 10:00:00 UTC\n", tmp_path / "timestamp.txt")
+    assert read_timestamp(tmp_path) == (datetime(2026, 1, 2, 10), [])

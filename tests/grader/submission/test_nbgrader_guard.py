@@ -1,0 +1,296 @@
+"""What a hostile folder comes to in nbgrader's own commands: autograde, formgrader, collect."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbgrader.api import Gradebook
+from nbgrader.converters import Autograde
+from traitlets.utils.importstring import import_item
+
+from grader.submission.rebuild import rebuild
+from tests.grader.tiny import (
+    CONFIG,
+    LAB,
+    environment,
+    make_course,
+    nbgrader,
+    released,
+    solved,
+    source_notebook,
+    write,
+)
+
+pytestmark = pytest.mark.slow(60)
+
+ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
+NONE = dict.fromkeys(ALL, 0.0)
+SECRET = "canary-of-the-grading-machine"
+# Hands in what the instructor's notebook says, when it can be read beside one's own.
+THIEF = """
+import json, pathlib
+for path in sorted(pathlib.Path(".").rglob("*")):
+    try:
+        text = path.read_text()
+        print(path, text[:300])
+        for cell in json.loads(text)["cells"]:
+            exec("".join(cell["source"]))
+    except Exception as error:
+        print(path, type(error).__name__)
+"""
+READER = """
+import pathlib
+print(sorted(str(path) for path in pathlib.Path(".").rglob("*") if path.is_file()))
+"""
+
+
+def lazy(*code):
+    """A notebook that answers nothing, and runs this after the first cell."""
+    nb = released(source_notebook())
+    nb.cells[1:1] = [new_code_cell(text.strip()) for text in code]
+    return nb
+
+
+def honest(*code):
+    nb = solved(released(source_notebook()))
+    nb.cells += [new_code_cell(text.strip()) for text in code]
+    return nb
+
+
+def hand_in(course, student, nb):
+    """A submission's folder, with this notebook unless it is None."""
+    folder = course / "submitted" / student / LAB
+    folder.mkdir(parents=True)
+    if nb is not None:
+        write(nb, folder / f"{LAB}.ipynb")
+    return folder
+
+
+def hostile_class(course):
+    """One folder for each way in; returns nothing, the students' names say which is which."""
+    source = course / "source" / LAB / f"{LAB}.ipynb"
+    secret = write(SECRET.encode(), course / "secret.txt")
+    hand_in(course, "honest", honest())
+    os.symlink(f"../../../source/{LAB}/{LAB}.ipynb", hand_in(course, "link", lazy(THIEF)) / "s.txt")
+    os.symlink(secret, course / "submitted" / "link" / LAB / "secret.txt")
+    folder = hand_in(course, "hard-link", lazy(THIEF))
+    os.link(source, folder / "s.txt")
+    os.link(secret, folder / "secret.txt")
+    os.symlink(source.parent, hand_in(course, "linked-folder", lazy(THIEF)) / "data")
+    os.symlink(source, hand_in(course, "linked-notebook", None) / f"{LAB}.ipynb")
+    os.link(source, hand_in(course, "hard-linked-notebook", None) / f"{LAB}.ipynb")
+    (course / "submitted" / "linked-lab").mkdir()
+    os.symlink(source.parent, course / "submitted" / "linked-lab" / LAB)
+    os.symlink("honest", course / "submitted" / "linked-student")
+    folder = hand_in(course, "special", honest())
+    os.mkfifo(folder / "data.csv")
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(os.path.relpath(folder / "weights.pt"))
+    os.symlink("/dev/zero", folder / "zero.txt")
+    os.mkfifo(hand_in(course, "fifo-time", honest()) / "timestamp.txt")
+    os.symlink("/dev/zero", hand_in(course, "device-time", honest()) / "timestamp.txt")
+    write(b"yesterday", hand_in(course, "bad-time", honest()) / "timestamp.txt")
+    write(b"\xff\xfe", hand_in(course, "odd-time", honest()) / "timestamp.txt")
+    (hand_in(course, "folder-time", honest()) / "timestamp.txt").mkdir()
+    write(b"2026-01-02 10:00:00 UTC", hand_in(course, "good-time", honest()) / "timestamp.txt")
+    folder = hand_in(course, "pages", honest(READER))
+    folder.joinpath(f"{LAB}.ipynb").write_text(
+        nbformat.writes(with_text(honest(READER), "[my derivation](proof.html)"))
+    )
+    for name in PAGES:
+        write(b"<script>alert(1)</script>", folder / name)
+    for name in HARMLESS:
+        write(b"x = 1\n", folder / name)
+
+
+PAGES = [
+    *("proof.html", "proof.HTM", "proof.xhtml", "proof.svg", "proof.xml", "proof.js", "proof.mjs"),
+    *("proof.pdf", "proof.mhtml", "proof.swf", "proof.xsl", "proof.md", "proof.html.gz", "proof"),
+    *("proof.IPYNB", "chart.vl.json", ".htaccess", "deep/proof.html", "proof.html."),
+]
+HARMLESS = ["numbers.csv", "helper.py", "deep/notes.txt"]
+
+
+def with_text(nb, text):
+    nb.cells.append(new_markdown_cell(text))
+    return nb
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A course whose hostile class went through the real `nbgrader autograde` and feedback."""
+    course = make_course(tmp_path_factory.mktemp("ways") / "course")
+    write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
+    assert nbgrader(course, "generate_assignment", LAB).returncode == 0
+    hostile_class(course)
+    done = python(course, "-m", "nbgrader", "autograde", LAB)
+    feedback = nbgrader(course, "generate_feedback", LAB)
+    return SimpleNamespace(course=course, status=done.returncode, log=done.stderr, page=feedback)
+
+
+def marks(course, student):
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        submission = gradebook.find_submission(LAB, student)
+        return {
+            grade.name: grade.auto_score
+            for notebook in submission.notebooks
+            for grade in notebook.grades
+            if grade.name != "why"
+        }
+
+
+def shown(course, student):
+    """Everything in the graded notebook."""
+    return (course / "autograded" / student / LAB / f"{LAB}.ipynb").read_text()
+
+
+def test_the_class_is_graded_to_its_end(graded):
+    assert graded.status == 0, graded.log
+    assert "Traceback" not in graded.log
+    assert graded.page.returncode == 0, graded.page.stderr
+    assert marks(graded.course, "honest") == ALL
+
+
+@pytest.mark.parametrize("student", ["link", "hard-link", "linked-folder"])
+def test_a_link_beside_the_notebook_is_not_followed(graded, student):
+    assert marks(graded.course, student) == NONE
+    assert SECRET not in shown(graded.course, student)
+    assert "was left out" in shown(graded.course, student)
+    assert not (graded.course / "autograded" / student / LAB / "s.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("student", "says"),
+    [
+        ("linked-notebook", "is a symbolic link"),
+        ("hard-linked-notebook", "is a hard link"),
+        ("linked-lab", "is a symbolic link"),
+        ("linked-student", "is a symbolic link"),
+    ],
+)
+def test_a_link_in_the_place_of_the_work_earns_nothing(graded, student, says):
+    assert marks(graded.course, student) == NONE
+    assert says in shown(graded.course, student)
+
+
+def test_what_is_no_file_is_left_out_and_said(graded):
+    assert marks(graded.course, "special") == ALL
+    for name in ("data.csv", "weights.pt", "zero.txt"):
+        assert f"{name} was left out" in shown(graded.course, "special")
+
+
+@pytest.mark.parametrize(
+    "student", ["fifo-time", "device-time", "bad-time", "odd-time", "folder-time"]
+)
+def test_a_bad_timestamp_is_that_learners_message(graded, student):
+    assert marks(graded.course, student) == ALL
+    assert "`timestamp.txt` can't be used" in shown(graded.course, student)
+
+
+def test_a_good_timestamp_is_recorded(graded):
+    with Gradebook(f"sqlite:///{graded.course / 'gradebook.db'}") as gradebook:
+        found = gradebook.find_submission(LAB, "good-time").timestamp
+    assert found.isoformat() == "2026-01-02T10:00:00"
+    assert "timestamp.txt" not in shown(graded.course, "good-time")
+
+
+def test_files_that_a_browser_would_run_are_for_the_learners_own_code_only(graded):
+    assert served(graded.course, "autograded") == {*HARMLESS, f"{LAB}.ipynb"}
+    assert served(graded.course, "feedback") == {*HARMLESS, f"{LAB}.html"}
+    text = shown(graded.course, "pages")
+    for name in (*PAGES, *HARMLESS):
+        assert f"'{name}'" in text, name
+    assert f"and {len(PAGES) - 5} more: your code can read this" in text
+    page = graded.course / "feedback" / "pages" / LAB / f"{LAB}.html"
+    assert 'href="proof.html' not in page.read_text()
+
+
+def served(course, step):
+    folder = course / step / "pages" / LAB
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_batch_does_the_same_with_the_whole_class(graded, tmp_path):
+    course = copied(graded, tmp_path)
+    words = ("grade", LAB, "--workers=1")
+    done = python(course, "-m", "grader", *words)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    for student in ("honest", "special", "fifo-time", "bad-time", "pages"):
+        assert marks(course, student) == ALL, student
+    for student in ("link", "hard-link", "linked-notebook", "linked-lab", "linked-student"):
+        assert marks(course, student) == NONE, student
+        assert SECRET not in shown(course, student)
+    assert served(course, "autograded") == {*HARMLESS, f"{LAB}.ipynb"}
+    assert "'proof.html'" in shown(course, "pages")
+
+
+def test_what_formgrader_shows_while_a_notebook_runs_is_clean_already():
+    """It stands in `autograded/` before it is run, as the first steps leave it."""
+    steps = Autograde(config=CONFIG).sanitize_preprocessors
+    nb = rebuild(with_text(honest(), "[x](proof.html) <script>1</script>"), source_notebook()).nb
+    for step in (s for s in steps if s.endswith("Sanitize")):
+        nb, _ = import_item(step)(config=CONFIG).preprocess(nb, {})
+    assert nb.cells[-1].source == "<pre>[x] (proof.html) </pre>"
+
+
+def test_formgrader_lists_and_grades_a_hostile_class(graded, tmp_path):
+    course = copied(graded, tmp_path)
+    script = (
+        "import json\n"
+        "from nbgrader.apps import NbGrader\n"
+        "from nbgrader.apps.api import NbGraderAPI\n"
+        "app = NbGrader()\n"
+        "app.load_config_file()\n"
+        "api = NbGraderAPI(config=app.config)\n"
+        f"listed = api.get_submissions('{LAB}')\n"
+        f"done = [api.autograde('{LAB}', s) for s in ('fifo-time', 'bad-time', 'link')]\n"
+        "print(json.dumps([len(listed), done]))\n"
+    )
+    ran = python(course, "-c", script)
+    assert ran.returncode == 0, ran.stderr
+    count, done = json.loads(ran.stdout.splitlines()[-1])
+    assert count >= 15
+    assert all(one["success"] for one in done), done
+    assert marks(course, "link") == NONE
+    assert marks(course, "fifo-time") == ALL
+
+
+def copied(graded, tmp_path):
+    """A copy of the course in which links and FIFOs are what they were."""
+    course = tmp_path / "course"
+    shutil.copytree(graded.course, course, symlinks=True, ignore=_special)
+    os.mkfifo(course / "submitted" / "fifo-time" / LAB / "timestamp.txt")
+    os.mkfifo(course / "submitted" / "special" / LAB / "data.csv")
+    source = course / "source" / LAB / f"{LAB}.ipynb"
+    for student, name, target in (
+        ("hard-link", "s.txt", source),
+        ("hard-link", "secret.txt", course / "secret.txt"),
+        ("hard-linked-notebook", source.name, source),
+    ):
+        path = course / "submitted" / student / LAB / name
+        path.unlink()
+        os.link(target, path)
+    return course
+
+
+def python(course, *words):
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=course,
+        env=environment(course),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def _special(folder, names):
+    return [n for n in names if not (os.path.isfile(p := f"{folder}/{n}") or os.path.isdir(p))]

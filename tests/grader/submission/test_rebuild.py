@@ -1,0 +1,275 @@
+"""Each rule of rebuilding, on a lab of three exercises."""
+
+import copy
+import json
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
+from nbgrader.nbgraderformat import MetadataValidator
+
+from grader.submission.notebook import Unreadable
+from grader.submission.rebuild import as_recorded, is_owned, rebuild
+from tests.grader.tiny import ANSWERS, CONFIG, cell, released, solved, source_notebook
+
+SOURCE = source_notebook()
+RELEASE = released(SOURCE)
+
+
+def redo(submitted):
+    """Rebuild, and make sure of what must hold for every result."""
+    data = submitted if isinstance(submitted, bytes | Unreadable) else nbformat.writes(submitted)
+    rebuilt = rebuild(data.encode() if isinstance(data, str) else data, SOURCE, CONFIG)
+    nbformat.validate(rebuilt.nb)
+    MetadataValidator().validate_nb(rebuilt.nb)
+    recorded = as_recorded(SOURCE, CONFIG)
+    owned = [c for c in rebuilt.nb.cells if is_owned(c)]
+    expected = [c for c in recorded.cells if is_owned(c)]
+    assert [c.metadata for c in owned] == [c.metadata for c in expected]
+    for mine, theirs in zip(owned, expected, strict=True):
+        if not theirs.metadata.nbgrader.solution:
+            assert mine.source == theirs.source
+    assert len({c.id for c in rebuilt.nb.cells}) == len(rebuilt.nb.cells)
+    return rebuilt
+
+
+def kinds(rebuilt):
+    return [(note.kind, note.cell) for note in rebuilt.notes]
+
+
+def sources(rebuilt):
+    return [c.source for c in rebuilt.nb.cells]
+
+
+def index(nb, grade_id):
+    return nb.cells.index(cell(nb, grade_id))
+
+
+def test_an_honest_submission_keeps_everything_and_needs_no_note():
+    nb = solved(RELEASE)
+    rebuilt = redo(nb)
+    assert rebuilt.notes == []
+    assert len(rebuilt.nb.cells) == len(nb.cells)
+    for name, answer in ANSWERS.items():
+        assert cell(rebuilt.nb, f"{name}_solution").source == answer
+
+
+def test_hidden_tests_and_rubric_are_those_of_the_source():
+    nb = redo(solved(RELEASE)).nb
+    assert 'verify("twice", twice)' in cell(nb, "twice").source
+    assert "RUBRIC-SECRET" in cell(nb, "why").source
+
+
+def test_it_is_a_pure_function():
+    nb, before = solved(RELEASE), copy.deepcopy(SOURCE)
+    data = nbformat.writes(nb).encode()
+    assert rebuild(data, SOURCE, CONFIG) == rebuild(data, SOURCE, CONFIG)
+    assert before == SOURCE
+
+
+def test_a_notebook_node_is_taken_as_its_file_would_be():
+    assert rebuild(solved(RELEASE), SOURCE, CONFIG).nb.cells == redo(solved(RELEASE)).nb.cells
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_of_a_copied_answer_the_changed_copy_is_graded(kept):
+    nb = solved(RELEASE)
+    at = index(nb, "twice_solution")
+    stub = copy.deepcopy(cell(RELEASE, "twice_solution"))
+    stub.id = "stub"
+    nb.cells.insert(at + kept, stub)
+    rebuilt = redo(nb)
+    assert cell(rebuilt.nb, "twice_solution").source == ANSWERS["twice"]
+    # below the answer an untouched stub would undo it
+    assert stub.source not in sources(rebuilt)
+    assert kinds(rebuilt) == [("copied", "twice_solution")]
+
+
+def test_of_two_changed_copies_the_last_above_the_test_is_graded():
+    nb = solved(RELEASE)
+    at = index(nb, "twice_solution")
+    later, last = copy.deepcopy(nb.cells[at]), copy.deepcopy(nb.cells[at])
+    later.source, last.source = "twice = 'above the test'", "twice = 'below the test'"
+    later.id, last.id = "later", "last"
+    nb.cells.insert(at + 1, later)
+    nb.cells.append(last)
+    rebuilt = redo(nb)
+    assert cell(rebuilt.nb, "twice_solution").source == later.source
+    # the order that the learner's own run had
+    order = [ANSWERS["twice"], later.source, cell(rebuilt.nb, "twice").source, last.source]
+    assert [s for s in sources(rebuilt) if s in order] == order
+
+
+def test_a_copied_test_is_an_ordinary_cell():
+    nb = solved(RELEASE)
+    twin = copy.deepcopy(cell(nb, "twice"))
+    twin.id = "twin"
+    nb.cells.append(twin)
+    rebuilt = redo(nb)
+    assert rebuilt.nb.cells[-1].source == twin.source
+    assert "nbgrader" not in rebuilt.nb.cells[-1].metadata
+    assert kinds(rebuilt) == [("copied", "twice")]
+
+
+def test_duplicate_cell_ids_do_not_matter():
+    tree = json.loads(nbformat.writes(solved(RELEASE)))
+    for raw in tree["cells"]:
+        raw["id"] = "same"
+    assert redo(json.dumps(tree).encode()).notes == []
+
+
+def test_a_deleted_test_is_put_back_where_it_was():
+    nb = solved(RELEASE)
+    del nb.cells[index(nb, "twice")]
+    rebuilt = redo(nb)
+    assert kinds(rebuilt) == [("missing", "twice")]
+    order = [c.metadata.get("nbgrader", {}).get("grade_id") or c.source for c in rebuilt.nb.cells]
+    assert order.index("twice") + 1 == order.index("## 2. Row sums")
+
+
+def test_a_deleted_answer_is_put_back_as_released():
+    nb = solved(RELEASE)
+    del nb.cells[index(nb, "twice_solution")]
+    rebuilt = redo(nb)
+    assert cell(rebuilt.nb, "twice_solution").source == cell(RELEASE, "twice_solution").source
+    assert kinds(rebuilt) == [("missing", "twice_solution")]
+
+
+@pytest.mark.parametrize("grade_id", [None, "mine", "another_labs_cell"])
+def test_an_answer_whose_cell_lost_its_mark_still_counts(grade_id):
+    nb = solved(RELEASE)
+    mine = cell(nb, "twice_solution")
+    if grade_id is None:
+        del mine.metadata["nbgrader"]
+    else:
+        mine.metadata.nbgrader.grade_id = grade_id
+    rebuilt = redo(nb)
+    restored = cell(rebuilt.nb, "twice_solution")
+    assert "def twice" not in restored.source  # it would undo what the learner wrote
+    assert ANSWERS["twice"] in sources(rebuilt)
+    assert ("missing", "twice_solution") in kinds(rebuilt)
+    assert (("unknown", None) in kinds(rebuilt)) == (grade_id is not None)
+
+
+def test_a_retyped_answer_is_read_as_code():
+    nb = solved(RELEASE)
+    at = index(nb, "twice_solution")
+    nb.cells[at] = new_markdown_cell(nb.cells[at].source, metadata=nb.cells[at].metadata)
+    rebuilt = redo(nb)
+    assert cell(rebuilt.nb, "twice_solution").cell_type == "code"
+    assert cell(rebuilt.nb, "twice_solution").source == ANSWERS["twice"]
+    assert kinds(rebuilt) == [("retyped", "twice_solution")]
+
+
+@pytest.mark.parametrize("grade_id", ["twice", "setup", "why"])
+def test_an_edited_cell_is_replaced_by_the_original(grade_id):
+    nb = solved(RELEASE)
+    cell(nb, grade_id).source = "1e9"
+    assert kinds(redo(nb)) == [("changed", grade_id)]
+
+
+def test_spaces_at_the_end_of_a_line_are_no_edit():
+    nb = solved(RELEASE)
+    cell(nb, "twice").source += "  \n\n"
+    assert redo(nb).notes == []
+
+
+@pytest.mark.parametrize(
+    "setting", [{"points": 99}, {"grade": False}, {"solution": True}, {"locked": False}]
+)
+def test_changed_settings_are_put_back(setting):
+    nb = solved(RELEASE)
+    cell(nb, "twice").metadata.nbgrader.update(setting)
+    assert kinds(redo(nb)) == [("settings", "twice")]
+
+
+@pytest.mark.parametrize("tag", ["skip-execution", "raises-exception", "<script>alert(1)</script>"])
+def test_tags_are_removed(tag):
+    nb = solved(RELEASE)
+    cell(nb, "twice").metadata.tags = [tag]
+    rebuilt = redo(nb)
+    assert kinds(rebuilt) == [("tags", "twice")]
+    assert "tags" not in cell(rebuilt.nb, "twice").metadata
+    assert "<" not in rebuilt.nb.cells[0].source
+
+
+def test_metadata_of_the_learner_is_dropped():
+    nb = solved(RELEASE)
+    nb.cells.append(new_code_cell("1", metadata={"tags": ["skip-execution"], "x": {"y": 1}}))
+    nb.metadata["kernelspec"] = {"name": "mine", "display_name": "mine"}
+    nb.metadata["widgets"] = {"state": "</script>"}
+    nb.metadata["open_the_hood"] = {"seed": "00", "cell_seconds": 1e9}
+    rebuilt = redo(nb).nb
+    assert rebuilt.cells[-1].metadata == {"open_the_hood": {"by": "learner"}}
+    assert rebuilt.metadata.kernelspec == SOURCE.metadata.kernelspec
+    assert "widgets" not in rebuilt.metadata
+    assert rebuilt.metadata.open_the_hood.cell_seconds == 20
+    assert "seed" not in rebuilt.metadata.open_the_hood
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 99, "x", None])
+def test_a_foreign_nbgrader_schema_does_not_matter(version):
+    nb = solved(RELEASE)
+    for c in nb.cells:
+        if "nbgrader" in c.metadata:
+            c.metadata.nbgrader.schema_version = version
+    assert redo(nb).notes == []
+
+
+def test_outputs_are_never_taken():
+    nb = solved(RELEASE)
+    for c in nb.cells:
+        if c.cell_type == "code":
+            c.outputs = [new_output("execute_result", data={"text/plain": "1e9"})]
+    assert all(not c.outputs for c in redo(nb).nb.cells if c.cell_type == "code")
+
+
+def test_free_cells_stay_where_they_were():
+    nb = solved(RELEASE)
+    at = index(nb, "row_sums")
+    nb.cells[at:at] = [new_code_cell("mine = 1"), new_markdown_cell("a *thought*")]
+    nb.cells.insert(0, new_raw_cell("first of all"))
+    rebuilt = redo(nb)
+    order = [c.metadata.get("nbgrader", {}).get("grade_id") or c.source for c in rebuilt.nb.cells]
+    assert order[0] == "first of all"
+    at = order.index("row_sums")
+    assert order[at - 2 : at] == ["mine = 1", "a *thought*"]
+
+
+def test_cells_in_another_order_come_back_in_the_labs_order():
+    nb = solved(RELEASE)
+    nb.cells.reverse()
+    rebuilt = redo(nb)
+    for name, answer in ANSWERS.items():
+        assert cell(rebuilt.nb, f"{name}_solution").source == answer
+
+
+def test_another_notebook_gives_the_lab_as_released_and_says_so():
+    nb = nbformat.v4.new_notebook(cells=[new_code_cell("print('hola')")])
+    rebuilt = redo(nb)
+    assert kinds(rebuilt) == [("foreign", None)]
+    assert "print('hola')" in sources(rebuilt)
+
+
+@pytest.mark.parametrize(
+    "bad", [b"", b"{", b"\xff\xfe", b"[]", b'{"nbformat": 9}', Unreadable("It was a folder.")]
+)
+def test_what_cannot_be_read_gives_the_lab_as_released_and_says_why(bad):
+    rebuilt = redo(bad)
+    assert kinds(rebuilt) == [("unreadable", None)]
+    assert rebuilt.notes[0].message in rebuilt.nb.cells[0].source
+    assert sources(rebuilt)[1:] == [c.source for c in as_recorded(SOURCE, CONFIG).cells]
+
+
+def test_notes_stand_at_the_top_and_in_the_metadata():
+    nb = solved(RELEASE)
+    cell(nb, "twice").source = "1e9"
+    rebuilt = redo(nb)
+    assert "`twice` was edited" in rebuilt.nb.cells[0].source
+    assert rebuilt.nb.metadata.open_the_hood.notes[0]["cell"] == "twice"
+
+
+def test_equal_bytes_have_equal_fingerprints():
+    one, two = redo(solved(RELEASE)), redo(solved(RELEASE, twice="def twice(x): pass"))
+    assert redo(solved(RELEASE)).nb.metadata == one.nb.metadata
+    assert one.nb.metadata.open_the_hood.submission != two.nb.metadata.open_the_hood.submission

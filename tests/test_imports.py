@@ -1,0 +1,34 @@
+"""Which part of the project may import which: the wall can be read in the tree."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+# A package to the packages of this project that its modules may import.
+ALLOWED = {
+    "utils": {"utils"},
+    "grader/inside": {"grader.inside"},
+}
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of this project that a file imports, those inside of its functions included."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.split(".")[0] in ("grader", "utils", "tests", "phases")}
+
+
+@pytest.mark.parametrize("package", ALLOWED)
+def test_a_package_imports_only_what_it_may(package):
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert len(files) > 5
+    for path in files:
+        for name in imported(path):
+            assert any(f"{name}.".startswith(f"{one}.") for one in ALLOWED[package]), (path, name)
