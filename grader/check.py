@@ -10,7 +10,6 @@ import argparse
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -22,13 +21,13 @@ from rich.table import Table
 
 from grader import UserError
 from grader.course import nbgrader_config
-from grader.judging.example import lines
 from grader.judging.graded_cell import read_verdicts
 from grader.phase_paths import ROOT
 from grader.preprocessors.execute import Execute
 from grader.submission.notebook import MAX_BYTES, SubmittedCell, Unreadable, read_submission
 from grader.submission.notes import Note
 from grader.submission.rebuild import is_owned, rebuild
+from grader.verdict import FULL, Status, Verdict
 
 SEED = re.compile(r"[0-9a-fA-F]{2,64}")
 
@@ -127,28 +126,33 @@ def rows(nb: NotebookNode) -> list[Row]:
         if verdict is None:
             found.append(Row(name, None, points, ("marked by a person",)))
         else:
-            reads = f"lesson {verdict['lesson']}, “{verdict['reads']}”" if verdict["reads"] else ""
-            full = verdict["status"] in ("right", "right as far as run")
+            reads = f"lesson {verdict.lesson}, “{verdict.reads}”" if verdict.reads else ""
             found.append(
-                Row(name, verdict["earned"], points, problems(verdict), "" if full else reads)
+                Row(
+                    name,
+                    verdict.earned,
+                    points,
+                    problems(verdict),
+                    "" if verdict.status in FULL else reads,
+                )
             )
     return found
 
 
-def problems(verdict: dict[str, Any]) -> tuple[str, ...]:
+def problems(verdict: Verdict) -> tuple[str, ...]:
     """What a verdict says went wrong, in sentences."""
-    if verdict["status"] == "right":
+    if verdict.status is Status.RIGHT:
         return ()
-    if verdict["status"] in ("not attempted", "not run"):
-        return (verdict.get("problem") or "not attempted yet",)
-    explained = [f"{name}: {text}" for name, text in verdict["explanations"].items()]
+    if verdict.status in (Status.NOT_ATTEMPTED, Status.NOT_RUN):
+        return (verdict.problem or "not attempted yet",)
+    explained = [f"{name}: {text}" for name, text in verdict.explanations.items()]
     others: dict[str, list[str]] = {}
-    for part in verdict["parts"]:
-        if part["problem"] and not part["misconception"]:
-            missing = " (not run)" if part.get("status") == "not run" else ""
-            said = "\n".join(filter(None, (part["problem"], part.get("hint"))))
-            others.setdefault(said, []).append(part["name"] + missing)
-    shown = [lines(part["example"]) for part in verdict["parts"] if part.get("example")]
+    for part in verdict.parts:
+        if part.problem and not part.misconception:
+            missing = " (not run)" if part.status is Status.NOT_RUN else ""
+            said = "\n".join(filter(None, (part.problem, part.hint)))
+            others.setdefault(said, []).append(part.name + missing)
+    shown = [part.example.lines() for part in verdict.parts if part.example]
     return (
         *explained,
         *(f"{', '.join(names)}: {said}" for said, names in others.items()),

@@ -19,7 +19,6 @@ from IPython import get_ipython
 SEED_VARIABLE = "OPEN_THE_HOOD_SEED"
 NO_EXAMPLES_VARIABLE = "OPEN_THE_HOOD_NO_EXAMPLES"
 EXAMPLE_SECONDS = 4  # for one exercise; what it earns is settled by then
-VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
 
 
 def verify(name: str, thing: Any = None, /, **things: Any) -> float:

@@ -15,6 +15,7 @@ from grader.inside.codec import NotByValue
 from grader.judging.difference import OTHER_KIND, difference
 from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
 from grader.judging.subject import Subject, SubjectRaised
+from grader.verdict import Cause
 from utils.checks import Candidate, Case, Check
 
 # More than the exercises of a lab, which are graded in turn for each submission.
@@ -26,13 +27,25 @@ OUT_OF_MEMORY = re.compile(r"^MemoryError|can't allocate memory")
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What one case came to: a value or an exception, and what the calls did besides."""
+    """What one case came to: a value or an exception, and what the calls did besides.
+
+    Attributes:
+        unusable: what came back in place of a value, in words; or empty.
+        got: what the last call returned, for a case that can't look into it.
+        cause: why there is neither value nor exception, where the code could not be asked.
+    """
 
     value: Any
     raised: SubjectRaised | None
     calls: tuple
     unusable: str = ""
-    came: Any = None  # what the last call returned, for a case that can't look into it
+    got: Any = None
+    cause: Cause = Cause.NONE
+
+    @classmethod
+    def lost(cls, cause: Cause, why: str) -> Outcome:
+        """Of a case that could not be played."""
+        return cls(None, None, (), unusable=why, cause=cause)
 
     def ran_short(self) -> bool:
         """Whether the machine had not enough memory for it."""
@@ -113,5 +126,5 @@ def play(check: Check, link: Link, c: Case) -> Outcome:
     except (OutOfTime, LinkLost):
         raise
     except Exception:  # the case looks into what came back, which may be anything
-        return Outcome(None, None, tuple(subject.calls), unusable=OTHER_KIND, came=subject.came)
-    return Outcome(value, None, tuple(subject.calls), came=subject.came)
+        return Outcome(None, None, tuple(subject.calls), unusable=OTHER_KIND, got=subject.got)
+    return Outcome(value, None, tuple(subject.calls), got=subject.got)

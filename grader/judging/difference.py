@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from utils.checks import Check
@@ -14,10 +15,26 @@ if TYPE_CHECKING:
 OTHER_KIND = "something of another kind than was asked for"
 
 
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with the outcome of one case.
+
+    Attributes:
+        words: a sentence without values.
+        quoted: what the learner's exception said; it follows the sentence.
+    """
+
+    words: str
+    quoted: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.words}: {self.quoted}" if self.quoted else self.words
+
+
 def difference(
     check: Check, got: Outcome, want: Outcome, places: Mapping[str, str] | None = None
-) -> str:
-    """Why ``got`` is not what the reference did, in words without values; empty when it is.
+) -> Finding | None:
+    """Why ``got`` is not what the reference did; None when it is.
 
     What a learner's process sent may be of any form, so whatever comparing it raises decides
     against it; that this machine ran short of memory does not.
@@ -30,33 +47,41 @@ def difference(
     except MemoryError:
         raise
     except Exception:
-        return f"returned {OTHER_KIND}"
+        return Finding(f"returned {OTHER_KIND}")
 
 
-def _difference(check: Check, got: Outcome, want: Outcome, places: Mapping[str, str]) -> str:
+def _difference(
+    check: Check, got: Outcome, want: Outcome, places: Mapping[str, str]
+) -> Finding | None:
     if got.unusable:
-        other = compare(got.came, want.came) if got.unusable == OTHER_KIND else None
+        other = compare(got.got, want.got) if got.unusable == OTHER_KIND else None
         if other is not None and other.kind in ("type", "length", "keys"):
-            return _in_words(other, {})
-        return f"returned {got.unusable}"
+            return Finding(_in_words(other, {}))
+        return Finding(f"returned {got.unusable}")
     if want.raised is not None:
         kind = want.raised.kinds[0]
         if kind in (got.raised.kinds if got.raised else ()):
-            return ""
-        came = f"came {got.raised.in_words()}" if got.raised else "but something was returned"
-        return f"expected {with_article(kind)}, {came}"
+            return None
+        expected = f"expected {with_article(kind)}"
+        if got.raised is None:
+            return Finding(f"{expected}, but something was returned")
+        return Finding(f"{expected}, came {got.raised.kinds[0]}", got.raised.in_words())
     if got.raised is not None:
-        return f"raised {got.raised.in_words()}"
+        return Finding(f"raised {got.raised.kinds[0]}", got.raised.in_words())
     if not check.changes_inputs and any(call.changed for call in got.calls):
-        return "the function changed one of its inputs; work on a new tensor"
+        return Finding("the function changed one of its inputs; work on a new tensor")
     wrong = compare(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
     if wrong is not None:
-        return _in_words(wrong, places)
+        return Finding(_in_words(wrong, places))
     if check.sharing and [c.shares for c in got.calls] != [c.shares for c in want.calls]:
         if any(s is None for c in got.calls for s in c.shares):
-            return "right values, but in a storage of its own: a copy, where a view is asked for"
-        return "right values, but a view of the input, where a storage of its own is asked for"
-    return ""
+            return Finding(
+                "right values, but in a storage of its own: a copy, where a view is asked for"
+            )
+        return Finding(
+            "right values, but a view of the input, where a storage of its own is asked for"
+        )
+    return None
 
 
 def _in_words(wrong: Difference, places: Mapping[str, str]) -> str:
@@ -84,7 +109,7 @@ def alike(check: Check, got: Outcome, candidate: Outcome) -> bool:
         own_words = got.raised.kinds[0] == "ValueError"
         return got.raised.kinds == candidate.raised.kinds and (same_words or own_words)
     if got.unusable or candidate.unusable:
-        return got.unusable == candidate.unusable and type(got.came) is type(candidate.came)
+        return got.unusable == candidate.unusable and type(got.got) is type(candidate.got)
     same_effects = [(c.changed, c.shares) for c in got.calls] == [
         (c.changed, c.shares) for c in candidate.calls
     ]

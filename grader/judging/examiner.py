@@ -14,12 +14,13 @@ from nbformat.notebooknode import NotebookNode
 
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
-from grader.judging.example import Example, find_examples, fresh_seed
+from grader.judging.example import find_examples, fresh_seed
 from grader.judging.graded_cell import made_output
-from grader.judging.judge import Asked, Verdict, ask, assess, claims_of
+from grader.judging.judge import Asked, ask, assess, claims_of
 from grader.judging.learner_source import Written
 from grader.judging.report import Report
 from grader.judging.rpc_client import LinkLost, OverSocket
+from grader.verdict import Example, Verdict
 
 SERVE = '__import__("grader.inside.rpc_server", fromlist=["serve"]).serve'
 

@@ -19,7 +19,7 @@ import dataclasses
 import numbers
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +31,7 @@ from grader.judging.difference import alike, difference
 from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
 from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
 from grader.judging.subject import SubjectRaised, tensors_in
+from grader.verdict import Example
 from utils.checks import Case, Check
 from utils.compare import agree, kind_of
 from utils.draw import SmallDraw
@@ -41,41 +42,7 @@ SECONDS = 1.5  # after which no other case is tried
 PARTS = 3  # that get an example, for one exercise
 MAX_MESSAGE = 160
 MAX_VALUE = 240  # characters
-LINE = 100
 DIGITS = 4  # of results with a fraction, as torch itself prints them
-
-
-@dataclasses.dataclass(frozen=True)
-class Example:
-    """A call that goes wrong.
-
-    Attributes:
-        call: an expression that the lab's names suffice for.
-        expected: an expression for what is right, or the name of the exception; empty where
-            ``said`` tells the difference.
-        came: an expression for what came; or what was raised.
-        others: whether other answers are right, too.
-        said: the difference in words, where the two expressions would look alike or be too long.
-        seed: what it was drawn from; public.
-    """
-
-    call: str
-    expected: str = ""
-    came: str = ""
-    others: bool = False
-    said: str = ""
-    seed: str = ""
-
-
-def lines(example: Mapping[str, Any]) -> list[str]:
-    """The lines that a learner pastes: the call, and a comment, or two where one would be long."""
-    if example["said"]:
-        return [example["call"], f"# {example['said']}"]
-    expected = "one right answer is" if example["others"] else "expected"
-    said = f"# {expected} {example['expected']}", f"came {example['came']}"
-    if sum(map(len, said)) > LINE:
-        return [example["call"], said[0], f"# {said[1]}"]
-    return [example["call"], ", ".join(said)]
 
 
 def fresh_seed() -> str:
@@ -186,15 +153,15 @@ class _Small:
         """The example that it makes, when the code fails it, twice in the same way."""
         recorder = _Recorder(check, link)
         got = play(check, recorder, self.case)
-        said = difference(check, got, self.right, self.case.places)
-        if not said:
+        found = difference(check, got, self.right, self.case.places)
+        if found is None:
             return None
         if not alike(check, play(check, _Recorder(check, link), self.case), got):
             return None
         place = self._where(check, recorder.calls)
         if place is None:
             return None
-        return _told(check, self.calls[place], recorder.calls[place], self.right.value, said)
+        return _told(check, self.calls[place], recorder.calls[place], self.right.value, str(found))
 
     def _where(self, check: Check, came: list[_Call]) -> int | None:
         """The call that went wrong; None where it can't be known."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from nbformat.notebooknode import NotebookNode, from_dict
 from nbgrader.utils import is_grade, is_solution
 
-from grader.verify import VERDICT_MIME, shown_points
+from grader.verdict import VERDICT_MIME, Cause, Status, Verdict
+from grader.verify import shown_points
 
 # Types of the errors that the grader puts among a cell's outputs.
 TIMED_OUT, NOT_RUN = "TimeLimit", "NotRun"
@@ -28,6 +30,19 @@ HIDDEN = re.compile(
 )
 CALLS_VERIFY = re.compile(r"^verify\(", re.MULTILINE)
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why a cell did not run to its end.
+
+    Attributes:
+        cause: for programs.
+        problem: for the learner.
+    """
+
+    cause: Cause
+    problem: str
 
 
 def made_output(kind: str, **fields: Any) -> NotebookNode:
@@ -68,7 +83,7 @@ def settle(
     cell: NotebookNode,
     visible: list[NotebookNode],
     hidden: list[NotebookNode],
-    problem: str = "",
+    stop: Stop | None = None,
 ) -> list[NotebookNode]:
     """The outputs of a verified cell: what its visible part showed, the report, the points.
 
@@ -79,13 +94,14 @@ def settle(
         cell: the graded cell; its points are the most that can be earned.
         visible: outputs of the part above the hidden region.
         hidden: outputs of the hidden region.
-        problem: why there can be no verdict, when that is known already.
+        stop: why there can be no verdict, when that is known already.
     """
     grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
-    report, earned = (None, 0.0) if problem else _verdict(hidden, grade_id, points)
+    report, earned = (None, 0.0) if stop else _verdict(hidden, grade_id, points)
     if report is None:
         earned = 0.0
-        report = _no_verdict(grade_id, points, problem or _why(hidden))
+        why = {"cause": stop.cause, "problem": stop.problem} if stop else _why(hidden)
+        report = _no_verdict(Verdict(grade_id, points, Status.NOT_RUN, **why))
     result = made_output("execute_result", data=shown_points(earned), execution_count=None)
     return [*map(as_display, visible), report, result]
 
@@ -119,31 +135,26 @@ def as_points(stated: Any, points: float) -> float | None:
     return value if math.isfinite(value) and 0.0 <= value <= points else None
 
 
-def _no_verdict(grade_id: str, points: float, problem: str) -> NotebookNode:
-    verdict = {
-        "check": grade_id,
-        "points": points,
-        "earned": 0.0,
-        "status": "not run",
-        "problem": problem,
-        "parts": [],
-        "explanations": {},
-        "reads": "",
-    }
-    text = f"{grade_id}: 0 of {points:g} points\n  {problem}"
-    return made_output("display_data", data={"text/plain": text, VERDICT_MIME: verdict})
+def _no_verdict(verdict: Verdict) -> NotebookNode:
+    text = f"{verdict.check}: 0 of {verdict.points:g} points\n  {verdict.problem}"
+    return made_output("display_data", data={"text/plain": text, VERDICT_MIME: verdict.to_json()})
 
 
-def _why(hidden: list[NotebookNode]) -> str:
+def _why(hidden: list[NotebookNode]) -> dict[str, Any]:
+    """Why the hidden part gave no verdict: the cause, and a sentence."""
     for output in hidden:
-        if output.output_type == "error":
-            if output.ename == "NameError":
-                return f"{plain(output.evalue)}: the cell that should define it did not run through"
-            return f"the check could not be run: {output.ename}"
-    return "the check gave no verdict"
+        if output.output_type != "error":
+            continue
+        if output.ename == "NameError":
+            why = "the cell that should define it did not run through"
+            problem = f"{plain(output.evalue)}: {why}"
+            return {"cause": Cause.UNDEFINED_NAME, "problem": problem}
+        cause = Cause.TIMEOUT if output.ename == TIMED_OUT else Cause.NOT_EVALUATED
+        return {"cause": cause, "problem": f"the check could not be run: {output.ename}"}
+    return {"cause": Cause.NOT_EVALUATED, "problem": "the check gave no verdict"}
 
 
-def read_verdicts(nb: NotebookNode) -> dict[str, dict[str, Any]]:
+def read_verdicts(nb: NotebookNode) -> dict[str, Verdict]:
     """The verdict of each verified cell of a graded notebook, by ``grade_id``."""
     found = {}
     for cell in nb.cells:
@@ -151,7 +162,9 @@ def read_verdicts(nb: NotebookNode) -> dict[str, dict[str, Any]]:
             continue
         for output in cell.outputs:
             if output.output_type == "display_data" and VERDICT_MIME in output.data:
-                found[cell.metadata.nbgrader.grade_id] = output.data[VERDICT_MIME]
+                found[cell.metadata.nbgrader.grade_id] = Verdict.from_json(
+                    output.data[VERDICT_MIME]
+                )
     return found
 
 

@@ -8,7 +8,6 @@ cases agree. Where they do not, each misconception plays the cases too:
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,102 +17,13 @@ from grader.judging.answer_key import AnswerKey, Outcome, answer_key, play
 from grader.judging.by_hand import Look
 from grader.judging.diagnosis import Diagnosis, Played
 from grader.judging.difference import difference
-from grader.judging.example import Example, find_examples
+from grader.judging.example import find_examples
 from grader.judging.learner_source import Written
 from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
+from grader.verdict import Cause, PartResult, Status, Verdict
 from utils.checks import Case, Check
 
 OUT_OF_TIME = "nothing before the cell's time was up (a loop that never ends?)"
-
-
-@dataclasses.dataclass(frozen=True)
-class PartResult:
-    """One part of an exercise.
-
-    Attributes:
-        name: as the check has it.
-        points: what it can earn.
-        earned: all of them, or 0.
-        status: ``right``, ``wrong``, ``not attempted``, or ``not run`` where this machine has
-            nothing to judge it by.
-        problem: what went wrong in the first failed case, without inputs or values; or why it was
-            not run; or empty.
-        misconception: name of the misconception that the code behaves like, or empty.
-        hint: where none is named, the one that most of it looks like, in a sentence; or empty.
-        example: a small call that fails in this part, or None.
-        broken_rule: whether the problem is that something was used which had to be done by hand.
-        against: what the answer was held against, where that depends on the machine.
-    """
-
-    name: str
-    points: float
-    earned: float
-    status: str
-    problem: str = ""
-    misconception: str = ""
-    broken_rule: bool = False
-    against: str = ""
-    hint: str = ""
-    example: Example | None = None
-
-    @property
-    def reason(self) -> str:
-        """Why the points were lost; equal for two parts that one cause took them from."""
-        return self.misconception or self.problem
-
-
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-    """What a check says of one learner's code.
-
-    Attributes:
-        status: ``right``, ``right as far as run``, ``partly``, ``wrong`` or ``not attempted``.
-        explanations: misconception name to the sentence that the learner reads.
-        reads: heading of the lesson section to read again.
-        seed: what the cases were drawn from.
-        claims: what of it rests on the word of the learner's own process, a few words each.
-    """
-
-    check: str
-    points: float
-    parts: tuple[PartResult, ...]
-    status: str
-    reads: str
-    seed: str
-    explanations: dict[str, str] = dataclasses.field(default_factory=dict)
-    claims: tuple[str, ...] = ()
-
-    @property
-    def earned(self) -> float:
-        """Points earned, over all parts."""
-        return float(sum(part.earned for part in self.parts))
-
-    @property
-    def misconceptions(self) -> list[str]:
-        """Names of the misconceptions that were recognised, each once."""
-        return list(self.explanations)
-
-    def unexampled(self) -> list[str]:
-        """The parts that deserve an example: one for each misconception, and each without one.
-
-        Code that ran out of time would do so again.
-        """
-        stopped = any(OUT_OF_TIME in p.problem for p in self.parts)
-        if self.status == "not attempted" or stopped:
-            return []
-        first = {p.misconception: p.name for p in reversed(self.parts)}
-        return [
-            p.name
-            for p in self.parts
-            if p.status == "wrong"
-            and not p.broken_rule
-            and (not p.misconception or first[p.misconception] == p.name)
-        ]
-
-    def with_examples(self, found: Mapping[str, Example]) -> Verdict:
-        """The same verdict, with examples for some parts."""
-        parts = (dataclasses.replace(p, example=found.get(p.name)) for p in self.parts)
-        return dataclasses.replace(self, parts=tuple(parts))
 
 
 Asked = tuple[Case, Outcome]  # the case, the learner's outcome
@@ -190,18 +100,16 @@ def ask(key: AnswerKey, link: Link) -> list[Asked]:
     Once its time is up, or it is gone, the rest stays unplayed, which decides against it.
     """
     asked: list[Asked] = []
-    why = ""
+    unplayed: Outcome | None = None
     for c in key.cases:
-        got = Outcome(None, None, (), unusable=why)
-        if not why:
+        got = unplayed
+        if got is None:
             try:
                 got = play(key.check, link, c)
             except (KeyboardInterrupt, OutOfTime):
-                why = OUT_OF_TIME
+                got = unplayed = Outcome.lost(Cause.TIMEOUT, OUT_OF_TIME)
             except LinkLost as lost:
-                why = f"nothing more: {lost}"
-            if why:
-                got = Outcome(None, None, (), unusable=why)
+                got = unplayed = Outcome.lost(Cause.NO_REPLY, f"nothing more: {lost}")
         asked.append((c, got))
     return asked
 
@@ -228,11 +136,13 @@ def assess(
     attempted = not played or not all(_not_attempted(got) for _, got, _ in played)
     diagnosis = Diagnosis(key, played)
     parts = tuple(
-        PartResult(name, points, 0.0, "not run", not_run[name])
+        PartResult(name, points, 0.0, Status.NOT_RUN, Cause.UNAVAILABLE, not_run[name])
         if name in not_run
         else _judge_part(check, name, [p for p in played if p[0].part == name], diagnosis, look)
         if attempted
-        else PartResult(name, points, 0.0, "not attempted", "not attempted yet")
+        else PartResult(
+            name, points, 0.0, Status.NOT_ATTEMPTED, Cause.NOT_ATTEMPTED, "not attempted yet"
+        )
         for name, points in check.parts.items()
     )
     named = {part.misconception for part in parts}
@@ -240,7 +150,7 @@ def assess(
         check=check.name,
         points=check.points,
         parts=parts,
-        status=_status(parts) if attempted else "not attempted",
+        status=_status(parts) if attempted else Status.NOT_ATTEMPTED,
         reads=check.reads,
         seed=key.seed,
         explanations={m.name: m.explanation for m in check.misconceptions if m.name in named},
@@ -259,11 +169,11 @@ def claims_of(check: Check) -> tuple[str, ...]:
     return tuple(claim for claim, is_made in said.items() if is_made)
 
 
-def _status(parts: tuple[PartResult, ...]) -> str:
+def _status(parts: tuple[PartResult, ...]) -> Status:
     found = {part.status for part in parts}
-    if "wrong" in found:
-        return "partly" if "right" in found else "wrong"
-    return "right as far as run" if "not run" in found else "right"
+    if Status.WRONG in found:
+        return Status.PARTLY if Status.RIGHT in found else Status.WRONG
+    return Status.RIGHT_AS_FAR_AS_RUN if Status.NOT_RUN in found else Status.RIGHT
 
 
 def _judge_part(
@@ -277,21 +187,34 @@ def _judge_part(
     for c, got, _ in mine:
         rule = _broken_rule(check, c, got, look)
         if rule:
-            return PartResult(name, points, 0.0, "wrong", rule, broken_rule=True)
-    wrong = [(c, said) for c, got, want in mine if (said := difference(check, got, want, c.places))]
+            return PartResult(name, points, 0.0, Status.WRONG, Cause.RULE_BROKEN, rule)
+    wrong = [
+        (c, got, found)
+        for c, got, want in mine
+        if (found := difference(check, got, want, c.places))
+    ]
     against = mine[0][0].against
     if not wrong:
-        return PartResult(name, points, points, "right", against=against)
+        return PartResult(name, points, points, Status.RIGHT, against=against)
     known, resembled = diagnosis.of(name)
-    c, said = wrong[0]
-    problem = f"{c.shown}: {said}" if c.shown else said
+    c, got, found = wrong[0]
     hint = (
         f"this looks like “{resembled.name}”, though not everywhere: {resembled.explanation}"
         if resembled
         else ""
     )
-    known_as = known.name if known else ""
-    return PartResult(name, points, 0.0, "wrong", problem, known_as, against=against, hint=hint)
+    return PartResult(
+        name,
+        points,
+        0.0,
+        Status.WRONG,
+        got.cause if got.cause is not Cause.NONE else Cause.WRONG_RESULT,
+        problem=f"{c.shown}: {found}" if c.shown else str(found),
+        quoted=found.quoted,
+        misconception=known.name if known else "",
+        hint=hint,
+        against=against,
+    )
 
 
 def _not_attempted(outcome: Outcome) -> bool:

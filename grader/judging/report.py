@@ -12,12 +12,10 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import display
 
-from grader.judging.example import lines as lines_of
-from grader.judging.judge import PartResult, Verdict
-from grader.verify import VERDICT_MIME
+from grader.verdict import FULL, VERDICT_MIME, PartResult, Status, Verdict
 
 INDENT = " " * 11
-MARKS = {"right": "ok     ", "wrong": "not yet", "not run": "not run"}
+MARKS = {Status.RIGHT: "ok     ", Status.WRONG: "not yet", Status.NOT_RUN: "not run"}
 
 
 class Report:
@@ -29,25 +27,24 @@ class Report:
     """
 
     def __init__(self, verdict: Verdict, lesson: str):
-        self.verdict = verdict
-        self.lesson = lesson
+        self.verdict = dataclasses.replace(verdict, lesson=lesson)
 
     def __str__(self) -> str:
         verdict = self.verdict
         lines = [f"{verdict.check}: {points(verdict.earned)} of {points(verdict.points)} points"]
         said: set[str] = set()
-        for part in verdict.parts if verdict.status != "not attempted" else ():
+        for part in verdict.parts if verdict.status is not Status.NOT_ATTEMPTED else ():
             share = f"({points(part.earned)} of {points(part.points)})"
-            if part.status == "not run":
+            if part.status is Status.NOT_RUN:
                 share = f"({points(part.points)} withheld)"
             lines.append(f"  {MARKS[part.status]}  {part.name}  {share}")
             if part.against:
                 lines += _indented(f"held against {part.against}")
             lines += self._why(part, said)
-        if verdict.status == "not attempted":
+        if verdict.status is Status.NOT_ATTEMPTED:
             lines += _indented("not attempted yet")
-        if verdict.status not in ("right", "right as far as run"):
-            lines.append(f"  read: lesson {self.lesson}, “{verdict.reads}”")
+        if verdict.status not in FULL:
+            lines.append(f"  read: lesson {verdict.lesson}, “{verdict.reads}”")
         return "\n".join(lines)
 
     def _why(self, part: PartResult, said: set[str]) -> list[str]:
@@ -65,21 +62,11 @@ class Report:
                 said.add(sentence)
         if part.example:
             told.append(f"{INDENT}for example, to paste into your notebook:")
-            told += [f"{INDENT}    {line}" for line in lines_of(dataclasses.asdict(part.example))]
+            told += [f"{INDENT}    {line}" for line in part.example.lines()]
         return told
 
-    def to_json(self) -> dict[str, Any]:
-        """The verdict as plain data, for the class report."""
-        data = dataclasses.asdict(self.verdict)
-        return {
-            **data,
-            "parts": list(data["parts"]),
-            "earned": self.verdict.earned,
-            "lesson": self.lesson,
-        }
-
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return {"text/plain": str(self), VERDICT_MIME: self.to_json()}
+        return {"text/plain": str(self), VERDICT_MIME: self.verdict.to_json()}
 
     def show(self) -> None:
         """Display it in a notebook, print it anywhere else."""

@@ -81,7 +81,7 @@ class SubjectRaised(Exception):
         return cls(tuple(kinds) or ("Exception",), text[:1000])
 
     def in_words(self) -> str:
-        """Type and message as a report may show them: a message can quote hidden inputs.
+        """The message as a report may show it: it can quote hidden inputs.
 
         Numbers of more than one digit become ``#``, but for those of torch's sentences about
         shapes, and what is long is cut.
@@ -93,7 +93,7 @@ class SubjectRaised(Exception):
         message += _without_numbers(self.message[end:])
         if len(message) > MAX_MESSAGE:
             message = message[:MAX_MESSAGE] + " …"
-        return f"{self.kinds[0]}: {message}" if message else self.kinds[0]
+        return message
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,14 +121,14 @@ class Subject:
 
     Attributes:
         calls: one :class:`Call` for each call so far.
-        came: what the last call returned.
+        got: what the last call returned.
     """
 
     def __init__(self, link: Link, *, trace: bool = False):
         self._link = link
         self._trace = trace
         self.calls: list[Call] = []
-        self.came: Any = None
+        self.got: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function by value; a class gives a :class:`Handle`.
@@ -183,7 +183,7 @@ class Subject:
         before, after = tensors_in((args, kwargs)), tensors_in(reply["after"])
         if len(before) != len(after):
             raise NotByValue("other arguments than it was given")
-        came = self.came = reply["value"]
+        came = self.got = reply["value"]
         changed = [
             i for i, (b, a) in enumerate(zip(before, after, strict=True)) if not _same_bytes(b, a)
         ]

@@ -20,6 +20,7 @@ from traitlets import Bool, Integer, default
 from grader.judging.graded_cell import (
     NOT_RUN,
     TIMED_OUT,
+    Stop,
     made_output,
     settle,
     shorten,
@@ -31,6 +32,7 @@ from grader.judging.learner_source import Written, importable
 from grader.phase_paths import ROOT
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
 from grader.submission.notes import Note
+from grader.verdict import Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 # So many times the limit may still arrive before a kernel that heeds no interrupt is killed.
 FLOOD = 4
 MAX_COUNT = 1_000_000
+UNREADABLE = "the output of this cell could not be read"
 # For the examples of a whole notebook, after its last cell.
 ALL_EXAMPLES_SECONDS = 20
 
@@ -162,21 +165,21 @@ class Execute(NbGraderExecute):
         self._limit(cell)
         parts = verified_parts(cell)
         source = parts[0] if parts else cell.source
-        first, problem = self._run(source, cell, index)
-        failed = bool(problem) or any(o.get("output_type") == "error" for o in first)
+        first, stop = self._run(source, cell, index)
+        failed = bool(stop) or any(o.get("output_type") == "error" for o in first)
         self._code.add(source, given=is_locked(cell), finished=not failed)
         if parts is None:
             outputs = first
             if is_grade(cell):
                 outputs = [without_stderr(output) for output in outputs]
-            if problem:
-                outputs.append(_error(problem))
-                cell.metadata.setdefault("open_the_hood", NotebookNode()).problem = problem
+            if stop:
+                outputs.append(_error(stop.problem))
+                cell.metadata.setdefault("open_the_hood", NotebookNode()).problem = stop.problem
             cell.outputs = outputs
         else:
             visible = first
-            hidden, problem = self._verify(parts[1], cell, index)
-            cell.outputs = settle(cell, visible, hidden, problem)
+            hidden, stop = self._verify(parts[1], cell, index)
+            cell.outputs = settle(cell, visible, hidden, stop)
         # a later cell that updates an earlier display finds nothing to write to
         self.clear_display_id_mapping(index)
         cell.metadata.setdefault("open_the_hood", NotebookNode()).seconds = round(
@@ -240,7 +243,7 @@ class Execute(NbGraderExecute):
 
     def _verify(
         self, hidden: str, cell: NotebookNode, index: int
-    ) -> tuple[list[NotebookNode], str]:
+    ) -> tuple[list[NotebookNode], Stop | None]:
         """The report on a graded cell, or what its hidden part left, and why there is none."""
         if self.unsafe_no_sandbox or self._stopped:
             return self._run(hidden, cell, index)
@@ -248,39 +251,44 @@ class Execute(NbGraderExecute):
         from grader.judging.examiner import Examiner
 
         with Examiner(hidden, self._seed, self._code, self.km.link) as examiner:
-            outputs, problem = self._run(examiner.question, cell, index)
+            outputs, stop = self._run(examiner.question, cell, index)
             failed = [o for o in outputs if o.output_type == "error" and o.ename != TIMED_OUT]
             if failed:
-                return failed, problem
+                return failed, stop
             report = examiner.report()
-            if self._examples and not problem and examiner.unexampled():
+            if self._examples and not stop and examiner.unexampled():
                 self._wrong.append((report, examiner))
-            return [report], problem
+            return [report], stop
 
-    def _run(self, source: str, cell: NotebookNode, index: int) -> tuple[list[NotebookNode], str]:
-        """Outputs of some code, and why it could not be run to its end, or empty."""
+    def _run(
+        self, source: str, cell: NotebookNode, index: int
+    ) -> tuple[list[NotebookNode], Stop | None]:
+        """Outputs of some code, and why it could not be run to its end, or None."""
         if self._stopped:
-            return [], f"not run, because {self._stopped}"
+            return [], Stop(Cause.KERNEL_STOPPED, f"not run, because {self._stopped}")
         part = NotebookNode(cell_type="code", source=source, outputs=[], execution_count=None)
         part.metadata = cell.metadata
         self.nb.cells[index] = part
         self.clear_display_id_mapping(index)
-        problem, outputs = "", list[NotebookNode]()
+        stop: Stop | None = None
+        outputs: list[NotebookNode] = []
         try:
             self.execute_cell(part, index, store_history=True)
         except CellTimeoutError:
             # it did not heed the interrupt either
             run_sync(self.km.shutdown_kernel)(now=True)
             problem = f"this cell did not end within {self.timeout} s and could not be interrupted"
+            stop = Stop(Cause.TIMEOUT, problem)
             self._stopped = "an earlier cell did not end and could not be interrupted"
         except DeadKernelError:
             why = "" if self.unsafe_no_sandbox else self.km.why_stopped()
             problem = f"the kernel died in this cell{': ' + why if why else ''}"
+            stop = Stop(Cause.KERNEL_DIED, problem)
             self._stopped = "the kernel died in an earlier cell"
         except Exception:
             # A learner's code can send any message; what can't be read is their loss alone.
             self.log.exception("An output of cell %s could not be read", index)
-            problem = "the output of this cell could not be read"
+            stop = Stop(Cause.NOT_EVALUATED, UNREADABLE)
         finally:
             if self._polling is not None:  # nbclient leaves it running when something is raised
                 self._polling.cancel()
@@ -289,8 +297,8 @@ class Execute(NbGraderExecute):
         try:
             outputs = shorten(part.outputs)
         except (AttributeError, KeyError, TypeError):  # of a form that nobody expects
-            problem = problem or "the output of this cell could not be read"
-        return outputs, problem
+            stop = stop or Stop(Cause.NOT_EVALUATED, UNREADABLE)
+        return outputs, stop
 
 
 def _error(problem: str) -> NotebookNode:

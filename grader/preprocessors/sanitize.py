@@ -14,7 +14,6 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution
 from traitlets import default
 
-from grader.judging.graded_cell import VERDICT_MIME
 from grader.preprocessors.links import (
     has_commands,
     is_link,
@@ -22,6 +21,7 @@ from grader.preprocessors.links import (
     without_commands,
     without_links,
 )
+from grader.verdict import VERDICT_MIME
 
 TEXT = {"a", "b", "br", "code", "del", "em", "i", "kbd", "small", "span", "strong", "sub", "sup"}
 BLOCKS = {"blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "hr", "img"}

@@ -24,10 +24,11 @@ from grader.build.text import parse
 from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.catalogue import load_checks
 from grader.judging.difference import difference
-from grader.judging.judge import Verdict, judge
+from grader.judging.judge import judge
 from grader.judging.learner_source import Written, names_read_by
 from grader.phase_paths import ROOT, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
+from grader.verdict import Cause, Verdict
 from utils.checks import Candidate, Check
 
 
@@ -198,7 +199,9 @@ class _Trial:
         )
         if unexpected := self._unexpected(said, verdict, expected):
             return unexpected
-        told = named in verdict.misconceptions or any(part.broken_rule for part in verdict.parts)
+        told = named in verdict.misconceptions or any(
+            part.cause is Cause.RULE_BROKEN for part in verdict.parts
+        )
         if named and not told:
             took = ", ".join(verdict.misconceptions) or "nothing"
             return f"{check.name}: {said} is rejected but taken for {took}"

@@ -17,10 +17,7 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from grader.judging.graded_cell import read_verdicts
-
-MAX_TEXT = 400  # characters of any one text; a report's own are far shorter
-MAX_CLAIMS = 10
-STATUSES = ("right", "right as far as run", "partly", "wrong", "not attempted", "not run")
+from grader.verdict import MAX_TEXT, Verdict
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class GradedNotebook:
 
     Attributes:
         problem: why the file could not be read, or empty.
-        verdicts: by ``grade_id``, as ``verify`` gave them, every key there.
+        verdicts: by ``grade_id``.
         notes: what was put right before grading: ``kind``, ``message``, ``cell`` ("" for none).
         seed: what the cases were drawn from, or empty.
         sandbox: whether the code ran in a sandbox; None where that was not recorded.
@@ -40,7 +37,7 @@ class GradedNotebook:
     """
 
     problem: str = ""
-    verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
     notes: list[dict[str, str]] = field(default_factory=list)
     seed: str = ""
     sandbox: bool | None = None
@@ -54,22 +51,21 @@ def read_graded(path: Path) -> GradedNotebook:
     """Read one notebook in ``autograded/``, without validating what nbgrader has written."""
     try:
         nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
-        verdicts = {name: _verdict(raw) for name, raw in read_verdicts(nb).items()}
-        return _graded(nb, verdicts, path.stat().st_mtime)
+        return _graded(nb, path.stat().st_mtime)
     except FileNotFoundError:
         return GradedNotebook(problem="there is no graded notebook")
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return GradedNotebook(problem="the graded notebook could not be read")
 
 
-def _graded(nb: NotebookNode, verdicts: dict[str, dict], written: float) -> GradedNotebook:
+def _graded(nb: NotebookNode, written: float) -> GradedNotebook:
     ours = _mapping(nb.metadata.get("open_the_hood"))
     spans = [span for cell in nb.cells if (span := _span(cell)) is not None]
     cells = {name: took for cell in nb.cells if (name := _name(cell)) and (took := _took(cell))}
     seconds = _number(ours.get("seconds"))
     ran = spans[-1][1] - spans[0][0] if spans else None
     return GradedNotebook(
-        verdicts=verdicts,
+        verdicts=read_verdicts(nb),
         notes=_notes(ours.get("notes")),
         seed=_text(ours.get("seed")),
         sandbox=ours["sandbox"] if isinstance(ours.get("sandbox"), bool) else None,
@@ -106,44 +102,6 @@ def _span(cell: NotebookNode) -> tuple[float, float] | None:
 def _notes(raw: Any) -> list[dict[str, str]]:
     found = [_mapping(note) for note in (raw if isinstance(raw, list) else [])]
     return [{key: _text(note.get(key)) for key in ("kind", "message", "cell")} for note in found]
-
-
-def _verdict(raw: Any) -> dict[str, Any]:
-    raw = _mapping(raw)
-    status = _text(raw.get("status"))
-    parts, claims = raw.get("parts"), raw.get("claims")
-    explanations = _mapping(raw.get("explanations"))
-    return {
-        "status": status if status in STATUSES else "not run",
-        "problem": _text(raw.get("problem")),
-        "reads": _text(raw.get("reads")),
-        "lesson": _text(raw.get("lesson")),
-        "parts": [_part(part) for part in (parts if isinstance(parts, list) else [])],
-        "explanations": {_text(name): _text(why) for name, why in explanations.items()},
-        "claims": [_text(c) for c in claims[:MAX_CLAIMS]] if isinstance(claims, list) else [],
-    }
-
-
-def _part(raw: Any) -> dict[str, Any]:
-    raw = _mapping(raw)
-    return {
-        "name": _text(raw.get("name")),
-        "points": _number(raw.get("points")) or 0.0,
-        "earned": _number(raw.get("earned")) or 0.0,
-        "status": _text(raw.get("status")),
-        "problem": _text(raw.get("problem")),
-        "misconception": _text(raw.get("misconception")),
-        "broken_rule": raw.get("broken_rule") is True,
-        "hint": _text(raw.get("hint")),
-        "example": _example(raw.get("example")),
-    }
-
-
-def _example(raw: Any) -> dict[str, Any] | None:
-    if not isinstance(raw, Mapping):
-        return None
-    words = {key: _text(raw.get(key)) for key in ("call", "expected", "came", "said", "seed")}
-    return {**words, "others": raw.get("others") is True}
 
 
 def _mapping(raw: Any) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +28,37 @@ from sqlalchemy.orm import Session
 
 from grader import UserError
 from grader.results.autograded import GradedNotebook, read_graded
+from grader.verdict import TRIED, Cause, Status, Verdict
 
 AT_ONCE = 250  # learners for each query
+
+
+class ReasonKind(StrEnum):
+    """Why a person should look at a submission; what hinders grading comes first."""
+
+    UNGRADED = "ungraded"
+    UNREAD = "unread"
+    TOUCHED = "touched"
+    STOPPED = "stopped"
+    UNJUDGED = "unjudged"
+    UNDEFINED = "undefined"
+
+
 # Notes after which a person should have a look: which kind of reason it is, and why.
 TELLING = {
-    "unreadable": ("unread", "not readable"),
-    "foreign": ("unread", "another notebook"),
-    "changed": ("touched", "a graded cell was edited"),
-    "settings": ("touched", "grading settings were changed"),
-    "tags": ("touched", "cell tags were set"),
+    "unreadable": (ReasonKind.UNREAD, "not readable"),
+    "foreign": (ReasonKind.UNREAD, "another notebook"),
+    "changed": (ReasonKind.TOUCHED, "a graded cell was edited"),
+    "settings": (ReasonKind.TOUCHED, "grading settings were changed"),
+    "tags": (ReasonKind.TOUCHED, "cell tags were set"),
 }
-UNDEFINED = "did not run through"
-TIME_LIMIT = "TimeLimit"
-TIME_UP = "time was up"  # how a check says it; grader.judging.judge itself is slow to import
+# Why an answer has no verdict: which kind of reason that is. Any other cause is UNJUDGED.
+STOPS = {
+    Cause.TIMEOUT: ReasonKind.STOPPED,
+    Cause.KERNEL_DIED: ReasonKind.STOPPED,
+    Cause.KERNEL_STOPPED: ReasonKind.STOPPED,
+    Cause.UNDEFINED_NAME: ReasonKind.UNDEFINED,
+}
 
 
 @dataclass(frozen=True)
@@ -61,14 +80,16 @@ class Reason:
     """Why a person should look at a submission.
 
     Attributes:
-        kind: ``ungraded``, ``unread``, ``touched``, ``stopped``, ``unjudged`` or ``undefined``.
+        kind: for programs.
         text: the reason, in words.
         cell: the cell that it is about, or empty.
+        anonymous: the reason without the learner's own words.
     """
 
-    kind: str
+    kind: ReasonKind
     text: str
     cell: str = ""
+    anonymous: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,8 +118,8 @@ class Graded:
     notebooks: tuple[str, ...] = ()
 
     @property
-    def verdicts(self) -> dict[str, dict[str, Any]]:
-        """By graded cell, as ``verify`` gave them."""
+    def verdicts(self) -> dict[str, Verdict]:
+        """By graded cell."""
         return self.run.verdicts
 
     @property
@@ -109,46 +130,42 @@ class Graded:
     @property
     def attempted(self) -> bool:
         """Whether the learner tried any exercise; true where nothing can be known about that."""
-        tried = [v["status"] in ("right", "partly", "wrong") for v in self.verdicts.values()]
+        tried = [verdict.status in TRIED for verdict in self.verdicts.values()]
         return any(tried) if tried else not self.run.problem
 
     def reasons(self) -> list[Reason]:
         """Why a person should look at this submission; mostly empty."""
         said = []
         if self.unmarked:
-            said.append(Reason("ungraded", self.run.problem or "grading did not get to its end"))
+            said.append(
+                Reason(ReasonKind.UNGRADED, self.run.problem or "grading did not get to its end")
+            )
         elif self.run.problem:
-            said.append(Reason("ungraded", self.run.problem))
+            said.append(Reason(ReasonKind.UNGRADED, self.run.problem))
         for note in self.run.notes:
             if note["kind"] in TELLING:
                 said.append(Reason(*TELLING[note["kind"]], note["cell"]))
-        stopped = ""
         for name, verdict in self.verdicts.items():
-            if any(TIME_UP in part["problem"] for part in verdict["parts"]):
-                said.append(Reason("stopped", "a call ran out of time", name))
+            if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
+                said.append(Reason(ReasonKind.STOPPED, "a call ran out of time", name))
+        stopped = False
         for name, verdict in self.verdicts.items():
-            if verdict["status"] != "not run":
+            if verdict.status is not Status.NOT_RUN:
                 continue
-            reason = _not_run(name, verdict["problem"])
-            if reason.kind == "undefined" and not self.attempted:
+            reason = _not_run(name, verdict)
+            if reason.kind is ReasonKind.UNDEFINED and not self.attempted:
                 continue
-            if reason.kind == "stopped" and stopped:
+            if reason.kind is ReasonKind.STOPPED and stopped:
                 continue  # what stopped the kernel is told once, not for each cell after it
-            stopped = stopped or (reason.text if reason.kind == "stopped" else "")
+            stopped = stopped or reason.kind is ReasonKind.STOPPED
             said.append(reason)
         return list(dict.fromkeys(said))
 
 
-def _not_run(name: str, problem: str) -> Reason:
-    if UNDEFINED in problem:
-        return Reason("undefined", problem, name)
-    if TIME_LIMIT in problem:
-        return Reason("stopped", "this cell ran out of time", name)
-    if problem.startswith("not run, because "):
-        return Reason("stopped", problem.removeprefix("not run, because "), name)
-    if "kernel" in problem or "did not end" in problem:
-        return Reason("stopped", problem, name)
-    return Reason("unjudged", problem or "the check gave no verdict", name)
+def _not_run(name: str, verdict: Verdict) -> Reason:
+    kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
+    text = verdict.problem or "the check gave no verdict"
+    return Reason(kind, text, name, verdict.anonymous_problem)
 
 
 class Results:

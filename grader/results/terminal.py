@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from grader.results.gradebook import Graded
+from grader.results.gradebook import Graded, ReasonKind
 
 BAR = 20
 
@@ -73,9 +73,9 @@ def _misconceptions(graded: list[Graded], most: int = 12) -> Table:
     reads: dict[tuple[str, str], str] = {}
     for one in graded:
         for name, verdict in one.verdicts.items():
-            for misconception in verdict["explanations"]:
+            for misconception in verdict.explanations:
                 count[misconception, name] += 1
-                reads[misconception, name] = f"{verdict['lesson']}, “{verdict['reads']}”"
+                reads[misconception, name] = f"{verdict.lesson}, “{verdict.reads}”"
     table = _table("Most frequent misconceptions")
     table.add_column("learners", justify="right", no_wrap=True)
     table.add_column("misconception")
@@ -91,7 +91,7 @@ def _misconceptions(graded: list[Graded], most: int = 12) -> Table:
 def _attention(console: Console, graded: list[Graded]) -> None:
     by_reason: dict[str, list[str]] = defaultdict(list)
     for one in graded:
-        texts = [reason.text for reason in one.reasons() if reason.kind != "undefined"]
+        texts = [reason.text for reason in one.reasons() if reason.kind is not ReasonKind.UNDEFINED]
         for text in dict.fromkeys(texts):
             by_reason[text].append(one.name)
     table = _table("Submissions that need a person")

@@ -38,13 +38,14 @@ from grader.build.text import parse
 from grader.course import nbgrader_config
 from grader.judging import examiner
 from grader.judging.catalogue import find_check
-from grader.judging.graded_cell import VERDICT_MIME, is_verified, read_verdicts
+from grader.judging.graded_cell import is_verified, read_verdicts
 from grader.phase_paths import ROOT
 from grader.preprocessors import CleanFeedback, Execute, FeedbackExporter, Sanitize, execute
 from grader.sandbox import Limits
 from grader.sandbox.warm_process import warm
 from grader.submission.files import read_notebook
 from grader.submission.rebuild import as_recorded, rebuild
+from grader.verdict import VERDICT_MIME, Verdict
 from tests.attacks.work import Host
 
 COURSE = Path(__file__).parent / "course"
@@ -101,7 +102,7 @@ class Outcome:
     memory: int
 
     @property
-    def verdicts(self) -> dict[str, dict[str, Any]]:
+    def verdicts(self) -> dict[str, Verdict]:
         """The verdict of each graded cell."""
         return read_verdicts(self.nb)
 
@@ -119,7 +120,8 @@ class Outcome:
     @property
     def told(self) -> str:
         """Everything that a person could read about it."""
-        said = json.dumps(self.verdicts, ensure_ascii=False)
+        verdicts = {name: verdict.to_json() for name, verdict in self.verdicts.items()}
+        said = json.dumps(verdicts, ensure_ascii=False)
         return "\n".join([self.notes, said, self.shown])
 
 

@@ -42,8 +42,8 @@ def graded(attempt):
 def test_a_forgery_earns_nothing(attempt):
     verdict, raised = graded(attempt)
     assert raised == [], "the attempt itself is broken"
-    assert verdict["earned"] <= attempt.most, verdict
-    assert verdict["status"] in ("wrong", "partly", "not run")
+    assert verdict.earned <= attempt.most, verdict
+    assert verdict.status in ("wrong", "partly", "not run")
 
 
 def test_there_are_many_for_each_lab():

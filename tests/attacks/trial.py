@@ -36,7 +36,7 @@ def withstand(attack: Attack, ground: Ground, honest: Outcome) -> None:
     lost = {name: 0.0 for name in attack.risks if outcome.scores[name] == 0}
     assert outcome.scores == attack.earns | lost
     for exercise in attack.gains:
-        assert outcome.verdicts[exercise]["claims"]
+        assert outcome.verdicts[exercise].claims
     assert mistakes(outcome) <= {attack.tells}
     assert ground.spilled(outcome) == []
     assert dangers(outcome.page) == dangers(honest.page)
@@ -62,7 +62,8 @@ def grade_honest(ground: Ground, with_page: bool = False) -> Outcome:
 
 def mistakes(outcome: Outcome) -> set[str]:
     """Exceptions that show that the attack itself does not work as it was written."""
-    raised = re.findall(r"raised (\w+)", json.dumps(outcome.verdicts))
+    problems = [p.problem for v in outcome.verdicts.values() for p in v.parts]
+    raised = re.findall(r"raised (\w+)", "\n".join(problems))
     for cell in outcome.nb.cells:
         raised += [o.ename for o in cell.get("outputs", []) if o.output_type == "error"]
     return set(raised) & {

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from grader import UserError, check
+from grader.verdict import Verdict
 from tests.grader.tiny import LAB, cell, released, solved, source_notebook, write
 
 SOURCE = source_notebook()
@@ -50,9 +51,10 @@ def run(path, root, **options):
 def verdict(name, points, earned, **more):
     from nbformat.v4 import new_output
 
-    from grader.judging.graded_cell import VERDICT_MIME
+    from grader.verdict import VERDICT_MIME
 
-    said = {"check": name, "points": points, "earned": earned, "lesson": "99", "parts": []}
+    said = {"check": name, "points": points, "earned": earned, "lesson": "99"}
+    said["parts"] = [{"name": "all", "points": points, "earned": earned, "status": "right"}]
     said |= {"status": "right" if earned == points else "wrong", "reads": "Two times a tensor"}
     said |= {"explanations": {}} | more
     return new_output("display_data", data={"text/plain": name, VERDICT_MIME: said})
@@ -131,10 +133,15 @@ def test_a_seed_that_is_none_is_refused(seed):
             {
                 "explanations": {"squared": "You multiplied."},
                 "parts": [
-                    {"name": "a", "problem": "wrong values", "misconception": "squared"},
-                    {"name": "b", "problem": "wrong shape", "misconception": ""},
-                    {"name": "c", "problem": "", "misconception": ""},
-                    {"name": "d", "problem": "wrong shape", "misconception": ""},
+                    {
+                        "name": "a",
+                        "problem": "wrong values",
+                        "misconception": "squared",
+                        "status": "wrong",
+                    },
+                    {"name": "b", "problem": "wrong shape", "misconception": "", "status": "wrong"},
+                    {"name": "c", "problem": "", "misconception": "", "status": "wrong"},
+                    {"name": "d", "problem": "wrong shape", "misconception": "", "status": "wrong"},
                 ],
             },
             ("squared: You multiplied.", "b, d: wrong shape"),
@@ -143,7 +150,7 @@ def test_a_seed_that_is_none_is_refused(seed):
 )
 def test_what_a_verdict_says_went_wrong(changes, says):
     said = {"status": "wrong", "explanations": {}, "parts": []} | changes
-    assert check.problems(said) == says
+    assert check.problems(Verdict.from_json(said)) == says
 
 
 @pytest.mark.slow(12)

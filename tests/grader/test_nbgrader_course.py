@@ -128,7 +128,7 @@ def seed(notebook):
 def test_a_regrade_draws_its_cases_anew(regraded):
     before, first, _ = (run[regraded.same] for run in regraded.runs)
     assert seed(first) != seed(before)
-    earned = [{n: v["earned"] for n, v in read_verdicts(nb).items()} for nb in (before, first)]
+    earned = [{n: v.earned for n, v in read_verdicts(nb).items()} for nb in (before, first)]
     assert earned[0] == earned[1]
 
 

@@ -18,6 +18,7 @@ from grader.build.text import parse
 from grader.course import nbgrader_config
 from grader.judging.graded_cell import read_verdicts
 from grader.submission.rebuild import as_recorded
+from grader.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = ROOT / "tests" / "fixtures" / "tiny"
@@ -55,12 +56,9 @@ def solved(nb: NotebookNode, **answers: str) -> NotebookNode:
     return nb
 
 
-def judged(nb: NotebookNode) -> dict[str, dict]:
+def judged(nb: NotebookNode) -> dict[str, Verdict]:
     """The verdicts of a graded notebook, without the examples, which are new each time."""
-    return {
-        name: verdict | {"parts": [{**part, "example": None} for part in verdict["parts"]]}
-        for name, verdict in read_verdicts(nb).items()
-    }
+    return {name: verdict.with_examples({}) for name, verdict in read_verdicts(nb).items()}
 
 
 def cell(nb: NotebookNode, grade_id: str) -> NotebookNode:

@@ -10,11 +10,10 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.results.gradebook import UNDEFINED, Graded
+from grader.results.gradebook import Graded, Reason
+from grader.verdict import PartResult, Verdict
 
 KEY_FILE = ".pseudonyms"
-# What an exception says is the learner's own text.
-SAID = re.compile(r"\b((?:raised|came) [^\s:]+):.*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,13 @@ class Names:
         """Sorts student ids."""
         return student
 
-    def clean(self, text: str, one: Graded) -> str:
-        """A text about this learner's work, as it may be shown."""
-        return text
+    def problem(self, about: PartResult | Verdict, one: Graded) -> str:
+        """What was wrong with this learner's work, as it may be shown."""
+        return about.problem
+
+    def reason(self, reason: Reason, one: Graded) -> Reason:
+        """Why a person should look at this learner's work, as it may be shown."""
+        return reason
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,15 @@ class Pseudonyms(Names):
         word = base64.b32encode(digest[:5]).decode().lower()
         return f"learner {word[:4]}-{word[4:]}"
 
-    def clean(self, text: str, one: Graded) -> str:
-        if UNDEFINED in text:
-            return f"a name is not defined: the cell that should define it {UNDEFINED}"
-        text = SAID.sub(r"\1", text)
+    def problem(self, about: PartResult | Verdict, one: Graded) -> str:
+        return self._without_name(about.anonymous_problem, one)
+
+    def reason(self, reason: Reason, one: Graded) -> Reason:
+        text = self._without_name(reason.anonymous or reason.text, one)
+        return Reason(reason.kind, text, reason.cell)
+
+    def _without_name(self, text: str, one: Graded) -> str:
+        """A text in which no part of the learner's name or id stands."""
         own = {one.student, *re.findall(r"\w{3,}", f"{one.name} {one.student}")}
         for word in sorted(filter(None, own), key=len, reverse=True):
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", "…", text, flags=re.IGNORECASE)

@@ -17,33 +17,33 @@ from grader.results.class_report.figures import WIDTH, histogram, label, parts, 
 from grader.results.class_report.items import FEWEST
 from grader.results.class_report.outline import lessons
 from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tally
-from grader.results.class_report.todo import GROUPS, tasks, worth_a_look
-from grader.results.gradebook import UNDEFINED
+from grader.results.class_report.todo import GROUPS, todos, worth_a_look
+from grader.results.gradebook import ReasonKind
 from utils import style
 
 TEMPLATES = Path(__file__).parent / "templates"
 ADVICE = {
-    "ungraded": (
+    ReasonKind.UNGRADED: (
         "Not graded to the end",
         "They have no final mark yet. Grade them again; if they come back here, look into the log.",
     ),
-    "unread": (
+    ReasonKind.UNREAD: (
         "Nothing to grade",
         "The lab was graded as it was released, so they have no points yet. Ask for the file.",
     ),
-    "touched": (
+    ReasonKind.TOUCHED: (
         "Graded cells, settings or tags changed",
         "The originals were used, so nothing was gained. Mostly an accident; ask.",
     ),
-    "stopped": (
+    ReasonKind.STOPPED: (
         "Crashed or ran out of time",
         "What stood after the place where it stopped may be right, and earned nothing.",
     ),
-    "unjudged": (
+    ReasonKind.UNJUDGED: (
         "No verdict",
         "The check ran, but gave no verdict. Read what their code does to it.",
     ),
-    "undefined": (
+    ReasonKind.UNDEFINED: (
         "An answer could not be run",
         "The cell with the answer raised an error itself, often by a slip of the pen.",
     ),
@@ -98,7 +98,7 @@ def render(tally: Tally, places: Places, now: datetime) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"code": in_code, "sentence": as_sentence, "duration": duration}
-    environment.filters |= {"brief": brief, "number": number, "percent": percent}
+    environment.filters |= {"number": number, "percent": percent}
     environment.globals |= {"label": label, "parts": parts, "WIDTH": WIDTH, "style": style}
     template = environment.get_template("page.html.j2")
     return template.render(_context(tally, places, now))
@@ -106,7 +106,7 @@ def render(tally: Tally, places: Places, now: datetime) -> str:
 
 def _context(tally: Tally, places: Places, now: datetime) -> dict[str, Any]:
     points, most = tally.counted
-    to_do = tasks(tally)
+    to_do = todos(tally)
     known = {digits: places.link(path) for digits, path in lessons(places.root).items()}
     return {
         "t": tally,
@@ -187,11 +187,6 @@ def in_code(text: str) -> Markup:
         pieces[-2:] = ["`".join(pieces[-2:])]
     marked = [f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(pieces)]
     return Markup("".join(marked))
-
-
-def brief(text: str) -> str:
-    """A reason without the explanation that the page gives once above."""
-    return text.removesuffix(f": the cell that should define it {UNDEFINED}")
 
 
 def as_sentence(text: str) -> str:

@@ -49,11 +49,12 @@ class LearnerSheet:
             self._writer.writerow([safe(value) for value in row])
 
     def _why(self, one: Graded, cell: Cell) -> tuple[str, str]:
-        verdict = one.verdicts.get(cell.name, {})
-        said = [verdict.get("problem", "")]
-        said += [p["problem"] for p in verdict.get("parts", []) if not p["misconception"]]
-        problem = next(filter(None, said), "")
-        return "; ".join(verdict.get("explanations", {})), self._names.clean(problem, one)
+        verdict = one.verdicts.get(cell.name)
+        if verdict is None:
+            return "", ""
+        said = [verdict, *(part for part in verdict.parts if not part.misconception)]
+        problems = (self._names.problem(about, one) for about in said)
+        return "; ".join(verdict.explanations), next(filter(None, problems), "")
 
 
 def _marks(one: Graded, cell: Cell) -> tuple[Any, float, str]:
@@ -62,7 +63,7 @@ def _marks(one: Graded, cell: Cell) -> tuple[Any, float, str]:
         return "", cell.points, "waiting" if cell.by_hand else "not graded"
     verdict = one.verdicts.get(cell.name)
     if verdict is not None:
-        return score, cell.points, verdict["status"]
+        return score, cell.points, verdict.status.value
     return score, cell.points, "right" if score >= cell.points else "partly" if score else "wrong"
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from grader.results.class_report.items import Judgement, Pairs, judge_item
 from grader.results.class_report.names import Names
 from grader.results.class_report.outline import Outline
-from grader.results.gradebook import Cell, Graded, Reason
+from grader.results.gradebook import Cell, Graded, Reason, ReasonKind
+from grader.verdict import Cause, Status, Verdict
 
 SHOWN = 40  # learners listed under each reason; the CSV has them all
 SLOWEST = 5
 MOST_TEXTS = 500  # different problem texts that are counted for an exercise
-# From what hinders grading to what may simply be a wrong answer.
-KINDS = ("ungraded", "unread", "touched", "stopped", "unjudged", "undefined")
+KINDS = tuple(ReasonKind)  # the gravest first
 
 
 @dataclass
@@ -83,14 +83,14 @@ class ExerciseTally:
         score = one.scores.get(self.name)
         verdict = one.verdicts.get(self.name)
         if score is not None:
-            self._mark(score, verdict["status"] if verdict else "", one)
+            self._mark(score, verdict.status if verdict else None, one)
         if verdict is not None:
             self._explain(verdict, one, names)
         took = sum(one.run.cell_seconds.get(n, 0.0) for n in (self.name, f"{self.name}_solution"))
         self.seconds += took
         self.longest = max(self.longest, took)
 
-    def _mark(self, score: float, status: str, one: Graded) -> None:
+    def _mark(self, score: float, status: Status | None, one: Graded) -> None:
         withheld = withheld_points(one, self.name)
         if withheld >= self.cell.points:
             return  # nothing of it was judged, so it says nothing about the learner
@@ -101,29 +101,29 @@ class ExerciseTally:
             self.full += 1
         elif score > 0:
             self.some += 1
-        elif status == "not attempted" or not one.attempted:
+        elif status is Status.NOT_ATTEMPTED or not one.attempted:
             self.not_tried += 1
         else:
             self.nothing += 1
 
-    def _explain(self, verdict: dict, one: Graded, names: Names) -> None:
-        self.lesson, self.reads = verdict["lesson"] or self.lesson, verdict["reads"] or self.reads
-        parts = [part for part in verdict["parts"] if part["status"] == "not run"]
-        self.not_run.update(f"{part['name']} ({part['problem']})" for part in parts)
-        self.claims += [claim for claim in verdict["claims"] if claim not in self.claims]
-        for name, why in verdict["explanations"].items():
+    def _explain(self, verdict: Verdict, one: Graded, names: Names) -> None:
+        self.lesson, self.reads = verdict.lesson or self.lesson, verdict.reads or self.reads
+        parts = [part for part in verdict.parts if part.status is Status.NOT_RUN]
+        self.not_run.update(f"{part.name} ({part.problem})" for part in parts)
+        self.claims += [claim for claim in verdict.claims if claim not in self.claims]
+        for name, why in verdict.explanations.items():
             self.misconceptions[name] += 1
             self.explanations[name] = why
-        if verdict["status"] not in ("partly", "wrong"):
+        if verdict.status not in (Status.PARTLY, Status.WRONG):
             return
         self.wrong += 1
         texts = {
-            names.clean(part["problem"], one)
-            for part in verdict["parts"]
-            if part["earned"] < part["points"]
-            and not part["misconception"]
-            and not part["broken_rule"]
-            and part["status"] != "not run"
+            names.problem(part, one)
+            for part in verdict.parts
+            if part.earned < part.points
+            and not part.misconception
+            and part.cause is not Cause.RULE_BROKEN
+            and part.status is not Status.NOT_RUN
         }
         self.unexplained += bool(texts)
         for text in texts:
@@ -134,8 +134,8 @@ class ExerciseTally:
 def withheld_points(one: Graded, exercise: str) -> float:
     """The points of those parts of an exercise that the grading machine could not run."""
     verdict = one.verdicts.get(exercise)
-    parts = verdict["parts"] if verdict else ()
-    return sum(part["points"] for part in parts if part["status"] == "not run")
+    parts = verdict.parts if verdict else ()
+    return sum(part.points for part in parts if part.status is Status.NOT_RUN)
 
 
 @dataclass(frozen=True)
@@ -252,10 +252,7 @@ class Tally:
         self.needing[kind] += 1
         listed = self.people.setdefault(kind, [])
         if len(listed) < SHOWN:
-            said = tuple(
-                Reason(reason.kind, self._names.clean(reason.text, one), reason.cell)
-                for reason in reasons
-            )
+            said = tuple(self._names.reason(reason, one) for reason in reasons)
             student = "" if self._names.hidden else one.student
             listed.append(Person(student, self._names.of(one), one.points, said))
 

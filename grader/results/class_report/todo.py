@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.results.class_report.tally import ExerciseTally, Tally
+from grader.results.gradebook import ReasonKind
 
 MARKS, CLASS, LAB = GROUPS = ("Before the marks go out", "In class", "In the lab itself")
 NAMED = 3  # learners that are named, where there are no more
@@ -15,7 +16,7 @@ MOST = 3  # of a kind: a longer list is not a week's work
 
 
 @dataclass(frozen=True)
-class Task:
+class Todo:
     """One thing to do.
 
     Attributes:
@@ -31,8 +32,8 @@ class Task:
     link: str
 
 
-def tasks(tally: Tally) -> list[Task]:
-    """The list for Monday; empty when nothing is left to do."""
+def todos(tally: Tally) -> list[Todo]:
+    """What there is to do; empty when nothing is left to do."""
     return [
         *_by_person(tally),
         *_to_mark(tally),
@@ -42,20 +43,24 @@ def tasks(tally: Tally) -> list[Task]:
     ]
 
 
-def _by_person(tally: Tally) -> Iterator[Task]:
+def _by_person(tally: Tally) -> Iterator[Todo]:
     if tally.never_graded:
         why = f"{_submissions(tally.never_graded)} handed in that the gradebook does not know."
-        yield Task(MARKS, "Grade what has never been graded", why, "monday")
+        yield Todo(MARKS, "Grade what has never been graded", why, "todo")
     for kinds, do, what in (
-        (("ungraded",), "Grade again what was not graded to its end", "without a final mark"),
-        (("unread",), "Ask for the right file", "with nothing that could be graded"),
         (
-            ("touched",),
+            (ReasonKind.UNGRADED,),
+            "Grade again what was not graded to its end",
+            "without a final mark",
+        ),
+        ((ReasonKind.UNREAD,), "Ask for the right file", "with nothing that could be graded"),
+        (
+            (ReasonKind.TOUCHED,),
             "Ask about edited tests or settings",
             "that changed some, and gained nothing by it",
         ),
         (
-            ("stopped", "unjudged", "undefined"),
+            (ReasonKind.STOPPED, ReasonKind.UNJUDGED, ReasonKind.UNDEFINED),
             "See whether a slip cost many points",
             "with an answer that did not run",
         ),
@@ -64,7 +69,7 @@ def _by_person(tally: Tally) -> Iterator[Task]:
         if found:
             count = sum(tally.needing[kind] for kind in found)
             why = f"{_submissions(count)} {what}{_named(tally, found, count)}."
-            yield Task(MARKS, do, why, f"people-{found[0]}")
+            yield Todo(MARKS, do, why, f"people-{found[0]}")
 
 
 def _named(tally: Tally, kinds: Sequence[str], count: int) -> str:
@@ -72,15 +77,15 @@ def _named(tally: Tally, kinds: Sequence[str], count: int) -> str:
     return f": {', '.join(names)}" if count <= NAMED else ""
 
 
-def _to_mark(tally: Tally) -> Iterator[Task]:
+def _to_mark(tally: Tally) -> Iterator[Todo]:
     waiting = [one for one in tally.exercises if one.waiting]
     if waiting:
         names = ", ".join(f"{one.waiting} to `{one.name}`" for one in waiting)
         where = anchor(tally, waiting[0])
-        yield Task(MARKS, "Mark the answers in words, in formgrader", f"Waiting: {names}.", where)
+        yield Todo(MARKS, "Mark the answers in words, in formgrader", f"Waiting: {names}.", where)
 
 
-def _to_teach(tally: Tally) -> Iterator[Task]:
+def _to_teach(tally: Tally) -> Iterator[Todo]:
     enough = max(FEW, SHARE * tally.graded)
     common = [one for one in tally.exercises if _first(one)[1] >= enough]
     common.sort(key=lambda one: -_first(one)[1])
@@ -89,23 +94,23 @@ def _to_teach(tally: Tally) -> Iterator[Task]:
         where = f"lesson {one.lesson}, “{one.reads}”" if one.lesson else f"“{one.reads}”"
         said = one.explanations[name].rstrip(".")
         why = f"{count} of {tally.graded} had “{name}” in `{one.name}`: {said}."
-        yield Task(CLASS, f"Go through {where} once more", why, anchor(tally, one))
+        yield Todo(CLASS, f"Go through {where} once more", why, anchor(tally, one))
 
 
-def _to_explain(tally: Tally) -> Iterator[Task]:
+def _to_explain(tally: Tally) -> Iterator[Todo]:
     missing = sorted(filter(worth_a_look, tally.exercises), key=lambda one: -one.unexplained)
     for one in missing[:MOST]:
         why = f"{one.unexplained} of {one.wrong} that are not right match no known misconception."
         do = f"Read a few wrong answers to `{one.name}`, and name what you find"
-        yield Task(LAB, do, why, anchor(tally, one))
+        yield Todo(LAB, do, why, anchor(tally, one))
 
 
-def _to_revise(tally: Tally) -> Iterator[Task]:
+def _to_revise(tally: Tally) -> Iterator[Todo]:
     for one in tally.exercises:
         if one.judgement.suspect:
             why = f"{one.judgement.words[:1].upper()}{one.judgement.words[1:]}"
             why += "" if why.endswith("?") else "."
-            yield Task(LAB, f"Look at `{one.name}` again", why, "discrimination")
+            yield Todo(LAB, f"Look at `{one.name}` again", why, "discrimination")
 
 
 def worth_a_look(one: ExerciseTally) -> bool:

@@ -1,6 +1,5 @@
 """Failing examples: true when they are pasted, short, and none of the run's cases."""
 
-import dataclasses
 import random
 
 import pytest
@@ -9,7 +8,7 @@ import torch
 from grader.judging import example as examples
 from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.catalogue import load_checks
-from grader.judging.example import CALLS, find_examples, lines
+from grader.judging.example import CALLS, find_examples
 from grader.judging.judge import exemplify, judge
 from grader.judging.report import Report
 from grader.judging.rpc_client import InProcess
@@ -41,7 +40,7 @@ def found(check, thing, seed="run", public="public"):
     """The example of the part, as a learner sees it."""
     verdict = exemplify(judge(check, thing, seed), check, thing, public)
     example = verdict.parts[0].example
-    return lines(dataclasses.asdict(example)) if example else []
+    return example.lines() if example else []
 
 
 def pasted(call, thing, name="f"):
@@ -177,9 +176,9 @@ def test_the_report_holds_the_lines_unbroken():
     verdict = exemplify(judge(check, thing, "run"), check, thing, "public")
     said = str(Report(verdict, "07"))
     example = verdict.parts[0].example
-    for line in lines(dataclasses.asdict(example)):
+    for line in example.lines():
         assert f"\n               {line}\n" in said
-    assert Report(verdict, "07").to_json()["parts"][0]["example"]["call"] == example.call
+    assert Report(verdict, "07").verdict.to_json()["parts"][0]["example"]["call"] == example.call
 
 
 LABS = [phase for phase in choose(ROOT, []) if phase.name[:2] in ("00", "01", "02")]
@@ -204,14 +203,14 @@ def test_pasted_into_the_lab_the_lines_are_true(phase, seeds, full):
             for one in shown:
                 hidden = {call for call in examples._hidden(key) if one.call.startswith(call)}
                 assert hidden <= examples._asked_always(check)
-                assert "\n" not in "".join(lines(dataclasses.asdict(one)))
+                assert "\n" not in "".join(one.lines())
                 assert all(_is_true(one, wrong, right)), (check.name, m.name, one)
     assert told > {"00": 0.9, "01": 0.8, "02": 0.5}[phase.name[:2]] * tried
 
 
 def _is_true(one, wrong, right):
     """Whether the learner's names and the lab's do what an example says."""
-    for names, said in ((wrong, one.came), (right, one.expected)):
+    for names, said in ((wrong, one.got), (right, one.expected)):
         try:
             value = eval(one.call, dict(names))
         except Exception as error:

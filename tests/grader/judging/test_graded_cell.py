@@ -6,6 +6,7 @@ from nbgrader.utils import determine_grade
 
 from grader.judging.graded_cell import (
     VERDICT_MIME,
+    Stop,
     as_points,
     is_verified,
     read_verdicts,
@@ -44,9 +45,9 @@ def stderr(text="careful"):
     return new_output("stream", name="stderr", text=text)
 
 
-def grade(visible, hidden, problem=""):
+def grade(visible, hidden, stop=None):
     cell = graded_cell()
-    cell.outputs = settle(cell, visible, hidden, problem)
+    cell.outputs = settle(cell, visible, hidden, stop)
     return determine_grade(cell)[0]
 
 
@@ -89,7 +90,7 @@ def test_how_a_result_is_shown_is_the_learners_own_affair(shown):
 
 
 def test_a_report_does_not_outlive_its_kernel():
-    assert grade([], [report()], problem="the kernel died in this cell") == 0.0
+    assert grade([], [report()], Stop(Cause.KERNEL_DIED, "in this cell")) == 0.0
 
 
 @pytest.mark.parametrize("noise", [error(), stderr(), result("1e9"), result("'text'")])
@@ -141,10 +142,11 @@ def test_what_the_hidden_part_printed_is_not_shown():
 
 def test_the_verdict_can_be_read_back():
     cell = graded_cell()
-    cell.outputs = settle(cell, [], [report(1.0), result("1.0")])
+    parts = [{"name": "all", "points": 2, "earned": 1}]
+    cell.outputs = settle(cell, [], [report(1.0, parts=parts), result("1.0")])
     from nbformat.v4 import new_notebook
 
-    assert read_verdicts(new_notebook(cells=[cell]))["twice"]["earned"] == 1.0
+    assert read_verdicts(new_notebook(cells=[cell]))["twice"].earned == 1.0
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", 1.0), ("2.0", 2.0), ("x", None), (None, None)])

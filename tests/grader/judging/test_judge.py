@@ -10,7 +10,7 @@ from grader.judging.judge import judge
 from grader.judging.report import Report
 from grader.judging.subject import SubjectRaised
 from grader.proof.selftest import LabCode, prove
-from grader.verify import VERDICT_MIME
+from grader.verdict import VERDICT_MIME, Cause
 from utils.checks import ByHand, Case, Check, case, not_run
 from utils.minigpt import MiniGPTConfig
 
@@ -98,7 +98,7 @@ def test_by_hand_is_enforced_kindly(thing, source, words):
     verdict = judge(scaled, thing, "s", source=source)
     assert verdict.earned == 0
     assert words in verdict.parts[0].problem
-    assert verdict.parts[0].broken_rule
+    assert verdict.parts[0].cause is Cause.RULE_BROKEN
     report = str(Report(verdict, "01"))
     assert report.count("use no matmul") == 1
 
@@ -537,7 +537,7 @@ def test_a_part_that_cannot_run_is_neither_right_nor_wrong(partly_run):
     assert "not run  on a GPU  (3 withheld)" in str(report)
     assert "needs a GPU" in str(report)
     assert "read: lesson" not in str(report)
-    assert report.to_json()["parts"][1]["status"] == "not run"
+    assert report.verdict.to_json()["parts"][1]["status"] == "not run"
 
 
 def test_what_did_run_is_judged_as_ever(partly_run):

@@ -5,10 +5,11 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import determine_grade
 
 from grader.judging.examiner import read_call
-from grader.judging.graded_cell import VERDICT_MIME, read_verdicts
+from grader.judging.graded_cell import read_verdicts
 from grader.phase_paths import ROOT, PhasePaths
 from grader.preprocessors import Execute
 from grader.sandbox import CannotSandbox
+from grader.verdict import VERDICT_MIME
 from tests.grader.judging.test_graded_cell import graded_cell
 from utils.checks import Check, case
 
@@ -139,7 +140,7 @@ def test_what_the_kernel_says_of_itself_is_no_verdict():
     )
     nb = run(forged, HIDDEN)
     assert grades(nb) == [0.0]
-    assert read_verdicts(nb)["twice"]["earned"] == 0
+    assert read_verdicts(nb)["twice"].earned == 0
 
 
 def test_files_that_do_not_fit_are_left_out_and_said_so(tmp_path):
@@ -164,9 +165,8 @@ def test_the_seed_decides_the_verdict():
     odd = "def twice(x): return x + x if x % 2 else 0"
     verdicts = [read_verdicts(run(odd, HIDDEN, seed=s))["twice"] for s in ("aa", "aa")]
     for verdict in verdicts:
-        for part in verdict["parts"]:
-            assert part.pop("example")["seed"] != "aa"  # each time another one
-    assert verdicts[0] == verdicts[1]
+        assert all(part.example.seed != "aa" for part in verdict.parts)  # each time another one
+    assert verdicts[0].with_examples({}) == verdicts[1].with_examples({})
 
 
 def test_without_a_sandbox_nothing_runs_unless_it_is_asked_for(monkeypatch, tmp_path):
@@ -216,7 +216,7 @@ def test_a_failing_example_stands_in_the_report_unless_the_lab_wants_none():
     found = example(nb, 1)
     assert found["call"].startswith("twice(")
     number = int(found["call"][6:-1])
-    assert (int(found["expected"]), int(found["came"])) == (2 * number, 2 * number + 1)
+    assert (int(found["expected"]), int(found["got"])) == (2 * number, 2 * number + 1)
     assert f"               {found['call']}\n" in nb.cells[1].outputs[0].data["text/plain"]
     assert example(run(ONE_MORE, HIDDEN, examples=False)) is None
     assert example(run(RIGHT, HIDDEN)) is None

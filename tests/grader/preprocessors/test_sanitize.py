@@ -10,9 +10,9 @@ from nbconvert.filters import markdown2html_mistune
 from nbformat import from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 
-from grader.judging.graded_cell import VERDICT_MIME
 from grader.preprocessors.links import without_links
 from grader.preprocessors.sanitize import TOO_MUCH, Sanitize
+from grader.verdict import VERDICT_MIME
 from tests.growth import grows_too_fast, peak
 
 MIB = 2**20

@@ -11,10 +11,10 @@ from html import unescape
 import pytest
 
 from grader import demo
-from grader.judging.graded_cell import VERDICT_MIME
 from grader.phase_paths import ROOT
 from grader.proof.sample_class import Learner, load_lab, make_class, make_sample
 from grader.results.gradebook import read_class
+from grader.verdict import VERDICT_MIME, Cause
 from tests.grader.conftest import GradedCourse, run_demo
 from tests.grader.proof.test_release_proof import SECRET
 from tests.grader.tiny import make_course
@@ -71,9 +71,9 @@ def scores_are_as_predicted(lab, learners, graded):
 
 
 def each_misconception_is_named(lab, graded):
-    named = {m for one in graded for v in one.verdicts.values() for m in v["explanations"]}
-    parts = [p for one in graded for v in one.verdicts.values() for p in v["parts"]]
-    ruled = {part["problem"] for part in parts if part["broken_rule"]}
+    named = {m for one in graded for v in one.verdicts.values() for m in v.explanations}
+    parts = [p for one in graded for v in one.verdicts.values() for p in v.parts]
+    ruled = {part.problem for part in parts if part.cause is Cause.RULE_BROKEN}
     every = {m.name for e in lab.exercises for m in e.check.misconceptions}
     # a solution that breaks a rule is told so, whatever else it is
     assert len(every - named) <= len(ruled)

@@ -67,7 +67,7 @@ def test_every_misconception_is_named_where_it_was_handed_in(graded):
         (check, misconception)
         for one in graded.values()
         for check, verdict in one.verdicts.items()
-        for misconception in verdict["explanations"]
+        for misconception in verdict.explanations
     }
     every = {
         (check.name, misconception.name)
@@ -180,6 +180,6 @@ def test_verdicts_are_in_the_autograded_notebooks(graded_course):
     learner = graded_course.learner("solved everything")
     path = graded_course.root / "autograded" / learner.id / LAB / f"{LAB}.ipynb"
     verdicts = read_verdicts(nbformat.read(path, as_version=4))
-    assert {name: verdict["status"] for name, verdict in verdicts.items()} == dict.fromkeys(
+    assert {name: verdict.status for name, verdict in verdicts.items()} == dict.fromkeys(
         ANSWERS, "right"
     )

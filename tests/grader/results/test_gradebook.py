@@ -7,9 +7,9 @@ from nbgrader.api import Gradebook
 from sqlalchemy import event
 
 from grader import UserError
-from grader.judging.judge import OUT_OF_TIME
 from grader.results import gradebook
 from grader.results.gradebook import Results, read_class
+from grader.verdict import Cause, Status
 from tests.grader.results.class_report.made_up import LAB, TASK, Made, make_course, verdict
 
 
@@ -53,46 +53,43 @@ def test_a_missing_or_broken_notebook_is_said_and_costs_nobody_else(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("problem", "kind"),
-    [
-        ("not run, because the kernel died in an earlier cell", "stopped"),
-        ("not run, because it used more than 2 GiB of memory", "stopped"),
-        ("this cell did not end within 6 s and could not be interrupted", "stopped"),
-        ("the check could not be run: TimeLimit", "stopped"),
-        ("the check could not be run: ValueError", "unjudged"),
-        ("", "unjudged"),
-        (
-            "name 'f' is not defined: the cell that should define it did not run through",
-            "undefined",
-        ),
-    ],
-)
-def test_why_an_answer_was_not_run(tmp_path, problem, kind):
-    stopped = verdict("twice", 0.0, status="not run", problem=problem)
-    assert [r.kind for r in one(tmp_path, Made("ada", verdicts={"twice": stopped})).reasons()] == [
-        kind
-    ]
+@pytest.mark.parametrize("cause", Cause)
+def test_why_an_answer_was_not_run(tmp_path, cause):
+    """The cause alone decides, whatever the sentence says."""
+    stopped = verdict("twice", 0.0, status="not run", cause=cause, problem="the kernel died, or so")
+    kinds = {
+        Cause.TIMEOUT: "stopped",
+        Cause.KERNEL_DIED: "stopped",
+        Cause.KERNEL_STOPPED: "stopped",
+        Cause.UNDEFINED_NAME: "undefined",
+    }
+    [reason] = one(tmp_path, Made("ada", verdicts={"twice": stopped})).reasons()
+    assert (reason.kind, reason.text) == (kinds.get(cause, "unjudged"), "the kernel died, or so")
 
 
 def test_a_call_that_ran_out_of_time_is_told(tmp_path):
-    endless = verdict("twice", 0.0, problem=f"returned {OUT_OF_TIME}")
+    endless = verdict("twice", 0.0, cause=Cause.TIMEOUT, problem="returned nothing in time")
     [reason] = one(tmp_path, Made("ada", verdicts={"twice": endless})).reasons()
     assert (reason.kind, reason.cell) == ("stopped", "twice")
 
 
 def test_what_stopped_the_kernel_is_told_once(tmp_path):
     why = "not run, because the kernel died in an earlier cell"
-    every = {n: verdict(n, 0.0, status="not run", problem=why) for n in ("row_sums", "softmax")}
+    every = {
+        name: verdict(name, 0.0, status="not run", cause=Cause.KERNEL_STOPPED, problem=why)
+        for name in ("row_sums", "softmax")
+    }
     [reason] = one(tmp_path, Made("ada", verdicts=every)).reasons()
-    assert reason.text == "the kernel died in an earlier cell"
+    assert reason.text == why
     assert reason.cell == "row_sums"
 
 
 def test_an_untouched_lab_needs_no_person(tmp_path):
     verdicts = {n: verdict(n, 0.0, status="not attempted") for n in ("twice", "row_sums")}
     undefined = "name 'f' is not defined: the cell that should define it did not run through"
-    verdicts["softmax"] = verdict("softmax", 0.0, status="not run", problem=undefined)
+    verdicts["softmax"] = verdict(
+        "softmax", 0.0, status="not run", cause=Cause.UNDEFINED_NAME, problem=undefined
+    )
     found = one(tmp_path, Made("ada", verdicts=verdicts))
     assert not found.attempted
     assert found.reasons() == []
@@ -114,9 +111,9 @@ HOSTILE = [
 def test_a_verdict_of_any_shape_is_read_without_trusting_it(tmp_path, raw):
     found = one(tmp_path, Made("ada", verdicts={"twice": raw}, scores={"twice": 0.0}))
     read = found.verdicts["twice"]
-    assert read["status"] in ("right", "partly", "wrong", "not attempted", "not run")
-    assert all(isinstance(part["problem"], str) for part in read["parts"])
-    assert all(len(text) <= 400 for entry in read["explanations"].items() for text in entry)
+    assert read.status in Status
+    assert all(isinstance(part.problem, str) for part in read.parts)
+    assert all(len(text) <= 400 for entry in read.explanations.items() for text in entry)
     found.reasons()
 
 

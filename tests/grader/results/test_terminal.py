@@ -28,9 +28,10 @@ def test_points_misconceptions_and_the_section_to_revisit(tmp_path):
 
 def test_those_who_need_a_person_and_no_one_for_a_name_that_is_not_defined(tmp_path):
     slip = "name 'f' is not defined: the cell that should define it did not run through"
+    undefined = verdict("twice", 0, status="not run", cause="undefined_name", problem=slip)
     learners = [
         Made("ada", metadata={"notes": [{"kind": "foreign"}]}),
-        Made("bob", "Bob", verdicts={"twice": verdict("twice", 0, status="not run", problem=slip)}),
+        Made("bob", "Bob", verdicts={"twice": undefined}),
     ]
     text = printed(tmp_path, learners)
     assert "another notebook Ada Example" in text

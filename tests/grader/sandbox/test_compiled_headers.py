@@ -130,9 +130,9 @@ def test_nothing_that_the_reference_made_enters_a_sandbox(prepared, monkeypatch)
     assert any(path.suffix == ".gch" for path in before)
     assert list(prepared.parent.glob("making-*")) == []
     reference = grade(lab(), prepared)  # as an instructor tries it, on the same machine
-    assert {v["earned"] for v in read_verdicts(reference).values()} == {2}
+    assert {v.earned for v in read_verdicts(reference).values()} == {2}
     nb = grade(learners(), prepared)
-    assert {v["earned"] for v in read_verdicts(nb).values()} == {2}
+    assert {v.earned for v in read_verdicts(nb).values()} == {2}
     [said] = nb.cells[-1].outputs
     assert said.text == "True []\nFalse 0\n"
     assert {path: path.stat().st_mtime_ns for path in prepared.rglob("*")} == before

@@ -31,7 +31,7 @@ from nbgrader.api import (
 from sqlalchemy import create_engine, insert
 from sqlalchemy.orm import Session
 
-from grader.verify import VERDICT_MIME
+from grader.verdict import VERDICT_MIME
 
 LAB = "98_made_up"
 POINTS = {"twice": 2.0, "row_sums": 3.0, "softmax": 5.0}
@@ -68,20 +68,25 @@ def verdict(
     misconceptions: dict[str, str] | None = None,
     problem: str = "",
     status: str = "",
+    cause: str = "wrong_result",
+    quoted: str = "",
 ) -> dict[str, Any]:
     """A verdict as ``verify`` gives it, of one part; right when nothing else is said."""
     points = POINTS[name]
     earned = points if earned is None else earned
     state = "right" if earned == points else "partly" if earned else "wrong"
     known = next(iter(misconceptions or {}), "")
-    part = {"name": "values", "points": points, "earned": earned, "broken_rule": False}
+    part = {"name": "values", "points": points, "earned": earned, "cause": cause, "quoted": quoted}
+    part |= {"status": status or state, "misconception": known}
+    part["problem"] = "" if known else problem
     return {
         "check": name,
         "points": points,
         "earned": earned,
         "status": status or state,
         "problem": problem if status == "not run" else "",
-        "parts": [{**part, "problem": "" if known else problem, "misconception": known}],
+        "cause": cause if status == "not run" else "none",
+        "parts": [] if status == "not run" else [part],
         "explanations": misconceptions or {},
         "claims": ["which operators ran"],
         "reads": f"About {name}",
@@ -203,10 +208,15 @@ def crowd(size: int, padding: int = 0, seed: int = 0) -> Iterator[Made]:
             )
             earned = draw.choice([0.0, 1.0]) if points > 2 else 0.0
             problem = draw.choice(["of 3 values 2 differ", "wrong shape", "raised ValueError: bad"])
-            verdicts[name] = verdict(name, earned, misconceptions=known, problem=problem)
+            quoted = problem.partition(": ")[2]
+            verdicts[name] = verdict(
+                name, earned, misconceptions=known, problem=problem, quoted=quoted
+            )
         if number % 50 == 7:
             stopped = "not run, because the kernel died in an earlier cell"
-            verdicts["softmax"] = verdict("softmax", 0.0, status="not run", problem=stopped)
+            verdicts["softmax"] = verdict(
+                "softmax", 0.0, status="not run", cause="kernel_stopped", problem=stopped
+            )
         note = {"kind": "changed", "message": "The cell was edited.", "cell": "twice"}
         yield Made(
             f"s{number:06}",

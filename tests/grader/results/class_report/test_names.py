@@ -5,7 +5,8 @@ import stat
 import pytest
 
 from grader.results.class_report.names import Names, Pseudonyms, pseudonyms
-from grader.results.gradebook import Graded
+from grader.results.gradebook import Graded, Reason, ReasonKind
+from grader.verdict import UNDEFINED, Cause, PartResult, Status, Verdict
 
 LUCIA = Graded("lalonso7", "Lucía Alonso", {}, {})
 KEYED = Pseudonyms(key=b"key")
@@ -13,7 +14,7 @@ KEYED = Pseudonyms(key=b"key")
 
 def test_names_are_shown_as_they_are():
     assert Names().of(LUCIA) == "Lucía Alonso"
-    assert Names().clean("raised ValueError: Lucía", LUCIA) == "raised ValueError: Lucía"
+    assert Names().problem(part("raised A: Lucía", "Lucía"), LUCIA) == "raised A: Lucía"
 
 
 def test_a_pseudonym_is_stable_and_its_own():
@@ -33,16 +34,30 @@ def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path):
     assert stat.S_IMODE((tmp_path / ".pseudonyms").stat().st_mode) == 0o600
 
 
+def part(problem, quoted=""):
+    return PartResult("p", 1, 0.0, Status.WRONG, Cause.WRONG_RESULT, problem, quoted)
+
+
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("about", "shown"),
     [
-        ("raised ValueError: Lucía was here", "raised ValueError"),
-        ("expected a ValueError, came KeyError: alonso", "expected a ValueError, came KeyError"),
-        ("`LUCÍA` is not a tensor, says lalonso7", "`…` is not a tensor, says …"),
-        ("of 3 values 2 differ", "of 3 values 2 differ"),
-        ("Lucía: the cell that should define it did not run through",
-         "a name is not defined: the cell that should define it did not run through"),
+        (part("raised ValueError: Lucía was here", "Lucía was here"), "raised ValueError"),
+        (part("came KeyError: alonso: 3", "alonso: 3"), "came KeyError"),
+        (part("`LUCÍA` is not a tensor, says lalonso7"), "`…` is not a tensor, says …"),
+        (part("of 3 values 2 differ"), "of 3 values 2 differ"),
+        (
+            Verdict("c", 1, Status.NOT_RUN, cause=Cause.UNDEFINED_NAME, problem="Lu is not"),
+            UNDEFINED,
+        ),
+        (Verdict("c", 1, Status.NOT_RUN, cause=Cause.TIMEOUT, problem="Lucía: 3 s"), "…: 3 s"),
     ],
-)  # fmt: skip
-def test_what_learners_wrote_themselves_is_left_out(text, shown):
-    assert KEYED.clean(text, LUCIA) == shown
+)
+def test_what_learners_wrote_themselves_is_left_out(about, shown):
+    assert KEYED.problem(about, LUCIA) == shown
+
+
+def test_a_reason_is_shown_without_what_the_learner_wrote():
+    reason = Reason(ReasonKind.UNDEFINED, "name 'lu' is not defined: ...", "twice", "a name, ...")
+    assert KEYED.reason(reason, LUCIA).text == "a name, ..."
+    assert KEYED.reason(Reason(ReasonKind.STOPPED, "Alonso's kernel"), LUCIA).text == "…'s kernel"
+    assert Names().reason(reason, LUCIA) == reason

@@ -5,7 +5,7 @@ import pytest
 from grader.results.class_report.names import Names
 from grader.results.class_report.outline import Outline
 from grader.results.class_report.tally import Tally
-from grader.results.class_report.todo import CLASS, LAB, MARKS, tasks
+from grader.results.class_report.todo import CLASS, LAB, MARKS, todos
 from grader.results.gradebook import Results
 from tests.grader.results.class_report import made_up
 from tests.grader.results.class_report.made_up import TASK, Made, make_course, verdict
@@ -20,7 +20,7 @@ def told(tmp_path):
         tally = Tally(read.cells, Outline("A lab", made_up.TITLES), Names())
         for one in read.read():
             tally.add(one)
-        return [(task.group, task.do, task.why) for task in tasks(tally)]
+        return [(task.group, task.do, task.why) for task in todos(tally)]
 
     return tell
 
