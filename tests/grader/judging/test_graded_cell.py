@@ -5,7 +5,6 @@ from nbformat.v4 import new_code_cell, new_output
 from nbgrader.utils import determine_grade
 
 from grader.judging.graded_cell import (
-    VERDICT_MIME,
     Stop,
     as_points,
     is_verified,
@@ -14,6 +13,7 @@ from grader.judging.graded_cell import (
     shorten,
     split_hidden,
 )
+from grader.verdict import VERDICT_MIME, Cause
 
 SOURCE = """assert twice(1) == 2
 ### BEGIN HIDDEN TESTS
