@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import UserError
@@ -11,14 +11,23 @@ from grader import UserError
 ROOT = Path(__file__).resolve().parent.parent
 PHASE = re.compile(r"\d\d_[a-z0-9_]+")
 START = "start"
+TRANSLATION = re.compile(r"lesson\.([a-z]{2})\.py")
 
 
 @dataclass(frozen=True)
 class PhasePaths:
-    """A phase, or the start page: which texts it has and which notebooks are built from them."""
+    """A phase, or the start page: which texts it has and which notebooks are built from them.
+
+    Attributes:
+        root: the project's folder.
+        name: such as ``01_tensors``, or :data:`START`.
+        language: of a translated lesson, such as ``es``; empty for the phase itself. A translation
+            has a lesson and a page of its own, and neither lab nor checks.
+    """
 
     root: Path
     name: str
+    language: str = ""
 
     @property
     def number(self) -> str:
@@ -34,11 +43,12 @@ class PhasePaths:
     def lesson(self) -> Path:
         if self.name == START:
             return self.root / "phases" / "start.py"
-        return self.folder / "lesson.py"
+        return self.folder / f"lesson{self._suffix}.py"
 
     @property
     def lab(self) -> Path:
-        return self.folder / "lab.py"
+        """The lab's text. It does not exist for a translation."""
+        return self.folder / f"lab{self._suffix}.py"
 
     @property
     def checks(self) -> list[Path]:
@@ -48,7 +58,7 @@ class PhasePaths:
     @property
     def page(self) -> Path:
         """The built, executed notebook of the lesson."""
-        return self.root / "notebooks" / f"{self.name}.ipynb"
+        return self.root / "notebooks" / f"{self.name}{self._suffix}.ipynb"
 
     @property
     def source(self) -> Path:
@@ -59,6 +69,10 @@ class PhasePaths:
     def release(self) -> Path:
         """The built lab, learner's version."""
         return self.root / "release" / self.name / f"{self.name}.ipynb"
+
+    @property
+    def _suffix(self) -> str:
+        return f".{self.language}" if self.language else ""
 
     def texts(self) -> list[str]:
         """Which of its texts exist, by name."""
@@ -93,15 +107,22 @@ def phases(root: Path = ROOT) -> list[PhasePaths]:
     ]
 
 
-def phases_and_start(root: Path) -> list[PhasePaths]:
-    """The phases, then the start page when there is one."""
+def translations(phase: PhasePaths) -> list[PhasePaths]:
+    """The translations of a phase's lesson, in the order of their languages."""
+    found = (TRANSLATION.fullmatch(path.name) for path in sorted(phase.folder.glob("lesson.*.py")))
+    return [replace(phase, language=match[1]) for match in found if match]
+
+
+def pages(root: Path) -> list[PhasePaths]:
+    """All that a page is built from: each phase and its translations, then the start page."""
     start = PhasePaths(root, START)
-    return [*phases(root), start] if start.lesson.exists() else phases(root)
+    found = [page for phase in phases(root) for page in (phase, *translations(phase))]
+    return [*found, start] if start.lesson.exists() else found
 
 
 def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
     """The phases named by "01_tensors", "01", "1", "tensors" or "start"; all when none is named."""
-    every = phases_and_start(root)
+    every = pages(root)
     if not wanted:
         return every
     chosen = []

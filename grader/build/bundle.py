@@ -17,7 +17,7 @@ from pathlib import Path
 from grader import UserError
 from grader.build.problems import Problem, Refused
 from grader.build.release import holds_work
-from grader.phase_paths import PhasePaths, find_root, phases_and_start
+from grader.phase_paths import PhasePaths, find_root, pages, phases
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
@@ -68,13 +68,13 @@ def learner_files(root: Path) -> dict[str, bytes]:
     Raises UserError when there is no release yet, Refused when a notebook shows hidden parts.
     """
     shared = [path for path in sorted((root / "utils").rglob("*")) if path.is_file()]
-    for phase in phases_and_start(root):
+    for phase in pages(root):
         shared += [path for path in (phase.page, phase.release) if path.exists()]
     names = [path.relative_to(root) for path in shared]
     files = {name.as_posix(): (root / name).read_bytes() for name in names if is_shared(name)}
     if not any(name.startswith("release/") for name in files):
         raise UserError("there is no release yet: run `python -m grader build`")
-    if shown := [*secrets_shown(files), *answers_given(phases_and_start(root))]:
+    if shown := [*secrets_shown(files), *answers_given(phases(root))]:
         raise Refused(shown)
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject).encode()

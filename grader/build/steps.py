@@ -20,7 +20,7 @@ from grader.build.problems import Problem, Refused, refuse_if_any
 from grader.build.release import generate, holds_work
 from grader.build.rules import lab_problems, page_problems
 from grader.build.text import Text, parse
-from grader.phase_paths import START, PhasePaths, phases_and_start
+from grader.phase_paths import START, PhasePaths, pages
 
 Say = Callable[[str], None]
 LoadChecks = Callable[[Path], Mapping[str, CheckLike]]
@@ -51,7 +51,11 @@ def read_texts(phase: PhasePaths) -> Texts:
             return None
         return parse(phase.relative(path), path.read_text(encoding="utf-8"))
 
-    return Texts(phase, text_of(phase.lesson), None if phase.name == START else text_of(phase.lab))
+    return Texts(
+        phase,
+        text_of(phase.lesson),
+        None if phase.name == START or phase.language else text_of(phase.lab),
+    )
 
 
 def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
@@ -169,7 +173,7 @@ def page_digest(phase: PhasePaths, text: Text) -> str:
     """What the page's outputs depend on; the start page lists every phase, so on those too."""
     others = []
     if phase.name == START:
-        others = [" ".join([other.name, *other.texts()]) for other in phases_and_start(phase.root)]
+        others = [" ".join([other.name, *other.texts()]) for other in pages(phase.root)]
     return lesson_digest(text, phase.root, others)
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from grader.__main__ import COMMANDS, main
-from grader.phase_paths import choose, phases_and_start
+from grader.phase_paths import choose, pages
 from tests.grader.build.example import LAB
 
 
@@ -20,10 +20,10 @@ def here(project, monkeypatch):
 def test_phases_and_how_to_name_them(project):
     project.write("phases/start.py", "")
     project.write("phases/02_empty/notes.txt", "")
-    assert [phase.name for phase in phases_and_start(project.root)] == ["01_rows", "start"]
+    assert [phase.name for phase in pages(project.root)] == ["01_rows", "start"]
     for word in ("01_rows", "01", "1", "rows", "phases/01_rows/"):
         assert [phase.name for phase in choose(project.root, [word])] == ["01_rows"]
-    assert choose(project.root, []) == phases_and_start(project.root)
+    assert choose(project.root, []) == pages(project.root)
 
 
 def test_an_unknown_phase(here, capsys):

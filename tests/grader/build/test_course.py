@@ -8,15 +8,13 @@ from grader.build.bundle import is_shared
 from grader.build.notebook import to_bytes, to_cells, to_notebook
 from grader.build.release import generate
 from grader.build.text import assemble, parse
-from grader.phase_paths import phases_and_start
+from grader.phase_paths import pages
 from tests.grader.build.answers import answers, copied, told
 from tests.grader.build.example import readable
 
 ROOT = Path(__file__).resolve().parents[3]
-TEXTS = [
-    path for phase in phases_and_start(ROOT) for path in (phase.lesson, phase.lab) if path.exists()
-]
-LABS = {phase.name: phase.lab for phase in phases_and_start(ROOT) if phase.lab.exists()}
+TEXTS = [path for phase in pages(ROOT) for path in (phase.lesson, phase.lab) if path.exists()]
+LABS = {phase.name: phase.lab for phase in pages(ROOT) if phase.lab.exists()}
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -10,8 +10,8 @@ import pytest
 
 from grader.build import execute, review, steps
 from grader.build.problems import Refused
-from grader.phase_paths import phases_and_start
-from tests.grader.build.example import LAB, fake_checks
+from grader.phase_paths import pages
+from tests.grader.build.example import LAB, LESSON, fake_checks
 
 SOURCE = "source/01_rows/01_rows.ipynb"
 RELEASE = "release/01_rows/01_rows.ipynb"
@@ -54,15 +54,13 @@ def no_kernel(monkeypatch):
 def build(project, **options):
     """Build; returns what was said."""
     said = []
-    steps.build(phases_and_start(project.root), said.append, load_checks=fake_checks, **options)
+    steps.build(pages(project.root), said.append, load_checks=fake_checks, **options)
     return said
 
 
 def check(project):
     """`build --check` as lines."""
-    return [
-        str(problem) for problem in review.check(phases_and_start(project.root), True, fake_checks)
-    ]
+    return [str(problem) for problem in review.check(pages(project.root), True, fake_checks)]
 
 
 def edit(project, path, change):
@@ -186,7 +184,7 @@ def test_checks_that_cannot_be_loaded(project):
         exec(code, {})
 
     with pytest.raises(Refused, match=r"checks.py:2: can't be loaded: AttributeError"):
-        steps.build(phases_and_start(project.root), print, load_checks=load)
+        steps.build(pages(project.root), print, load_checks=load)
 
 
 def test_a_lesson_that_is_too_large_is_not_written(project, no_kernel, monkeypatch):
@@ -244,7 +242,7 @@ def test_check_finds_missing_damaged_and_forgotten_notebooks(course):
 def bring_home(project):
     """`build --from-notebooks`; returns what was said."""
     said = []
-    steps.bring_home(phases_and_start(project.root), said.append)
+    steps.bring_home(pages(project.root), said.append)
     return said
 
 
@@ -305,3 +303,21 @@ def test_a_notebook_of_unknown_origin_is_not_overwritten(course):
         bring_home(course)
     with pytest.raises(Refused, match="holds edits"):
         build(course)
+
+
+@pytest.mark.slow(4)
+def test_a_translated_lesson_is_a_page_of_its_own(project):
+    project.write("phases/01_rows/lesson.es.py", LESSON.replace("# # Rows", "# # Filas"))
+    project.write("phases/01_rows/lesson.old.py", "no language has three letters")
+    first, translated = pages(project.root)
+    assert (first.language, translated.language, translated.name) == ("", "es", "01_rows")
+    assert translated.page == project.root / "notebooks" / "01_rows.es.ipynb"
+    assert not translated.lab.exists()
+    build(project)
+    assert ("Filas" in translated.page.read_text(), "Filas" in first.page.read_text()) == (
+        True,
+        False,
+    )
+    assert check(project) == []
+    translated.lesson.unlink()
+    assert check(project) == ["notebooks/01_rows.es.ipynb: no text builds it any more: delete it"]
