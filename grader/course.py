@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from nbgrader.coursedir import CourseDirectory
+from sqlalchemy import make_url
 from traitlets.config import Config, PyFileConfigLoader
 
 from grader import UserError
@@ -35,6 +40,36 @@ class Course:
         """The folder of one student and lab in ``submitted``, ``autograded`` or ``source``."""
         name = getattr(self.directory, f"{step}_directory")
         return Path(self.directory.format_path(name, student, lab))
+
+    def students(self, step: str, lab: str, patterns: Sequence[str] = ()) -> list[str]:
+        """Return who has a folder or file of the lab in ``submitted``, ``autograded``, ..., sorted.
+
+        Args:
+            patterns: of student ids; all when there are none.
+        """
+        directory = self.directory
+        name = getattr(directory, f"{step}_directory")
+        where = directory.directory_structure.format(
+            nbgrader_step=name, student_id="*", assignment_id=glob.escape(lab)
+        )
+        form = re.compile(
+            directory.format_path(name, "(?P<student>[^/]*)", re.escape(lab), escape=True)
+        )
+        excluded = directory.student_id_exclude.split(",")
+        found = set()
+        for path in glob.iglob(os.path.join(glob.escape(directory.root), where)):
+            match = form.fullmatch(path)
+            if match and match["student"] not in excluded:
+                found.add(match["student"])
+        chosen = patterns or ["*"]
+        return sorted(s for s in found if any(fnmatchcase(s, pattern) for pattern in chosen))
+
+    @property
+    def database(self) -> Path | None:
+        """The gradebook's file; None where it is no file, as in PostgreSQL."""
+        url = make_url(self.directory.db_url)
+        is_file = url.get_backend_name() == "sqlite" and url.database
+        return self.root / url.database if is_file else None
 
 
 def open_course(root: Path) -> Course:

@@ -20,7 +20,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from rich.console import Console
 
 from grader import UserError
-from grader.course import enter_lab, nbgrader, run_module
+from grader.course import enter_lab, nbgrader, open_course, run_module
 from grader.phase_paths import ROOT, phases
 from grader.proof.sample_class import PREFIX, Learner, load_lab, make_class
 from grader.results.class_report import command as class_report
@@ -30,7 +30,7 @@ from grader.results.terminal import print_summary
 # What shows most in the shortest time, for who types `make demo` and knows nothing yet.
 SHOWPIECE = "01_tensors"
 ALL = "all"
-FOLDERS = ("submitted", "autograded", "feedback")
+STEPS = ("submitted", "autograded", "feedback")
 # nbgrader gives feedback one by one; two processes use two cores. Where there is only one lab, each
 # has half of the class.
 AT_ONCE = 2
@@ -107,7 +107,7 @@ def show_class(root: Path, lab: str, learners: Sequence[Learner], console: Conso
         # not read, only written: others in the course may lack their marks, which is its status
         words = argparse.Namespace(lab=lab, out=None, hide_names=False)
         class_report.run(words, root, Console(quiet=True))
-    graded = read_class(root, lab, PREFIX)
+    graded = read_class(open_course(root), lab, PREFIX)
     stories = {learner.id: learner.story for learner in learners}
     print_summary(console, f"{lab}: {len(graded)} learners", graded, stories)
     surprises = compare(learners, graded)
@@ -119,9 +119,10 @@ def show_class(root: Path, lab: str, learners: Sequence[Learner], console: Conso
 
 def hand_in(root: Path, lab: str, learners: Sequence[Learner]) -> None:
     """Write each learner's submission and enter their name."""
-    with Gradebook(_database(root)) as gradebook:
+    course = open_course(root)
+    with Gradebook(course.directory.db_url) as gradebook:
         for learner in learners:
-            path = root / "submitted" / learner.id / lab / learner.filename
+            path = course.folder("submitted", learner.id, lab) / learner.filename
             path.parent.mkdir(parents=True)
             path.write_bytes(learner.data)
             first, _, last = learner.name.partition(" ")
@@ -130,14 +131,17 @@ def hand_in(root: Path, lab: str, learners: Sequence[Learner]) -> None:
 
 def remove_class(root: Path, lab: str) -> None:
     """Take away what an earlier run left of this lab: files, submissions, students without any."""
-    for kind in FOLDERS:
-        for folder in (root / kind).glob(f"{PREFIX}*/{lab}"):
-            shutil.rmtree(folder)
-            if not any(folder.parent.iterdir()):
-                folder.parent.rmdir()
-    if not (root / "gradebook.db").exists():
+    course = open_course(root)
+    for step in STEPS:
+        for student in course.students(step, lab):
+            if student.startswith(PREFIX):
+                folder = course.folder(step, student, lab)
+                shutil.rmtree(folder)
+                if not any(folder.parent.iterdir()):
+                    folder.parent.rmdir()
+    if course.database is not None and not course.database.exists():
         return
-    with Gradebook(_database(root)) as gradebook:
+    with Gradebook(course.directory.db_url) as gradebook:
         for student in [s.id for s in gradebook.students if s.id.startswith(PREFIX)]:
             with contextlib.suppress(MissingEntry):
                 gradebook.remove_submission(lab, student)
@@ -167,7 +171,3 @@ def _closing(console: Console, labs: list[str], surprises: list[str]) -> None:
     console.print("  grades.csv   the marks, as nbgrader exports them")
     console.print("  make lab   then Nbgrader > Formgrader: every submission, and marks by hand")
     console.print("  python -m grader demo --remove   takes the sample class away")
-
-
-def _database(root: Path) -> str:
-    return f"sqlite:///{root / 'gradebook.db'}"

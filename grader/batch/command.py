@@ -16,7 +16,7 @@ from rich.console import Console
 
 from grader import UserError
 from grader.batch.canary import Canary
-from grader.batch.intake import find_students, read_lab, read_submission_of
+from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job, Lab, Result, failed
 from grader.batch.lock import only_one
 from grader.batch.outcome import Outcome
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     if args.cell_seconds:
         course.config.Execute.max_cell_seconds = args.cell_seconds
     labs = {name: read_lab(course, name) for name in dict.fromkeys(args.lab)}
-    students = {name: find_students(course, name, args.students) for name in labs}
+    students = {name: course.students("submitted", name, args.students) for name in labs}
     for name, found in students.items():
         if not found:
             where = course.folder("submitted", "*", name)

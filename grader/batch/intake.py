@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
-import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import nbformat
@@ -98,34 +94,6 @@ def read_lab(course: Course, name: str) -> Lab:
         digest=digest_of([*parts, *kept, settings, graded_by]),
         gpu=any(_needs_gpu(name, data) for name, data in notebooks.items()),
     )
-
-
-def find_students(course: Course, lab: str, patterns: Sequence[str] = ()) -> list[str]:
-    """Everyone who has something under the lab's name in ``submitted/``, sorted.
-
-    Args:
-        patterns: of student ids; all when there are none.
-    """
-    directory = course.directory
-    where = directory.directory_structure.format(
-        nbgrader_step=directory.submitted_directory,
-        student_id="*",
-        assignment_id=glob.escape(lab),
-    )
-    form = re.compile(
-        directory.format_path(
-            directory.submitted_directory, "(?P<student>[^/]*)", re.escape(lab), escape=True
-        )
-    )
-    excluded = directory.student_id_exclude.split(",")
-    found = set()
-    for path in glob.iglob(os.path.join(glob.escape(directory.root), where)):
-        match = form.fullmatch(path)
-        if match and match["student"] not in excluded:
-            found.add(match["student"])
-    if not patterns:
-        return sorted(found)
-    return sorted(s for s in found if any(fnmatchcase(s, pattern) for pattern in patterns))
 
 
 def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from nbgrader.api import (
@@ -27,6 +26,7 @@ from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
 from grader import UserError
+from grader.course import Course
 from grader.results.autograded import GradedNotebook, read_graded
 from grader.verdict import TRIED, Cause, Status, Verdict
 
@@ -172,19 +172,17 @@ class Results:
     """A lab's results in a course folder.
 
     Args:
-        course: the folder with ``autograded/`` and, by default, ``gradebook.db``.
-        db_url: nbgrader's database, where it is another one.
+        course: whose folders and gradebook are read.
 
     Raises:
         UserError: when there is no gradebook, or the lab is not in it.
     """
 
-    def __init__(self, course: Path, lab: str, db_url: str | None = None):
+    def __init__(self, course: Course, lab: str):
         self.course, self.lab = course, lab
-        database = course / "gradebook.db"
-        if db_url is None and not database.exists():
-            raise UserError(f"there is no gradebook {database}: grade the lab first")
-        self._engine = create_engine(db_url or f"sqlite:///{database}")
+        if course.database is not None and not course.database.exists():
+            raise UserError(f"there is no gradebook {course.database}: grade the lab first")
+        self._engine = create_engine(course.directory.db_url)
         with Session(self._engine) as session:
             notebooks = select(Notebook).join(Assignment).where(Assignment.name == lab)
             names = {notebook.id: notebook.name for notebook in session.scalars(notebooks)}
@@ -201,8 +199,7 @@ class Results:
     @property
     def never_graded(self) -> int:
         """How many learners handed the lab in without being in the gradebook."""
-        handed_in = self.course.glob(f"submitted/*/{self.lab}")
-        return len({path.parent.name for path in handed_in} - set(self.students))
+        return len(set(self.course.students("submitted", self.lab)) - set(self.students))
 
     @property
     def cells(self) -> list[Cell]:
@@ -307,7 +304,7 @@ class Results:
         )
 
     def _read_run(self, student: str) -> GradedNotebook:
-        folder = self.course / "autograded" / student / self.lab
+        folder = self.course.folder("autograded", student, self.lab)
         runs = {name: read_graded(folder / f"{name}.ipynb") for name in self.notebooks}
         if len(runs) == 1:
             return runs[self.notebooks[0]]
@@ -337,6 +334,6 @@ def _together(runs: dict[str, GradedNotebook], key: Callable[[str, str], str]) -
     )
 
 
-def read_class(course: Path, lab: str, prefix: str = "") -> list[Graded]:
+def read_class(course: Course, lab: str, prefix: str = "") -> list[Graded]:
     """Every graded submission of a lab whose student id starts with ``prefix``, at once."""
     return list(Results(course, lab).read(prefix))

@@ -12,7 +12,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import track
 
-from grader.course import nbgrader_config
+from grader.course import open_course
 from grader.phase_paths import ROOT, names, phases
 from grader.results.class_report.names import Names, pseudonyms
 from grader.results.class_report.outline import read_outline
@@ -43,7 +43,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     """
     console = console or Console()
     lab = next((phase.name for phase in phases(root) if args.lab in names(phase)), args.lab)
-    results = Results(root, lab, _database(root))
+    course = open_course(root)
+    results = Results(course, lab)
     out = (args.out or root / "reports" / lab).resolve()
     out.mkdir(parents=True, exist_ok=True)
     who = pseudonyms(root) if args.hide_names else Names()
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     with _replacing(out / EXERCISES, ENCODING) as file:
         write_exercises(file, tally)
     with _replacing(out / PAGE, "utf-8") as file:
-        file.write(render(tally, Places(root, out, lab, results.notebooks), datetime.now()))
+        file.write(render(tally, Places(course, out, lab, results.notebooks), datetime.now()))
     console.print(f"{lab}: {tally.graded} of {tally.submissions} submissions have all their marks.")
     for name, what in (
         (PAGE, "the page"),
@@ -69,12 +70,6 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     ):
         console.print(f"  {out / name}   {what}", markup=False, soft_wrap=True, highlight=False)
     return 0 if tally.graded == tally.submissions + tally.never_graded else 1
-
-
-def _database(root: Path) -> str | None:
-    """nbgrader's database where its settings name one."""
-    settings = nbgrader_config(root).CourseDirectory
-    return settings.db_url if "db_url" in settings else None
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from grader.course import Course
 from grader.results.class_report.figures import WIDTH, histogram, label, parts, successes
 from grader.results.class_report.items import FEWEST
 from grader.results.class_report.outline import lessons
@@ -59,12 +60,12 @@ class Places:
     """Where links lead, relative to the page.
 
     Attributes:
-        root: the course folder.
+        course: whose folders are linked.
         out: the page's folder.
         notebooks: names of the lab's notebooks.
     """
 
-    root: Path
+    course: Course
     out: Path
     lab: str
     notebooks: tuple[str, ...]
@@ -78,11 +79,12 @@ class Places:
         """``(text, URL)`` of the files about one submission that are there."""
         found = []
         for notebook in self.notebooks if person.student else ():
-            for folder, suffix, text in (
+            for step, suffix, text in (
                 ("autograded", "ipynb", "notebook"),
                 ("feedback", "html", "feedback"),
             ):
-                path = self.root / folder / person.student / self.lab / f"{notebook}.{suffix}"
+                folder = self.course.folder(step, person.student, self.lab)
+                path = folder / f"{notebook}.{suffix}"
                 if path.is_file():
                     found.append((text, self.link(path)))
         return found
@@ -107,7 +109,7 @@ def render(tally: Tally, places: Places, now: datetime) -> str:
 def _context(tally: Tally, places: Places, now: datetime) -> dict[str, Any]:
     points, most = tally.counted
     to_do = todos(tally)
-    known = {digits: places.link(path) for digits, path in lessons(places.root).items()}
+    known = {digits: places.link(path) for digits, path in lessons(places.course.root).items()}
     return {
         "t": tally,
         "lab": places.lab,

@@ -6,7 +6,7 @@ import pytest
 
 from grader import UserError
 from grader.batch.grading import grade
-from grader.batch.intake import find_students, read_lab, read_submission_of
+from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job
 from grader.submission.notebook import Unreadable
 from tests.grader.batch.small import HW, hand_in, job_of, make_small
@@ -31,10 +31,10 @@ def test_learners_are_found_by_pattern_and_none_twice(course):
     (course.root / "submitted" / "cleo" / "another").mkdir(parents=True)
     (course.root / "submitted" / "dan").mkdir()
     write(b"", course.root / "submitted" / "dan" / HW)
-    assert find_students(course, HW) == ["abe", "ann", "bob", "dan"]
-    assert find_students(course, HW, ["a*", "ann", "zoe"]) == ["abe", "ann"]
+    assert course.students("submitted", HW) == ["abe", "ann", "bob", "dan"]
+    assert course.students("submitted", HW, ["a*", "ann", "zoe"]) == ["abe", "ann"]
     course.directory.student_id_exclude = "bob,abe"
-    assert find_students(course, HW) == ["ann", "dan"]
+    assert course.students("submitted", HW) == ["ann", "dan"]
 
 
 def test_a_lab_that_is_not_there_is_said_with_those_that_are(course):
@@ -134,7 +134,7 @@ def test_whatever_is_handed_in_there_is_something_to_grade(course):
     (submitted / "link" / HW).symlink_to(submitted / "ann" / HW)
     lab = read_lab(course, HW)
     for student in ("folder", "none", "file", "link"):
-        assert student in find_students(course, HW)
+        assert student in course.students("submitted", HW)
         found = read_submission_of(course, lab, student)
         assert isinstance(found.notebooks[HW], Unreadable), student
 

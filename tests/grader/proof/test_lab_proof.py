@@ -11,6 +11,7 @@ from html import unescape
 import pytest
 
 from grader import demo
+from grader.course import open_course
 from grader.phase_paths import ROOT
 from grader.proof.sample_class import Learner, load_lab, make_class, make_sample
 from grader.results.gradebook import read_class
@@ -54,7 +55,7 @@ def test_lab(name, proven, full, request):
     course = request.getfixturevalue("course")
     lab = load_lab(ROOT, name)
     learners = (make_class if full else make_sample)(lab)
-    graded = read_class(course.root, name)
+    graded = read_class(open_course(course.root), name)
     scores_are_as_predicted(lab, learners, graded)
     assert course.status == 0, course.printed
     each_misconception_is_named(lab, graded)

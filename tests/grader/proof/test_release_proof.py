@@ -6,6 +6,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from grader import demo
+from grader.course import open_course
 from grader.judging.catalogue import load_checks
 from grader.judging.graded_cell import read_verdicts
 from grader.results.gradebook import read_class
@@ -21,7 +22,7 @@ SECRET = ("BEGIN HIDDEN", "verify(", "grader.verify", "RUBRIC", "MARK SCHEME", s
 
 @pytest.fixture(scope="module")
 def graded(graded_course):
-    return {one.student: one for one in read_class(graded_course.root, LAB)}
+    return {one.student: one for one in read_class(open_course(graded_course.root), LAB)}
 
 
 def test_every_score_is_the_predicted_one(graded_course, graded):

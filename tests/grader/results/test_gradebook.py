@@ -7,6 +7,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy import event
 
 from grader import UserError
+from grader.course import open_course
 from grader.results import gradebook
 from grader.results.gradebook import Results, read_class
 from grader.verdict import Cause, Status
@@ -15,7 +16,7 @@ from tests.grader.results.class_report.made_up import LAB, TASK, Made, make_cour
 
 def one(tmp_path, learner):
     """The only submission of a class of one."""
-    [found] = read_class(make_course(tmp_path / "course", [learner]), LAB)
+    [found] = read_class(open_course(make_course(tmp_path / "course", [learner])), LAB)
     return found
 
 
@@ -45,7 +46,10 @@ def test_a_missing_or_broken_notebook_is_said_and_costs_nobody_else(tmp_path):
     learners = [Made("ada", notebook=False), Made("bob"), Made("eve")]
     course = make_course(tmp_path / "course", learners)
     (course / "autograded" / "bob" / LAB / f"{LAB}.ipynb").write_text('{"cells": [')
-    said = {found.student: [r.text for r in found.reasons()] for found in read_class(course, LAB)}
+    said = {
+        found.student: [r.text for r in found.reasons()]
+        for found in read_class(open_course(course), LAB)
+    }
     assert said == {
         "ada": ["there is no graded notebook"],
         "bob": ["the graded notebook could not be read"],
@@ -129,7 +133,7 @@ def test_metadata_of_any_shape_is_read_without_trusting_it(tmp_path, ours):
 
 def test_times_come_from_the_record_or_else_from_the_cells(tmp_path):
     learners = [Made("ada", metadata={"seconds": 12.5}), Made("bob", metadata={"seconds": None})]
-    ada, bob = read_class(make_course(tmp_path / "course", learners), LAB)
+    ada, bob = read_class(open_course(make_course(tmp_path / "course", learners)), LAB)
     assert (ada.run.seconds, ada.run.recorded) == (12.5, True)
     assert (bob.run.seconds, bob.run.recorded) == (2.5, False)
     assert bob.run.cell_seconds == {"twice": 0.5, "row_sums": 0.5, "softmax": 0.5}
@@ -138,15 +142,17 @@ def test_times_come_from_the_record_or_else_from_the_cells(tmp_path):
 def test_learners_come_in_parts_in_order_and_by_prefix(tmp_path, monkeypatch):
     monkeypatch.setattr(gradebook, "AT_ONCE", 3)
     course = make_course(tmp_path / "course", [Made(f"s{k}") for k in range(8)] + [Made("other")])
-    assert [found.student for found in read_class(course, LAB, "s")] == [f"s{k}" for k in range(8)]
-    backwards = Results(course, LAB).read("s", order=lambda student: -int(student[1:]))
+    assert [found.student for found in read_class(open_course(course), LAB, "s")] == [
+        f"s{k}" for k in range(8)
+    ]
+    backwards = Results(open_course(course), LAB).read("s", order=lambda student: -int(student[1:]))
     assert [found.student for found in backwards] == [f"s{k}" for k in reversed(range(8))]
 
 
 def test_more_learners_take_no_more_queries(tmp_path):
     def queries(size):
         course = make_course(tmp_path / str(size), [Made(f"s{k}") for k in range(size)])
-        read, count = Results(course, LAB), []
+        read, count = Results(open_course(course), LAB), []
         event.listen(read._engine, "before_cursor_execute", lambda *_: count.append(1))
         assert len(list(read.read())) == size
         return len(count)
@@ -157,16 +163,16 @@ def test_more_learners_take_no_more_queries(tmp_path):
 def test_reading_writes_nothing(tmp_path):
     course = make_course(tmp_path / "course", [Made("ada")])
     before = (course / "gradebook.db").read_bytes()
-    read_class(course, LAB)
+    read_class(open_course(course), LAB)
     assert (course / "gradebook.db").read_bytes() == before
 
 
 def test_no_gradebook_and_an_unknown_lab_are_said(tmp_path):
     with pytest.raises(UserError, match="grade the lab first"):
-        Results(tmp_path, LAB)
+        Results(open_course(tmp_path), LAB)
     course = make_course(tmp_path / "course", [])
     with pytest.raises(UserError, match=f"no lab '01_other' in the gradebook; it has: {LAB}"):
-        Results(course, "01_other")
+        Results(open_course(course), "01_other")
 
 
 def test_a_lab_of_two_notebooks_is_read_as_one(tmp_path):
@@ -178,9 +184,26 @@ def test_a_lab_of_two_notebooks_is_read_as_one(tmp_path):
     nb = json.loads((folder / f"{LAB}.ipynb").read_text())
     nb["metadata"]["open_the_hood"] |= {"sandbox": False, "notes": [{"kind": "foreign"}]}
     (folder / "more.ipynb").write_text(json.dumps(nb))
-    [found] = read_class(course, LAB)
+    [found] = read_class(open_course(course), LAB)
     assert set(found.verdicts) >= {f"{LAB}/twice", "more/twice"}
     assert found.unmarked == {"more/extra"}
     assert found.run.sandbox is False
     assert found.run.seconds == 4.0
     assert {reason.kind for reason in found.reasons()} == {"ungraded", "unread"}
+
+
+def test_a_course_with_folders_and_a_gradebook_of_other_names_is_read(tmp_path):
+    root = make_course(tmp_path / "course", [Made("ada"), Made("bob")])
+    (root / "autograded").rename(root / "marked")
+    (root / "gradebook.db").rename(root / "marks.db")
+    for student in ("ada", "eve"):
+        (root / "inbox" / student / LAB).mkdir(parents=True)
+    (root / "nbgrader_config.py").write_text(
+        "c = get_config()\n"
+        "c.CourseDirectory.autograded_directory = 'marked'\n"
+        "c.CourseDirectory.submitted_directory = 'inbox'\n"
+        f"c.CourseDirectory.db_url = 'sqlite:///{root}/marks.db'\n"
+    )
+    found = Results(open_course(root), LAB)
+    assert [one.run.problem for one in found.read()] == ["", ""]
+    assert found.never_graded == 1

@@ -4,6 +4,7 @@ import io
 
 from rich.console import Console
 
+from grader.course import open_course
 from grader.results.gradebook import read_class
 from grader.results.terminal import print_summary
 from tests.grader.results.class_report.made_up import LAB, Made, make_course, verdict
@@ -11,7 +12,7 @@ from tests.grader.results.class_report.made_up import LAB, Made, make_course, ve
 
 def printed(tmp_path, learners, **stories):
     """What the summary of these learners looks like, 120 characters wide."""
-    graded = read_class(make_course(tmp_path / "course", learners), LAB)
+    graded = read_class(open_course(make_course(tmp_path / "course", learners)), LAB)
     console = Console(file=io.StringIO(), width=120)
     print_summary(console, "A lab", graded, stories)
     return " ".join(console.file.getvalue().split())

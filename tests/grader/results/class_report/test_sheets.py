@@ -5,6 +5,7 @@ import io
 
 import pytest
 
+from grader.course import open_course
 from grader.results.class_report.names import Names, Pseudonyms
 from grader.results.class_report.sheets import LearnerSheet, safe
 from grader.results.gradebook import Results
@@ -23,7 +24,7 @@ def test_everything_else_is_left(value):
 
 def rows(tmp_path, learners, names):
     """The learners' sheet."""
-    read = Results(make_course(tmp_path / "course", learners), LAB)
+    read = Results(open_course(make_course(tmp_path / "course", learners)), LAB)
     file = io.StringIO()
     sheet = LearnerSheet(file, names)
     for one in read.read(order=names.order):

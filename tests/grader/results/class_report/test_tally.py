@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from grader.course import open_course
 from grader.results.class_report.names import Names
 from grader.results.class_report.outline import Outline
 from grader.results.class_report.tally import Tally
@@ -21,7 +22,9 @@ from tests.grader.results.class_report.made_up import (
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory):
     """A class of sixty: ``(tally, every submission)``."""
-    read = Results(make_course(tmp_path_factory.mktemp("tally") / "course", crowd(60)), LAB)
+    read = Results(
+        open_course(make_course(tmp_path_factory.mktemp("tally") / "course", crowd(60))), LAB
+    )
     tally = Tally(read.cells, Outline("A lab", TITLES), Names())
     every = list(read.read())
     for one in every:
@@ -77,7 +80,7 @@ def test_points_that_were_withheld_are_not_counted_as_lost(tmp_path):
         for student, made in {"all": (3, 2), "some": (1, 2), "on a GPU": (5, 0)}.items()
     ]
     learners.append(Made("no part", verdicts={"softmax": softmax(0, 5)}))
-    read = Results(make_course(tmp_path / "course", learners), LAB)
+    read = Results(open_course(make_course(tmp_path / "course", learners)), LAB)
     tally = Tally(read.cells, Outline("A lab", TITLES), Names())
     for one in read.read():
         tally.add(one)
@@ -91,7 +94,7 @@ def test_the_most_that_can_be_earned_leaves_out_what_nobody_could(tmp_path):
     found = verdict("softmax", 0)
     missing = found | {"parts": [found["parts"][0] | {"status": "not run", "problem": "no GPU"}]}
     learners = [Made(student, verdicts={"softmax": missing}) for student in ("ada", "bob")]
-    read = Results(make_course(tmp_path / "course", learners), LAB)
+    read = Results(open_course(make_course(tmp_path / "course", learners)), LAB)
     tally = Tally(read.cells, Outline("A lab", TITLES), Names())
     for one in read.read():
         tally.add(one)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from grader.course import open_course
 from grader.results.class_report.names import Names
 from grader.results.class_report.outline import Outline
 from grader.results.class_report.tally import Tally
@@ -16,7 +17,7 @@ def told(tmp_path):
     """A function from learners to what is to be done: ``(group, do, why)``."""
 
     def tell(learners):
-        read = Results(make_course(tmp_path / "course", learners), made_up.LAB)
+        read = Results(open_course(make_course(tmp_path / "course", learners)), made_up.LAB)
         tally = Tally(read.cells, Outline("A lab", made_up.TITLES), Names())
         for one in read.read():
             tally.add(one)
