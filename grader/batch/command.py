@@ -210,7 +210,7 @@ class _Run:
         if before and before.key == key and not self.args.regrade:
             names = list(lab.notebooks)
             if files.stamp(student, lab.name, names) == before.stamp or all(
-                files.metadata(student, lab.name, name).get("key") == key for name in names
+                files.run_record(student, lab.name, name).key == key for name in names
             ):
                 return None
         graded_before = False

@@ -9,12 +9,12 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from nbgrader.converters import Autograde
 
 from grader.batch.job import GradedNotebook
 from grader.course import Course
+from grader.run_record import RunRecord
 from grader.submission.files import read_file
 from grader.submission.fingerprint import digest
 from grader.submission.notebook import Unreadable
@@ -78,14 +78,13 @@ class AutogradedFiles:
             return ""
         return " ".join(f"{one.st_size}:{one.st_mtime_ns}" for one in found)
 
-    def metadata(self, student: str, lab: str, name: str) -> dict[str, Any]:
-        """The grader's own metadata of a notebook, empty when there is none."""
+    def run_record(self, student: str, lab: str, name: str) -> RunRecord:
+        """Read what was recorded of a notebook's run; empty when there is no such notebook."""
         data = read_file(self.course.folder("autograded", student, lab) / f"{name}.ipynb")
         try:
-            found = json.loads(data)["metadata"]["open_the_hood"]
-            return found if isinstance(found, dict) else {}
+            return RunRecord.of(json.loads(data)["metadata"])
         except (TypeError, ValueError, KeyError):
-            return {}
+            return RunRecord()
 
     def seeds_of_plain_grading(
         self,
@@ -97,10 +96,10 @@ class AutogradedFiles:
         """Seeds with which ``nbgrader autograde`` graded this same submission, where it did."""
         seeds = {}
         for name, data in notebooks.items():
-            ours = self.metadata(student, lab, name)
-            same = ours.get("submission") == digest({name: data}, files)
-            if "key" not in ours and same and ours.get("seed"):
-                seeds[name] = ours["seed"]
+            run = self.run_record(student, lab, name)
+            same = run.submission == digest({name: data}, files)
+            if not run.key and same and run.seed:
+                seeds[name] = run.seed
         return seeds
 
     def _write(self, path: Path, data: bytes) -> None:

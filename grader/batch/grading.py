@@ -35,6 +35,7 @@ from grader.batch.job import (
 from grader.batch.version import version
 from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
+from grader.run_record import RunRecord, record
 from grader.sandbox.compiled_headers import headers_of
 from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
@@ -112,11 +113,13 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[GradedNotebook, l
     except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
         submitted = Unreadable(f"The notebook is damaged ({type(error).__name__}).")
         nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
-    ours = nb.metadata.open_the_hood
-    ours.seed = job.seeds.get(name) or job.seed
-    ours.submission = digest({name: job.notebooks[name]}, job.files)
-    ours.key = job.key
-    ours.sandbox = job.sandbox
+    record(
+        nb,
+        seed=job.seeds.get(name) or job.seed,
+        submission=digest({name: job.notebooks[name]}, job.files),
+        key=job.key,
+        sandbox=job.sandbox,
+    )
     resources = {
         "metadata": {"name": name, "path": folder},
         "unique_key": name,
@@ -137,7 +140,8 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[GradedNotebook, l
         for cell in nb.cells
         if is_solution(cell) or is_task(cell)
     }
-    return GradedNotebook(name, as_file(nb), ours.seed, scores, unanswered), problems
+    seed = RunRecord.of(nb.metadata).seed
+    return GradedNotebook(name, as_file(nb), seed, scores, unanswered), problems
 
 
 def _steps(config: Config) -> Iterator[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import nbformat
@@ -12,6 +12,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_solution, is_task
 from traitlets.config import Config
 
+from grader.run_record import record
 from grader.submission.companions import merged, shown
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, ungraded, unreadable
@@ -143,7 +144,7 @@ def _as_released(job: Job, note: Note, score: float | None) -> tuple[GradedNoteb
     for name, source in job.lab.notebooks.items():
         nb = rebuild(Unreadable(note.message), read_source(source), job.lab.config).nb
         nb.cells[0].source = note.message
-        nb.metadata.open_the_hood.notes = [asdict(note)]
+        record(nb, notes=[note])
         scores = {
             # a person decides about what a learner wrote
             c.metadata.nbgrader.grade_id: None if is_solution(c) or is_task(c) else score

@@ -6,7 +6,6 @@ import asyncio
 import os
 import secrets
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from grader.judging.graded_cell import (
 )
 from grader.judging.learner_source import Written, importable
 from grader.phase_paths import ROOT
+from grader.run_record import KEY, RunRecord, record, record_cell, record_note
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
 from grader.submission.notes import Note
 from grader.verdict import Cause
@@ -97,10 +97,9 @@ class Execute(NbGraderExecute):
             ZygoteDied: when the grader lost the kernel, through no fault of the submission's.
         """
         begun = self._begun = time.monotonic()
-        ours = nb.metadata.setdefault("open_the_hood", NotebookNode())
-        ours.setdefault("seed", secrets.token_hex(16))
-        ours.sandbox = not self.unsafe_no_sandbox
-        self._seed = ours.seed
+        ours = nb.metadata.setdefault(KEY, NotebookNode())
+        self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
+        record(nb, seed=self._seed, sandbox=not self.unsafe_no_sandbox)
         self._limits = Limits.of(nb.metadata)
         self.iopub_timeout = self._limits.grace
         self._seconds = ours.get("cell_seconds", self.timeout)
@@ -116,7 +115,7 @@ class Execute(NbGraderExecute):
         try:
             return super().preprocess(nb, resources, km)
         finally:
-            ours.seconds = round(time.monotonic() - begun, 3)
+            record(nb, seconds=round(time.monotonic() - begun, 3))
 
     def create_kernel_manager(self) -> Any:
         """A manager of kernels in sandboxes, or nbgrader's own."""
@@ -144,7 +143,7 @@ class Execute(NbGraderExecute):
             super().start_new_kernel(**kwargs)
         except FilesRefused as refused:
             note = Note("files", f"The files beside the notebook were left out: {refused}")
-            self.nb.metadata.open_the_hood.setdefault("notes", []).append(asdict(note))
+            record_note(self.nb, note)
             self.km.files = None
             super().start_new_kernel(**kwargs)
 
@@ -174,7 +173,7 @@ class Execute(NbGraderExecute):
                 outputs = [without_stderr(output) for output in outputs]
             if stop:
                 outputs.append(_error(stop.problem))
-                cell.metadata.setdefault("open_the_hood", NotebookNode()).problem = stop.problem
+                record_cell(cell, problem=stop.problem)
             cell.outputs = outputs
         else:
             visible = first
@@ -182,9 +181,7 @@ class Execute(NbGraderExecute):
             cell.outputs = settle(cell, visible, hidden, stop)
         # a later cell that updates an earlier display finds nothing to write to
         self.clear_display_id_mapping(index)
-        cell.metadata.setdefault("open_the_hood", NotebookNode()).seconds = round(
-            time.monotonic() - begun, 3
-        )
+        record_cell(cell, seconds=round(time.monotonic() - begun, 3))
         self.nb.cells[index] = cell
 
     def _seek_examples(self, index: int) -> None:

@@ -20,6 +20,7 @@ from traitlets import Bool, Float
 
 import grader.judging.examiner  # now, so that no submission pays for it  # noqa: F401
 from grader.preprocessors.converter import CarefulAutograde
+from grader.run_record import RunRecord, record
 from grader.sandbox.compiled_headers import headers_of
 from grader.submission.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import merged, place, shown, unshown
@@ -111,12 +112,11 @@ class SubmissionExporter(NotebookExporter):
         submitted, note = self._read_notebook(path.parent, source)
         notes = [*self._beside.notes, *([note] if note else [])]
         nb = rebuild(submitted, source_nb, self.config, notes).nb
-        ours = nb.metadata.open_the_hood
-        ours.submission = digest({path.stem: submitted}, self._beside.theirs)
-        before = self._graded.get(self._destination(str(path)), {})
-        again = self._beside.whole and before.get("submission") == ours.submission
-        stored = before.get("seed") if again and self.same_cases else None
-        ours.seed = stored or secrets.token_hex(16)
+        submission = digest({path.stem: submitted}, self._beside.theirs)
+        before = self._graded.get(self._destination(str(path)), RunRecord())
+        again = self._beside.whole and before.submission == submission
+        stored = before.seed if again and self.same_cases else ""
+        record(nb, submission=submission, seed=stored or secrets.token_hex(16))
         resources["open_the_hood"] = {"again": again}
         return self._sanitized(nb, path, resources)
 
@@ -202,7 +202,7 @@ class SubmissionExporter(NotebookExporter):
                 destination = self._destination(filename)
                 try:
                     metadata = json.loads(Path(destination).read_bytes())["metadata"]
-                    self._graded[destination] = metadata["open_the_hood"]
+                    self._graded[destination] = RunRecord.of(metadata)
                 except (OSError, ValueError, KeyError):
                     continue
 

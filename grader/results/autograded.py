@@ -17,6 +17,8 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from grader.judging.graded_cell import read_verdicts
+from grader.run_record import CellRecord, RunRecord
+from grader.submission.notes import Note
 from grader.verdict import MAX_TEXT, Verdict
 
 
@@ -38,7 +40,7 @@ class GradedNotebook:
 
     problem: str = ""
     verdicts: dict[str, Verdict] = field(default_factory=dict)
-    notes: list[dict[str, str]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     seed: str = ""
     sandbox: bool | None = None
     seconds: float | None = None
@@ -59,18 +61,17 @@ def read_graded(path: Path) -> GradedNotebook:
 
 
 def _graded(nb: NotebookNode, written: float) -> GradedNotebook:
-    ours = _mapping(nb.metadata.get("open_the_hood"))
+    run = RunRecord.of(nb.metadata)
     spans = [span for cell in nb.cells if (span := _span(cell)) is not None]
     cells = {name: took for cell in nb.cells if (name := _name(cell)) and (took := _took(cell))}
-    seconds = _number(ours.get("seconds"))
     ran = spans[-1][1] - spans[0][0] if spans else None
     return GradedNotebook(
         verdicts=read_verdicts(nb),
-        notes=_notes(ours.get("notes")),
-        seed=_text(ours.get("seed")),
-        sandbox=ours["sandbox"] if isinstance(ours.get("sandbox"), bool) else None,
-        seconds=ran if seconds is None else seconds,
-        recorded=seconds is not None,
+        notes=list(run.notes),
+        seed=run.seed,
+        sandbox=run.sandbox,
+        seconds=ran if run.seconds is None else run.seconds,
+        recorded=run.seconds is not None,
         cell_seconds=cells,
         graded_at=spans[-1][1] if spans else written,
     )
@@ -82,7 +83,7 @@ def _name(cell: NotebookNode) -> str:
 
 def _took(cell: NotebookNode) -> float:
     """Seconds that the cell took: as recorded, or else between nbclient's stamps."""
-    recorded = _number(_mapping(cell.metadata.get("open_the_hood")).get("seconds"))
+    recorded = CellRecord.of(cell).seconds
     if recorded is not None:
         return recorded
     start, end = _span(cell) or (0.0, 0.0)
@@ -99,18 +100,9 @@ def _span(cell: NotebookNode) -> tuple[float, float] | None:
     return None
 
 
-def _notes(raw: Any) -> list[dict[str, str]]:
-    found = [_mapping(note) for note in (raw if isinstance(raw, list) else [])]
-    return [{key: _text(note.get(key)) for key in ("kind", "message", "cell")} for note in found]
-
-
 def _mapping(raw: Any) -> Mapping[str, Any]:
     return raw if isinstance(raw, Mapping) else {}
 
 
 def _text(raw: Any) -> str:
     return raw[:MAX_TEXT] if isinstance(raw, str) else ""
-
-
-def _number(raw: Any) -> float | None:
-    return float(raw) if isinstance(raw, (int, float)) and abs(raw) < 1e9 else None

@@ -7,7 +7,7 @@ few queries for hundreds of learners; the rest from each autograded notebook, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -143,8 +143,8 @@ class Graded:
         elif self.run.problem:
             said.append(Reason(ReasonKind.UNGRADED, self.run.problem))
         for note in self.run.notes:
-            if note["kind"] in TELLING:
-                said.append(Reason(*TELLING[note["kind"]], note["cell"]))
+            if note.kind in TELLING:
+                said.append(Reason(*TELLING[note.kind], note.cell or ""))
         for name, verdict in self.verdicts.items():
             if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
                 said.append(Reason(ReasonKind.STOPPED, "a call ran out of time", name))
@@ -321,7 +321,7 @@ def _together(runs: dict[str, GradedNotebook], key: Callable[[str, str], str]) -
         problem=next((run.problem for run in every if run.problem), ""),
         verdicts={key(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
         notes=[
-            {**note, "cell": key(n, note["cell"]) if note["cell"] else ""}
+            replace(note, cell=key(n, note.cell) if note.cell else None)
             for n, run in runs.items()
             for note in run.notes
         ],

@@ -18,7 +18,7 @@ import copy
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -33,6 +33,7 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 from traitlets.config import Config
 
+from grader.run_record import record
 from grader.submission.notebook import SubmittedCell, Unreadable, read_submission
 from grader.submission.notes import (
     FOREIGN,
@@ -87,7 +88,7 @@ def rebuild(
     found = [*notes, *found]
     nb = _notebook(master, cells, found)
     digest = hashlib.sha256(submitted if isinstance(submitted, bytes) else b"").hexdigest()
-    nb.metadata.open_the_hood.update(submission=digest, notes=[asdict(note) for note in found])
+    record(nb, submission=digest, notes=found)
     return Rebuilt(nb, found)
 
 

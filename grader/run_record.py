@@ -1,0 +1,130 @@
+"""What is recorded of a grading run in a notebook's own metadata, beside the verdicts.
+
+:func:`record` and :func:`record_cell` write it while a submission is rebuilt and run;
+:class:`RunRecord` and :class:`CellRecord` read it for the batch, feedback and the reports. The
+lab's own settings (title, points, limits) stand under the same key and are no facts about a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+from nbformat.notebooknode import NotebookNode
+
+from grader.submission.notes import Note
+
+KEY = "open_the_hood"
+# Bounds of what is read back, as in grader.verdict.
+MAX_TEXT = 400
+MAX_NOTES = 200
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The facts about one notebook's run. What was not recorded, or is of another type, is empty.
+
+    Attributes:
+        seed: what the cases were drawn from.
+        submission: :func:`grader.submission.fingerprint.digest` of what was graded.
+        key: the batch's key of the work, which names submission, lab and version of the grader.
+        sandbox: whether the code ran in a sandbox; None where that was not recorded.
+        seconds: how long the run took by the clock.
+        notes: what was put right before grading.
+    """
+
+    seed: str = ""
+    submission: str = ""
+    key: str = ""
+    sandbox: bool | None = None
+    seconds: float | None = None
+    notes: tuple[Note, ...] = ()
+
+    @classmethod
+    def of(cls, metadata: Any) -> Self:
+        """Read the record from a notebook's metadata, which may be of any shape."""
+        ours = _mapping(_mapping(metadata).get(KEY))
+        notes = ours.get("notes")
+        sandbox = ours.get("sandbox")
+        return cls(
+            seed=_text(ours.get("seed")),
+            submission=_text(ours.get("submission")),
+            key=_text(ours.get("key")),
+            sandbox=sandbox if isinstance(sandbox, bool) else None,
+            seconds=_number(ours.get("seconds")),
+            notes=tuple(map(_note, notes[:MAX_NOTES] if isinstance(notes, list) else ())),
+        )
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """The facts about one cell's run.
+
+    Attributes:
+        seconds: how long it took; None where that was not recorded.
+        problem: why it could not be run to its end, or empty.
+    """
+
+    seconds: float | None = None
+    problem: str = ""
+
+    @classmethod
+    def of(cls, cell: NotebookNode) -> Self:
+        """Read the record from a cell's metadata, which may be of any shape."""
+        ours = _mapping(cell.metadata.get(KEY))
+        return cls(_number(ours.get("seconds")), _text(ours.get("problem")))
+
+
+def record(nb: NotebookNode, **facts: Any) -> None:
+    """Write facts about the run into a notebook.
+
+    Args:
+        facts: fields of :class:`RunRecord`.
+
+    Raises:
+        TypeError: for any other name.
+    """
+    _write(nb, RunRecord, facts)
+
+
+def record_note(nb: NotebookNode, note: Note) -> None:
+    """Add a note to those that the notebook has."""
+    record(nb, notes=[*RunRecord.of(nb.metadata).notes, note])
+
+
+def record_cell(cell: NotebookNode, **facts: Any) -> None:
+    """Write facts about the run into a cell.
+
+    Args:
+        facts: fields of :class:`CellRecord`.
+
+    Raises:
+        TypeError: for any other name.
+    """
+    _write(cell, CellRecord, facts)
+
+
+def _write(where: NotebookNode, kind: type, facts: dict[str, Any]) -> None:
+    if unknown := set(facts) - {field.name for field in fields(kind)}:
+        raise TypeError(f"expected fields of {kind.__name__}, got {sorted(unknown)}")
+    if "notes" in facts:
+        facts["notes"] = [asdict(note) for note in facts["notes"]]
+    where.metadata.setdefault(KEY, NotebookNode()).update(facts)
+
+
+def _note(raw: Any) -> Note:
+    words = {key: _text(_mapping(raw).get(key)) for key in ("kind", "message", "cell")}
+    return Note(**words)
+
+
+def _mapping(raw: Any) -> Mapping[str, Any]:
+    return raw if isinstance(raw, Mapping) else {}
+
+
+def _text(raw: Any) -> str:
+    return raw[:MAX_TEXT] if isinstance(raw, str) else ""
+
+
+def _number(raw: Any) -> float | None:
+    return float(raw) if isinstance(raw, (int, float)) and abs(raw) < 1e9 else None
