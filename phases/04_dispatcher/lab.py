@@ -240,6 +240,8 @@ def linear_trace(shape: tuple[int, ...], bias: bool, inference: bool) -> tuple[l
 expect_equal("a matrix", linear_trace((32, 64), True, False), (["t", "addmm"], "AddmmBackward0"))
 expect_equal("a vector", linear_trace((64,), True, False), (["view", "t", "addmm", "view"], "ViewBackward0"))
 expect_equal("inference", linear_trace((32, 64), False, True), (["linear"], None))
+expect_equal("a batch of one", linear_trace((1, 64), True, False), (["t", "addmm"], "AddmmBackward0"))
+expect_equal("a vector without a bias: how many operators", len(linear_trace((64,), False, False)[0]), 4)
 dispatch_bars(F.linear, torch.ones(2, 8, 64), torch.ones(600, 64), torch.ones(600))
 
 # %% test="linear_trace" points=4
