@@ -659,8 +659,8 @@ verify("read_slot", read_slot)
 # - `"rest"`: everything else.
 #
 # It returns a dict with these four counts and `"launches"`: how many of the operators would start
-# work on a GPU, which is all but the views. The graded cell also brings a small model that is no
-# MiniGPT: it splits, joins, casts and writes in place.
+# work on a GPU, which is all but the views. The graded cell also brings small models that are no
+# MiniGPT: they slice, split, join, cast, multiply and write in place.
 #
 # <details><summary>How do I know that it is a view?</summary>
 #

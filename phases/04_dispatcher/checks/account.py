@@ -77,7 +77,8 @@ def _(draw):
             return subject.drive("dispatch:account_of_one", step, tokens, backward)
 
         part = "with the backward" if backward else "the forward"
-        return Case(part, play, shown=f"an embedding, {step} and the sum", places=PLACES)
+        shown = f"an embedding{f', then {step}' * (step != 'nothing')}, then the sum"
+        return Case(part, play, shown=shown, places=PLACES)
 
     def drawn(layers, heads):
         return MiniGPTConfig(

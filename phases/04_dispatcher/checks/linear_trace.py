@@ -148,7 +148,7 @@ linear_trace.misconception(
 )(edited(_solution, ("'SqueezeBackward4'", "'SqueezeBackward0'")))
 linear_trace.misconception(
     "squeeze for squeeze_",
-    "a vector's last operator has no underscore; what is heard writes in place.",
+    "a vector's last operator is taken to have no underscore at its end.",
     earns=3,
 )(edited(_solution, ("'squeeze_']", "'squeeze']")))
 linear_trace.misconception(

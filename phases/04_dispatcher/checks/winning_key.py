@@ -269,8 +269,7 @@ winning_key.misconception(
 )
 winning_key.misconception(
     "ADInplaceOrView is always there",
-    "ADInplaceOrView is missing nowhere; a call in inference mode on a tensor that was made there "
-    "goes without it.",
+    "ADInplaceOrView is missing nowhere, not even in inference mode on a tensor that was made there.",
     earns=2,
 )(_wrong(("if not tensor['inference'] or 'inference_mode' not in contexts:", "if True:")))
 winning_key.misconception(
@@ -280,7 +279,7 @@ winning_key.misconception(
 )(_wrong(("and backend in {'CPU', 'CUDA'}:", "and backend == 'CPU':")))
 winning_key.misconception(
     "no autocast for inference tensors",
-    "a tensor that was made in inference mode is given no Autocast key; it lacks two others.",
+    "a tensor that was made in inference mode is given no Autocast key.",
     earns=2,
 )(_wrong(("and backend in {'CPU', 'CUDA'}:", "and backend != 'Meta' and not tensor['inference']:")))
 winning_key.misconception(
