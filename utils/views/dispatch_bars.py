@@ -20,7 +20,7 @@ from utils.views._numbers import count, listed
 from utils.views._slots import LAYERS, OPENED, Chip, chip_width, cut, draw_chips, held, layer
 from utils.views._type import text_width
 
-MOST = 18  # calls in one picture
+MOST = 15  # calls in one picture
 BAR, BETWEEN, INDENT, INSET, TEXT, SMALL = 26, 3, 14, 4, 14, 13
 ROW = BAR + BETWEEN  # what a call takes of the height, wherever it stands
 GAP = 5  # between the chips of a call
