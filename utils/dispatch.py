@@ -199,12 +199,14 @@ class Call:
         path: the slots whose code ran, in order: each passed the call on to the next. Empty for
             what is no operator.
         calls: made from inside.
+        keys: with which it started, the highest first. Empty for what is no operator.
     """
 
     name: str
     shapes: tuple[tuple[int, ...], ...]
     path: tuple[Entry, ...] = ()
     calls: tuple[Call, ...] = field(default=())
+    keys: tuple[str, ...] = ()
 
     def walk(self) -> Iterable[tuple[int, Call]]:
         """Depth and call, of this call and all within."""
@@ -241,6 +243,7 @@ def _as_call(event: Any, keys: tuple[str, ...]) -> Call:
         shapes=tuple(tuple(shape) for shape in event.input_shapes),
         path=path,
         calls=tuple(_as_call(child, below) for child in event.cpu_children),
+        keys=keys if path else (),
     )
 
 

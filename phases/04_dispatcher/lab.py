@@ -112,11 +112,16 @@ def winner(op: str, keys: tuple[str, ...]) -> str:
 plain = {"device": "cpu", "dtype": "float32", "requires_grad": False, "conj": False, "inference": False}
 whole, made_inside = plain | {"device": "cuda", "dtype": "int64"}, plain | {"inference": True}
 expect_equal("a plain tensor", call_keys(plain, ()), ("AutogradCPU", "ADInplaceOrView", "CPU"))
-expect_equal("integers, with autocast", call_keys(whole, ("autocast",)), ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA"))
-expect_equal("a conjugate, no_grad", call_keys(plain | {"conj": True}, ("no_grad",)), ("AutogradCPU", "ADInplaceOrView", "Conjugate", "CPU"))
-expect_equal("an inference tensor, inside", call_keys(made_inside, ("autocast", "inference_mode")), ("AutocastCPU", "CPU"))
-expect_equal("mm, with autocast", winner("mm", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")), "AutocastCUDA")
-expect_equal("mul, there", winner("mul", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")), "AutogradCUDA")
+expect_equal("integers, with autocast", call_keys(whole, ("autocast",)),
+             ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA"))
+expect_equal("a conjugate, no_grad", call_keys(plain | {"conj": True}, ("no_grad",)),
+             ("AutogradCPU", "ADInplaceOrView", "Conjugate", "CPU"))
+expect_equal("an inference tensor, inside", call_keys(made_inside, ("autocast", "inference_mode")),
+             ("AutocastCPU", "CPU"))
+expect_equal("mm, with autocast", winner("mm", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")),
+             "AutocastCUDA")
+expect_equal("mul, there", winner("mul", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")),
+             "AutogradCUDA")
 key_explorer("aten::mm", torch.ones(2, 2))
 
 # %% test="winning_key" points=4
@@ -177,10 +182,13 @@ class OpLog(TorchDispatchMode):
 # %%
 x, w = torch.ones(2, 3), torch.ones(3, 3)
 heard = driver.log_ops(OpLog, "two layers", x, w, w)
-expect_equal("the operators", [name for name, _ in heard["ops"]], ["aten.mm.default", "aten.relu.default", "aten.mm.default"])
+expect_equal("the operators", [name for name, _ in heard["ops"]],
+             ["aten.mm.default", "aten.relu.default", "aten.mm.default"])
 heard = driver.log_ops(OpLog, "with keywords", x)
-expect_equal("their names", [name for name, _ in heard["ops"]], ["aten.select.int", "aten.empty.memory_format", "aten.add.out"])
-expect_equal("their tensors", [shapes for _, shapes in heard["ops"]], [[(2, 3)], [], [(2, 3), (3,), (2, 3)]])
+expect_equal("their names", [name for name, _ in heard["ops"]],
+             ["aten.select.int", "aten.empty.memory_format", "aten.add.out"])
+expect_equal("their tensors", [shapes for _, shapes in heard["ops"]],
+             [[(2, 3)], [], [(2, 3), (3,), (2, 3)]])
 expect_equal("the result", heard["result"], x + 2 * x[0])
 
 # %% test="OpLog" points=3
@@ -238,8 +246,11 @@ def linear_trace(shape: tuple[int, ...], bias: bool, inference: bool) -> tuple[l
 
 # %%
 expect_equal("a matrix", linear_trace((32, 64), True, False), (["t", "addmm"], "AddmmBackward0"))
-expect_equal("a vector", linear_trace((64,), True, False), (["view", "t", "addmm", "view"], "ViewBackward0"))
+expect_equal("a vector", linear_trace((64,), True, False),
+             (["view", "t", "addmm", "view"], "ViewBackward0"))
 expect_equal("inference", linear_trace((32, 64), False, True), (["linear"], None))
+expect_equal("a batch of one", linear_trace((1, 64), True, False), (["t", "addmm"], "AddmmBackward0"))
+expect_equal("a vector without a bias: how many operators", len(linear_trace((64,), False, False)[0]), 4)
 dispatch_bars(F.linear, torch.ones(2, 8, 64), torch.ones(600, 64), torch.ones(600))
 
 # %% test="linear_trace" points=4
@@ -428,16 +439,20 @@ class FlopCounter(TorchDispatchMode):
 
 # %%
 a, b, c = torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 5)
-expect_equal("two products", driver.count_flops(FlopCounter, "two layers", a, b, c)["flops"], 2 * 2 * 3 * 4 + 2 * 2 * 4 * 5)
+expect_equal("two products", driver.count_flops(FlopCounter, "two layers", a, b, c)["flops"],
+             2 * 2 * 3 * 4 + 2 * 2 * 4 * 5)
 q, k = torch.ones(6, 5, 8), torch.ones(6, 7, 8)
-expect_equal("two batches of them", driver.count_flops(FlopCounter, "attention", q, k, k)["flops"], 2 * (2 * 6 * 5 * 8 * 7))
+expect_equal("two batches of them", driver.count_flops(FlopCounter, "attention", q, k, k)["flops"],
+             2 * (2 * 6 * 5 * 8 * 7))
 sentence = torch.zeros(1, 32, dtype=torch.int64)
-expect_equal("MiniGPT, inference mode", driver.flops_of_minigpt(FlopCounter, MiniGPTConfig(), sentence, inference=True), 9_273_344)
+expect_equal("MiniGPT, inference mode", driver.flops_of_minigpt(FlopCounter, MiniGPTConfig(), sentence, inference=True),
+             9_273_344)
 flops_by_operator(MiniGPT(MiniGPTConfig()), sentence)
 
 # %% test="FlopCounter" points=5
 # Graded
-expect_equal("there and back", driver.count_flops(FlopCounter, "there and back", a, torch.ones(7, 3))["flops"], 2 * (2 * 2 * 3 * 7))
+expect_equal("there and back", driver.count_flops(FlopCounter, "there and back", a, torch.ones(7, 3))["flops"],
+             2 * (2 * 2 * 3 * 7))
 ### BEGIN HIDDEN TESTS
 verify("FlopCounter", FlopCounter)
 ### END HIDDEN TESTS
@@ -628,14 +643,16 @@ def read_slot(dump: str, key: str) -> tuple[str, str]:
 dump = torch._C._dispatch_dump_table("aten::mm")
 expect_equal("mm on a CPU", read_slot(dump, "CPU"), ("kernel", "RegisterCPU_0.cpp"))
 expect_equal("mm and autograd", read_slot(dump, "AutogradCPU")[0], "autograd kernel")
-expect_equal("mm has nothing to do here", read_slot(dump, "ADInplaceOrView"), ("fallthrough", "VariableFallbackKernel.cpp"))
+expect_equal("mm has nothing to do here", read_slot(dump, "ADInplaceOrView"),
+             ("fallthrough", "VariableFallbackKernel.cpp"))
 for no_key in ("Toaster", "PU", "Auto"):
     expect_equal(f"no key {no_key}", read_slot(dump, no_key), ("nothing", ""))
 
 # %% test="read_slot" points=3
 # Graded
 linear = torch._C._dispatch_dump_table("aten::linear")
-expect_equal("linear on a CPU", read_slot(linear, "CPU"), ("composite", "RegisterCompositeImplicitAutograd_0.cpp"))
+expect_equal("linear on a CPU", read_slot(linear, "CPU"),
+             ("composite", "RegisterCompositeImplicitAutograd_0.cpp"))
 ### BEGIN HIDDEN TESTS
 verify("read_slot", read_slot)
 ### END HIDDEN TESTS
@@ -657,8 +674,8 @@ verify("read_slot", read_slot)
 # - `"rest"`: everything else.
 #
 # It returns a dict with these four counts and `"launches"`: how many of the operators would start
-# work on a GPU, which is all but the views. The graded cell also brings a small model that is no
-# MiniGPT: it splits, joins, casts and writes in place.
+# work on a GPU, which is all but the views. The graded cell also brings small models that are no
+# MiniGPT: they slice, split, join, cast, multiply and write in place.
 #
 # <details><summary>How do I know that it is a view?</summary>
 #
@@ -708,7 +725,8 @@ def account(model: torch.nn.Module, tokens: torch.Tensor, backward: bool) -> dic
 found = driver.account(account, MiniGPTConfig(), torch.zeros(2, 32, dtype=torch.int64), False)
 print(found)
 expect_equal("all operators of the forward, and the sum", found["launches"] + found["views"], 130)
-expect_equal("views, copies and products", (found["views"], found["copies"], found["products"]), (79, 8, 17))
+expect_equal("views, copies and products", (found["views"], found["copies"], found["products"]),
+             (79, 8, 17))
 
 # %% test="account" points=4
 # Graded

@@ -255,7 +255,7 @@ for name, result in {
 # And what if the slot is empty? Not a fallthrough, but nothing at all? Then there is an error, and now you can read it. We make an operator of our own, with no code anywhere.
 
 # %%
-lab = torch.library.Library("hood", "DEF")
+lab = torch.library.Library("hood", "FRAGMENT")
 lab.define("double(Tensor x) -> Tensor")
 
 
@@ -359,7 +359,7 @@ choice(
 # %% [markdown]
 # ## The LM head seen from above
 #
-# Put it together on the course's own layer. A profiler sees calls as they nest, and for each of them `utils.dispatch` works out the slots that it passed through.
+# Put it together on the course's own layer. A profiler sees calls as they nest, and for each of them `utils.dispatch` works out the keys at which it started and the slots that it passed through. Below the bars stands the whole story of the one that is framed: who won, what the slot held, and the file and line in which it was registered. Move the lower slider to frame another.
 
 # %%
 head = model.lm_head
@@ -368,6 +368,8 @@ dispatch_bars(head, hidden)
 
 # %% [markdown]
 # Read it from the outside in. `aten::linear` arrives with Autograd's key and meets the composite there; that opens it into `view`, `t`, `addmm`, `view`, for with three dimensions the batch must be flattened into a matrix first. Each of the four passes autograd's kernel (a node), the views also ADInplaceOrView (they note whose view they are), and then the CPU's. Below that, autograd is out of the picture: the `expand` and `copy_` that `addmm` calls inside record nothing.
+#
+# Now frame the lines one after the other, and read what stands below as a sentence: *PyTorch dispatched `aten::linear` at the keys AutogradCPU, ADInplaceOrView, BackendSelect and CPU; AutogradCPU won; its slot holds the composite, from `RegisterCompositeImplicitAutograd_0.cpp`*. Of `addmm` there are two parts: AutogradCPU won, with autograd's own kernel from a `VariableType` file, and passed the call on to the CPU's, from a `RegisterCPU` file. Every call of an operator is dispatched so.
 #
 # **Predict.** What changes with two dimensions? And which node does the result carry, with two, and with three?
 
@@ -524,11 +526,12 @@ choice(
 dispatch_table(
     ["aten::mm", "aten::mul.Tensor", "aten::relu", "aten::t", "aten::add_.Tensor", "aten::linear", "aten::matmul",
      "aten::reshape", "aten::softmax.int", "aten::_softmax", "aten::empty.memory_format", "aten::clone"],
-    ["FuncTorchBatched", "AutocastCPU", "AutogradCPU", "ADInplaceOrView", "Conjugate", "Python", "BackendSelect", "Meta", "SparseCPU", "CUDA", "CPU"],
+    ["FuncTorchBatched", "AutocastCPU", "AutogradCPU", "ADInplaceOrView", "Conjugate", "Python",
+     "BackendSelect", "Meta", "SparseCPU", "CUDA", "CPU"],
 )
 
 # %% [markdown]
-# Columns have characters. *Autograd* is full: everybody records, or is a composite, or passes the call on. *Autocast* is nearly empty, except for matrix products and a few that need precision. *ADInplaceOrView* has code just for views (`t`) and for what writes in place (`add_`). *BackendSelect* has code for factories. *Python* is one fallback for all, which asks the modes and subclasses.
+# `relu` has code of autograd's and of the backend's; `reshape`, a composite, one and the same code at both. Columns have characters. *Autograd* is full: everybody records, or is a composite, or passes the call on. *Autocast* is nearly empty, except for matrix products and a few that need precision. *ADInplaceOrView* has code just for views (`t`) and for what writes in place (`add_`). *BackendSelect* has code for factories. *Python* is one fallback for all, which asks the modes and subclasses.
 #
 # And rows: a composite is one colour wherever autograd or a backend is asked. `softmax.int`, which you call, is one; `_softmax`, which does the work, is none. (In a build without CUDA that column holds defaults, which would end in an error, and holes; in a GPU's build there are kernels.)
 #
@@ -544,12 +547,14 @@ true_false(
 # ## Counting, to the last operator
 #
 # In phase 01 you *predicted* FLOPs from a config. Now you can count them, from outside, without a line of the model being changed: each product passes by with its shapes. That is how PyTorch's own counter works, and yours, in the lab.
+#
+# **Predict.** Most products are `addmm`, a layer's, and grow with the number of tokens. Those of attention are `bmm`, and compare every position with every other; at 32 tokens they are one part in eighteen. At which length do they overtake the layers, roughly: 100, 500, or 5,000 tokens?
 
 # %%
 flops_by_operator(model, tokens)
 
 # %% [markdown]
-# **Predict.** At which length do the two lines cross, roughly: 100, 500, or 5,000 tokens? Then move the length. Everything is a straight line except for `bmm`: attention, which compares every position with every other. At 32 tokens it is one part in eighteen; the length at which it overtakes the rest is where papers about long contexts begin.
+# Move the length and watch the shares. Everything is a straight line except for `bmm`. The length at which it overtakes the rest is where papers about long contexts begin.
 #
 # The number of *operators*, on the other hand, does not depend on the length. (A batch of one, or one token, saves some: what is contiguous already is not cloned.) On a GPU each of them (but not the views, which move nothing) starts a kernel, and starting one takes some microseconds whether or not there is anything to do. For a model as small as ours the starts are the whole cost. The lab's last exercise makes the account.
 
@@ -578,6 +583,14 @@ number(
 # > PyTorch dispatched `aten::addmm` to the CPU backend, at this key set, from that file.
 #
 # At the start of this lesson that sentence was a riddle. It is a row, a column and a slot.
+#
+# Say it of a call that you have not seen yet. **Predict.** `torch.softmax(hidden, -1)`, in an ordinary context: which key wins, what does its slot hold, and how does the file's name begin? And of the operator inside that does the work?
+
+# %%
+dispatch_bars(torch.softmax, hidden, -1)
+
+# %% [markdown]
+# `softmax` has no kernel: AutogradCPU wins with the composite, from a `RegisterCompositeImplicitAutograd` file. `_softmax`, which it calls, passes autograd's kernel and then the CPU's, from a `VariableType` and a `RegisterCPU` file. Put a call of your own into that cell.
 
 # %% [markdown]
 # ## What you can now do

@@ -406,6 +406,15 @@ def test_a_mode_hears_a_model_as_the_trace_says():
     assert not names(traced, autograd=True)
 
 
+def test_a_call_keeps_the_keys_with_which_it_started():
+    for context in (torch.enable_grad(), torch.inference_mode(), torch.autocast("cpu")):
+        with context:
+            (top,) = dispatch.trace(torch.mm, X, X)
+            decision = dispatch.decide("aten::mm", X, X)
+            assert top.keys == dispatch.call_keys(X, X)
+        assert top.path[0] == decision.winner
+
+
 def test_an_in_place_change_and_a_view_pass_adinplaceorview():
     def program(x):
         return x.clone().add_(1).t().relu()

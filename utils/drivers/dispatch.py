@@ -98,6 +98,31 @@ class _Shuffle(nn.Module):
         return torch.baddbmm(kept, kept, torch.ones(len(tokens), 4, 4, dtype=torch.float64))
 
 
+# Steps behind an embedding of shape (batch, length, 4), by what they do.
+STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "nothing": lambda hidden: hidden,
+    "a slice that begins in the middle": lambda hidden: hidden[:, 1:],
+    "two views from `chunk`": lambda hidden: hidden.chunk(2, dim=-1)[0],
+    "`mul_`, which writes in place": lambda hidden: hidden.mul_(2),
+    "`clone`": lambda hidden: hidden.clone(),
+    "`copy_` into a new tensor": lambda hidden: torch.empty(hidden.shape).copy_(hidden),
+    "a cast": lambda hidden: hidden.to(torch.float64),
+    "a product with a matrix": lambda hidden: hidden @ torch.ones(4, 3),
+    "a linear layer": lambda hidden: F.linear(hidden[0], torch.ones(3, 4), torch.ones(3)),
+}
+
+
+class _OneStep(nn.Module):
+    """An embedding, and one step behind it."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__()
+        self.words, self.step = nn.Embedding(8, 4), STEPS[step]
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.step(self.words(tokens))
+
+
 def log_ops(log_class: type, program: str, *tensors: torch.Tensor, times: int = 1) -> dict:
     """What an ``OpLog`` writes down while a program runs, and what the program returns.
 
@@ -199,6 +224,20 @@ def account_of_shuffle(function: Callable, tokens: torch.Tensor, backward: bool)
     return dict(function(_Shuffle(), tokens, backward))
 
 
+def account_of_one(
+    function: Callable, step: str, tokens: torch.Tensor, backward: bool
+) -> dict[str, int]:
+    """What ``account`` says of a model of an embedding and one step behind it.
+
+    Args:
+        function: the learner's, of a model and tokens.
+        step: a name in STEPS.
+        tokens: integers from 0 to 7, (batch, length), both 2 or more.
+        backward: whether a backward is accounted for, too.
+    """
+    return dict(function(_OneStep(step), tokens, backward))
+
+
 def play_dispatcher(
     dispatcher_class: type, order: Sequence[str], script: Sequence[tuple]
 ) -> list[Any]:
@@ -212,7 +251,8 @@ def play_dispatcher(
             kernel is ``("answer", text)``, which returns the text, the value and the keys that it
             was given; ``("redispatch", text)``, which passes the call on with these keys, and
             returns the text and what came; ``("call", text, op)``, which calls another operator
-            with them; or ``("fallthrough",)``.
+            with them; or ``("fallthrough",)``. ``("another", steps)`` makes a second dispatcher and
+            plays its steps.
 
     Returns:
         For each call what it returned, or ``("raised", type, message)``.
@@ -252,6 +292,8 @@ def play_dispatcher(
         elif step == "fallback":
             key, described = rest
             dispatcher.fallback(key, kernel(None, described))
+        elif step == "another":
+            play_dispatcher(dispatcher_class, order, *rest)
         else:
             op, keys, value = rest
             try:

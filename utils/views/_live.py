@@ -69,7 +69,9 @@ def present(
 
     for widget in widgets:
         small = isinstance(widget, ipywidgets.Checkbox)
-        widget.layout.width = "auto" if small else CONTROL_WIDTH
+        widget.layout.width, widget.layout.max_width = "auto" if small else CONTROL_WIDTH, "100%"
+        if small:  # a box belongs to the words behind it
+            widget.layout.margin = "2px 18px 2px 2px"
         widget.observe(redraw, "value")
     box = ipywidgets.VBox([*_in_rows(widgets, ipywidgets), trouble, picture, spoken])
     # The image rides along for a page where no kernel answers: an exported or published notebook.

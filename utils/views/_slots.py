@@ -78,6 +78,14 @@ def file_name(entry: Entry) -> str:
     return entry.file.rpartition("/")[2]
 
 
+def short(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Operators as options of a slider: beside it is no room for the namespace.
+
+    A list to choose from would open and close by the mouse alone: its keys move JupyterLab's cells.
+    """
+    return [(name.removeprefix("aten::"), name) for name in names]
+
+
 def cut(words: str, width: float, *, size: float, mono: bool = False) -> str:
     """`words`, their middle left out where they are wider than `width`: an end tells as much."""
     if text_width(words, size=size, mono=mono) <= width:

@@ -1,4 +1,7 @@
-"""The calls that one call makes, nested, and the slots that each of them passes."""
+"""The calls that one call makes, nested, and the slots that each of them passes.
+
+Of one of them it is told at which keys it was dispatched, to which kernels, and from which files.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,18 @@ from matplotlib.figure import Figure
 
 from utils import dispatch
 from utils.dispatch import Call
-from utils.style import CARD, IDLE, MUTED, PARAMETER, RULE
+from utils.style import CARD, IDLE, INK, MUTED, PARAMETER, RULE
 from utils.views import _live
 from utils.views._canvas import INNER, MARGIN, Box, Canvas, title_height
-from utils.views._numbers import count
-from utils.views._slots import LAYERS, OPENED, Chip, chip_width, cut, draw_chips, layer
+from utils.views._numbers import count, listed
+from utils.views._slots import LAYERS, OPENED, Chip, chip_width, cut, draw_chips, held, layer
 from utils.views._type import text_width
 
-MOST = 18  # calls in one picture
+MOST = 15  # calls in one picture
 BAR, BETWEEN, INDENT, INSET, TEXT, SMALL = 26, 3, 14, 4, 14, 13
 ROW = BAR + BETWEEN  # what a call takes of the height, wherever it stands
 GAP = 5  # between the chips of a call
+TOLD, LINE = 15, 26  # the words for the lit call, and its rows
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,8 @@ class Bar:
 def dispatch_bars(function: Callable[..., Any], *args: Any) -> None:
     """Show the operators that `function(*args)` calls, nested, and the slots each call passes.
 
-    The function is called once. Live, how deep to look can be moved, and where to begin when
-    there are many calls.
+    The function is called once. Live, how deep to look and which call to tell of can be moved, and
+    where to begin when there are many calls.
     Raises ValueError when no operator is called.
     """
     calls = dispatch.trace(function, *args)
@@ -49,10 +53,11 @@ def dispatch_bars(function: Callable[..., Any], *args: Any) -> None:
     total = sum(1 for call in calls for _ in call.walk())
     rows = min(total, MOST) if _live.can_move() else 0
     _live.present(
-        lambda depth, first=1: draw(calls, depth, first - 1, rows),
-        (start, 1) if pages else (start,),
+        lambda depth, lit, first=1: draw(calls, depth, first - 1, rows, lit - 1),
+        (start, 1, 1) if pages else (start, 1),
         lambda widgets: [
             widgets.IntSlider(value=start, min=1, max=deepest, description="depth"),
+            widgets.IntSlider(value=1, min=1, max=max(1, rows), description="tell of line"),
             *([widgets.IntSlider(value=1, min=1, max=len(calls), description="from call")]
               if pages else []),
         ],
@@ -94,16 +99,18 @@ def bars(calls: Sequence[Call], depth: int) -> list[Bar]:
 
 
 def draw(
-    calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0
+    calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: int = 0
 ) -> tuple[Figure, str]:
     """The figure down to a depth, from the first-th outermost call on; and its alternative text.
 
-    rows: how many calls the sheet has room for, if there are fewer.
+    rows: how many calls the sheet has room for, if there are fewer. lit: which of the drawn calls
+    is told of; the last where there are fewer.
     """
     words = sentence(calls)
     top = title_height(words) + 38
     shown = bars(calls[first:], depth)
-    canvas = Canvas(top + ROW * max(rows, len(shown)) + (34 if len(calls) > MOST else 14))
+    below = top + ROW * max(rows, len(shown)) + (34 if len(calls) > MOST else 14)
+    canvas = Canvas(below + LINE * (1 + _longest(calls)) + 16)
     canvas.title(words)
     _draw_legend(canvas, calls, top - 22)
     tops = _tops(shown, top)
@@ -111,6 +118,10 @@ def draw(
         some = [k for k, bar in enumerate(shown) if bar.depth == depth_now]
         canvas.boxes([_box(shown, tops, k) for k in some], [_fill(shown[k]) for k in some],
                      edge=RULE, radius=4)
+    lit = min(lit, len(shown) - 1)
+    x = MARGIN + INDENT * shown[lit].depth
+    box = (x, tops[lit], MARGIN + INNER - INSET * shown[lit].depth - x, BAR)
+    canvas.boxes([box], ["none"], edge=INK, line=2, radius=4)
     chips_x = MARGIN + INNER - 12 - _widest(calls)
     chips = []
     for bar, y in zip(shown, tops, strict=True):
@@ -122,7 +133,8 @@ def draw(
             at += chips[-1].width(SMALL) + GAP
     draw_chips(canvas, chips, size=SMALL)
     _draw_rest(canvas, calls, shown, first, top + ROW * len(shown) + 8)
-    return canvas.finish(), describe(shown, words)
+    _draw_lit(canvas, shown[lit].call, below + 8)
+    return canvas.finish(), describe(shown, words, shown[lit].call)
 
 
 def _tops(shown: Sequence[Bar], top: float) -> list[float]:
@@ -175,6 +187,39 @@ def _draw_rest(
         canvas.text(MARGIN + 8, y, f"{', '.join(words)} {outer}", size=SMALL, colour=MUTED)
 
 
+def dispatched(call: Call) -> str:
+    """At which keys a call was dispatched, as a heading of the slots that it passed."""
+    if not call.path:
+        return f"{call.name} is no operator: nothing is looked up."
+    return f"{call.name} was dispatched at {listed(call.keys)}:"
+
+
+def _draw_lit(canvas: Canvas, call: Call, y: float) -> None:
+    """The keys of the lit call, and of each slot that it passed what it holds and its file."""
+    canvas.text(MARGIN, y, cut(dispatched(call), INNER, size=TOLD), size=TOLD)
+    kinds_x = MARGIN + 62 + max((chip_width(e.key, size=SMALL) for e in call.path), default=0)
+    files_x = kinds_x + 8 + max((text_width(held(e), size=TEXT) for e in call.path), default=0)
+    chips = []
+    for number, entry in enumerate(call.path):
+        y += LINE
+        canvas.text(MARGIN, y, "then" if number else "wins", size=TEXT, colour=MUTED)
+        chips.append(Chip(MARGIN + 48, y, entry.key, layer(entry)))
+        canvas.text(kinds_x, y, held(entry), size=TEXT)
+        room = MARGIN + INNER - files_x - 8
+        canvas.text(files_x + 8, y, cut(place_of(entry), room, size=TEXT), size=TEXT, colour=MUTED)
+    draw_chips(canvas, chips, size=SMALL)
+
+
+def place_of(entry: dispatch.Entry) -> str:
+    """The file and the line in which a slot was registered."""
+    return f"{entry.file}:{entry.line}"
+
+
+def _longest(calls: Sequence[Call]) -> int:
+    """The most slots that one call passes."""
+    return max(len(call.path) for top in calls for _, call in top.walk())
+
+
 def _draw_legend(canvas: Canvas, calls: Sequence[Call], y: float) -> None:
     used = {layer(entry) for call in calls for _, inner in call.walk() for entry in inner.path}
     x, chips = float(MARGIN), []
@@ -213,9 +258,11 @@ def sentence(calls: Sequence[Call]) -> str:
     )
 
 
-def describe(shown: Sequence[Bar], words: str) -> str:
-    """The alternative text: each drawn call with its shapes and the slots that it passed."""
-    return " ".join([f"Dispatched calls. {words}", *_told(shown)])
+def describe(shown: Sequence[Bar], words: str, lit: Call) -> str:
+    """The alternative text: each drawn call with its shapes and slots, and the lit one's files."""
+    slots = ", then ".join(f"{e.key} ({held(e)}, {place_of(e)})" for e in lit.path)
+    told = f"{dispatched(lit)} {slots}.".replace(". .", ".")
+    return " ".join([f"Dispatched calls. {words}", told, *_told(shown)])
 
 
 def _told(shown: Sequence[Bar]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from utils.style import CARD, INK, MUTED, RULE
 from utils.views import _live
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count, listed
-from utils.views._slots import FALLS_THROUGH, KINDS, NOTHING, OTHER, Look, cut, held, look
+from utils.views._slots import FALLS_THROUGH, KINDS, NOTHING, OTHER, Look, cut, held, look, short
 from utils.views._type import text_width, wrap
 
 MOST_OPS, MOST_KEYS = 20, 14
@@ -40,8 +40,8 @@ def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
         lambda op, key: draw(names, keys, op, key),
         (names[0], first),
         lambda widgets: [
-            widgets.Dropdown(options=names, value=names[0], description="operator"),
-            widgets.Dropdown(options=keys, value=first, description="key"),
+            widgets.SelectionSlider(options=short(names), value=names[0], description="operator"),
+            widgets.SelectionSlider(options=keys, value=first, description="key"),
         ],
     )
 

@@ -18,7 +18,7 @@ from utils.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
 from utils.views import _live
 from utils.views._canvas import INNER, MARGIN, TITLE, Canvas, title_height
 from utils.views._numbers import listed
-from utils.views._slots import Chip, Look, cut, draw_chips, file_name, held, look
+from utils.views._slots import Chip, Look, cut, draw_chips, file_name, held, look, short
 from utils.views._type import text_width
 
 OPERATORS = (
@@ -98,8 +98,10 @@ def key_explorer(op: Any, tensor: Tensor) -> None:
         lambda *values: draw(tensor, Situation(*values, dtype=start.dtype)),
         [getattr(start, name) for name in CONTROLS],
         lambda widgets: [
-            widgets.Dropdown(options=operators, value=start.op, description="operator"),
-            widgets.Dropdown(options=DEVICES, value=start.device, description="tensor"),
+            widgets.SelectionSlider(
+                options=short(operators), value=start.op, description="operator"
+            ),
+            widgets.SelectionSlider(options=DEVICES, value=start.device, description="tensor"),
             *(
                 widgets.Checkbox(value=getattr(start, name), description=words, indent=False)
                 for name, words in LABELS.items()

@@ -4,6 +4,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.checks import Case, Check, edited
+from utils.drivers.dispatch import STEPS
 from utils.minigpt import MiniGPTConfig
 
 account = Check(
@@ -45,6 +46,12 @@ def _solution(model, tokens, backward):
 account.reference(_solution)
 
 
+PLACES = {
+    f"['{kind}']": f"the number of {kind}"
+    for kind in ("views", "copies", "products", "launches")
+} | {"['rest']": "the number of the rest"}
+
+
 @account.cases
 def _(draw):
     def accounted(config, tokens, backward):
@@ -52,15 +59,26 @@ def _(draw):
             return subject.drive("dispatch:account", config, tokens, backward)
 
         part = "with the backward" if backward else "the forward"
-        shown = f"{config.n_layers} layers, a batch of {tokens.shape[0]}"
-        return Case(part, play, shown=shown)
+        shown = f"{config.n_layers} layer{'s' * (config.n_layers > 1)}, a batch of {len(tokens)}"
+        return Case(part, play, shown=shown, places=PLACES)
 
     def shuffled(tokens, backward):
         def play(subject):
             return subject.drive("dispatch:account_of_shuffle", tokens, backward)
 
         part = "with the backward" if backward else "the forward"
-        return Case(part, play, shown="a small model that splits, copies and writes in place")
+        shown = "a small model that splits, copies and writes in place"
+        return Case(part, play, shown=shown, places=PLACES)
+
+    def of_one(step, backward):
+        tokens = torch.zeros(draw.integer(2, 4), draw.integer(2, 9), dtype=torch.int64)
+
+        def play(subject):
+            return subject.drive("dispatch:account_of_one", step, tokens, backward)
+
+        part = "with the backward" if backward else "the forward"
+        shown = f"an embedding{f', then {step}' * (step != 'nothing')}, then the sum"
+        return Case(part, play, shown=shown, places=PLACES)
 
     def drawn(layers, heads):
         return MiniGPTConfig(
@@ -68,6 +86,9 @@ def _(draw):
             d_ff=draw.integer(5, 20), context=9,
         )  # fmt: skip
 
+    for step in STEPS:
+        for backward in (False, True):
+            yield of_one(step, backward)
     for layers, heads, batch, length in (
         (1, 2, 2, draw.integer(2, 9)),
         (2, 4, 1, draw.integer(2, 9)),
@@ -159,6 +180,45 @@ account.misconception(
          "total = model(tokens)\n    total = total.sum()\n    if backward:\n        with Accountant():\n            total.backward()"),
     )
 )  # fmt: skip
+account.misconception(
+    "the sum of a backward alone",
+    "without a backward the sum of the logits is not counted.",
+    earns=2,
+)(
+    edited(
+        _solution,
+        ("total = model(tokens).sum()\n        if backward:\n            total.backward()",
+         "total = model(tokens)\n        if backward:\n            total.sum().backward()"),
+    )
+)  # fmt: skip
+account.misconception(
+    "a backward in any case",
+    "operators of a backward are counted also where none is wanted.",
+    earns=2,
+)(edited(_solution, ("if backward:", "if True:")))
+account.misconception(
+    "a forward without gradients",
+    "where no backward is wanted, the forward is counted as under `no_grad`: autograd keeps nothing.",
+    earns=2,
+)(edited(_solution, ("with Accountant():", "with torch.set_grad_enabled(backward), Accountant():")))
+account.misconception(
+    "copies start nothing",
+    "copies are not counted among the launches.",
+    earns=0,
+)(edited(_solution, ("{'launches': counts['copies'] + ", "{'launches': ")))
+account.misconception(
+    "the place of the tensor",
+    "views that begin further on in the storage are not counted as views.",
+    earns=0,
+)(edited(_solution, ("t.untyped_storage().data_ptr()", "t.data_ptr()")))
+account.misconception(
+    "addmm among the rest", "`addmm` is not counted as a product.", earns=0
+)(edited(_solution, ("{'mm', 'addmm', 'bmm', 'baddbmm'}", "{'mm', 'bmm', 'baddbmm'}")))
+account.misconception(
+    "copies that write among the rest",
+    "`copy_` is counted as the rest, not as a copy.",
+    earns=0,
+)(edited(_solution, ("{'clone', 'copy_', '_to_copy'}", "{'clone', '_to_copy'}")))
 account.misconception(
     "bmm among the rest", "products of batches are not counted as products.", earns=0
 )(edited(_solution, ("{'mm', 'addmm', 'bmm', 'baddbmm'}", "{'mm', 'addmm'}")))

@@ -63,9 +63,10 @@ def _(draw):
     def played(part, script, shown, order=ORDER):
         def play(subject):
             came = subject.drive("dispatch:play_dispatcher", order, script)
-            return [_without_wording(result) for result in came]
+            return [_told(result) for result in came]
 
-        return Case(part, play, shown=shown)
+        calls = sum(step[0] == "call" for step in script)
+        return Case(part, play, shown=shown, places=_places(calls))
 
     def refused(script, op, key, shown):
         """The error of the last call must name the operator, and the key where there is one."""
@@ -97,6 +98,9 @@ def _(draw):
     yield played("priority", [*backends, *both], "two keys in another order of all", other)
     again = [*backends, impl(f, "CPU", ANSWER, "newer"), call(f, "CPU")]
     yield played("priority", again, "registered again")
+    another = ("another", [impl(f, "CPU", ANSWER, "the other dispatcher's")])
+    shown = "two dispatchers: the second is filled before the first is called"
+    yield played("priority", [*backends, another, call(f, "CPU")], shown)
     two = [*backends, impl(g, "CPU", ANSWER, "other"), call(g, "CPU"), call(f, "CPU")]
     yield played("priority", two, "two operators")
     keys = draw.sample(ORDER[:5], 3)
@@ -154,17 +158,18 @@ def _(draw):
 
     opened = ("composite", h, ("Autograd", "CPU", "CUDA"), ("call", "opened", f))
     yield played(
-        "composites", [record, *backends, opened, call(h, "Autograd", "CPU")], "from the top"
+        "composites", [record, *backends, opened, call(h, "Autograd", "CPU")], "found at Autograd"
     )
-    yield played("composites", [record, *backends, opened, call(h, "CPU")], "at the backend")
+    yield played("composites", [record, *backends, opened, call(h, "CPU")], "found at the backend")
     own = impl(h, "CPU", ANSWER, "h on a CPU")
-    for script in ([opened, own], [own, opened]):
+    for script, when in (([opened, own], "later"), ([own, opened], "before")):
         calls = [call(h, "CPU"), call(h, "CUDA"), call(h, "CPU", "Autograd")]
-        yield played(
-            "composites", [record, *backends, *script, *calls], "beside a kernel of its own"
-        )
+        shown = f"a composite, and a kernel of the operator's own that was registered {when}"
+        yield played("composites", [record, *backends, *script, *calls], shown)
     beside = [("fallback", "Autograd", (PASS, "anything")), record, *backends, opened]
-    yield played("composites", [*beside, call(h, "Autograd", "CPU")], "beside a fallback")
+    yield played(
+        "composites", [*beside, call(h, "Autograd", "CPU")], "a composite at a key with a fallback"
+    )
     above = [view, record, *backends, opened, call(h, "ADInplaceOrView", "Autograd", "CPU")]
     yield played("composites", above, "with a key that falls through below it")
     past = [("fallback", "Tracer", NOTHING), record, *backends, opened, call(h, "Tracer", "CPU")]
@@ -172,14 +177,17 @@ def _(draw):
     shown_keys = ("composite", h, ("CPU",), (ANSWER, "opened"))
     past = [("fallback", "Tracer", NOTHING), impl(h, "Autocast", *NOTHING), shown_keys,
             call(h, "Tracer", "Autocast", "CPU")]  # fmt: skip
-    yield played("composites", past, "the keys that it is given")
+    yield played("composites", past, "two keys fall through above a composite")
     skipped = ("composite", h, ("Autograd", "Tracer"), NOTHING)
     through_it = [skipped, impl(h, "CPU", ANSWER, "h on a CPU"), call(h, "Autograd", "CPU"),
                   call(h, "Tracer", "Autograd", "CPU")]  # fmt: skip
     yield played("composites", through_it, "a composite that is a fallthrough")
     newer = ("composite", h, ("CPU", "Autograd"), (ANSWER, "newer"))
-    anew = [record, *backends, opened, newer, call(h, "CPU"), call(h, "CUDA"), call(h, "Autograd")]
-    yield played("composites", anew, "registered again for some of its keys")
+    anew = [record, *backends, opened, newer]
+    calls = [call(h, "CPU"), call(h, "Autograd")]
+    yield played("composites", [*anew, *calls], "a composite that is registered again")
+    shown = "a composite that is registered again, at a key of the first one alone"
+    yield played("composites", [*anew, call(h, "CUDA")], shown)
     nested = [record, *backends, opened, ("composite", none, ("CPU", "Autograd"), ("call", "outer", h)),
               call(none, "CPU", "Autograd")]  # fmt: skip
     yield played("composites", nested, "a composite of a composite")
@@ -196,9 +204,41 @@ def _(draw):
     yield refused(elsewhere, f, "Autocast", "another operator's fallthrough")
 
 
-def _without_wording(result):
-    """An error by its type alone."""
-    return tuple(result[:2]) if result and result[0] == "raised" else result
+PLACES = {
+    "[0]": "which error it raised, if any",
+    "[1]": "the kernels that ran, one passing the call on to the next",
+    "[2]": "the value that the last kernel was given",
+    "[3]": "the keys that the last kernel was given",
+}
+
+
+def _places(calls):
+    """Words for what `_told` tells of each call."""
+    if calls == 1:
+        return {f"[0]{path}": words for path, words in PLACES.items()}
+    return {
+        f"[{number}]{path}": f"call {number + 1}: {words}"
+        for number in range(calls)
+        for path, words in PLACES.items()
+    }
+
+
+def _told(result):
+    """What a call came to: the error's type, the kernels that ran, their last value and keys.
+
+    What no kernel of the driver's returned stands at the end, as it came.
+    """
+    ran, rest = [], result
+    while isinstance(rest, (tuple, list)) and len(rest) in (2, 3) and isinstance(rest[0], str):
+        if rest[0] == "raised":
+            return str(rest[1]), ran, None, None
+        last = len(rest) == 3 and isinstance(rest[2], list)
+        # a fallback tells the operator, too
+        ran += [rest[0], str(rest[1])] if len(rest) == 3 and not last else [rest[0]]
+        if last:
+            return "", ran, rest[1], rest[2]
+        rest = rest[-1]
+    return "", ran, rest, None
 
 
 dispatcher.misconception(
@@ -216,6 +256,44 @@ dispatcher.misconception(
     "a kernel is given all keys but its own, those above it included.",
     earns=2,
 )(edited(Dispatcher, ("frozenset(ordered[place + 1:])", "frozenset(keys) - {key}")))
+dispatcher.misconception(
+    "every lower key is left",
+    "a kernel is given all keys below its own, also such as the call did not have.",
+    earns=0,
+)(
+    edited(
+        Dispatcher,
+        ("frozenset(ordered[place + 1:])",
+         "frozenset(self.order[list(self.order).index(key) + 1:])"),
+    )
+)  # fmt: skip
+dispatcher.misconception(
+    "a fallthrough that is called",
+    "where a composite is FALLTHROUGH, it is called.",
+    earns=6,
+)(
+    edited(
+        Dispatcher,
+        ("if kernel is not FALLTHROUGH:",
+         "if kernel is not FALLTHROUGH or (op, key) in self.composites and (op, key) not in self.kernels:"),
+    )
+)  # fmt: skip
+dispatcher.misconception(
+    "a later composite replaces a kernel",
+    "a composite that is registered later takes the place of the operator's own kernel.",
+    earns=6,
+)(
+    edited(
+        Dispatcher,
+        ("self.composites[op, key] = kernel",
+         "self.composites[op, key] = kernel\n            self.kernels.pop((op, key), None)"),
+    )
+)  # fmt: skip
+dispatcher.misconception(
+    "the first fallback stays",
+    "a fallback that is registered again does not replace the one that was there.",
+    earns=5,
+)(edited(Dispatcher, ("self.fallbacks[key] = kernel", "self.fallbacks.setdefault(key, kernel)")))
 dispatcher.misconception(
     "holes fall through",
     "a slot that holds nothing is passed over like a fallthrough.",

@@ -45,6 +45,9 @@ class FlopCounter(TorchDispatchMode):
         self.flops += 2 * a.numel() * b.shape[-1]
 
 
+WITHOUT = ("in place", "made", "with keywords")  # programs without a product
+
+
 @flop_counter.cases
 def _(draw):
     def counted(part, program, *tensors, inference=False):
@@ -53,14 +56,18 @@ def _(draw):
             return came["flops"], came["result"]
 
         places = {"[0]": "the FLOPs", "[1]": "what the program returns"}
-        return Case(part, play, shown=f"the program {program!r}", places=places)
+        without = ", which has no product" if program in WITHOUT else ""
+        under = " under inference mode" if inference else ""
+        shown = f"the program {program!r}{without}{under}"
+        return Case(part, play, shown=shown, places=places)
 
     def of_minigpt(config, tokens, **how):
         def play(subject):
             return subject.drive("dispatch:flops_of_minigpt", config, tokens, **how)
 
         said = ", ".join(name for name, is_so in how.items() if is_so)
-        return Case("MiniGPT", play, shown=f"MiniGPT{', ' if said else ''}{said}")
+        shown = f"the FLOPs of a MiniGPT{', ' if said else ''}{said}"
+        return Case("MiniGPT", play, shown=shown)
 
     a, b, c, d = draw.shape(4)
     matrices = draw.tensor((a, b)), draw.tensor((b, c)), draw.tensor((c, d))
@@ -84,7 +91,7 @@ def _(draw):
             yield counted(part, program, *tensors, inference=inference)
         empty = draw.tensor((0, b)), draw.tensor((b, c)), draw.tensor((c, d))
         yield counted(part, "two layers", *empty, inference=inference)
-        for program in ("in place", "made", "with keywords"):
+        for program in WITHOUT:
             yield counted(part, program, draw.tensor((a, b)), inference=inference)
         double = tuple(draw.tensor(s, torch.float64) for s in ((2, a, b), (c, b), (c,)))
         yield counted(part, "linear", *double, inference=inference)
@@ -135,6 +142,43 @@ flop_counter.misconception(
         ("{'addmm', 'baddbmm'}", "{'baddbmm'}"),
     )
 )
+flop_counter.misconception(
+    "the first of a batch",
+    "of a batch of products (`bmm`) one is counted.",
+    earns=1,
+)(
+    edited(
+        FlopCounter,
+        ("self.count(args[0], args[1])",
+         "self.count(args[0][:1] if name == 'bmm' else args[0], args[1])"),
+    )
+)  # fmt: skip
+flop_counter.misconception(
+    "baddbmm missed",
+    "products of batches with a sum (`baddbmm`) are not counted.",
+    earns=2,
+)(edited(FlopCounter, ("{'addmm', 'baddbmm'}", "{'addmm'}")))
+flop_counter.misconception(
+    "only linear opened",
+    "under inference mode the products inside `matmul` are not counted.",
+    earns=3,
+)(
+    edited(
+        FlopCounter,
+        ("result = func.decompose(*args, **kwargs)",
+         "result = func.decompose(*args, **kwargs) if 'linear' in str(func) else NotImplemented"),
+    )
+)  # fmt: skip
+flop_counter.misconception(
+    "keywords dropped",
+    "an operator is called without its keyword arguments.",
+    earns=1,
+)(edited(FlopCounter, ("return func(*args, **kwargs)", "return func(*args)")))
+flop_counter.misconception(
+    "the inner size twice",
+    "of (M, K) and (K, N), M and K are multiplied, and K once more: N is left out.",
+    earns=0,
+)(edited(FlopCounter, ("b.shape[-1]", "b.shape[-2]")))
 flop_counter.misconception(
     "composites not opened",
     "under inference mode `linear` and `matmul` arrive whole, and the products inside them are not "

@@ -40,6 +40,19 @@ def _(shape, bias, inference):
     return log.names, type(y.grad_fn).__name__ if y.grad_fn is not None else None
 
 
+PLACES = {
+    "[0]": "the list of operators",
+    **{f"[0][{number}]": f"operator {number + 1} of the list" for number in range(4)},
+    "[1]": "the grad_fn's name",
+}
+
+
+def _described(shape):
+    """A shape's number of dimensions, and whether some are of size 1."""
+    ones = f", {shape.count(1)} of size 1" if 1 in shape else ""
+    return f"{len(shape)} dimension{'s' * (len(shape) > 1)}{ones}"
+
+
 @linear_trace.cases
 def _(draw):
     shapes = [draw.shape(rank) for rank in (1, 2, 3, 4)]
@@ -49,8 +62,9 @@ def _(draw):
         for bias in (True, False):
             for inference in (False, True):
                 part = "inference mode" if inference else "with a bias" if bias else "without"
-                shown = f"{len(shape)} dimensions, {'a' if bias else 'no'} bias"
-                yield case(part, shape, bias, inference, shown=shown)
+                shown = f"{_described(shape)}, {'a' if bias else 'no'} bias"
+                shown += ", inference mode" if inference else ""
+                yield case(part, shape, bias, inference, shown=shown, places=PLACES)
 
 
 def _solution(shape, bias, inference):
@@ -117,6 +131,31 @@ linear_trace.misconception(
         ),
     )
 )
+linear_trace.misconception(
+    "a vector by mv",
+    "without a bias, a vector is taken to go into `mv`.",
+    earns=3,
+)(
+    edited(
+        _solution,
+        ("(['t', 'unsqueeze', 'mm', 'squeeze_'], 'SqueezeBackward4')", "(['t', 'mv'], 'MvBackward0')"),
+    )
+)  # fmt: skip
+linear_trace.misconception(
+    "every node ends in 0",
+    "the number behind `SqueezeBackward` is taken to be 0.",
+    earns=3,
+)(edited(_solution, ("'SqueezeBackward4'", "'SqueezeBackward0'")))
+linear_trace.misconception(
+    "squeeze for squeeze_",
+    "a vector's last operator is taken to have no underscore at its end.",
+    earns=3,
+)(edited(_solution, ("'squeeze_']", "'squeeze']")))
+linear_trace.misconception(
+    "sizes of 1 are no dimensions",
+    "dimensions of size 1 are not counted.",
+    earns=1,
+)(edited(_solution, ("if inference:", "shape = [size for size in shape if size > 1] or [1]\n    if inference:")))
 linear_trace.misconception(
     "view at the end",
     "without a bias the last operator is `view`, as with one; it is `_unsafe_view`.",

@@ -5,6 +5,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.checks import Case, Check, edited
 
+LONGEST = 40  # operators in a log whose places have words
+
 op_log = Check(
     "OpLog",
     parts={"names": 1, "shapes": 1, "nobody notices": 1},
@@ -35,7 +37,15 @@ def _(draw):
             came = subject.drive("dispatch:log_ops", program, *tensors, times=times)
             return [entry[place] for entry in came["ops"]]
 
-        return Case(part, play, shown=f"the program {program!r}")
+        places = {"": "how many operators were written down"}
+        for number in range(LONGEST):
+            where = f"operator {number + 1} of the log"
+            places[f"[{number}]"] = (
+                f"{where}: not its full name, with namespace and overload."
+                if part == "names"
+                else f"{where}: the shapes of its tensors"
+            )
+        return Case(part, play, shown=f"the program {program!r}", places=places)
 
     def unnoticed(program, *tensors):
         def play(subject):
@@ -48,11 +58,11 @@ def _(draw):
     def nested(program, *tensors):
         def play(subject):
             came = subject.drive("dispatch:log_nested", program, *tensors)
-            return len(came["outer"]), len(came["inner"])
+            return {name: len(came[name]) for name in ("outer", "inner")}
 
         places = {
-            "[0]": "how many operators the outer log heard",
-            "[1]": "how many operators the inner log heard",
+            "['outer']": "how many operators the outer log heard",
+            "['inner']": "how many operators the inner log heard",
         }
         return Case("nobody notices", play, shown="one log inside another", places=places)
 
@@ -179,6 +189,37 @@ op_log.misconception(
         ),
     )
 )
+
+
+op_log.misconception(
+    "tensors without dimensions missed",
+    "tensors that have no dimensions are missing from the shapes.",
+    earns=2,
+)(edited(OpLog, ("isinstance(t, torch.Tensor)]", "isinstance(t, torch.Tensor) and t.dim()]")))
+op_log.misconception(
+    "calls of its own",
+    "the log calls operators itself, as to copy a result, and a log outside of it hears them.",
+    earns=2,
+)(
+    edited(
+        OpLog,
+        ("return func(*args, **kwargs)",
+         "result = func(*args, **kwargs)\n"
+         "        return result.clone() if isinstance(result, torch.Tensor) else result"),
+    )
+)  # fmt: skip
+op_log.misconception(
+    "the outer log is deaf",
+    "what is called inside the inner log does not reach the outer one.",
+    earns=2,
+)(
+    edited(
+        OpLog,
+        ("return func(*args, **kwargs)",
+         "with torch.utils._python_dispatch._disable_current_modes():\n"
+         "            return func(*args, **kwargs)"),
+    )
+)  # fmt: skip
 
 
 @op_log.alternate("a walk of one's own")

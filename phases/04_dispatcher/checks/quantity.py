@@ -65,6 +65,27 @@ class Quantity(torch.Tensor):
         return cls(func(*args, **kwargs), units)
 
 
+ANSWERED = {
+    "[0]": "it is refused, and should be answered.",
+    "[1]": "the result is no Quantity.",
+    "[2]": "the values",
+    "[3]": "the units",
+}
+REFUSED = {
+    "[0]": "it is answered, and should be refused.",
+    "[1]": "it is refused with another exception: ValueError is for a rule that is broken, "
+    "NotImplementedError for an operator that is not in the table.",
+}
+
+
+def _told(came):
+    """What a step gave: whether it was answered, by what or with which error, values and units."""
+    kind, *rest = came if isinstance(came, (tuple, list)) and came else (None,)
+    if kind == "raised":
+        return False, rest, None, None
+    return True, kind, *rest[:1], rest[1:]
+
+
 @quantity.cases
 def _(draw):
     def positive(shape):
@@ -75,9 +96,16 @@ def _(draw):
         used = {name: value for name, value in given.items() if name in asked}
 
         def play(subject):
-            return subject.drive("dispatch:measure", used, program)
+            came = subject.drive("dispatch:measure", used, program)
+            return {name: _told(came.get(name)) for name, *_ in program}
 
-        return Case(part, play, shown=shown)
+        words = REFUSED if part == "refusals" else ANSWERED
+        places = {
+            f"['{name}']{path}": said if len(program) == 1 or said.endswith(".") else f"{name}: {said}"
+            for name, *_ in program
+            for path, said in words.items()
+        }
+        return Case(part, play, shown=shown, places=places)
 
     a, b, c = draw.shape(3)
     power = draw.integer(2, 4)
@@ -97,8 +125,16 @@ def _(draw):
         "square": square, "turned": (positive((a, b)), {"s": -1, "m": 1}),
     }  # fmt: skip
 
+    WORDS = {
+        "length": "a length", "other": "a length", "time": "a time", "speed": "a speed",
+        "area": "an area", "ratio": "a Quantity without units", "mixed": f"kg^{power}/s^2",
+        "plain": "a plain tensor", "number": "a length without dimensions", "three": "3",
+        "square": "an area",
+    }  # fmt: skip
+
     def one(part, operator, *arguments, shown=None):
-        words = shown or f"{operator} of {', '.join(map(str, arguments))}"
+        named = [WORDS.get(a, str(a)) for a in arguments if not isinstance(a, dict)]
+        words = shown or f"{operator} of {', '.join(named)}"
         return measured(part, given, [("came", operator, *arguments)], words)
 
     sums, keeps, roots, refused = quantity.parts
@@ -107,7 +143,7 @@ def _(draw):
         yield one(sums, "add", *arguments)
         yield one(sums, "sub", *arguments)
     yield one(
-        sums, "add", "length", "other", {"alpha": power}, shown="add of length and other, alpha"
+        sums, "add", "length", "other", {"alpha": power}, shown="add of two lengths, with the keyword alpha"
     )
     yield one(sums, "sub", "speed", "turned", shown="sub of the same units in another order")
     for arguments in (("length", "time"), ("length", 2.5), ("length", "plain"), ("plain", "length"),
@@ -115,6 +151,8 @@ def _(draw):
                       ("length", "three"), ("ratio", "ratio")):  # fmt: skip
         yield one(sums, "mul", *arguments)
         yield one(sums, "div", *arguments)
+    twice = [("x", "mul", "speed", "time"), ("a speed that was a factor", "add", "speed", "speed")]
+    yield measured(sums, given, twice, "an operand that is used again")
     yield one(sums, "mm", "length", "area")
     yield one(sums, "mm", "speed", "area")
     unitless = [("x", "div", "length", "other"), ("y", "mul", "x", "time"), ("z", "add", "x", 1.0)]
@@ -127,10 +165,10 @@ def _(draw):
     yield one(keeps, "mean", "speed", 1, True, shown="mean over one dimension, kept")
     exact = {"q": (draw.tensor((a, b), torch.float64), {"m": 1})}
     yield measured(keeps, exact, [("n", "neg", "q"), ("s", "sum", "n")], "a sum in float64")
-    yield one(keeps, "sum", "length", {"dtype": torch.float64}, shown="sum of length, in float64")
+    yield one(keeps, "sum", "length", {"dtype": torch.float64}, shown="sum of a length, with the keyword dtype")
     yield one(keeps, "t", "area")
     yield measured(
-        keeps, given, [("v", "flatten", "area"), ("w", "mul", "v", 2.0)], "flatten, which is a view"
+        keeps, given, [("v", "flatten", "area"), ("w", "mul", "v", 2.0)], "flatten, which calls view, and a product with that"
     )
     yield measured(
         keeps,
@@ -143,7 +181,7 @@ def _(draw):
     yield one(roots, "sqrt", "ratio")
     high = {"q": (positive((a,)), {"m": 2 * power, "s": -4})}
     yield measured(
-        roots, high, [("r", "sqrt", "q"), ("rr", "reciprocal", "r")], "a root, and one over it"
+        roots, high, [("r", "sqrt", "q"), ("rr", "reciprocal", "r")], "the root of even powers, one of them negative, and one over it"
     )
     yield one(roots, "reciprocal", "mixed")
     yield one(roots, "reciprocal", "ratio")
@@ -209,6 +247,80 @@ quantity.misconception(
         ("any((power % 2 for power in first.values()))", "sum(first.values()) % 2"),
     )
 )
+quantity.misconception(
+    "no negative powers in a root",
+    "`sqrt` refuses a negative power, even or not.",
+    earns=4,
+)(edited(Quantity, ("any((power % 2 for power", "any((power % 2 or power < 0 for power")))
+quantity.misconception(
+    "a root of nothing",
+    "`sqrt` refuses a quantity that has no units.",
+    earns=4,
+)(
+    edited(
+        Quantity,
+        ("any((power % 2 for power in first.values()))",
+         "not first or any((power % 2 for power in first.values()))"),
+    )
+)  # fmt: skip
+quantity.misconception(
+    "powers divided to floats",
+    "the powers of a root are floats, and odd ones are halved, too.",
+    earns=3,
+)(
+    edited(
+        Quantity,
+        ("if any((power % 2 for power in first.values())):", "if False:"),
+        ("power // 2", "power / 2"),
+    )
+)
+quantity.misconception(
+    "the operand's own dict",
+    "a product or quotient writes its units into those of its first operand.",
+    earns=3,
+)(
+    edited(
+        Quantity,
+        ("return {u: a.get(u, 0) + sign * b.get(u, 0) for u in {**a, **b}}",
+         "a.update({u: a.get(u, 0) + sign * b.get(u, 0) for u in {**a, **b}})\n            return a"),
+    )
+)  # fmt: skip
+quantity.misconception(
+    "the first power stays",
+    "where a unit is in both factors, the first one's power stays.",
+    earns=2,
+)(
+    edited(
+        Quantity,
+        ("{u: a.get(u, 0) + sign * b.get(u, 0) for u in {**a, **b}}",
+         "{**{u: sign * p for u, p in b.items()}, **a}"),
+    )
+)  # fmt: skip
+quantity.misconception(
+    "logarithms of anything",
+    "`log` takes a quantity that has units, where `exp` refuses it.",
+    earns=4,
+)(edited(Quantity, ("if first:\n                raise", "if first and name == 'exp':\n                raise")))
+quantity.misconception(
+    "in place like its twin",
+    "an operator that writes in place is answered like the one without the underscore.",
+    earns=4,
+)(edited(Quantity, ("func.overloadpacket.__name__", "func.overloadpacket.__name__.rstrip('_')")))
+quantity.misconception(
+    "keywords dropped",
+    "the operator is called without its keyword arguments.",
+    earns=2,
+)(edited(Quantity, ("cls(func(*args, **kwargs), units)", "cls(func(*args), units)")))
+quantity.misconception(
+    "view forgotten",
+    "`view` is refused, and with it `flatten`, which calls it.",
+    earns=4,
+)(edited(Quantity, (", 't', 'view'}", ", 't'}")))
+quantity.misconception(
+    "a TypeError for units",
+    "what breaks a rule of `add` or `sub` is refused with another exception than ValueError.",
+    earns=4,
+)(edited(Quantity, ("ValueError(f'{name} of {first} and {second}')", "TypeError(f'{name} of {first} and {second}')")))
 quantity.misconception(
     "unknown operators break a rule",
     "an operator that is not in the table raises another exception than NotImplementedError.",

@@ -62,9 +62,18 @@ def _(draw):
     asked += [(draw.choice(OPERATORS), draw.choice(KEYS)) for _ in range(12)]
     for op, key in asked:
         dump = _dump(op)
-        shown = f"{key} in the table of aten::{op}"
+        shown = f"{key} in the table of aten::{op}, {_line(dump, key)}"
         yield Case("the kind", lambda f, d=dump, k=key: f(d, k)[0], shown=shown)
         yield Case("the file", lambda f, d=dump, k=key: f(d, k)[1], shown=shown)
+
+
+def _line(dump, key):
+    """What stands in the line of a key, in words; all of it is public."""
+    line = next((line for line in dump.splitlines() if line.startswith(f"{key}: ")), "")
+    if not line:
+        return "where it has no line"
+    through = "`fallthrough` and " * ("fallthrough" in line)
+    return f"whose line has {through}`{line[line.rindex('[') :]}`"
 
 
 def _dump(op):
@@ -170,6 +179,26 @@ read_slot.misconception("the folders in the file", "the file's name carries its 
         (".rpartition(':')[0].rpartition('/')[2]", ".rpartition(':')[0].rpartition(' ')[2]"),
     )
 )
+read_slot.misconception(
+    "the ending cut off",
+    "the file's name has lost its ending, such as `.cpp`.",
+    earns=2,
+)(edited(_solution, ("words.get(kind, kind), file", "words.get(kind, kind), file.split('.')[0]")))
+read_slot.misconception(
+    "a fallthrough without a file",
+    "where the line says fallthrough, no file is returned; it was registered in one, too.",
+    earns=2,
+)(
+    edited(
+        _solution,
+        ("words.get(kind, kind), file", "words.get(kind, kind), '' if kind == 'fallthrough' else file"),
+    )
+)  # fmt: skip
+read_slot.misconception(
+    "the beginning of the key's name",
+    "a line is taken whose key only begins with the name that was asked for.",
+    earns=1,
+)(edited(_solution, ("if name == key:", "if name.startswith(key):")))
 read_slot.misconception(
     "the default taken for a kernel",
     "a default for backends and a backend's own kernel are called alike.",

@@ -5,7 +5,7 @@ import contextlib
 import torch
 
 from utils import dispatch
-from utils.checks import ByHand, Check, case, edited
+from utils.checks import ByHand, Case, Check, case, edited
 
 from .shared import LISTENING
 
@@ -85,8 +85,38 @@ def described(device="cpu", dtype="float32", requires_grad=False, conj=False, in
     }
 
 
+KINDS = ("Autocast", "Autograd", "ADInplaceOrView", "Conjugate")
+PLACES = {
+    "[0]": "what came is no tuple of names.",
+    **{f"[1]['{kind}']": f"keys that begin with {kind}" for kind in KINDS},
+    "[1]['backend']": "the backend, and what else there is",
+    "[2]": "the right keys in another order than from the highest to the lowest.",
+}
+
+
+def _by_kind(keys):
+    """Keys sorted into kinds, so that a report can say which is missing; and as they came."""
+    if not isinstance(keys, (tuple, list)) or not all(isinstance(key, str) for key in keys):
+        return False, {}, keys
+    found = {kind: [key for key in keys if key.startswith(kind)] for kind in KINDS}
+    found["backend"] = [key for key in keys if not key.startswith(KINDS)]
+    return True, found, list(keys)
+
+
 @winning_key.cases
 def _(draw):
+    def keys_of_a_call(tensor, contexts):
+        words = [tensor["dtype"], tensor["device"]]
+        words += [word for word in ("requires_grad", "conj") if tensor[word]]
+        words += ["made in inference mode"] if tensor["inference"] else []
+        part = "keys in a context" if contexts else "keys of a tensor"
+        shown = f"{', '.join(words)}; under {', '.join(contexts) or 'nothing'}"
+
+        def play(subject):
+            return _by_kind(subject["call_keys"](tensor, contexts))
+
+        return Case(part, play, of="call_keys", shown=shown, places=PLACES)
+
     asked = [
         (described(), ()),
         (described("meta", dtype="float16"), ()),
@@ -119,19 +149,15 @@ def _(draw):
         )
         asked.append((tensor, tuple(draw.sample(CONTEXTS, draw.integer(1, 3)))))
     for tensor, contexts in asked:
-        words = [tensor["dtype"], tensor["device"]]
-        words += [word for word in ("requires_grad", "conj") if tensor[word]]
-        words += ["made in inference mode"] if tensor["inference"] else []
-        part = "keys in a context" if contexts else "keys of a tensor"
-        shown = f"{', '.join(words)}; under {', '.join(contexts) or 'nothing'}"
-        yield case(part, tensor, contexts, of="call_keys", shown=shown)
+        yield keys_of_a_call(tensor, contexts)
     every = ("Autocast{}", "Autograd{}", "ADInplaceOrView", "Conjugate")
     for op in OPERATORS:
+        wrong = f"not the first of these keys whose slot in the row of `{op}` holds code."
         for first in range(len(every) + 1):
             for backend in ("CPU", "CUDA"):
                 keys = tuple(key.format(backend) for key in (*every[first:], "{}"))
                 shown = f"{op} with {', '.join(keys)}"
-                yield case("the winner", op, keys, of="winner", shown=shown)
+                yield case("the winner", op, keys, of="winner", shown=shown, places={"": wrong})
 
 
 def call_keys(tensor, contexts):
@@ -241,6 +267,21 @@ winning_key.misconception(
         )
     )
 )
+winning_key.misconception(
+    "ADInplaceOrView is always there",
+    "ADInplaceOrView is missing nowhere, not even in inference mode on a tensor that was made there.",
+    earns=2,
+)(_wrong(("if not tensor['inference'] or 'inference_mode' not in contexts:", "if True:")))
+winning_key.misconception(
+    "autocast for the CPU alone",
+    "only tensors on the CPU are given an Autocast key.",
+    earns=2,
+)(_wrong(("and backend in {'CPU', 'CUDA'}:", "and backend == 'CPU':")))
+winning_key.misconception(
+    "no autocast for inference tensors",
+    "a tensor that was made in inference mode is given no Autocast key.",
+    earns=2,
+)(_wrong(("and backend in {'CPU', 'CUDA'}:", "and backend != 'Meta' and not tensor['inference']:")))
 winning_key.misconception(
     "autocast needs a gradient's key",
     "autocast is taken to be switched off by inference mode.",

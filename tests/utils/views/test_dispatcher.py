@@ -209,6 +209,33 @@ def test_dispatch_bars_of_a_linear_layer():
     check(*bars.draw(calls, 1), f"AutogradCPU (composite), {len(every) - 1} more inside.")
 
 
+def test_one_call_is_told_with_its_keys_its_winner_and_the_files():
+    calls = linear_trace(2, 8, 64)
+    inside = [call.name for _, call in calls[0].walk()]
+    keys = "dispatched at AutogradCPU, ADInplaceOrView, BackendSelect and CPU: AutogradCPU"
+    composite = f"aten::linear was {keys} (composite, aten/src/ATen/RegisterCompositeImplicitAuto"
+    for lit, depth in ((0, 4), (9, 1)):  # the last of those that are drawn
+        check(*bars.draw(calls, depth, lit=lit), composite)
+    check(
+        *bars.draw(calls, 4, lit=inside.index("aten::addmm")),
+        f"aten::addmm was {keys} (autograd kernel, torch/csrc/autograd/generated/VariableType_",
+        "then CPU (kernel, aten/src/ATen/RegisterCPU_",
+    )
+    check(
+        *bars.draw(calls, 4, lit=inside.index("aten::expand")),
+        "aten::expand was dispatched at BackendSelect and CPU: CPU (",
+    )
+
+
+def test_what_is_no_operator_was_not_dispatched():
+    def backward():
+        torch.ones(2, requires_grad=True).relu().sum().backward()
+
+    calls = dispatch.trace(backward)
+    nodes = [call for call in calls if not call.path]
+    check(*bars.draw([*nodes, *calls], 1), "is no operator: nothing is looked up. Level 1")
+
+
 def test_the_bars_are_the_calls_and_what_is_left_out_is_counted(model_trace):
     total = sum(1 for top in model_trace for _ in top.walk())
     for depth, first in itertools.product((1, 2, 9), (0, 7, len(model_trace) - 1)):
@@ -399,7 +426,8 @@ def pictures(counted, model_trace):
     return {
         "key_explorer": [lambda now=now: explore(X, **now) for now in (*several, autocast)],
         "dispatch_bars": [
-            lambda at=at: bars.draw(model_trace, *at, most) for at in ((1, 0), (3, 4), (5, 59))
+            lambda at=at, lit=lit: bars.draw(model_trace, *at, most, lit)
+            for at, lit in (((1, 0), 0), ((3, 4), 3), ((5, 59), 17))
         ],
         "dispatch_table": [
             lambda op=op, key=key: table.draw(OPS, KEYS, op, key)

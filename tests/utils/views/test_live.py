@@ -165,7 +165,10 @@ def test_what_a_tensor_cannot_be_is_said(shown):
 
 
 def test_the_depth_of_nested_calls_moves(shown):
-    depth, _, picture, spoken = shown(views.dispatch_bars, torch.matmul, X, X.t())
+    depth, lit, _, picture, spoken = shown(views.dispatch_bars, torch.matmul, X, X.t())
+    lit.value = 2
+    assert "aten::mm was dispatched at AutogradCPU" in spoken.value
+    lit.value = 1
     assert (depth.min, depth.value) == (1, depth.max)
     before = picture.value
     depth.value = 1
@@ -179,7 +182,7 @@ def test_many_calls_can_be_paged(shown):
             x = x.neg()
         return x.relu()
 
-    _, first, _, _, spoken = shown(views.dispatch_bars, many, X)
+    _, _, first, _, _, spoken = shown(views.dispatch_bars, many, X)
     assert (first.min, first.max) == (1, 51)
     assert "relu" not in spoken.value
     first.value = 51
@@ -189,7 +192,7 @@ def test_many_calls_can_be_paged(shown):
 def test_a_slot_of_the_table_can_be_chosen(shown):
     ops = [torch.ops.aten.mm.default, "aten::relu"]
     op, key, _, picture, spoken = shown(views.dispatch_table, ops, ["AutogradCPU", "CPU"])
-    assert op.options == ("aten::mm", "aten::relu")
+    assert op.options == (("mm", "aten::mm"), ("relu", "aten::relu"))
     before = picture.value
     op.value, key.value = "aten::relu", "CPU"
     assert "aten::relu at CPU: a kernel, registered at" in spoken.value
