@@ -28,6 +28,7 @@ def grid_size(n, block):
 """,
         "a truth value added": "def grid_size(n, block):\n    return n // block + (n % block != 0)\n",
         "by way of floats": "import math\n\ndef grid_size(n, block):\n    return math.ceil(n / block)\n",
+        "an int of NumPy's": "import numpy as np\n\ndef grid_size(n, block):\n    return np.int64(-(-n // block))\n",
         "length of a range": "grid_size = lambda n, block: len(range(0, n, block))\n",
         "recursion": """
 def grid_size(n, block):
@@ -111,6 +112,7 @@ WRONG = {
         "a string": ("def grid_size(n, block):\n    return f'{-(-n // block)}'\n", "as an int"),
         "a decimal trick": ("def grid_size(n, block):\n    return int(n / block + 0.99)\n", WHOLE),
         "blocks of one": ("def grid_size(n, block):\n    if block == 1:\n        return n + 1\n    return -(-n // block)\n", "`block` is 1 or more"),
+        "a float32 tensor": ("import torch\n\ndef grid_size(n, block):\n    return int(torch.ceil(torch.tensor(n) / block))\n", "`n` is 0 or more and fits into an int32"),
     },
     "masked_block": {
         "no mask": ("def masked_block(program, n, block):\n    return list(range(program * block, (program + 1) * block))\n", OWN),

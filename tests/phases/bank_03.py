@@ -31,6 +31,9 @@ wrong("count_parameters", "heads of a width of their own", ("4 * (width * width 
 wrong("count_parameters", "a float", ("    return total", "    return float(total)"))
 wrong("count_parameters", "tied to the positions, too", ("head = words if tied", "head = words - config.context * (words == width) if tied"))
 
+wrong("count_parameters", "the number from utils.minigpt", ("def mlp_parameters", "from utils.minigpt import parameter_count\n\n\ndef mlp_parameters"), ("    width, wide, words = ", "    return parameter_count(config) - tied * config.vocab_size * config.d_model\n    width, wide, words = "))
+wrong("count_parameters", "widths used up", ("    for into, out in zip(widths[:-1], widths[1:], strict=True):\n        total += (into + bias) * out\n", "    while len(widths) > 1:\n        total += (widths.pop(0) + bias) * widths[0]\n"))
+
 # 2 · Linear
 FORWARD = "y = x @ self.weight.T\n        return y if self.bias is None else y + self.bias"
 BIAS = "nn.Parameter(b) if bias else None"
@@ -87,6 +90,7 @@ wrong("LayerNorm", "dimension 1", ("x.mean(-1, keepdim=True)", "x.mean(min(1, x.
 wrong("LayerNorm", "a bias of ones", ("torch.zeros(width)", "torch.ones(width) * 0.01"))
 wrong("LayerNorm", "gamma and beta", ("self.weight = nn", "self.gamma = nn"), ("self.bias = nn", "self.beta = nn"), ("self.weight * centred", "self.gamma * centred"), ("+ self.bias", "+ self.beta"))
 wrong("LayerNorm", "x centred in place", ("centred = x - x.mean(-1, keepdim=True)", "centred = x.detach().sub_(x.mean(-1, keepdim=True))"))
+wrong("LayerNorm", "torch's group norm", ("        centred = x", "        rows = x.reshape(-1, x.shape[-1])\n        return nn.functional.group_norm(rows, 1, self.weight, self.bias, self.eps).view(x.shape)\n        centred = x"))
 wrong("LayerNorm", "float64 out", ("centred = x -", "x = x.double()\n        centred = x -"))
 wrong("LayerNorm", "a row of one is left as it is", (STATED, "if x.shape[-1] == 1:\n            return x\n        variance = centred.square().mean(-1, keepdim=True)"))
 
@@ -110,6 +114,9 @@ wrong("Dropout", "eval a copy without gradient", ("            return x\n", "   
 wrong("Dropout", "a seed in forward", ("kept = torch", "torch.manual_seed(0)\n        kept = torch"))
 wrong("Dropout", "the mask of the first row", (MASK, "(torch.rand(x.shape[-1:]) >= self.p).expand(x.shape)"))
 wrong("Dropout", "p = 1 leaves a graph of NaN", ("return torch.zeros_like(x)", "return x * float('inf') * 0"))
+
+wrong("Dropout", "p a little too large", ("0 <= p <= 1", "0 <= p < 1.01"))
+wrong("Dropout", "p a little too small", ("0 <= p <= 1", "-0.01 <= p <= 1"))
 
 # 6 · The loss that won't fall
 right("Stack", "a Sequential that is never called", ("nn.ModuleList(layers)", "nn.Sequential(*layers)"))
@@ -193,6 +200,8 @@ wrong("run_module", "a tensor whose values are equal", ("id(tensor) not in seen"
 wrong("run_module", "loads what fits, then refuses", ("        if wrong:\n", "        with torch.no_grad():\n            for name, tensor in own.items():\n                if name in state and state[name].shape == tensor.shape and len(wrong) > 1:\n                    tensor.copy_(state[name])\n        if wrong:\n"))
 wrong("run_module", "the state's own dtype", ("tensor.copy_(state[name])", "tensor.data = state[name].clone()"))
 
+wrong("run_module", "names by their ends", ("for name in own if name not in state]", "for name in own if name.split(\".\")[-1] not in [n.split(\".\")[-1] for n in state]]"))
+
 # 10 · Byte by byte
 right("bytes_moved", "dicts by identity", code="""
 def bytes_moved(plan):
@@ -242,3 +251,4 @@ wrong("minigpt_logits", "the position table's end", ("self.position_embedding.we
 wrong("minigpt_logits", "the last block left out", ("for block in self.blocks:", "for block in self.blocks[:max(1, len(self.blocks) - (len(self.blocks) > 2))]:"))
 wrong("minigpt_logits", "a model kept between calls", ("port = Port(config)\n", "port = Port.__dict__.get('kept') or Port(config)\n    Port.kept = port\n"))
 wrong("minigpt_logits", "weights kept between calls", ("port = Port(config)\n", "port = Port(config)\n    weights = Port.__dict__.get(str(config)) or weights\n    setattr(Port, str(config), weights)\n"))
+wrong("minigpt_logits", "the trained weights whatever came", ("    port = Port(config)\n", "    weights = load_weights() if config == load_config() else weights\n    port = Port(config)\n"))
