@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from grader.difference import OTHER_KIND, difference
+from grader.difference import OTHER_KIND, differs
 from grader.remote.link import InProcess, Link, LinkLost, OutOfTime
 from grader.remote.wire import NotByValue
 from grader.subject import Subject, SubjectRaised
@@ -80,7 +80,7 @@ class AnswerKey:
         if place in self._errs:
             return self._errs[place]
         found = self.mistaken(misconception, c)
-        errs = bool(difference(self.check, found, self.right(c)))
+        errs = differs(self.check, found, self.right(c))
         if not found.ran_short():
             self._errs[place] = errs
         return errs

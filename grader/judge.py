@@ -17,7 +17,7 @@ import torch
 from grader.answer_key import AnswerKey, Outcome, answer_key, play
 from grader.by_hand import Look
 from grader.diagnosis import Diagnosis, Played
-from grader.difference import difference
+from grader.difference import difference, differs
 from grader.example import Example, find_examples
 from grader.remote.link import InProcess, Link, LinkLost, OutOfTime
 from grader.written import Written
@@ -179,7 +179,7 @@ def first_failure(key: AnswerKey, link: Link, suspect: int = 0) -> int | None:
         if c.not_run:
             continue
         got = play(check, link, c)
-        if _broken_rule(check, c, got, unread) or difference(check, got, key.right(c)):
+        if _broken_rule(check, c, got, unread) or differs(check, got, key.right(c)):
             return number
     return None
 
@@ -278,12 +278,12 @@ def _judge_part(
         rule = _broken_rule(check, c, got, look)
         if rule:
             return PartResult(name, points, 0.0, "wrong", rule, broken_rule=True)
-    wrong = [(c, said) for c, got, want in mine if (said := difference(check, got, want, c.places))]
+    all_said = ((c, difference(check, got, want, c.places)) for c, got, want in mine)
+    c, said = next((wrong for wrong in all_said if wrong[1]), (mine[0][0], ""))
     against = mine[0][0].against
-    if not wrong:
+    if not said:
         return PartResult(name, points, points, "right", against=against)
     known, resembled = diagnosis.of(name)
-    c, said = wrong[0]
     problem = f"{c.shown}: {said}" if c.shown else said
     hint = (
         f"this looks like “{resembled.name}”, though not everywhere: {resembled.explanation}"
