@@ -113,7 +113,8 @@ def test_a_single_number_of_a_fresh_layer_may_lie_near_0():
     """One in a thousand does, by chance."""
     check = find_check("Stack")[1]
     register = "self.gain = nn.Parameter(torch.ones(width))"
-    small = f"{register}\n        [nn.init.constant_(p, 5e-4) for p in self.layers.parameters() if width == 1]"
+    begin = "for p in self.layers.parameters() if width == 1"
+    small = f"{register}\n        [nn.init.constant_(p, 5e-4) {begin}]"
     assert judge(check, edited(check.right, (register, small)), "s").status == "right"
     none = small.replace("5e-4", "0.0")
     assert judge(check, edited(check.right, (register, none)), "s").status != "right"
