@@ -213,6 +213,8 @@ def _exactly(link: socket.socket, count: int) -> bytes:
 class OpRecorder(TorchDispatchMode):
     """Write down each operator that reaches the dispatcher and touches an input's storage.
 
+    What an operator made of an input, such as a copy, is looked at like the input.
+
     Args:
         inputs: tensors, and anything else, which is passed over.
     """
@@ -222,6 +224,7 @@ class OpRecorder(TorchDispatchMode):
         self.ops: list[str] = []
         addresses = {_address(t) for t in inputs if isinstance(t, torch.Tensor)}
         self._inputs = addresses - {0}  # that of every empty storage
+        self._kept: list[Any] = []  # so that no other tensor comes to lie at such an address
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -230,9 +233,13 @@ class OpRecorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         touched = {_address(t) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+        made = func(*args, **(kwargs or {}))
         if touched & self._inputs:
             self.ops.append(str(func._overloadpacket))
-        return func(*args, **(kwargs or {}))
+            self._kept.append(made)
+            found = {_address(t) for t in tree_leaves(made) if isinstance(t, torch.Tensor)}
+            self._inputs |= found - {0}
+        return made
 
 
 def _address(tensor: torch.Tensor) -> int:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from grader.inside.codec import NotByValue
-from grader.judging.difference import OTHER_KIND, difference
+from grader.judging.difference import OTHER_KIND, differs
 from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
 from grader.judging.subject import Subject, SubjectRaised
 from grader.verdict import Cause
@@ -93,7 +93,7 @@ class AnswerKey:
         if place in self._errs:
             return self._errs[place]
         found = self.mistaken(misconception, c)
-        errs = bool(difference(self.check, found, self.right(c)))
+        errs = differs(self.check, found, self.right(c))
         if not found.ran_short():
             self._errs[place] = errs
         return errs

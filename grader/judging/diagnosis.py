@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from grader.judging.answer_key import AnswerKey, Outcome
-from grader.judging.difference import alike, difference
+from grader.judging.difference import alike, differs
 from utils.checks import Candidate, Case
 
 Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the reference's
@@ -30,6 +30,7 @@ class Diagnosis:
 
     def __init__(self, key: AnswerKey, played: list[Played]):
         self._key, self._played = key, played
+        self._same: dict[tuple[int, int], bool] = {}
 
     def of(self, part: str) -> tuple[Candidate | None, Candidate | None]:
         """The misconception to name for a part that was failed, and else the one to offer."""
@@ -37,6 +38,8 @@ class Diagnosis:
         named: list[Candidate] = []
         offered: dict[int, list[Candidate]] = {}
         for m in self._key.check.misconceptions:
+            if not self._resembles(m, failed):
+                continue
             explained = [k for k in failed if self._alike(m, k)]
             if 2 * len(explained) <= len(failed) or self._contradicted(m):
                 continue
@@ -49,6 +52,14 @@ class Diagnosis:
             return self._best(named), None
         return None, self._best(offered[max(offered)]) if offered else None
 
+    def _resembles(self, m: Candidate, failed: list[int]) -> bool:
+        """Whether it did as the learner's code did in one of the first two of these cases.
+
+        Most misconceptions did in none, and the first cases are the same for most learners: to let
+        every misconception play every case would take longer than all the rest.
+        """
+        return any(self._alike(m, k) for k in failed[:2])
+
     def _best(self, fitting: list[Candidate]) -> Candidate | None:
         """The one that explains most of the exercise; None where two do that differ elsewhere."""
         counts = [len(self._explained(m)) for m in fitting]
@@ -59,7 +70,7 @@ class Diagnosis:
     @cached_property
     def _failed(self) -> list[int]:
         check = self._key.check
-        return [k for k, (_, got, want) in enumerate(self._played) if difference(check, got, want)]
+        return [k for k, (_, got, want) in enumerate(self._played) if differs(check, got, want)]
 
     def _explained(self, m: Candidate) -> list[int]:
         """The failed cases, of the whole exercise, in which it does as the learner's code did."""
@@ -74,5 +85,9 @@ class Diagnosis:
         )
 
     def _alike(self, m: Candidate, k: int) -> bool:
-        c, got, _ = self._played[k]
-        return alike(self._key.check, got, self._key.mistaken(m, c))
+        known = self._same.get((id(m), k))
+        if known is None:
+            c, got, _ = self._played[k]
+            known = alike(self._key.check, got, self._key.mistaken(m, c))
+            self._same[id(m), k] = known
+        return known

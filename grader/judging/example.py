@@ -115,7 +115,7 @@ class _Recorder:
 
 
 def _call_text(name: str, request: dict[str, Any]) -> str:
-    if request["do"] != "call" or request["made"] is not None:
+    if request["do"] != "call" or not (request["made"] is request["driver"] is None):
         raise _NoExample("something else than a function's call")
     args, kwargs = request["args"], request["kwargs"]
     storages = [

@@ -16,7 +16,7 @@ import torch
 from grader.judging.answer_key import AnswerKey, Outcome, answer_key, play
 from grader.judging.by_hand import Look
 from grader.judging.diagnosis import Diagnosis, Played
-from grader.judging.difference import difference
+from grader.judging.difference import Finding, difference, differs
 from grader.judging.example import find_examples
 from grader.judging.learner_source import Written
 from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
@@ -89,7 +89,7 @@ def first_failure(key: AnswerKey, link: Link, suspect: int = 0) -> int | None:
         if c.not_run:
             continue
         got = play(check, link, c)
-        if _broken_rule(check, c, got, unread) or difference(check, got, key.right(c)):
+        if _broken_rule(check, c, got, unread) or differs(check, got, key.right(c)):
             return number
     return None
 
@@ -188,16 +188,14 @@ def _judge_part(
         rule = _broken_rule(check, c, got, look)
         if rule:
             return PartResult(name, points, 0.0, Status.WRONG, Cause.RULE_BROKEN, rule)
-    wrong = [
-        (c, got, found)
-        for c, got, want in mine
-        if (found := difference(check, got, want, c.places))
-    ]
     against = mine[0][0].against
-    if not wrong:
+    found: Finding | None = None
+    for c, got, want in mine:
+        if found := difference(check, got, want, c.places):
+            break
+    if found is None:
         return PartResult(name, points, points, Status.RIGHT, against=against)
     known, resembled = diagnosis.of(name)
-    c, got, found = wrong[0]
     hint = (
         f"this looks like “{resembled.name}”, though not everywhere: {resembled.explanation}"
         if resembled

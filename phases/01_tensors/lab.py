@@ -51,7 +51,7 @@ from utils.views import broadcast_aligner, roofline, share_map, stride_explorer
 # gone. To see why, you need two numbers for any tensor `t`: the bytes that its *view* addresses
 # (one for each element, each as wide as the dtype says), and the bytes that its *storage* holds.
 #
-# Write `bytes_of(t)`, which returns the pair `(view_bytes, storage_bytes)`, two Python ints.
+# Write `bytes_of(t)`, which returns the pair `(view_bytes, storage_bytes)`, two ints.
 # An element that a view reaches twice counts twice in `view_bytes`.
 #
 # <details><summary>I'm not sure what to ask the tensor</summary>
@@ -182,6 +182,7 @@ expect_equal("row 1, column 2", byte_offset(grid, (1, 2)), 24)
 expect_equal("counted from the end", byte_offset(grid, (-1, -3)), 36)
 expect_equal("narrower elements", byte_offset(torch.zeros(5, dtype=torch.float16), (3,)), 6)
 expect_equal("the first of a slice", byte_offset(grid[1:], (0, 0)), 16)
+expect_equal("the tensor is as it was", grid, torch.arange(12.0).view(3, 4), strides=True)
 stride_explorer(grid.t()[1:], index=(1, 2))
 
 # %% test="byte_offset" points=3
@@ -272,6 +273,7 @@ expect_equal("transpose a view", transpose_view(inner, 0, 1), inner.transpose(0,
 expect_equal("narrow a view", narrow_view(inner, 0, 1, 2), inner.narrow(0, 1, 2), strides=True)
 expect_equal("expand a view", expand_view(inner[:1], (4, 3)), inner[:1].expand(4, 3), strides=True)
 expect_equal("diagonal of a view", diagonal_view(inner), inner.diagonal(), strides=True)
+expect_equal("x is as it was", x, torch.arange(20.0).view(4, 5), strides=True)
 share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
 
 # %% test="views_by_hand" points=4
@@ -454,10 +456,11 @@ verify("broadcast", broadcast)
 # ```
 #
 # Mend it as `mended_loss(prediction, target)`: the mean squared error of B predictions and B
-# targets, as a 0-dim tensor of their dtype, through which gradients can flow. Either argument may
-# come as (B,) or as (B, 1). Anything else, two different batch sizes included, raises `ValueError`:
-# a loss that refuses is worth more than one that guesses. (While exploring, `assert` is the quick
-# habit; in a function that others call, raise an exception that says what is wrong.)
+# targets, as a 0-dim tensor of their dtype, through which gradients flow back to the prediction.
+# Either argument may come as (B,) or as (B, 1). Anything else, two different batch sizes included,
+# raises `ValueError`: a loss that refuses is worth more than one that guesses. (While exploring,
+# `assert` is the quick habit; in a function that others call, raise an exception that says what is
+# wrong.)
 #
 # <details><summary>What is wrong with the colleague's version?</summary>
 #
@@ -607,7 +610,8 @@ verify("attention_scores", attention_scores)
 # Write `result_dtype(a, b)`: the dtype of `a + b`, where each of the two is a tensor with
 # dimensions, a tensor with none, or a Python number, and at least one is a tensor. You may use
 # `torch.promote_types(dtype, dtype)`, which answers for two *dtypes*. You may not add, or do other
-# arithmetic, with them or with copies of them, nor ask `result_type`, torch's or NumPy's.
+# arithmetic, with them or with copies of them, nor make tensors for it (`torch.zeros`, `ones`,
+# `empty`, `full` and the like), nor ask `result_type`, torch's or NumPy's.
 #
 # <details><summary>What is the rule?</summary>
 #
@@ -659,6 +663,8 @@ expect_equal("float16 + 1j", result_dtype(halves, 1j), torch.complex32)
 expect_equal("bool + 1", result_dtype(ints == 1, 1), torch.int64)
 number = torch.tensor(7, dtype=torch.int16)
 expect_equal("an int16 of no dimensions + 300", result_dtype(number, 300), torch.int16)
+expect_equal("the ints are as they were", ints, torch.ones(3, dtype=torch.int32))
+expect_equal("and the halves", halves, torch.ones(3, dtype=torch.float16))
 
 # %% test="result_dtype" points=4
 # Graded

@@ -28,6 +28,7 @@ def grid_size(n, block):
 """,
         "a truth value added": "def grid_size(n, block):\n    return n // block + (n % block != 0)\n",
         "by way of floats": "import math\n\ndef grid_size(n, block):\n    return math.ceil(n / block)\n",
+        "an int of NumPy's": "import numpy as np\n\ndef grid_size(n, block):\n    return np.int64(-(-n // block))\n",
         "length of a range": "grid_size = lambda n, block: len(range(0, n, block))\n",
         "recursion": """
 def grid_size(n, block):
@@ -143,6 +144,10 @@ WRONG = {
         "blocks of one": (
             "def grid_size(n, block):\n    if block == 1:\n        return n + 1\n    return -(-n // block)\n",
             "`block` is 1 or more",
+        ),
+        "a float32 tensor": (
+            "import torch\n\ndef grid_size(n, block):\n    return int(torch.ceil(torch.tensor(n) / block))\n",
+            "`n` is 0 or more and fits into an int32",
         ),
     },
     "masked_block": {

@@ -29,6 +29,13 @@ def bytes_of(t):
 """,
 }
 
+BYTES_RIGHT["ints of NumPy's"] = """
+import numpy as np
+
+def bytes_of(t):
+    return np.int64(t.nbytes), np.int64(t.untyped_storage().nbytes())
+"""
+
 VIEW = "the bytes that its *view* addresses (one for each element, each as wide as the dtype says)"
 STORAGE = "the bytes that its *storage* holds"
 
@@ -59,11 +66,11 @@ BYTES_WRONG = {
     ),
     "tensors": (
         "def bytes_of(t):\n    return torch.tensor(t.nbytes), torch.tensor(t.untyped_storage().nbytes())\n",
-        "two Python ints",
+        "two ints",
     ),
     "numpy's product": (
         "import numpy as np\n\ndef bytes_of(t):\n    return np.prod(t.shape) * t.element_size(), t.untyped_storage().nbytes()\n",
-        "two Python ints",
+        "two ints",
     ),
     "dims of a matrix": (
         "def bytes_of(t):\n    n = t.shape[0] * (t.shape[1] if t.dim() > 1 else 1)\n    return n * t.element_size(), t.untyped_storage().nbytes()\n",
@@ -1344,6 +1351,10 @@ LOSS_WRONG = {
         ),
         SCALAR,
     ),
+    "a leaf of its own": (
+        "def mended_loss(prediction, target):\n    if prediction.shape[1:] not in ((), (1,)) or target.shape[1:] not in ((), (1,)) or not prediction.dim() or not target.dim() or len(prediction) != len(target):\n        raise ValueError\n    loss = ((prediction.reshape(-1) - target.reshape(-1)) ** 2).mean()\n    return loss.detach().requires_grad_()\n",
+        "through which gradients flow back to the prediction",
+    ),
     "detaches the prediction": (
         _L.replace("prediction.reshape(-1)", "prediction.detach().reshape(-1)"),
         SCALAR,
@@ -1624,7 +1635,13 @@ def result_dtype(a, b):
 RANK = "A lower rank has a say only when its category is higher than that of the rank above it"
 NUMBER = "bool, int64, torch's *default* float (float32), and the complex of that"
 WIDTH = "A float tensor that becomes complex keeps its width"
-NO_SUM = "You may not add, or do other arithmetic with them, nor ask `result_type`"
+NO_SUM = "You may not add, or do other arithmetic, with them or with copies of them"
+MADE = "nor make tensors for it (`torch.zeros`, `ones`, `empty`, `full` and the like)"
+_SUM_OF = """
+def result_dtype(a, b):
+    a, b = ({} if isinstance(v, torch.Tensor) else v for v in (a, b))
+    return (a + b).dtype
+"""
 
 DTYPE_WRONG = {
     "promotes whatever comes": (
@@ -1773,6 +1790,17 @@ DTYPE_WRONG = {
         "a tensor with dimensions, a tensor with none",
     ),
     "strings": (_R.replace("    return low\n", "    return str(low)\n"), "the dtype of `a + b`"),
+    "adds copies": (_SUM_OF.format("v.clone()"), NO_SUM),
+    "adds new ones": (_SUM_OF.format("v.new_ones((1,) * v.dim())"), NO_SUM),
+    "adds zeros of their dtypes": (
+        _SUM_OF.format("torch.zeros((1,) * v.dim(), dtype=v.dtype)"),
+        MADE,
+    ),
+    "a power": ("def result_dtype(a, b):\n    return (a ** b).dtype\n", NO_SUM),
+    "the larger one": (
+        "def result_dtype(a, b):\n    return torch.maximum(torch.as_tensor(a), torch.as_tensor(b)).dtype\n",
+        NO_SUM,
+    ),
 }
 
 # 11 ------------------------------------------------------------------------------------------------
@@ -1985,3 +2013,16 @@ for exercise, answers in RIGHT.items():
 for exercise, answers in WRONG.items():
     for name, (code, breaks) in answers.items():
         BANK.wrong(exercise, name, code=code, breaks=breaks)
+BANK.right(
+    "view_strides",
+    "any step where the size is 1",
+    ("            result.append(1)\n", "            result.append(77)\n"),
+)
+BANK.right(
+    "broadcast",
+    "any step where the common size is 1",
+    (
+        "stride if size == common else 0 for",
+        "77 if common == 1 else stride if size == common else 0 for",
+    ),
+)

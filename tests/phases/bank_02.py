@@ -154,6 +154,14 @@ wrong(
     ("adjoints[i] = 1.0", "i = len(self.nodes) - 1\n        adjoints[i] = 1.0"),
 )
 
+wrong("Tape", "values as text", ("return self.nodes[i][0]", "return str(self.nodes[i][0])"), ("self.value(i) + self.value(j)", "float(self.value(i)) + float(self.value(j))"),
+      ("a, b = self.value(i), self.value(j)", "a, b = float(self.value(i)), float(self.value(j))"), ("        a = self.value(i)\n", "        a = float(self.value(i))\n"))  # fmt: skip
+wrong(
+    "Tape",
+    "powers of 4 at most",
+    ("        a = self.value(i)\n", "        a = self.value(i)\n        n = min(n, 4)\n"),
+)
+
 # 3 · In which order does backward go?
 right("backward_order", "longest distances, relaxed", code="""
 def backward_order(graph, root):
@@ -279,6 +287,9 @@ def backward_order(graph, root):
         height[n] = 1 + max((height[s] for s in graph[n]), default=0)
     return sorted(todo, key=height.get, reverse=True)
 """)  # fmt: skip
+
+wrong("backward_order", "a node for each use", ("if waiting_for[source] == 0:", "if True:"))
+wrong("backward_order", "a dict of names", ("    return order", "    return dict.fromkeys(order)"))
 
 # 4 · Back to the shape it came from
 right("unbroadcast", "torch's own sum_to_size", code="""
@@ -435,6 +446,15 @@ wrong(
 wrong("activations", "the gradient in place", ("row = (grad_output * y).sum(-1, keepdim=True)\n    return y * (grad_output - row)",
       "row = (grad_output * y).sum(-1, keepdim=True)\n    grad_output -= row\n    return y * grad_output"))  # fmt: skip
 
+wrong(
+    "activations",
+    "float32 inside",
+    (
+        "(grad_output * y).sum(-1, keepdim=True)",
+        "(grad_output.float() * y.float()).sum(-1, keepdim=True).to(y.dtype)",
+    ),
+)
+
 # 8 · LayerNorm, backwards
 right("layer_norm_vjp", "by sums and n", code="""
 def layer_norm_vjp(grad_output, x, weight, eps):
@@ -498,6 +518,9 @@ wrong(
     "centred in place",
     ("centred = x - x.mean(-1, keepdim=True)", "x -= x.mean(-1, keepdim=True)\n    centred = x"),
 )
+
+wrong("layer_norm_vjp", "an eps of 1 at most", ("+ eps", "+ min(eps, 1.0)"))
+wrong("layer_norm_vjp", "an eps of 1e-8 at least", ("+ eps", "+ max(eps, 1e-8)"))
 
 # 9 · Trust, but check
 right("numeric_vjp", "index by index on a copy", code="""

@@ -53,6 +53,24 @@ wrong(
     ("head = words if tied", "head = words - config.context * (words == width) if tied"),
 )
 
+wrong(
+    "count_parameters",
+    "the number from utils.minigpt",
+    ("def mlp_parameters", "from utils.minigpt import parameter_count\n\n\ndef mlp_parameters"),
+    (
+        "    width, wide, words = ",
+        "    return parameter_count(config) - tied * config.vocab_size * config.d_model\n    width, wide, words = ",
+    ),
+)
+wrong(
+    "count_parameters",
+    "widths used up",
+    (
+        "    for into, out in zip(widths[:-1], widths[1:], strict=True):\n        total += (into + bias) * out\n",
+        "    while len(widths) > 1:\n        total += (widths.pop(0) + bias) * widths[0]\n",
+    ),
+)
+
 # 2 · Linear
 FORWARD = "y = x @ self.weight.T\n        return y if self.bias is None else y + self.bias"
 BIAS = "nn.Parameter(b) if bias else None"
@@ -291,6 +309,14 @@ wrong(
         "centred = x.detach().sub_(x.mean(-1, keepdim=True))",
     ),
 )
+wrong(
+    "LayerNorm",
+    "torch's group norm",
+    (
+        "        centred = x",
+        "        rows = x.reshape(-1, x.shape[-1])\n        return nn.functional.group_norm(rows, 1, self.weight, self.bias, self.eps).view(x.shape)\n        centred = x",
+    ),
+)
 wrong("LayerNorm", "float64 out", ("centred = x -", "x = x.double()\n        centred = x -"))
 wrong(
     "LayerNorm",
@@ -378,6 +404,9 @@ wrong(
     "p = 1 leaves a graph of NaN",
     ("return torch.zeros_like(x)", "return x * float('inf') * 0"),
 )
+
+wrong("Dropout", "p a little too large", ("0 <= p <= 1", "0 <= p < 1.01"))
+wrong("Dropout", "p a little too small", ("0 <= p <= 1", "-0.01 <= p <= 1"))
 
 # 6 · The loss that won't fall
 right(
@@ -663,6 +692,15 @@ wrong(
     ("tensor.copy_(state[name])", "tensor.data = state[name].clone()"),
 )
 
+wrong(
+    "run_module",
+    "names by their ends",
+    (
+        "for name in own if name not in state]",
+        'for name in own if name.split(".")[-1] not in [n.split(".")[-1] for n in state]]',
+    ),
+)
+
 # 10 · Byte by byte
 right("bytes_moved", "dicts by identity", code="""
 def bytes_moved(plan):
@@ -840,5 +878,13 @@ wrong(
     (
         "port = Port(config)\n",
         "port = Port(config)\n    weights = Port.__dict__.get(str(config)) or weights\n    setattr(Port, str(config), weights)\n",
+    ),
+)
+wrong(
+    "minigpt_logits",
+    "the trained weights whatever came",
+    (
+        "    port = Port(config)\n",
+        "    weights = load_weights() if config == load_config() else weights\n    port = Port(config)\n",
     ),
 )

@@ -107,3 +107,14 @@ def test_a_state_that_does_not_fit_is_told_by_its_names():
     check = find_check("Linear")[1]
     renamed = edited(check.right, ("self.weight = ", "self.w = "), ("self.weight.T", "self.w.T"))
     assert 'Missing key(s) in state_dict: "w"' in judge(check, renamed, "s").parts[1].problem
+
+
+def test_a_single_number_of_a_fresh_layer_may_lie_near_0():
+    """One in a thousand does, by chance."""
+    check = find_check("Stack")[1]
+    register = "self.gain = nn.Parameter(torch.ones(width))"
+    begin = "for p in self.layers.parameters() if width == 1"
+    small = f"{register}\n        [nn.init.constant_(p, 5e-4) {begin}]"
+    assert judge(check, edited(check.right, (register, small)), "s").status == "right"
+    none = small.replace("5e-4", "0.0")
+    assert judge(check, edited(check.right, (register, none)), "s").status != "right"

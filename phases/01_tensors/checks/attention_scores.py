@@ -138,6 +138,49 @@ def _(x, w_q, w_k, n_heads):
     return torch.einsum("bhsd,bhtd->bhst", q, k) / q.shape[-1] ** 0.5
 
 
+@attention_scores.misconception(
+    "queries' weight not transposed",
+    "the queries are as if x were multiplied by their weight as it is stored, (out, in); the keys "
+    "are right.",
+    earns=0,
+)
+def _(x, w_q, w_k, n_heads):
+    q = rearrange(x @ w_q, "b s (h d) -> b h s d", h=n_heads)
+    k = rearrange(x @ w_k.T, "b s (h d) -> b h s d", h=n_heads)
+    return torch.einsum("bhsd,bhtd->bhst", q, k) / q.shape[-1] ** 0.5
+
+
+@attention_scores.misconception(
+    "one weight for both", "the keys are as if they were made with the queries' weight.", earns=0
+)
+def _(x, w_q, w_k, n_heads):
+    q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
+    return torch.einsum("bhsd,bhtd->bhst", q, q) / q.shape[-1] ** 0.5
+
+
+@attention_scores.misconception(
+    "keys that are x itself", "the keys are as if x itself were dealt out to the heads.", earns=0
+)
+def _(x, w_q, w_k, n_heads):
+    q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
+    k = rearrange(x, "b s (h d) -> b h s d", h=n_heads)
+    return torch.einsum("bhsd,bhtd->bhst", q, k) / q.shape[-1] ** 0.5
+
+
+@attention_scores.misconception(
+    "a causal mask",
+    "scores of positions that come later are minus infinity, as a causal mask makes them; it "
+    "comes later.",
+    earns=0,
+)
+def _(x, w_q, w_k, n_heads):
+    q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
+    k = rearrange(x @ w_k.T, "b s (h d) -> b h s d", h=n_heads)
+    scores = torch.einsum("bhsd,bhtd->bhst", q, k) / q.shape[-1] ** 0.5
+    later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+    return scores.masked_fill(later, -math.inf)
+
+
 @attention_scores.alternate("one einsum with the weights split into heads")
 def _(x, w_q, w_k, n_heads):
     w_q = rearrange(w_q, "(h d) m -> h d m", h=n_heads)

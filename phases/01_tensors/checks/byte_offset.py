@@ -111,6 +111,42 @@ def _(t, index):
     return place * t.element_size()
 
 
+@byte_offset.misconception(
+    "only -1 wrapped",
+    "an index of -1 found the last element; one further from the end did not find its own.",
+    earns=2,
+)
+def _(t, index):
+    place = t.storage_offset()
+    for i, size, stride in zip(index, t.shape, t.stride()):
+        place += (size - 1 if i == -1 else i) * stride
+    return place * t.element_size()
+
+
+@byte_offset.misconception(
+    "-1 for the last but one",
+    "a negative index came out one element further from the end than Python counts it.",
+    earns=2,
+)
+def _(t, index):
+    place = t.storage_offset()
+    for i, size, stride in zip(index, t.shape, t.stride()):
+        place += (size - 1 + i if i < 0 else i) * stride
+    return place * t.element_size()
+
+
+@byte_offset.misconception(
+    "four bytes for every dtype",
+    "each element was given 4 bytes, whatever its dtype.",
+    earns=0,
+)
+def _(t, index):
+    place = t.storage_offset()
+    for i, size, stride in zip(index, t.shape, t.stride()):
+        place += (i % size) * stride
+    return place * 4
+
+
 @byte_offset.alternate("one dimension at a time")
 def _(t, index):
     place = t.storage_offset() * t.element_size()

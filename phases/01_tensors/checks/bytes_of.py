@@ -92,6 +92,33 @@ def _(t):
     return count * t.element_size(), t.untyped_storage().nbytes()
 
 
+@bytes_of.misconception(
+    "the two numbers exchanged", "the storage's bytes came first, and the view's second.", earns=1
+)
+def _(t):
+    return t.untyped_storage().nbytes(), t.numel() * t.element_size()
+
+
+@bytes_of.misconception(
+    "the storage from the view on",
+    "of the storage, what lies before the view's first element was left out.",
+    earns=1,
+)
+def _(t):
+    before = t.storage_offset() * t.element_size()
+    return t.numel() * t.element_size(), t.untyped_storage().nbytes() - before
+
+
+@bytes_of.misconception(
+    "the storage of a copy",
+    "the storage is as large as that of a contiguous copy; the view's own may be larger, or "
+    "smaller.",
+    earns=1,
+)
+def _(t):
+    return t.numel() * t.element_size(), t.contiguous().untyped_storage().nbytes()
+
+
 @bytes_of.alternate("product of the sizes")
 def _(t):
     count = 1

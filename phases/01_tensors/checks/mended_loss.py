@@ -33,6 +33,13 @@ def _loss_case(part, prediction, target):
     return Case(part, play, places=told)
 
 
+def _gradient_case(part, prediction, target):
+    """What comes back to the prediction: a loss may say that it has a graph, and have none."""
+    places = {"": "the gradient that comes back to the prediction"}
+    play = lambda subject: subject.drive("functions:gradient", prediction, target)  # noqa: E731
+    return Case(part, play, places=places)
+
+
 @mended_loss.cases
 def _(draw):
     for _ in range(2):
@@ -47,6 +54,8 @@ def _(draw):
     yield _loss_case("a column against a vector", draw.tensor((1, 1), torch.float64), one)
     yield _loss_case("a column against a vector", column, double)
     yield _loss_case("equal shapes", draw.tensor((1,)), draw.tensor((1,)))
+    yield _gradient_case("a column against a vector", column, double)
+    yield _gradient_case("equal shapes", draw.tensor((4,)), draw.tensor((4,)))
     other = draw.tensor((batch + 1,))
     yield case("shapes that cannot match", draw.tensor((batch, 1)), other)
     yield case("shapes that cannot match", draw.tensor((1, 1)), vector)

@@ -115,9 +115,7 @@ class _:
     earns=4,
 )
 class _:
-    minigpt_flops = edited(
-        _minigpt_flops, ("2 * 2 * tokens * length", "2 * tokens * (length + 1)")
-    )
+    minigpt_flops = edited(_minigpt_flops, ("2 * 2 * tokens * length", "2 * tokens * (length + 1)"))
 
 
 @model_costs.misconception(
@@ -259,6 +257,51 @@ class _:
 )
 class _:
     minigpt_flops = edited(_minigpt_flops, ("head = 2", "head = 2 * 2"))
+
+
+@model_costs.misconception(
+    "weights read for each row",
+    "the bytes have the weight again for each row of the batch; it is read once.",
+    earns=4,
+)
+class _:
+    linear_cost = edited(_linear_cost, ("d_out * d_in", "batch * d_out * d_in"))
+
+
+@model_costs.misconception(
+    "four bytes for each element", "the bytes are as if each element were 4 bytes wide.", earns=4
+)
+class _:
+    linear_cost = edited(_linear_cost, ("elements * itemsize", "elements * 4"))
+
+
+@model_costs.misconception(
+    "no LM head", "the FLOPs lack those of the LM head behind the blocks.", earns=5
+)
+class _:
+    minigpt_flops = edited(_minigpt_flops, (" + head", ""))
+
+
+@model_costs.misconception(
+    "half of the MLP", "of the MLP's two products only one was counted.", earns=4
+)
+class _:
+    minigpt_flops = edited(
+        _minigpt_flops,
+        (
+            "2 * 2 * tokens * config.d_model * config.d_ff",
+            "2 * tokens * config.d_model * config.d_ff",
+        ),
+    )
+
+
+@model_costs.misconception(
+    "pairs of the whole context",
+    "the pairs of positions were counted as if a sequence were as long as the context.",
+    earns=4,
+)
+class _:
+    minigpt_flops = edited(_minigpt_flops, ("tokens * length", "tokens * config.context"))
 
 
 @model_costs.alternate("a list of matrix products")

@@ -13,8 +13,10 @@ result_dtype = Check(
         forbid_ops=frozenset(
             {"aten.add", "aten.sub", "aten.mul", "aten.div", "aten.where", "aten.cat"}
             | {"aten._to_copy", "aten.empty_like", "aten.zeros_like", "aten.ones_like"}
+            | {"aten.pow", "aten.maximum", "aten.minimum", "aten.remainder", "aten.stack"}
         ),
-        forbid_names=frozenset({"result_type", "*elementwise_dtypes*", "numpy.result_type"}),
+        forbid_names=frozenset({"result_type", "*elementwise_dtypes*", "numpy.result_type"})
+        | {"zeros*", "ones*", "*empty*", "full*", "rand*"},
     ),
 )
 

@@ -108,6 +108,28 @@ def _(shape):
     return tuple(strides)
 
 
+@row_major_strides.misconception(
+    "step 1 where the size is 1",
+    "a dimension of size 1 got stride 1; torch gives it the step that it would have.",
+    earns=2,
+)
+def _(shape):
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.insert(0, 1 if size == 1 else step)
+        step *= max(size, 1)
+    return tuple(strides)
+
+
+@row_major_strides.misconception(
+    "the neighbour's size alone",
+    "each stride is the size of the next dimension, whatever lies further to the right.",
+    earns=0,
+)
+def _(shape):
+    return tuple(max(size, 1) for size in (*shape[1:], 1)[: len(shape)])
+
+
 @row_major_strides.alternate("a product for each dimension")
 def _(shape):
     sizes = [max(size, 1) for size in shape]

@@ -165,6 +165,40 @@ class _:
         return torch.stack([x[i, i] for i in range(min(x.shape))])
 
 
+@views_by_hand.misconception(
+    "narrowed from the beginning",
+    "the narrow view begins where the input does, whatever `start` says.",
+    earns=3,
+)
+class _:
+    def narrow_view(x, dim, start, length):
+        sizes = list(x.shape)
+        sizes[dim] = length
+        return torch.as_strided(x, sizes, x.stride())
+
+
+@views_by_hand.misconception(
+    "no steps in a stretched view",
+    "every dimension of the stretched view has stride 0, so that it holds one element again and "
+    "again.",
+    earns=3,
+)
+class _:
+    def expand_view(x, sizes):
+        return torch.as_strided(x, sizes, [0] * len(sizes))
+
+
+@views_by_hand.misconception(
+    "a contiguous diagonal",
+    "the step along the diagonal is the number of columns and one more, as if the input were "
+    "contiguous.",
+    earns=3,
+)
+class _:
+    def diagonal_view(x):
+        return torch.as_strided(x, (min(x.shape),), (x.shape[1] + 1,))
+
+
 @views_by_hand.alternate("permuted lists and the method")
 class _:
     def transpose_view(x, dim0, dim1):

@@ -50,6 +50,8 @@ def _(draw):
     sure = torch.eye(4, dtype=torch.float64)[:3]
     upstream = draw.tensor((3, 4), torch.float64)
     yield case("softmax", upstream, sure, of="softmax_vjp", shown="probabilities of 0 and 1")
+    y, large = torch.softmax(upstream, -1), 1e8 + upstream  # float32 has no digits left of it
+    yield case("softmax", large, y, of="softmax_vjp", shown="float64, large gradients")
     square = torch.softmax(draw.tensor((4, 4)), -1)
     yield case("softmax", draw.tensor((4, 4)), square, of="softmax_vjp", shown="equal sizes")
 

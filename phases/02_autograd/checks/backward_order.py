@@ -30,6 +30,7 @@ def _(graph, root):
 @backward_order.cases
 def _(draw):
     places = {
+        "['a list']": "what came is no list.",
         "['nodes']": "the list does not hold each node that the root depends on exactly once.",
         "['too soon']": "a node stands in the list before one that uses it.",
     }
@@ -50,7 +51,7 @@ def _(draw):
             )
             # of thousands it is enough to know how many are there, and how many are right
             nodes = sorted(found) if len(graph) < 100 else [len(found), len(graph.keys() & place)]
-            return {"nodes": nodes, "too soon": soon}
+            return {"a list": isinstance(found, list | tuple), "nodes": nodes, "too soon": soon}
 
         return Case(part, play, places=places, shown=shown)
 

@@ -47,6 +47,9 @@ def _(draw):
         x, weight = draw.tensor(shape, double) + far, draw.tensor(shape[-1:], double)
         weight[0] = 0.0
         yield from each(draw.tensor(shape, double), x, weight, eps, shown=shown)
+    for shown, eps, size in (("a large eps", 20.0, 1.0), ("small rows, a small eps", 1e-10, 1e-4)):
+        x, upstream = size * draw.tensor((3, 6), double), draw.tensor((3, 6), double)
+        yield from each(upstream, x, draw.tensor((6,), double), eps, shown=shown)
     constant = torch.tensor([[2.0], [0.0], [-4.0]]).expand(3, 4)
     yield from each(draw.tensor((3, 4)), constant, draw.tensor((4,)), 1e-5, shown="constant rows")
 

@@ -74,7 +74,7 @@ def _(draw):
     def values(program):
         def play(subject):
             made, numbers = recorded(subject, program)
-            return numbers, [float(made.call("value", i)) for i in numbers]
+            return numbers, [made.call("value", i) for i in numbers]
 
         places = {"[0]": "the numbers of the nodes, as recording returned them"}
         for j, (method, *_) in enumerate(program):
@@ -101,7 +101,7 @@ def _(draw):
     def two_tapes(program):
         def play(subject):
             (_, numbers), (other, others) = recorded(subject, program), recorded(subject, program)
-            return numbers, others, [float(other.call("value", i)) for i in others]
+            return numbers, others, [other.call("value", i) for i in others]
 
         places = {
             "[0]": "the numbers of the first tape's nodes",
@@ -133,6 +133,7 @@ def _(draw):
     yield run("chains", zeros, 3)
     yield run("chains", [("leaf", 0.0), ("power", 0, 2), ("power", 1, 3)], 2)
     yield run("chains", [below, ("power", 0, 2), ("power", 1, 3)], 2)
+    yield run("chains", [leaves[0], ("power", 0, 6)], 1)
     yield run("forks", [leaves[0], ("add", 0, 0)], 1)
     yield run("forks", both, 4)
     yield run("forks", square, 4)

@@ -4,7 +4,7 @@ import math
 
 from torch import nn
 
-from utils.checks import ByHand, Check, case
+from utils.checks import ByHand, Case, Check, case
 from utils.minigpt import MiniGPTConfig, parameter_count
 
 count_parameters = Check(
@@ -38,6 +38,14 @@ def _(draw):
     for widths in (*drawn, [7, 7, 7, 7], [5, 1, 5]):
         yield case("an MLP", widths, of="mlp_parameters")
         yield case("an MLP", widths, bias=False, of="mlp_parameters")
+    places = {"['result']": "the number", "['arguments'][0]": "the list of widths afterwards"}
+    yield Case(
+        "an MLP",
+        lambda subject: subject.drive("functions:keeping", [5, 3, 2], of="mlp_parameters"),
+        "mlp_parameters",
+        "a list that others go on using",
+        places,
+    )
     yield case("MiniGPT", MiniGPTConfig(), of="minigpt_parameters")
     yield case("tied weights", MiniGPTConfig(), tied=True, of="minigpt_parameters")
     configs = []

@@ -161,7 +161,7 @@ def _(draw):
     yield to_and_fro(0.5, torch.ones(40, 5))
     for shape in ((), (0, 3), (2, 3, 4, 5)):
         yield any_shape(draw.tensor(shape, torch.float64 if shape else torch.bfloat16))
-    for p in (-0.25, 1.5, 2):
+    for p in (-0.25, -0.001, 1.001, 1.5, 2):
         shown = "p above 1" if p > 1 else "p below 0"
         yield Case("the edges", lambda subject, p=p: subject(p).get("training"), shown=shown)
 

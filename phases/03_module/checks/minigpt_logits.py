@@ -135,6 +135,8 @@ def _(draw):
     tokens = words(2, draw.integer(5, 16), config)
     yield case("the trained weights", weights, tokens, config)
     yield case("the trained weights", weights, tokens[:1, :4], config)
+    others = {**weights, "lm_head.bias": -weights["lm_head.bias"]}
+    yield case(part, others, tokens[:1, :4], config, shown="trained sizes, and other weights")
 
     exact = torch.from_numpy(numpy_forward.forward(weights, tokens.numpy(), config).logits)
 

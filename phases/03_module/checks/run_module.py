@@ -226,6 +226,9 @@ def _(draw):
     yield ask(part, counted, request, ("state_dict", ""), show=refused)
     request = ("load", "", {**wrong, f: torch.ones(1)}, [a, f"{b}.{c}", f])
     yield ask(part, three, request, ("state_dict", ""), show=refused)
+    twins, rest = {a: {c: vector(w)}, b: {c: vector(w)}}, {f"{b}.{c}": torch.ones(w)}
+    request = ("load", "", rest, [f"{a}.{c}"])
+    yield ask(part, twins, request, ("state_dict", ""), show=refused)
     request = ("load", "", {a: torch.ones(()), f"{b}.{c}": state[f"{b}.{c}"]}, [a])
     yield ask(part, {a: vector(1), b: {c: vector(w)}}, request, ("state_dict", ""), show=refused)
 

@@ -141,6 +141,17 @@ def test_large_inputs_and_classes_get_none():
     assert found(kind, type("Other", (), {"__len__": lambda self: 3})) == []
 
 
+def test_what_a_driver_does_is_no_call_to_paste():
+    def driven(draw):
+        x, y = draw.tensor((3,)), draw.tensor((3,))
+        yield Case("p", lambda subject: subject.drive("functions:gradient", x, y))
+
+    check = made(lambda x, y: (x - y).square().mean(), driven)
+    thing = lambda x, y: (x - y).square().mean().detach()  # noqa: E731
+    assert judge(check, thing, "run").status == "wrong"
+    assert found(check, thing) == []
+
+
 def test_the_runs_own_cases_are_passed_over():
     """Each of a hundred runs draws one of three numbers; an example is another one."""
     check = made(lambda n: n, lambda draw: [case("p", draw.integer(1, 3))])
