@@ -3,8 +3,8 @@
 # one is brought up to date.
 
 PYTHON ?= python3
-# Of the tests: one more than cores, since a third of them wait more than they work.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Of the tests: two more than cores, since many of them wait more than they work.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # Of the demo: a lab's folder name, several, or all; the one that shows most when none is named.
 LAB ?=
 
