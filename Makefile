@@ -3,8 +3,9 @@
 # one is brought up to date.
 
 PYTHON ?= python3
-# Of the tests: one more than cores, since a third of them wait more than they work.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Of the tests: two more than cores, since many of them wait more than they work; not of `check`.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+WORKERS ?= $(shell expr $(CORES) + 2)
 # Of the demo: a lab's folder name, several, or all; the one that shows most when none is named.
 LAB ?=
 
@@ -36,6 +37,8 @@ demo: build sandbox
 # Learners' code runs in sandboxes that bubblewrap builds; where apt may install it, it does.
 sandbox: $(STAMP)
 	@command -v bwrap >/dev/null || $(RUN) python -m grader doctor --install
+
+check: WORKERS = $(CORES)
 
 # How tests are chosen and spread: tests/conftest.py.
 check test proof: $(STAMP) sandbox

@@ -1,7 +1,7 @@
 """Prove the checks: each rejects and names its misconceptions and accepts every right solution.
 
 ``python -m grader selftest`` runs every check against its own candidates and prints the table; the
-test suite does the same with a fixed seed and a new one. A candidate runs among the lab's own
+test suite does the same with a seed that is new in each run. A candidate runs among the lab's own
 cells, as it would in a learner's notebook, and is judged once for each seed.
 """
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from grader import demo
 from grader.proof.sample_class import Learner, accidents, load_lab, make_class
+from tests.grader.headers import prepared_by_two
 from tests.grader.tiny import (
     LAB,
     environment,
@@ -75,6 +76,12 @@ def grade_tiny(root: Path) -> dict:
         # loops that work all the time: tests/grader/preprocessors/test_execute.py
         patch.setattr(accidents, "FOREVER", "__import__('time').sleep(3600)")
         return run_demo(root)
+
+
+@pytest.fixture(scope="session")
+def headers(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> list[Path]:
+    """Compiled headers, as each of two processes got them that made them at once."""
+    return [Path(p) for p in made_once(tmp_path_factory, worker_id, "headers", prepared_by_two)[1]]
 
 
 def run_demo(root: Path, **options) -> dict:

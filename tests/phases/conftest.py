@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 import torch
 
@@ -9,3 +11,11 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _usual_depth():
+    """Answers may raise the limit of recursion; with it, the next endless one ends the process."""
+    before = sys.getrecursionlimit()
+    yield
+    sys.setrecursionlimit(before)

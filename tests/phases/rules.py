@@ -13,9 +13,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from grader.phase_paths import PhasePaths
-
 from grader.build.text import parse
+from grader.phase_paths import PhasePaths
 
 HINTS = re.compile(r"<details>.*?</details>", re.DOTALL)
 CODE = re.compile(r"```.*?```|\$\$.*?\$\$", re.DOTALL)
@@ -49,10 +48,10 @@ def named(answers: Mapping[str, str | tuple[str, ...]]) -> Iterator[str]:
         yield from (names,) if isinstance(names, str) else names
 
 
-def questions(room: PhasePaths) -> dict[str, str]:
+def questions(phase: PhasePaths) -> dict[str, str]:
     """By exercise, what its question says outside of the hints, in one line for each paragraph."""
     found, question = {}, ""
-    for cell in parse(room.lab.name, room.lab.read_text(encoding="utf-8")).cells:
+    for cell in parse(phase.lab.name, phase.lab.read_text(encoding="utf-8")).cells:
         if cell.kind == "markdown":
             question = cell.source
         elif "solution" in cell.header:
@@ -60,9 +59,9 @@ def questions(room: PhasePaths) -> dict[str, str]:
     return found
 
 
-def introduction(room: PhasePaths) -> str:
+def introduction(phase: PhasePaths) -> str:
     """The first text of a lab, in one line for each paragraph."""
-    first = parse(room.lab.name, room.lab.read_text(encoding="utf-8")).cells[0]
+    first = parse(phase.lab.name, phase.lab.read_text(encoding="utf-8")).cells[0]
     return "\n".join(_paragraphs(first.source))
 
 

@@ -5,6 +5,15 @@ misconceptions of its checks, so every lab has its class, and every score is kno
 """
 
 from grader.proof.sample_class.lab import Exercise, Lab, load_lab
-from grader.proof.sample_class.roster import PREFIX, Learner, make_class, make_sample
+from grader.proof.sample_class.roster import PREFIX, Learner, make_class, make_sample, sampled
 
-__all__ = ["PREFIX", "Exercise", "Lab", "Learner", "load_lab", "make_class", "make_sample"]
+__all__ = [
+    "PREFIX",
+    "Exercise",
+    "Lab",
+    "Learner",
+    "load_lab",
+    "make_class",
+    "make_sample",
+    "sampled",
+]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import ceil
+from random import Random
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -16,6 +17,8 @@ from grader.proof.sample_class.lab import Exercise, Lab
 from utils.checks import Candidate
 
 PREFIX = "sample-"
+# Of one exercise, so many misconceptions are in a sample.
+SAMPLED = 8
 
 NAMES = """
 Lucía Alonso, Oliver Hughes, Mateo Ferrer, Amelia Brooks, Valentina Rojas, Noah Whitfield,
@@ -70,13 +73,19 @@ def make_class(lab: Lab, happenings: Sequence[Callable] = accidents.ALL) -> list
     return _enrol(lab, [*_right(lab), *_mistaken(lab), *happened])
 
 
-def make_sample(lab: Lab) -> list[Learner]:
-    """As few learners as hand in every alternate and every misconception once.
+def sampled(exercise: Exercise, seed: str) -> list[Candidate]:
+    """The misconceptions of an exercise; of many, some that a seed draws."""
+    every = list(exercise.check.misconceptions)
+    return Random(f"{seed} {exercise.name}").sample(every, min(SAMPLED, len(every)))
+
+
+def make_sample(lab: Lab, seed: str) -> list[Learner]:
+    """As few learners as hand in every alternate and the :func:`sampled` misconceptions once.
 
     One has solved everything, one has left the lab as it was. The others make a mistake in each
     exercise, as long as there are mistakes left to make, and leave the rest as it was.
     """
-    columns = zip_longest(*(exercise.check.misconceptions for exercise in lab.exercises))
+    columns = zip_longest(*(sampled(exercise, seed) for exercise in lab.exercises))
     mistaken = [
         {
             exercise.name: (exercise, candidate)

@@ -114,7 +114,7 @@ def test_a_worker_that_is_stuck_is_killed(course, monkeypatch):
 def strict(tmp_path, monkeypatch):
     """Workers that give a submission little."""
     code = "from grader.submission.bounds import bounded as b\n"
-    code += "b.__wrapped__.__defaults__ = (5.0, 400 << 20)"
+    code += "b.__wrapped__.__defaults__ = (2.0, 400 << 20)"
     write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "strict"))
 

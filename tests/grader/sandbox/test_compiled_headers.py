@@ -5,9 +5,6 @@ from __future__ import annotations
 import base64
 import re
 import shutil
-import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -15,8 +12,6 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from grader import UserError
-from grader.build.notebook import to_notebook
-from grader.build.text import parse
 from grader.judging.catalogue import load_checks
 from grader.judging.graded_cell import read_verdicts
 from grader.phase_paths import ROOT, PhasePaths
@@ -25,8 +20,8 @@ from grader.sandbox import compiled_headers
 from grader.sandbox.compiled_headers import headers_of
 from grader.sandbox.stage import environment_folders
 from grader.sandbox.warm_process import cool
+from tests.grader.headers import FOLDER, lab
 
-FOLDER = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"
 # Looks through every file that a sandbox shows, but for the system's and the environment's
 # packages, and through all of the memory of its process; the lines it is given in base64, or it
 # would find them in its own code.
@@ -64,31 +59,6 @@ def _a_zygote_of_its_own():
     cool()
 
 
-def lab():
-    """The instructor's version."""
-    return to_notebook(parse("lab.py", (FOLDER / "lab.py").read_text()))
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    """The headers, made by two processes at once, which both got the same."""
-    caches = tmp_path_factory.mktemp("caches")
-    with pytest.MonkeyPatch.context() as patch:
-        # what a course in another folder, with a grader of its own, may have put before it
-        patch.setattr(sys, "path", [str(ROOT), *sys.path])
-        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-            made = list(pool.map(prepare, [caches] * 2))
-    assert made[0] == made[1]
-    return made[0]
-
-
-def prepare(caches: Path) -> Path:
-    """What a worker does before its first submission."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(caches))
-        return headers_of(lab())()
-
-
 def know_the_checks(patch: pytest.MonkeyPatch) -> None:
     found = {name: (PhasePaths(ROOT, "97_compiled"), c) for name, c in load_checks(FOLDER).items()}
     patch.setattr("grader.judging.examiner.find_check", found.__getitem__)
@@ -124,7 +94,9 @@ def grade(nb: NotebookNode, prepared: Path) -> NotebookNode:
     return Execute().preprocess(nb, resources)[0]
 
 
-def test_nothing_that_the_reference_made_enters_a_sandbox(prepared, monkeypatch):
+def test_nothing_that_the_reference_made_enters_a_sandbox(headers, monkeypatch):
+    prepared, other = headers
+    assert prepared == other
     know_the_checks(monkeypatch)
     before = {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
     assert any(path.suffix == ".gch" for path in before)

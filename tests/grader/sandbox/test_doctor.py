@@ -15,6 +15,7 @@ from grader.inside.bubblewrap import SandboxError, build
 from grader.sandbox import CannotSandbox, remedies, stage
 from grader.sandbox.remedies import Problem, explain, missing
 from grader.sandbox.warm_process import Warm
+from tests.grader.sandbox.conftest import demand_sandboxes
 
 
 @pytest.mark.usefixtures("sandbox")
@@ -108,6 +109,18 @@ def test_a_sandbox_that_cannot_be_made_says_what_bubblewrap_said() -> None:
         pytest.skip("not run: bubblewrap is not installed")
     with pytest.raises(SandboxError, match="bwrap: .*no-such-folder"):
         build("/no-such-folder", [], [], 2**20, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("where", "outcome"), [("/usr/bin/bwrap", pytest.fail), (None, pytest.skip)]
+)
+def test_only_without_bubblewrap_may_a_test_that_needs_a_sandbox_be_left_out(
+    monkeypatch: pytest.MonkeyPatch, where: str | None, outcome: object
+) -> None:
+    demand_sandboxes([])
+    monkeypatch.setattr(shutil, "which", lambda name: where)
+    with pytest.raises(outcome.Exception, match="no namespaces"):
+        demand_sandboxes(["no namespaces"])
 
 
 def test_the_refusal_crosses_processes() -> None:

@@ -24,6 +24,8 @@ from utils.views import _slots
 from utils.views._canvas import INNER, TITLE, Canvas
 from utils.views._type import text_width
 
+pytestmark = pytest.mark.slow(9)
+
 X = torch.ones(2, 3)
 OPS = [
     "aten::mm",

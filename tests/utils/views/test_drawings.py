@@ -20,6 +20,8 @@ from utils.views._floats import format_of
 from utils.views._roof import Roof, works
 from utils.views._sharing import storages
 
+pytestmark = pytest.mark.slow(10)
+
 X = torch.arange(12.0).reshape(3, 4)
 ROOF = Roof(1e12, 1e11)
 MAX_BYTES = 90_000

@@ -6,8 +6,9 @@ import pytest
 
 from grader import UserError
 from grader.phase_paths import ROOT
-from grader.proof.sample_class import PREFIX, load_lab, make_class
+from grader.proof.sample_class import PREFIX, load_lab, make_class, make_sample, sampled
 from grader.proof.sample_class.lab import find
+from grader.proof.sample_class.roster import SAMPLED
 from tests.grader.tiny import FIXTURE, LAB, released, source_notebook, write
 
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
@@ -51,6 +52,17 @@ def test_every_misconception_and_every_alternate_is_handed_in(lab):
     for exercise in lab.exercises:
         for candidate in (*exercise.check.misconceptions, *exercise.check.alternates):
             assert exercise.written(candidate) in handed_in, (exercise.name, candidate.name)
+
+
+def test_a_sample_hands_in_what_its_seed_draws_and_other_seeds_draw_the_rest(lab):
+    handed_in = "\n".join(_code(learner.data) for learner in make_sample(lab, "one"))
+    for exercise in lab.exercises:
+        drawn, every = sampled(exercise, "one"), exercise.check.misconceptions
+        assert len({m.name for m in drawn}) == min(len(every), SAMPLED)
+        for candidate in (*drawn, *exercise.check.alternates):
+            assert exercise.written(candidate) in handed_in, (exercise.name, candidate.name)
+        others = {m.name for k in range(40) for m in sampled(exercise, f"other {k}")}
+        assert others == {m.name for m in every}
 
 
 def test_the_strong_learner_hands_in_the_labs_own_solutions(lab):
