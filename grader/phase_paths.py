@@ -1,4 +1,4 @@
-"""Where texts and built notebooks lie, relative to the project's root."""
+"""Paths of the phases' texts and of the notebooks built from them."""
 
 from __future__ import annotations
 
@@ -15,68 +15,85 @@ START = "start"
 
 @dataclass(frozen=True)
 class PhasePaths:
-    """A phase, or the start page: which texts it has and which notebooks are built from them."""
+    """The paths of one phase or of the start page: its texts and the notebooks built from them.
+
+    Attributes:
+        root: the project's root.
+        name: the phase's folder name, such as ``01_tensors``, or ``start``.
+    """
 
     root: Path
     name: str
 
     @property
     def number(self) -> str:
-        """The two digits that a phase's name starts with."""
+        """The two digits at the start of the phase's name."""
         return self.name.partition("_")[0]
 
     @property
     def folder(self) -> Path:
-        """Where a phase's texts lie."""
+        """The folder with the phase's texts."""
         return self.root / "phases" / self.name
 
     @property
     def lesson(self) -> Path:
+        """The text of the lesson, or of the start page."""
         if self.name == START:
             return self.root / "phases" / "start.py"
         return self.folder / "lesson.py"
 
     @property
     def lab(self) -> Path:
+        """The text of the lab."""
         return self.folder / "lab.py"
 
     @property
     def checks(self) -> list[Path]:
-        """The files of the phase's module `checks`: see :func:`check_files`."""
+        """The files of the phase's module ``checks``, as :func:`check_files` returns them."""
         return check_files(self.folder)
 
     @property
     def page(self) -> Path:
-        """The built, executed notebook of the lesson."""
+        """The built and executed notebook of the lesson."""
         return self.root / "notebooks" / f"{self.name}.ipynb"
 
     @property
     def source(self) -> Path:
-        """The built lab, instructor's version."""
+        """The built notebook of the lab, instructor's version."""
         return self.root / "source" / self.name / f"{self.name}.ipynb"
 
     @property
     def release(self) -> Path:
-        """The built lab, learner's version."""
+        """The built notebook of the lab, learner's version."""
         return self.root / "release" / self.name / f"{self.name}.ipynb"
 
     def texts(self) -> list[str]:
-        """Which of its texts exist, by name."""
+        """Return the file names of those texts that exist."""
         return [path.name for path in (self.lesson, self.lab) if path.exists()]
 
     def relative(self, path: Path) -> str:
-        """The path as messages show it."""
+        """Return a path relative to the root, as messages show it."""
         return path.relative_to(self.root).as_posix()
 
 
 def check_files(folder: Path) -> list[Path]:
-    """The files of a phase's module `checks`, a folder or one file; that to import comes first."""
+    """Return the files of a phase's module ``checks``, which is one file or a package.
+
+    The file to import comes first: ``checks.py``, or the package's ``__init__.py``.
+    """
     found = sorted((folder / "checks").glob("*.py"), key=lambda path: path.name != "__init__.py")
     return found or [path for path in [folder / "checks.py"] if path.exists()]
 
 
 def find_root(start: Path | None = None) -> Path:
-    """The nearest folder at or above `start` (default: the working directory) that has phases/."""
+    """Return the nearest folder at or above ``start`` that contains ``phases/``.
+
+    Args:
+        start: where to begin; the working directory by default.
+
+    Raises:
+        UserError: when there is no such folder.
+    """
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
         if (folder / "phases").is_dir():
@@ -85,7 +102,7 @@ def find_root(start: Path | None = None) -> Path:
 
 
 def phases(root: Path = ROOT) -> list[PhasePaths]:
-    """Every phase that has a text, in order."""
+    """Return every phase that has a text, sorted by name."""
     return [
         PhasePaths(root, folder.name)
         for folder in sorted((root / "phases").iterdir())
@@ -94,13 +111,21 @@ def phases(root: Path = ROOT) -> list[PhasePaths]:
 
 
 def phases_and_start(root: Path) -> list[PhasePaths]:
-    """The phases, then the start page when there is one."""
+    """Return the phases, followed by the start page if it exists."""
     start = PhasePaths(root, START)
     return [*phases(root), start] if start.lesson.exists() else phases(root)
 
 
 def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
-    """The phases named by "01_tensors", "01", "1", "tensors" or "start"; all when none is named."""
+    """Return the phases that the words name; all phases and the start page when there are no words.
+
+    Args:
+        root: the project's root.
+        wanted: names such as "01_tensors", "01", "1", "tensors" or "start".
+
+    Raises:
+        UserError: when a word names no phase.
+    """
     every = phases_and_start(root)
     if not wanted:
         return every
@@ -116,6 +141,6 @@ def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
 
 
 def names(phase: PhasePaths) -> set[str]:
-    """What a phase answers to."""
+    """Return the words that name a phase: full name, number, and the name without the number."""
     number, _, rest = phase.name.partition("_")
     return {phase.name, number, number.lstrip("0"), rest} - {""}
