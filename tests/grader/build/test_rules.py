@@ -241,7 +241,7 @@ def test_a_check_that_no_cell_uses():
 
 def test_points_of_cell_and_check_differ():
     (problem,) = agreement(tensor_bytes=FakeCheck(points=4.0))
-    assert "says points=2, its check's parts give 4" in problem
+    assert "got points=2, but its check gives 4" in problem
 
 
 def test_a_check_reads_a_heading_of_the_lesson():

@@ -191,7 +191,7 @@ def test_checks_that_cannot_be_loaded(project):
 
 def test_a_lesson_that_is_too_large_is_not_written(project, no_kernel, monkeypatch):
     monkeypatch.setattr(execute, "LARGEST", 500)
-    with pytest.raises(Refused, match=r"lesson.py:1: built, it has 1,\d+ bytes"):
+    with pytest.raises(Refused, match=r"lesson.py:1: it has 1,\d+ bytes, expected under"):
         build(project)
     assert not (project.root / PAGE).exists()
 
