@@ -95,7 +95,7 @@ REFUSALS = {
     "more hidden lines": (
         "### BEGIN HIDDEN TESTS\n",
         "### BEGIN HIDDEN TESTS\nassert True\n",
-        'holds only: verify("tensor_bytes", ...)',
+        'must hold only: verify("tensor_bytes", ...)',
         "### BEGIN HIDDEN TESTS",
     ),
     "another name": (
@@ -131,7 +131,7 @@ REFUSALS = {
     "task without a question": (
         "# Why do strides count elements?\n#\n",
         "",
-        "asks nothing",
+        "has no question",
         "# %% [markdown] task",
     ),
     "task in code": (
@@ -146,7 +146,7 @@ REFUSALS = {
         "this one says given and test",
         '# %% given="setup"',
     ),
-    "bad id": ('given="setup"', 'given="the set-up"', "can't be a name", "# %% given="),
+    "bad id": ('given="setup"', 'given="the set-up"', "is not a name", "# %% given="),
     "unknown key": ('given="setup"', 'give="setup"', "unknown header key 'give'", "# %% give="),
     "unquoted": ('given="setup"', "given=setup", "is not understood", "# %% given=setup"),
     "a title": ('# %% given="setup"', "# %% Set up", "unknown header key 'title'", "# %% Set up"),
@@ -201,7 +201,7 @@ def test_all_problems_come_at_once():
     messages = " ".join(problem.message for problem in lab_problems(lab(content)))
     assert "add up to 3" in messages
     assert "has no points" in messages
-    assert "can't be a name" in messages
+    assert "is not a name" in messages
 
 
 def test_a_lesson_has_no_exercises():
