@@ -60,12 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         default=0,
         metavar="N",
-        help="time limit of each cell with a learner's code, if the lab's own limit is longer",
+        help="longest time for a cell with a learner's code, even if the lab allows more",
     )
     parser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",
-        help="run learners' code with the rights of this user, on all files and the network",
+        help="run learners' code unprotected, with all rights of this user",
     )
 
 

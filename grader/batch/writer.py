@@ -278,7 +278,8 @@ class Writer:
     def _patiently(self, action: Callable[[], Any]) -> Any:
         """Run an action, and repeat it while the database is locked, up to the patience.
 
-        Some of SQLite's operations fail at once, whatever the busy timeout is.
+        This is for actions before the busy timeout is set: until then SQLite waits only a short
+        time.
         """
         until = time.monotonic() + self._patience
         while True:

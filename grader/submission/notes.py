@@ -19,8 +19,8 @@ class Note:
 
     Attributes:
         kind: ``unreadable``, ``foreign``, ``renamed``, ``missing``, ``copied``, ``changed``,
-            ``retyped``, ``settings``, ``tags``, ``files``, ``unknown``, ``left out``, ``not
-            shown``, ``timestamp`` or ``ungraded``.
+            ``retyped``, ``settings``, ``tags``, ``files``, ``unknown``, ``left out``,
+            ``timestamp``, ``ungraded`` or ``not shown``.
         message: a sentence for the learner.
         cell: the ``grade_id`` of the cell that the note is about, or None.
     """

@@ -1,4 +1,4 @@
-"""One job: whatever happens becomes a result."""
+"""Grading one job: every outcome becomes a result."""
 
 import pickle
 import sys

@@ -1,4 +1,4 @@
-"""Each refusal: a lab that is fine, one change, one problem at the right line."""
+"""Each rule: one change to a correct lab gives one problem at the right line."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.grader.build.example import CHECKS, HEADER, LAB, LESSON, FakeCheck, l
 
 
 def line_of(content: str, words: str) -> int:
-    """The first line (from 1) that holds the words."""
+    """Return the first line (from 1) that contains the words."""
     return next(n for n, line in enumerate(content.split("\n"), 1) if words in line)
 
 
@@ -212,7 +212,7 @@ def test_a_lesson_has_no_exercises():
 
 
 def agreement(lab_text=LAB, lesson_text=LESSON, **checks):
-    """Messages of check_problems for the example with these checks."""
+    """Return the messages of check_problems for the example with these checks."""
     found = check_problems(
         lab(lab_text), lesson(lesson_text), checks, {"phases/01_rows/checks.py": CHECKS_CODE}
     )

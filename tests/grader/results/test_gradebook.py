@@ -1,4 +1,4 @@
-"""Marks, verdicts and reasons as the summary and the class report read them."""
+"""Scores, verdicts and reasons, as the terminal's summary and the class report read them."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.grader.results.class_report.made_up import LAB, TASK, Made, make_cour
 
 
 def one(tmp_path, learner):
-    """The only submission of a class of one."""
+    """Return the only submission of a class of one."""
     [found] = read_class(make_course(tmp_path / "course", [learner]), LAB)
     return found
 
@@ -55,7 +55,7 @@ def test_a_missing_or_broken_notebook_is_said_and_costs_nobody_else(tmp_path):
 
 @pytest.mark.parametrize("cause", Cause)
 def test_why_an_answer_was_not_run(tmp_path, cause):
-    """The cause alone decides, whatever the sentence says."""
+    """The cause decides the kind of reason, whatever the sentence says."""
     stopped = verdict("twice", 0.0, status="not run", cause=cause, problem="the kernel died, or so")
     kinds = {
         Cause.TIMEOUT: "stopped",

@@ -1,4 +1,4 @@
-"""The tables that a terminal shows."""
+"""The tables in a terminal."""
 
 import io
 
@@ -10,7 +10,7 @@ from tests.grader.results.class_report.made_up import LAB, Made, make_course, ve
 
 
 def printed(tmp_path, learners, **stories):
-    """What the summary of these learners looks like, 120 characters wide."""
+    """Return the printed summary of these learners, 120 characters wide."""
     graded = read_class(make_course(tmp_path / "course", learners), LAB)
     console = Console(file=io.StringIO(), width=120)
     print_summary(console, "A lab", graded, stories)

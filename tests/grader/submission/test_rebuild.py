@@ -17,7 +17,7 @@ RELEASE = released(SOURCE)
 
 
 def redo(submitted):
-    """Rebuild, and make sure of what must hold for every result."""
+    """Rebuild, and assert what must hold for every result."""
     data = submitted if isinstance(submitted, bytes | Unreadable) else nbformat.writes(submitted)
     rebuilt = rebuild(data.encode() if isinstance(data, str) else data, SOURCE, CONFIG)
     nbformat.validate(rebuilt.nb)

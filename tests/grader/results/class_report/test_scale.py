@@ -1,4 +1,4 @@
-"""A large class costs as much for each learner as a small one, and no more memory."""
+"""A large class takes the same time per learner as a small one, and no more memory."""
 
 import argparse
 import io
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow(8)
 
 
 def peak(course):
-    """Bytes that a report needs at most."""
+    """Return the peak memory of a report in bytes."""
     arguments = argparse.Namespace(lab=LAB, out=None, hide_names=False)
     tracemalloc.start()
     try:

@@ -22,7 +22,7 @@ def test_everything_else_is_left(value):
 
 
 def rows(tmp_path, learners, names):
-    """The learners' sheet."""
+    """Return the rows of the learners' sheet."""
     read = Results(make_course(tmp_path / "course", learners), LAB)
     file = io.StringIO()
     sheet = LearnerSheet(file, names)
