@@ -30,7 +30,7 @@ TIME = "2026-01-02 10:00:00.000000 UTC"
 
 
 def inbound(course, student, name=None):
-    """Return the path of a learner's submission in the exchange, named as `nbgrader submit` does."""
+    """Return where `nbgrader submit` would put a learner's submission in the exchange."""
     name = name or f"{student}+{LAB}+{TIME}"
     folder = course / "exchange" / "open-the-hood" / "inbound" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
