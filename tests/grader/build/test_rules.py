@@ -143,7 +143,7 @@ REFUSALS = {
     "two roles": (
         'given="setup"',
         'given="setup" test="other" points=1',
-        "this one says given and test",
+        "got given and test",
         '# %% given="setup"',
     ),
     "bad id": ('given="setup"', 'given="the set-up"', "is not a name", "# %% given="),
