@@ -139,7 +139,7 @@ def test_a_regrade_of_the_same_gives_the_same_verdicts_where_it_is_asked_for(reg
     _, first, second = (run[regraded.same] for run in regraded.runs)
     assert seed(second) == seed(first)
     assert judged(second) == judged(first)
-    # and where something else was handed in, be it only a file, nobody is asked the same
+    # A changed submission, even if only one file differs, gets new cases.
     _, first, second = (run[regraded.other] for run in regraded.runs)
     assert seed(second) != seed(first)
 

@@ -58,7 +58,7 @@ c.Autograde.autograde_preprocessors = [
 WORDS = re.compile(
     r"^(score|raise|refuse|sleep|kill once|kill|full|toil|hoard) ?(\S*)", re.MULTILINE
 )
-# Does to every submission what a word does to the one that says it.
+# An environment variable with one of these words, which then applies to every submission.
 MACHINE = "PRETENDED_MACHINE"
 
 
@@ -83,7 +83,7 @@ class Pretend(Execute):
                 Path(how).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         if what == "toil":
-            re.match(r"(a|aa)*b", "a" * 1000)  # in C, and for ever
+            re.match(r"(a|aa)*b", "a" * 1000)  # endless work in C code
         if what == "hoard":
             data = [bytes(1 << 24) for _ in range(int(how))]
             nb.metadata.hoarded = len(data)

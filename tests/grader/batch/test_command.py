@@ -284,7 +284,7 @@ def test_a_number_of_workers_that_is_none_is_refused(workers):
         parser.parse_args([HW, "--workers", workers])
 
 
-# Nothing here runs in a sandbox, so none need be warmed up.
+# These tests need no sandbox; without one the workers start no zygote.
 OPEN = "--unsafe-no-sandbox"
 SCRIPT = """
 import argparse, sys

@@ -85,7 +85,7 @@ def courses(tmp_path_factory):
 
 def test_without_any_settings_it_is_what_nbgrader_does(courses):
     plain, bare = (rows(courses[name], "hw") for name in ("plain", "bare"))
-    # a notebook that was not handed in is a person's to look at, where nbgrader closes it
+    # The batch leaves a notebook that was not handed in to a person; nbgrader closes it.
     for found in (plain, bare):
         for student in ("eve", "fay"):
             assert found[student].pop("two/draw")[0] in (0.0, None)

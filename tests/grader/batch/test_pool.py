@@ -78,7 +78,7 @@ def test_jobs_are_made_only_when_a_worker_is_free(course):
         for done, _ in enumerate(pool.run(jobs()), 1):
             assert len(made) <= done + AHEAD
         [worker] = pool._workers
-        # nothing here is judged, and torch takes longer than all the rest
+        # These submissions have no check, and importing torch takes longer than everything else.
         assert "libtorch" not in Path(f"/proc/{worker.process.pid}/maps").read_text()
     assert len(made) == 12
 

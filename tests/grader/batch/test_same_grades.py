@@ -39,7 +39,8 @@ def owned(course, student):
 def test_every_mark_comment_and_flag_is_the_same(both):
     plain, batch = map(rows, both)
     assert len(plain) > 24
-    # Of a misnamed file nbgrader itself thinks that nothing was handed in: no answer to mark.
+    # For a misnamed file nbgrader records that nothing was handed in, so there is no answer to
+    # mark.
     misnamed = next(iter((both[1] / "submitted").glob(f"sample-*/{LAB}/* (1).ipynb"))).parts[-3]
     assert batch[misnamed].pop(f"{LAB}/why")[-1] is True
     assert plain[misnamed].pop(f"{LAB}/why")[-1] is False

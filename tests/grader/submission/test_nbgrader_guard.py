@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow(60)
 ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
 NONE = dict.fromkeys(ALL, 0.0)
 SECRET = "canary-of-the-grading-machine"
-# Hands in what the instructor's notebook says, when it can be read beside one's own.
+# Code of a learner that prints every file it can read around its own notebook.
 THIEF = """
 import json, pathlib
 for path in sorted(pathlib.Path(".").rglob("*")):

@@ -36,6 +36,6 @@ def test_each_notebook_is_read_once(tmp_path, monkeypatch):
 def test_memory_does_not_grow_with_the_class(tmp_path, monkeypatch):
     monkeypatch.setattr(gradebook, "AT_ONCE", 50)
     few, many = (make_course(tmp_path / str(n), crowd(n, padding=20_000)) for n in (60, 360))
-    peak(few)  # what is imported and cached the first time
+    peak(few)  # the first call imports modules and fills caches
     more = peak(many) - peak(few)
     assert more < 300 * 2_000  # a notebook has 60 kB of text
