@@ -1,11 +1,12 @@
-"""What instructors run. `python -m grader --help` lists the commands."""
+"""The course's build and grading tools. `python -m grader --help` lists the commands."""
 
 import sys
 
-# jsonschema, which nbformat imports, would compile a grammar of international addresses for a
-# second, in every process. No notebook's schema asks for one.
+# jsonschema, which nbformat imports, loads rfc3987_syntax if it is installed. That module compiles
+# a grammar for about one second in every process. The notebook schema does not use it, so the
+# import is blocked.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
 class UserError(Exception):
-    """Something the caller can put right: shown as a message, never as a traceback."""
+    """An error that the user can fix. The command line prints its message without a traceback."""

@@ -1,7 +1,10 @@
-"""`python -m grader COMMAND`: a line here for each command, its module imported only if it runs.
+"""`python -m grader COMMAND`: the entry point of all commands.
 
-A command's module has `add_arguments(parser)` and `run(args) -> int`. Exit status: 0 when all is
-well, 1 when the work was done and found something wrong, 2 when it could not be done.
+COMMANDS has one line per command. A command's module is imported only when that command runs. It
+defines `add_arguments(parser)` and `run(args) -> int`.
+
+Exit status: 0 for success, 1 when the command ran and found something wrong, 2 when it could not
+run, 130 when it was interrupted.
 """
 
 from __future__ import annotations
@@ -16,14 +19,14 @@ from grader import UserError
 COMMANDS = {
     "build": ("grader.build.command", "turn the text in phases/ into notebooks, or check them"),
     "bundle": ("grader.build.bundle", "make the learner's archive"),
-    "check": ("grader.check", "grade one notebook, here and now"),
+    "check": ("grader.check", "grade one notebook without a sandbox and record nothing"),
     "selftest": (
         "grader.proof.selftest",
         "run every check against its own misconceptions and alternates",
     ),
     "mutants": (
         "grader.proof.mutants",
-        "change right solutions a little, and say what no check notices",
+        "change correct solutions a little, and list the changes that no check notices",
     ),
     "grade": ("grader.batch.command", "grade every submission of a lab, and record it"),
     "demo": ("grader.demo", "release, grade and report on a generated sample class"),
@@ -33,7 +36,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status. Only the named command's module is imported."""
+    """Run one command and return its exit status. Only the named command's module is imported."""
     argv = list(sys.argv[1:] if argv is None else argv)
     args = make_parser(argv[0] if argv else None).parse_args(argv)
     try:
@@ -47,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_parser(chosen: str | None) -> argparse.ArgumentParser:
-    """The parser for every command's name and for the arguments of the chosen one."""
+    """Return a parser that knows every command's name and the arguments of the chosen command."""
     parser = argparse.ArgumentParser(
         prog="python -m grader", description="Build and grade Open the Hood."
     )

@@ -1,7 +1,8 @@
-"""``python -m grader check NOTEBOOK``: grade one notebook here and now, and print a table.
+"""``python -m grader check NOTEBOOK``: grade one notebook and print a table of the results.
 
-The notebook is rebuilt and run as ``nbgrader autograde`` would, but with your own rights and in
-the open: it is for notebooks that you would run yourself. Nothing is recorded.
+The notebook is rebuilt and run as ``nbgrader autograde`` does it, but with the rights of the
+current user and without a sandbox. Use it only for notebooks that you would run yourself. Nothing
+is recorded.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ SEED = re.compile(r"[0-9a-fA-F]{2,64}")
 
 @dataclass(frozen=True)
 class Row:
-    """One exercise: what it earned, why not more, where to read.
+    """One row of the table: an exercise, its points, the problems, and where to read.
 
     Attributes:
-        earned: None for one that a person marks.
-        problems: a sentence each.
+        earned: points earned; None when a person marks the exercise.
+        problems: what went wrong, one sentence each.
+        reads: lesson and section to read again; empty when all points were earned.
     """
 
     exercise: str
@@ -49,9 +51,11 @@ class Row:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``python -m grader check``."""
+    """Add the arguments of ``python -m grader check``."""
     parser.add_argument("notebook", type=Path, help="a lab's notebook, finished or not")
-    parser.add_argument("--seed", type=_seed, help="hex; draws the same cases as that seed did")
+    parser.add_argument(
+        "--seed", type=_seed, help="seed in hex; the same seed gives the same cases"
+    )
 
 
 def _seed(text: str) -> str:
@@ -61,10 +65,13 @@ def _seed(text: str) -> str:
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
-    """Print the table; 1 when the notebook had to be put in order first.
+    """Grade the notebook and print the table.
+
+    Returns:
+        1 when the notebook had to be repaired before grading, otherwise 0.
 
     Raises:
-        UserError: when the file is no notebook, or none of our labs.
+        UserError: when the file is not a notebook, or not one of the course's labs.
     """
     console = console or Console()
     data = _read(args.notebook)
@@ -93,10 +100,13 @@ def _read(path: Path) -> bytes:
 
 
 def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]:
-    """The lab whose cells are in the notebook, whatever the file is called.
+    """Find the lab that a notebook belongs to, by the ids of its cells. The file name is not used.
+
+    Returns:
+        The name of the lab that shares the most cells, and its source notebook.
 
     Raises:
-        UserError: when none of its cells belongs to a lab.
+        UserError: when no cell of the notebook belongs to a lab.
     """
     claimed = {cell.grade_id for cell in cells}
     best: tuple[int, str, NotebookNode] | None = None
@@ -115,7 +125,7 @@ def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]
 
 
 def rows(nb: NotebookNode) -> list[Row]:
-    """One row for each graded cell of a graded notebook, in order."""
+    """Return one row for each graded cell of a graded notebook, in order."""
     verdicts = read_verdicts(nb)
     found = []
     for cell in nb.cells:
@@ -140,7 +150,7 @@ def rows(nb: NotebookNode) -> list[Row]:
 
 
 def problems(verdict: Verdict) -> tuple[str, ...]:
-    """What a verdict says went wrong, in sentences."""
+    """Return what a verdict says went wrong, one sentence each."""
     if verdict.status is Status.RIGHT:
         return ()
     if verdict.status in (Status.NOT_ATTEMPTED, Status.NOT_RUN):
@@ -182,7 +192,7 @@ def _print(console: Console, lab: str, found: list[Row], notes: list[Note], seed
             escape(row.reads),
         )
     console.print(table)
-    console.print(f"seed {seed}: `--seed` with it asks the same again", style="dim")
+    console.print(f"seed {seed}: pass it as `--seed` to get the same cases again", style="dim")
 
 
 def _colour(row: Row) -> str:

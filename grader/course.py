@@ -1,4 +1,4 @@
-"""A course folder: nbgrader's settings for it, and nbgrader's commands in it."""
+"""A course folder: read nbgrader's settings and run nbgrader's commands in it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ CONFIG = "nbgrader_config.py"
 
 @dataclass(frozen=True)
 class Course:
-    """Where nbgrader works.
+    """A course folder, as nbgrader sees it.
 
     Attributes:
         root: the folder with ``nbgrader_config.py``.
-        config: what stands in it.
-        directory: nbgrader's view: its folders' names, the gradebook's address.
+        config: the settings in that file.
+        directory: nbgrader's own object, with the names of the folders and the gradebook's address.
     """
 
     root: Path
@@ -37,7 +37,7 @@ class Course:
     directory: CourseDirectory
 
     def folder(self, step: str, student: str, lab: str) -> Path:
-        """The folder of one student and lab in ``submitted``, ``autograded`` or ``source``."""
+        """Return the folder of a student and lab in ``submitted``, ``autograded`` or ``source``."""
         name = getattr(self.directory, f"{step}_directory")
         return Path(self.directory.format_path(name, student, lab))
 
@@ -73,7 +73,7 @@ class Course:
 
 
 def open_course(root: Path) -> Course:
-    """Read the settings of a course folder."""
+    """Read the settings of a course folder and return it as a Course."""
     config = nbgrader_config(root)
     if "root" not in config.CourseDirectory:
         config.CourseDirectory.root = str(root)
@@ -81,42 +81,52 @@ def open_course(root: Path) -> Course:
 
 
 def nbgrader_config(root: Path) -> Config:
-    """The course's nbgrader settings, so that stubs look as they do when nbgrader makes them."""
+    """Return the settings in ``nbgrader_config.py``; an empty Config without that file.
+
+    The settings decide among other things how nbgrader writes the stub of a solution.
+    """
     if not (root / CONFIG).exists():
         return Config()
     before = list(sys.path)
     try:
         return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
     finally:
-        # What it adds, so that nbgrader finds a course's own steps, comes last: a copy of this
-        # project that lies there must not take the place of the one that runs.
+        # The loader puts the course folder first on sys.path, so that nbgrader can import a
+        # course's own steps. It is moved to the end: a copy of this project in the course folder
+        # must not replace the one that is running.
         sys.path[:] = before + [path for path in sys.path if path not in before]
 
 
 def enter_lab(root: Path, lab: str) -> None:
-    """Let nbgrader record the lab. The release it writes is thrown away: the built one stays."""
+    """Make nbgrader record the lab in the gradebook, with ``generate_assignment``.
+
+    nbgrader also writes a release. It goes to a temporary folder, so the built release stays.
+    """
     with tempfile.TemporaryDirectory() as folder:
         release = f"--CourseDirectory.release_directory={folder}"
         nbgrader(root, "generate_assignment", lab, "--force", release)
 
 
 def nbgrader(root: Path, *words: str) -> None:
-    """Run an nbgrader command in the course's folder.
+    """Run an nbgrader command in the course folder.
 
     Raises:
-        UserError: with the end of its log, when it fails.
+        UserError: when the command fails, with the end of its log.
     """
     run_module(root, "grader.nbgrader", *words)
 
 
 def run_module(root: Path, module: str, *words: str, shown: bool = False) -> None:
-    """Run ``python -m MODULE`` in the course's folder, with the code that lies there.
+    """Run ``python -m MODULE`` in the course folder, with that folder first on PYTHONPATH.
 
     Args:
-        shown: let it write to this process's terminal.
+        root: the course folder.
+        module: the module to run.
+        words: its command-line arguments.
+        shown: whether it writes to this process's terminal. Otherwise its output is captured.
 
     Raises:
-        UserError: when it fails; with the end of its log, unless that was shown.
+        UserError: when it fails. The message ends with the last 20 lines of the captured output.
     """
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(

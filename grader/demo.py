@@ -1,9 +1,9 @@
-"""``python -m grader demo``: a sample class, from release to feedback and report.
+"""``python -m grader demo``: run a generated sample class from release to feedback and report.
 
-Made-up learners hand in their notebooks; ``grader grade``, nbgrader's ``generate_feedback`` and
-``export`` and ``grader report`` run as they would for a real class, and every score is compared
-with the one that was predicted. Only students whose id starts with ``sample-`` are made, replaced
-or removed: a real class in the same course folder is left alone.
+The command writes submissions of invented learners, then runs ``grader grade``, nbgrader's
+``generate_feedback`` and ``export``, and ``grader report``, as for a real class. It compares every
+score with the predicted one. It creates, replaces and removes only students whose id starts with
+``sample-``, so a real class in the same course folder stays as it is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from grader.results.class_report import command as class_report
 from grader.results.gradebook import Graded, read_class
 from grader.results.terminal import print_summary
 
-# What shows most in the shortest time, for who types `make demo` and knows nothing yet.
+# The default lab: it shows the most features in the shortest time.
 SHOWPIECE = "01_tensors"
 ALL = "all"
 STEPS = ("submitted", "autograded", "feedback")
@@ -36,26 +36,27 @@ STEPS = ("submitted", "autograded", "feedback")
 AT_ONCE = 2
 EVERYBODY = (f"--student={PREFIX}*",)
 HALVES = (f"--student={PREFIX}[a-i]*", f"--student={PREFIX}[!a-i]*")
-# Endless loops are in the class on purpose; nobody should wait a lab's whole minute for them.
+# Some sample learners write endless loops. Six seconds per cell are enough to show the time limit;
+# the labs' own limits would make the demo wait for minutes.
 CELL_SECONDS = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``python -m grader demo``."""
+    """Add the arguments of ``python -m grader demo``."""
     parser.add_argument(
         "lab", nargs="*", help=f"labs, by folder name, or `{ALL}` (default: {SHOWPIECE})"
     )
-    parser.add_argument("--remove", action="store_true", help="take the sample class away again")
+    parser.add_argument("--remove", action="store_true", help="remove the sample class")
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
-    """Grade the sample class of each lab; 1 when a score is not the predicted one."""
+    """Grade the sample class of each lab; return 1 when a score differs from the predicted one."""
     console = console or Console()
     labs = _choose(args.lab or ([ALL] if args.remove else [SHOWPIECE]), root)
     for lab in labs:
         remove_class(root, lab)
     if args.remove:
-        console.print("The sample class is gone. Other students' work was left as it was.")
+        console.print("The sample class was removed. Other students' work was not touched.")
         return 0
     classes = {lab: make_class(load_lab(root, lab)) for lab in labs}
     grade_classes(root, classes, console)
@@ -77,10 +78,10 @@ def _choose(words: list[str], root: Path) -> list[str]:
 
 
 def grade_classes(root: Path, classes: Mapping[str, Sequence[Learner]], console: Console) -> None:
-    """Hand in what each lab's learners have written, and grade it in one run."""
+    """Write the submissions of each lab's learners, and grade all labs in one run."""
     started = time.monotonic()
     for lab, learners in classes.items():
-        with console.status(f"{lab}: telling the gradebook about the lab"):
+        with console.status(f"{lab}: entering the lab in the gradebook"):
             enter_lab(root, lab)
         hand_in(root, lab, learners)
     which = ("--students", f"{PREFIX}*", "--cell-seconds", str(CELL_SECONDS))
@@ -90,7 +91,7 @@ def grade_classes(root: Path, classes: Mapping[str, Sequence[Learner]], console:
 
 
 def give_feedback(root: Path, labs: Sequence[str], console: Console) -> None:
-    """Let nbgrader write a page for each learner."""
+    """Run nbgrader's ``generate_feedback`` for each lab, in two processes at a time."""
     parts = HALVES if len(labs) == 1 else EVERYBODY
     with console.status("Writing feedback"), ThreadPoolExecutor(AT_ONCE) as pool:
         for done in [
@@ -102,9 +103,13 @@ def give_feedback(root: Path, labs: Sequence[str], console: Console) -> None:
 
 
 def show_class(root: Path, lab: str, learners: Sequence[Learner], console: Console) -> list[str]:
-    """Write the class report and print what came of it; a line for each score that surprised."""
+    """Write the class report of one lab and print its summary.
+
+    Returns:
+        One line for each score that differs from the predicted one.
+    """
     with console.status(f"{lab}: writing the report"):
-        # not read, only written: others in the course may lack their marks, which is its status
+        # The exit status is ignored: it tells whether other students of the course lack marks.
         words = argparse.Namespace(lab=lab, out=None, hide_names=False)
         class_report.run(words, root, Console(quiet=True))
     graded = read_class(open_course(root), lab, PREFIX)
@@ -118,7 +123,7 @@ def show_class(root: Path, lab: str, learners: Sequence[Learner], console: Conso
 
 
 def hand_in(root: Path, lab: str, learners: Sequence[Learner]) -> None:
-    """Write each learner's submission and enter their name."""
+    """Write each learner's submission and enter the learner's name in the gradebook."""
     course = open_course(root)
     with Gradebook(course.directory.db_url) as gradebook:
         for learner in learners:
@@ -130,7 +135,7 @@ def hand_in(root: Path, lab: str, learners: Sequence[Learner]) -> None:
 
 
 def remove_class(root: Path, lab: str) -> None:
-    """Take away what an earlier run left of this lab: files, submissions, students without any."""
+    """Remove what an earlier run left of this lab: files, submissions, and students without any."""
     course = open_course(root)
     for step in STEPS:
         for student in course.students(step, lab):
@@ -150,7 +155,7 @@ def remove_class(root: Path, lab: str) -> None:
 
 
 def compare(learners: Sequence[Learner], graded: Sequence[Graded]) -> list[str]:
-    """A line for each score that is not the predicted one."""
+    """Return one line for each score that differs from the predicted one."""
     scores = {one.student: one.scores for one in graded}
     return [
         f"{learner.name} ({learner.story}): {name} earned {earned}, predicted {points:g}"
@@ -162,12 +167,12 @@ def compare(learners: Sequence[Learner], graded: Sequence[Graded]) -> list[str]:
 
 def _closing(console: Console, labs: list[str], surprises: list[str]) -> None:
     if surprises:
-        console.print(f"\n[bold red]{len(surprises)} scores are not the predicted ones:[/bold red]")
+        console.print(f"\n[bold red]{len(surprises)} scores differ from the prediction:[/bold red]")
         for line in surprises:
             console.print(f"  {line}", markup=False)
     console.print("\n[bold]Where to look next[/bold]")
-    console.print(f"  reports/{labs[-1]}/index.html   what the class made of the lab")
+    console.print(f"  reports/{labs[-1]}/index.html   the class report")
     console.print(f"  feedback/{PREFIX}*/{labs[-1]}/   a page for each learner", markup=False)
     console.print("  grades.csv   the marks, as nbgrader exports them")
     console.print("  make lab   then Nbgrader > Formgrader: every submission, and marks by hand")
-    console.print("  python -m grader demo --remove   takes the sample class away")
+    console.print("  python -m grader demo --remove   removes the sample class")

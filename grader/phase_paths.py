@@ -1,4 +1,4 @@
-"""Where texts and built notebooks lie, relative to the project's root."""
+"""Paths of the phases' texts and of the notebooks built from them."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ class PhasePaths:
 
     @property
     def number(self) -> str:
-        """The two digits that a phase's name starts with."""
+        """The two digits at the start of the phase's name."""
         return self.name.partition("_")[0]
 
     @property
     def folder(self) -> Path:
-        """Where a phase's texts lie."""
+        """The folder with the phase's texts."""
         return self.root / "phases" / self.name
 
     @property
     def lesson(self) -> Path:
+        """The text of the lesson, or of the start page."""
         if self.name == START:
             return self.root / "phases" / "start.py"
         return self.folder / f"lesson{self._suffix}.py"
@@ -52,7 +53,7 @@ class PhasePaths:
 
     @property
     def checks(self) -> list[Path]:
-        """The files of the phase's module `checks`: see :func:`check_files`."""
+        """The files of the phase's module ``checks``, as :func:`check_files` returns them."""
         return check_files(self.folder)
 
     @property
@@ -62,12 +63,12 @@ class PhasePaths:
 
     @property
     def source(self) -> Path:
-        """The built lab, instructor's version."""
+        """The built notebook of the lab, instructor's version."""
         return self.root / "source" / self.name / f"{self.name}.ipynb"
 
     @property
     def release(self) -> Path:
-        """The built lab, learner's version."""
+        """The built notebook of the lab, learner's version."""
         return self.root / "release" / self.name / f"{self.name}.ipynb"
 
     @property
@@ -75,22 +76,32 @@ class PhasePaths:
         return f".{self.language}" if self.language else ""
 
     def texts(self) -> list[str]:
-        """Which of its texts exist, by name."""
+        """Return the file names of those texts that exist."""
         return [path.name for path in (self.lesson, self.lab) if path.exists()]
 
     def relative(self, path: Path) -> str:
-        """The path as messages show it."""
+        """Return a path relative to the root, as messages show it."""
         return path.relative_to(self.root).as_posix()
 
 
 def check_files(folder: Path) -> list[Path]:
-    """The files of a phase's module `checks`, a folder or one file; that to import comes first."""
+    """Return the files of a phase's module ``checks``, which is one file or a package.
+
+    The file to import comes first: ``checks.py``, or the package's ``__init__.py``.
+    """
     found = sorted((folder / "checks").glob("*.py"), key=lambda path: path.name != "__init__.py")
     return found or [path for path in [folder / "checks.py"] if path.exists()]
 
 
 def find_root(start: Path | None = None) -> Path:
-    """The nearest folder at or above `start` (default: the working directory) that has phases/."""
+    """Return the nearest folder at or above ``start`` that contains ``phases/``.
+
+    Args:
+        start: where to begin; the working directory by default.
+
+    Raises:
+        UserError: when there is no such folder.
+    """
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
         if (folder / "phases").is_dir():
@@ -99,7 +110,7 @@ def find_root(start: Path | None = None) -> Path:
 
 
 def phases(root: Path = ROOT) -> list[PhasePaths]:
-    """Every phase that has a text, in order."""
+    """Return every phase that has a text, sorted by name."""
     return [
         PhasePaths(root, folder.name)
         for folder in sorted((root / "phases").iterdir())
@@ -108,20 +119,28 @@ def phases(root: Path = ROOT) -> list[PhasePaths]:
 
 
 def translations(phase: PhasePaths) -> list[PhasePaths]:
-    """The translations of a phase's lesson, in the order of their languages."""
+    """Return the translations of a phase's lesson, in the order of their languages."""
     found = (TRANSLATION.fullmatch(path.name) for path in sorted(phase.folder.glob("lesson.*.py")))
     return [replace(phase, language=match[1]) for match in found if match]
 
 
 def pages(root: Path) -> list[PhasePaths]:
-    """All that a page is built from: each phase and its translations, then the start page."""
+    """Return what pages are built from: each phase, its translations, and the start page."""
     start = PhasePaths(root, START)
     found = [page for phase in phases(root) for page in (phase, *translations(phase))]
     return [*found, start] if start.lesson.exists() else found
 
 
 def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
-    """The phases named by "01_tensors", "01", "1", "tensors" or "start"; all when none is named."""
+    """Return the phases that the words name, with their translations; all pages without words.
+
+    Args:
+        root: the project's root.
+        wanted: names such as "01_tensors", "01", "1", "tensors" or "start".
+
+    Raises:
+        UserError: when a word names no phase.
+    """
     every = pages(root)
     if not wanted:
         return every
@@ -137,6 +156,6 @@ def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
 
 
 def names(phase: PhasePaths) -> set[str]:
-    """What a phase answers to."""
+    """Return the words that name a phase: full name, number, and the name without the number."""
     number, _, rest = phase.name.partition("_")
     return {phase.name, number, number.lstrip("0"), rest} - {""}

@@ -1,9 +1,9 @@
-"""What a check says of one learner's code, as data.
+"""The verdict: what a check found in one learner's code, as data.
 
-:mod:`grader.judging.judge` makes it; the report in the notebook, feedback, the terminal and the
-class report read it. Between processes and files it travels as JSON under :data:`VERDICT_MIME`.
-Programs decide by :class:`Status` and :class:`Cause`; sentences are for people, and nothing reads
-them. The module imports nothing that is slow to load.
+:mod:`grader.judging.judge` makes verdicts. The report in the notebook, the feedback page, the
+terminal and the class report read them. Between processes and in files a verdict is JSON under
+:data:`VERDICT_MIME`. Programs decide by :class:`Status` and :class:`Cause`; the sentences are for
+people and are never parsed. This module imports nothing that is slow to load.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Self, TypeVar
 
 VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
 
-# Bounds of a verdict that is read back: a notebook that was graded without a sandbox may hold
-# whatever its learner's code wrote. The grader's own verdicts are far smaller.
+# Limits for a verdict that is read from a file. If a notebook was graded without a sandbox, its
+# learner's code may have written anything into it. The grader's own verdicts are far smaller.
 MAX_TEXT = 400  # characters of one text
 MAX_ENTRIES = 100  # parts, explanations, claims
 
@@ -28,11 +28,11 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class Status(StrEnum):
-    """What became of an exercise or of one of its parts."""
+    """The result of an exercise or of one of its parts."""
 
     RIGHT = "right"
-    RIGHT_AS_FAR_AS_RUN = "right as far as run"  # an exercise, of which a part was not run
-    PARTLY = "partly"  # an exercise with right and wrong parts
+    RIGHT_AS_FAR_AS_RUN = "right as far as run"  # only an exercise: some of its parts were not run
+    PARTLY = "partly"  # only an exercise: some of its parts are right and some are wrong
     WRONG = "wrong"
     NOT_ATTEMPTED = "not attempted"
     NOT_RUN = "not run"
@@ -45,31 +45,32 @@ TRIED = FULL | {Status.PARTLY, Status.WRONG}
 class Cause(StrEnum):
     """Why points were lost, or why there is no verdict."""
 
-    NONE = "none"  # nothing was lost, or the verdict is older than causes
+    NONE = "none"  # no points were lost, or the verdict was written before causes existed
     NOT_ATTEMPTED = "not_attempted"
     WRONG_RESULT = "wrong_result"
-    RULE_BROKEN = "rule_broken"  # something was used that had to be done by hand
-    TIMEOUT = "timeout"  # the code ran until its time was up
-    NO_REPLY = "no_reply"  # the learner's process could not be asked any more
-    UNDEFINED_NAME = "undefined_name"  # the cell that defines it did not run through
+    RULE_BROKEN = "rule_broken"  # the code uses something that the exercise forbids
+    TIMEOUT = "timeout"  # the code exceeded its time limit
+    NO_REPLY = "no_reply"  # the learner's process no longer answers
+    UNDEFINED_NAME = "undefined_name"  # the cell that defines the name did not finish
     KERNEL_DIED = "kernel_died"
-    KERNEL_STOPPED = "kernel_stopped"  # in an earlier cell, so this one was not run
+    KERNEL_STOPPED = "kernel_stopped"  # the kernel stopped in an earlier cell; this one did not run
     NOT_EVALUATED = "not_evaluated"  # the check gave no verdict
-    UNAVAILABLE = "unavailable"  # this machine has nothing to judge it by, such as a GPU
+    UNAVAILABLE = "unavailable"  # this machine lacks what the check needs, such as a GPU
 
 
 @dataclass(frozen=True)
 class Example:
-    """A small call that goes wrong, for the learner to paste.
+    """A small failing call that the learner can paste into a cell.
 
     Attributes:
-        call: an expression that the lab's names suffice for.
-        expected: an expression for what is right, or the name of the exception; empty where
-            ``said`` tells the difference.
-        got: an expression for what was returned; or what was raised.
+        call: an expression that uses only names of the lab.
+        expected: an expression for the right result, or the name of the expected exception; empty
+            when ``said`` describes the difference.
+        got: an expression for what the call returned, or the exception that it raised.
         others: whether other answers are right, too.
-        said: the difference in words, where the two expressions would look alike or be too long.
-        seed: what it was drawn from; public.
+        said: the difference in words; used when the two expressions would look the same or be too
+            long.
+        seed: the seed that the example was drawn from. It is public.
     """
 
     call: str
@@ -80,7 +81,7 @@ class Example:
     seed: str = ""
 
     def lines(self) -> list[str]:
-        """What a learner pastes: the call, and a comment of one line, or of two if it is long."""
+        """Return the lines to paste: the call, and one comment, or two if one is too long."""
         if self.said:
             return [self.call, f"# {self.said}"]
         expected = "one right answer is" if self.others else "expected"
@@ -91,7 +92,7 @@ class Example:
 
     @classmethod
     def from_json(cls, raw: Any) -> Self | None:
-        """An example that was read from a file; None where there is none."""
+        """Return the example in JSON data read from a file; None when there is none."""
         if not isinstance(raw, Mapping):
             return None
         words = ("call", "expected", "got", "said", "seed")
@@ -100,21 +101,22 @@ class Example:
 
 @dataclass(frozen=True)
 class PartResult:
-    """One part of an exercise.
+    """The result of one part of an exercise.
 
     Attributes:
-        name: as the check has it.
-        points: what it can earn.
-        earned: all of them, or 0.
-        status: any but ``RIGHT_AS_FAR_AS_RUN`` and ``PARTLY``.
+        name: the part's name in the check.
+        points: points that the part can earn.
+        earned: points earned: all of them, or 0.
+        status: any status except ``RIGHT_AS_FAR_AS_RUN`` and ``PARTLY``.
         cause: why the points were lost.
-        problem: the same for the learner, about the first failed case, without its inputs and
-            values; or why it was not run; or empty.
+        problem: the cause in words for the learner. It describes the first failed case without its
+            inputs and values, or says why the part was not run. Empty when nothing is wrong.
         quoted: the learner's own words at the end of ``problem``, such as an exception's message.
         misconception: name of the misconception that the code behaves like, or empty.
-        hint: where none is named, the one that most of it looks like, in a sentence; or empty.
+        hint: when no misconception was recognised, a sentence about the one that matches best; or
+            empty.
         example: a small call that fails in this part, or None.
-        against: what the answer was held against, where that depends on the machine.
+        against: what the answer was compared with, if that depends on the machine.
     """
 
     name: str
@@ -131,7 +133,10 @@ class PartResult:
 
     @property
     def reason(self) -> str:
-        """Why the points were lost; equal for two parts that one cause took them from."""
+        """Why the points were lost.
+
+        It is equal for two parts that lost them for the same reason.
+        """
         return self.misconception or self.problem
 
     @property
@@ -142,7 +147,7 @@ class PartResult:
 
     @classmethod
     def from_json(cls, raw: Any) -> Self:
-        """A part that was read from a file."""
+        """Return the part in JSON data read from a file."""
         raw = _mapping(raw)
         return cls(
             name=_text(raw.get("name")),
@@ -161,20 +166,20 @@ class PartResult:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check says of one learner's code.
+    """The result of one exercise: what a check found in one learner's code.
 
     Attributes:
-        check: its name, which is the ``grade_id`` of the graded cell.
-        points: what the exercise can earn.
-        status: of the whole exercise.
-        parts: in the check's order; none where there was nothing to judge.
+        check: the check's name, equal to the ``grade_id`` of the graded cell.
+        points: points that the exercise can earn.
+        status: status of the whole exercise.
+        parts: the parts' results in the check's order; empty when there was nothing to judge.
         reads: heading of the lesson section to read again.
-        lesson: the number of the lesson with that section; empty while it is not known.
-        seed: what the cases were drawn from.
-        explanations: misconception name to the sentence that the learner reads.
-        claims: what of it rests on the word of the learner's own process, a few words each.
+        lesson: number of the lesson with that section; empty when it is not known yet.
+        seed: the seed that the cases were drawn from.
+        explanations: maps a misconception's name to the sentence that the learner reads.
+        claims: results that rest only on data from the learner's own process, a few words each.
         cause: why there is no verdict, for ``NOT_RUN``.
-        problem: the same for the learner.
+        problem: the cause in words for the learner.
     """
 
     check: str
@@ -191,12 +196,12 @@ class Verdict:
 
     @property
     def earned(self) -> float:
-        """Points earned, over all parts."""
+        """Points earned, summed over all parts."""
         return float(sum(part.earned for part in self.parts))
 
     @property
     def misconceptions(self) -> list[str]:
-        """Names of the misconceptions that were recognised, each once."""
+        """Names of the recognised misconceptions, each once."""
         return list(self.explanations)
 
     @property
@@ -205,9 +210,10 @@ class Verdict:
         return UNDEFINED if self.cause is Cause.UNDEFINED_NAME else self.problem
 
     def unexampled(self) -> list[str]:
-        """The parts that deserve an example: one for each misconception, and each without one.
+        """Return the names of the parts that should get an example.
 
-        Code that ran out of time would do so again.
+        These are wrong parts: the first part with each misconception, and the first without one.
+        The list is empty after a timeout, because an example would time out again.
         """
         stopped = any(part.cause is Cause.TIMEOUT for part in self.parts)
         if self.status is Status.NOT_ATTEMPTED or stopped:
@@ -222,18 +228,21 @@ class Verdict:
         ]
 
     def with_examples(self, found: Mapping[str, Example]) -> Verdict:
-        """The same verdict, with examples for some parts."""
+        """Return the same verdict with examples added, by part name."""
         parts = (dataclasses.replace(p, example=found.get(p.name)) for p in self.parts)
         return dataclasses.replace(self, parts=tuple(parts))
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict as plain data, with the points earned."""
+        """Return the verdict as plain data, with the points earned."""
         data = dataclasses.asdict(self)
         return {**data, "parts": list(data["parts"]), "earned": self.earned}
 
     @classmethod
     def from_json(cls, raw: Any) -> Self:
-        """A verdict that was read from a file. Whatever is not of the right type is left out."""
+        """Return the verdict in JSON data read from a file.
+
+        Values of a wrong type are replaced by defaults.
+        """
         raw = _mapping(raw)
         explanations = list(_mapping(raw.get("explanations")).items())[:MAX_ENTRIES]
         return cls(

@@ -1,4 +1,4 @@
-"""``verify``: the one hidden line of a graded cell.
+"""``verify``: the function that the hidden line of a graded cell calls.
 
 It runs the check of that name, shows a short report, and returns the points earned as a float,
 which nbgrader reads as partial credit.
@@ -18,25 +18,30 @@ from IPython import get_ipython
 
 SEED_VARIABLE = "OPEN_THE_HOOD_SEED"
 NO_EXAMPLES_VARIABLE = "OPEN_THE_HOOD_NO_EXAMPLES"
-EXAMPLE_SECONDS = 4  # for one exercise; what it earns is settled by then
+EXAMPLE_SECONDS = 4  # time for the examples of one exercise; its points are known before
 
 
 def verify(name: str, thing: Any = None, /, **things: Any) -> float:
-    """Judge the learner's work by the check ``name``, show the report, return the points earned.
+    """Judge the learner's work with the check ``name``, show the report, return the points.
 
-    The cases are drawn from the seed in ``OPEN_THE_HOOD_SEED``, or from a fresh one. It runs in
-    the learner's process and can be cheated there: it is for one's own notebooks. Where strangers'
-    are graded, :mod:`grader.preprocessors.execute` asks from outside and this is never called.
+    The cases are drawn from the seed in ``OPEN_THE_HOOD_SEED``, or from a fresh seed. The check
+    runs in the learner's process, where the learner's code can manipulate it, so this function is
+    for one's own notebooks. When other people's notebooks are graded,
+    :mod:`grader.preprocessors.execute` runs the check in another process and never calls this
+    function.
 
     Args:
-        name: the check.
+        name: the check's name.
         thing: the function, class or value, for an exercise that asks for one.
         things: the functions by name, for an exercise that asks for several.
 
+    Returns:
+        The points earned, as a :class:`Points`.
+
     Raises:
-        LookupError: when there is no such check. Nothing that the learner's code does raises.
+        LookupError: when there is no such check. Errors of the learner's code are not raised.
     """
-    # imported here: a kernel that only asks another process to judge needs none of them
+    # Imported here, because a kernel that is judged by another process needs none of these modules.
     from grader.judging.catalogue import find_check
     from grader.judging.example import fresh_seed
     from grader.judging.judge import exemplify, judge
@@ -56,20 +61,26 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 
 
 class Points(float):
-    """Points as nbgrader reads them; a page shows nothing, since the report has said them."""
+    """Points as nbgrader reads them.
+
+    They have no HTML text, because the report already shows them.
+    """
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return shown_points(self)
 
 
 def shown_points(earned: float) -> dict[str, str]:
-    """The data of the output that nbgrader reads: a number as text, and no text for a page."""
+    """Return the MIME data of the points: the number as plain text for nbgrader, and empty HTML."""
     return {"text/plain": repr(float(earned)), "text/html": ""}
 
 
 @contextmanager
 def _interrupted_after(seconds: float) -> Iterator[None]:
-    """Interrupt what runs inside, as Ctrl-C would; only a main thread can be."""
+    """Raise KeyboardInterrupt in the enclosed code after so many seconds.
+
+    Signals reach only the main thread; in any other thread there is no limit.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -83,6 +94,6 @@ def _interrupted_after(seconds: float) -> Iterator[None]:
 
 
 def _cells() -> list[str]:
-    """The code of every cell that ran in this notebook."""
+    """Return the code of every cell that has run in this notebook."""
     shell = get_ipython()
     return [str(cell) for cell in shell.user_ns.get("In", [])] if shell else []

@@ -1,6 +1,8 @@
-"""``python -m grader grade``: one pure function, notebook in, graded notebook out, over a class.
+"""``python -m grader grade``: grade every submission of a lab in parallel.
 
-``intake`` reads the submissions, ``grading`` grades one ``job``, ``pool`` or ``cluster`` spread
-the jobs over processes, ``files`` and ``writer`` record the outcome, and ``command`` ties them
-together.
+- ``intake`` reads labs and submissions and makes jobs.
+- ``grading`` grades one ``job``, a notebook in and a graded notebook out.
+- ``pool`` or ``cluster`` distributes the jobs over processes.
+- ``files`` and ``writer`` record the results.
+- ``command`` ties them together.
 """

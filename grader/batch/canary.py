@@ -1,9 +1,9 @@
-"""Whether the machine is broken: an honest submission tells, never a count of learners.
+"""Find out whether the grading machine is broken, by grading the lab's own source.
 
-A learner can make their own submission fail, and many can. So when submissions fail one after the
-other, the lab's own source is handed in among them, with its solutions for answers. Where it gets a
-verdict, the machine is well, and those who failed are alone with it; where it gets none either,
-nobody would.
+A failure count alone cannot tell: learners can make their own submissions fail, and many may do so.
+So when many submissions fail in a row, the lab's source with its solutions is graded between them.
+If it gets a verdict, the machine works and the failures belong to those submissions. If it fails,
+too, the machine can grade nobody.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import secrets
 from grader import UserError
 from grader.batch.job import Job, Lab, Result
 
-# So many failures in a row raise the question.
+# So many failures in a row make the canary necessary.
 DOUBT = 10
-# No folder in ``submitted/`` has such a name.
+# A student id that no folder in ``submitted/`` can have, because it contains a slash.
 NAME = "the lab's own source / "
 
 
 class Canary:
-    """Hands the lab's source in when it is in doubt whether anything can be graded.
+    """Decides when the lab's source has to be graded, and what its result means.
 
     Args:
-        sandbox: as :class:`Job` has it.
+        lab: the lab.
+        sandbox: whether to grade in a sandbox, as in :class:`Job`.
     """
 
     def __init__(self, lab: Lab, sandbox: bool):
@@ -32,7 +33,7 @@ class Canary:
         self._wanted = self._sent = False
 
     def note(self, result: Result) -> None:
-        """A learner's result."""
+        """Count a learner's result: failures in a row raise doubt, a success resets the count."""
         if not (result.retryable or result.hopeless):
             self._failures = 0
             return
@@ -40,7 +41,7 @@ class Canary:
         self._wanted = self._wanted or result.hopeless or self._failures >= DOUBT
 
     def job(self) -> Job | None:
-        """The submission, where it is time for it."""
+        """Return the job that grades the lab's source, if it is needed now and not yet sent."""
         if not self._wanted or self._sent:
             return None
         self._sent = True
@@ -55,20 +56,20 @@ class Canary:
         )
 
     def is_mine(self, job: Job) -> bool:
-        """Whether the job is the source's and no learner's."""
+        """Return whether the job is that of the lab's source."""
         return job.student == NAME
 
     def judge(self, result: Result) -> None:
-        """Take what came of it.
+        """Take the result of the lab's source; without an error, grading continues.
 
         Raises:
-            UserError: when the machine can't grade anybody.
+            UserError: when the machine cannot grade anybody.
         """
         if result.hopeless:
             raise UserError(result.problem)
         if result.retryable:
             raise UserError(
-                f"the lab's own source could not be graded either: {result.problem}. Put that "
-                "right and run the same command again; what was recorded stays"
+                f"the lab's own source could not be graded either: {result.problem}. Fix "
+                "that and run the same command again; recorded grades are kept"
             )
         self._failures, self._wanted, self._sent = 0, False, False

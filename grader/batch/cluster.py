@@ -1,4 +1,4 @@
-"""The same jobs on a Dask cluster. Learners' code runs in a child of a worker, never in it."""
+"""Grade jobs on a Dask cluster. Each job runs in a child process of a Dask worker."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ except ModuleNotFoundError:
         "--scheduler needs Dask: `pip install 'open-the-hood[cluster]'`, here and on the workers"
     ) from None
 
-# In a Dask worker: processes that wait for a job. A Dask task runs in a thread, and what starts a
-# sandbox must be a main thread: so each thread borrows a process of which it is the only user.
+# Used in a Dask worker: idle processes that wait for a job. Dask runs a task in a thread, but a
+# sandbox must be started by a main thread. So each thread takes a process from here and is its only
+# user.
 _idle: queue.LifoQueue[Worker] = queue.LifoQueue()
 
 
 def grade_in_child(job: Job) -> Result:
-    """What a Dask worker runs: the job, in a child of its own that stays for the next one."""
+    """Grade a job in a child process of this Dask worker, which is reused for later jobs."""
     started = time.monotonic()
     try:
         worker = _idle.get_nowait()
@@ -39,7 +40,7 @@ def grade_in_child(job: Job) -> Result:
         worker = Worker(job.sandbox)
     worker.give(Task(job))
     try:
-        result = None  # first it says that it is there
+        result = None  # the worker's first message only says that it has started
         while result is None:
             if not worker.connection.poll(STUCK_SECONDS):
                 worker.process.kill()
@@ -61,12 +62,12 @@ class Cluster:
     """Grades jobs on a Dask cluster. Use it as a context manager.
 
     Args:
-        address: of the scheduler.
-        stopped: asked twice a second; True ends the run with what is done.
+        address: address of the scheduler, such as ``tcp://host:8786``.
+        stopped: called twice a second; when it returns True, the run ends with the finished jobs.
         timeout: seconds to wait for the scheduler.
 
     Raises:
-        UserError: when the scheduler can't be reached, or is lost.
+        UserError: when the scheduler cannot be reached, or the connection is lost.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Cluster:
     ):
         self._address = address
         self._stopped = stopped
-        # it prints a traceback when the scheduler is gone, and we say so
+        # Dask would print a traceback when the scheduler is lost; this class raises a UserError.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         try:
             self._client = Client(address, timeout=timeout)
@@ -90,11 +91,11 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(Exception):  # a scheduler that is gone can't be told
+        with contextlib.suppress(Exception):  # the scheduler may be gone
             self._client.close(timeout=2)
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
-        """Results as they come. Jobs are sent only as the cluster has room for them."""
+        """Yield results as they arrive. Jobs are sent only when the cluster has capacity."""
         new = (Task(job) for job in jobs)
         waiting: deque[Task] = deque()
         at_work: dict[Future, Task] = {}
@@ -127,7 +128,8 @@ class Cluster:
                 future = self._client.submit(
                     grade_in_child,
                     task.job,
-                    # the same job may be wanted again, by --regrade or another try: no old answer
+                    # A new key each time, because Dask would return the old result of a job that is
+                    # sent again, by --regrade or another try.
                     key=f"grade-{task.job.key}-{self._run}-{next(self._number)}",
                     resources={"GPU": 1} if task.job.lab.gpu else None,
                     pure=False,
@@ -153,22 +155,24 @@ class Cluster:
             return future.result(timeout=TICK * 20)
         except Exception as error:  # KilledWorker, a worker that lacks a package, ...
             with self._reached():
-                return failed(task.job, f"the cluster lost it: {type(error).__name__}: {error}")
+                return failed(
+                    task.job, f"the cluster lost the job: {type(error).__name__}: {error}"
+                )
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
-        """What is done inside needs the scheduler.
+        """Run enclosed code that needs the scheduler.
 
         Raises:
-            UserError: when it is not there any more, before or afterwards.
+            UserError: when the connection to the scheduler is lost.
         """
         try:
             yield
             lost = self._client.status != "running"
-        except (OSError, CancelledError):  # it is gone, and the client has not noticed yet
+        except (OSError, CancelledError):  # the scheduler is gone; the status is not updated yet
             lost = True
         if lost:
             raise UserError(
-                f"the Dask scheduler at {self._address} is lost. What was recorded stays; start "
-                "it and run the same command again to go on from there"
+                f"the connection to the Dask scheduler at {self._address} is lost. Start it and "
+                "run the same command again; recorded grades are kept"
             )

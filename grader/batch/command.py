@@ -28,14 +28,14 @@ from grader.phase_paths import ROOT
 
 
 class Executor(AbstractContextManager, Protocol):
-    """Grades jobs somewhere: :class:`Pool` or :class:`grader.batch.cluster.Cluster`."""
+    """Runs jobs: :class:`Pool` or :class:`grader.batch.cluster.Cluster`."""
 
     def run(self, jobs: Iterator[Job]) -> Iterator[tuple[Job, Result]]:
-        """Results as they come; jobs are taken one by one, as there is sandbox."""
+        """Yield results as they arrive. Jobs are taken one by one, when there is capacity."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``python -m grader grade``."""
+    """Add the arguments of ``python -m grader grade``."""
     parser.add_argument("lab", nargs="+", help="assignments, by folder name in source/")
     parser.add_argument(
         "--students", nargs="+", default=[], metavar="PATTERN", help="only these student ids"
@@ -53,19 +53,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--regrade",
         action="store_true",
-        help="grade again what is recorded; who handed in the same is asked the same cases",
+        help="grade recorded submissions again; an unchanged submission gets the same cases",
     )
     parser.add_argument(
         "--cell-seconds",
         type=_positive,
         default=0,
         metavar="N",
-        help="no cell with a learner's code runs longer, whatever the lab allows",
+        help="longest time for a cell with a learner's code, even if the lab allows more",
     )
     parser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",
-        help="run learners' code as this user, with all that this user can read and write",
+        help="run learners' code unprotected, with all rights of this user",
     )
 
 
@@ -76,7 +76,14 @@ def _positive(text: str) -> int:
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
-    """Grade; 0 when every submission has a verdict, 1 when not, 130 when interrupted."""
+    """Grade the labs.
+
+    Returns:
+        0 when every submission has a verdict, 1 when some have none, 130 when interrupted.
+
+    Raises:
+        UserError: when there are no submissions, or grading is impossible.
+    """
     console = console or Console()
     course = open_course(root)
     if args.cell_seconds:
@@ -90,8 +97,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
             raise UserError(f"no submission{which} in {where}")
     if args.unsafe_no_sandbox:
         console.print(
-            "[bold red]No sandbox:[/bold red] learners' code runs as you, and can read and change "
-            "whatever you can: files, grades, the network. It is noted with each grade."
+            "[bold red]No sandbox:[/bold red] learners' code runs with your rights. It can read "
+            "and change your files and the grades, and use the network. Each grade records this."
         )
     outcomes = {name: Outcome(name) for name in labs}
     with only_one(course), _interruptible() as stopped, Writer(course) as writer:
@@ -107,7 +114,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
                 name: _Run(course, writer, lab, students[name], args, outcomes[name], shown)
                 for name, lab in labs.items()
             }
-            # one lab after the other, so that a worker needs the answers to one lab at a time
+            # One lab after the other, so that a worker needs the answer key of only one lab at a
+            # time.
             jobs = (job for run_of_lab in runs.values() for job in run_of_lab.jobs())
             while not stopped():
                 for job, result in executor.run(jobs):
@@ -120,17 +128,17 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         outcome.show(console)
     if stopped():
         console.print(
-            "Interrupted. What is graded is recorded; the same command goes on from there."
+            "Interrupted. Finished grades are recorded; run the same command again to continue."
         )
         return 130
     return 0 if all(outcome.complete for outcome in outcomes.values()) else 1
 
 
 def _enter(course: Course, writer: Writer, lab: Lab, console: Console) -> None:
-    """Make the gradebook know the lab as it is."""
+    """Enter the lab in the gradebook, unless the gradebook has it in its current form."""
     if writer.knows(lab):
         return
-    with console.status(f"{lab.name}: telling the gradebook about the lab"):
+    with console.status(f"{lab.name}: entering the lab in the gradebook"):
         enter_lab(course.root, lab.name)
     if not writer.knows(lab):
         raise UserError(
@@ -141,7 +149,7 @@ def _enter(course: Course, writer: Writer, lab: Lab, console: Console) -> None:
 
 
 def _executor(args: argparse.Namespace, total: int, stopped: Callable[[], bool]) -> Executor:
-    """Where the submissions are graded: one for all labs, so that its workers start once."""
+    """Return the executor for all labs. Its workers start only once."""
     if args.scheduler:
         from grader.batch.cluster import Cluster  # Dask is an optional extra
 
@@ -150,7 +158,7 @@ def _executor(args: argparse.Namespace, total: int, stopped: Callable[[], bool])
 
 
 class _Run:
-    """The grading of one lab: its jobs, and what becomes of their results."""
+    """The grading run of one lab: makes its jobs and takes their results."""
 
     def __init__(
         self,
@@ -165,16 +173,17 @@ class _Run:
         self.course, self.writer, self.lab = course, writer, lab
         self.students, self.args, self.outcome = students, args, outcome
         self.shown = shown
-        # One for all of them: everybody is asked the same, and the answers are worked out once.
+        # One seed for the whole run: everyone gets the same cases, so the answer key is computed
+        # once.
         self.seed = secrets.token_hex(16)
         self.canary = Canary(lab, sandbox=not args.unsafe_no_sandbox)
-        self.in_doubt: list[tuple[Job, str]] = []  # with why they could not be graded
+        self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
 
     def jobs(self) -> Iterator[Job]:
-        """A job for each submission that is not recorded as it is now, read when it is wanted.
+        """Yield a job for each submission whose current state is not recorded, read just then.
 
-        What could not be graded the last time comes last, and where nothing can be, as it seems,
-        the lab's own source comes in between.
+        Submissions that failed the last time come last. When many fail, the canary's job is
+        inserted.
         """
         for student, before in self._in_order():
             job = self._job(student, before)
@@ -239,10 +248,10 @@ class _Run:
         )
 
     def take(self, job: Job, result: Result) -> None:
-        """Write a result into the gradebook, once it is clear that the machine can grade.
+        """Record a result in the gradebook. A hopeless one waits until the canary has been graded.
 
         Raises:
-            UserError: when there is no point in going on.
+            UserError: when grading cannot continue.
         """
         if self.canary.is_mine(job):
             self.canary.judge(result)
@@ -272,7 +281,7 @@ class _Run:
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C asks to stop, the second stops at once."""
+    """Yield a function that returns whether Ctrl-C was pressed; a second Ctrl-C exits at once."""
     asked = False
 
     def ask(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Writes graded submissions into ``autograded/``: all of one, or nothing."""
+"""Write graded submissions into ``autograded/``, each one completely or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ from grader.submission.notebook import Unreadable
 
 
 class AutogradedFiles:
-    """The folder ``autograded/`` of a course."""
+    """The folder ``autograded/`` of a course.
+
+    Args:
+        course: the course folder.
+    """
 
     def __init__(self, course: Course):
         self.course = course
@@ -37,16 +41,24 @@ class AutogradedFiles:
         notebooks: Sequence[GradedNotebook],
         beside: Mapping[str, bytes],
     ) -> str:
-        """Put a submission in the place of what was there; returns its stamp.
+        """Replace a submission's graded files and return their stamp.
 
-        It is written aside first. Killed in between, there is the old one, the new one or none.
+        The files are first written to another folder, which is then renamed. If the process is
+        killed in between, the old files, the new files or none are there.
+
+        Args:
+            student: nbgrader's student id.
+            lab: the assignment's name.
+            notebooks: the graded notebooks.
+            beside: the other files, by relative path.
 
         Raises:
-            OSError: when the disk is full, for example; what was there is still there.
+            OSError: when writing fails, for example on a full disk; the old files are then still
+                there.
         """
         folder = self.course.folder("autograded", student, lab)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        for left in folder.parent.glob(f".{glob.escape(lab)}.*"):  # by a run that was killed
+        for left in folder.parent.glob(f".{glob.escape(lab)}.*"):  # left by a killed run
             shutil.rmtree(left, ignore_errors=True)
         new = Path(tempfile.mkdtemp(prefix=f".{lab}.", dir=folder.parent))
         try:
@@ -70,7 +82,7 @@ class AutogradedFiles:
         return self.stamp(student, lab, [notebook.name for notebook in notebooks])
 
     def stamp(self, student: str, lab: str, names: Sequence[str]) -> str:
-        """Sizes and times of the notebooks that are there, empty when one is missing."""
+        """Return sizes and modification times of the graded notebooks; empty if one is missing."""
         folder = self.course.folder("autograded", student, lab)
         try:
             found = [(folder / f"{name}.ipynb").stat() for name in names]
@@ -93,7 +105,10 @@ class AutogradedFiles:
         notebooks: Mapping[str, bytes | Unreadable],
         files: Mapping[str, bytes],
     ) -> dict[str, str]:
-        """Seeds with which ``nbgrader autograde`` graded this same submission, where it did."""
+        """Return the seeds with which ``nbgrader autograde`` graded this same submission.
+
+        Notebooks that were graded by other means, or in another version, have no entry.
+        """
         seeds = {}
         for name, data in notebooks.items():
             run = self.run_record(student, lab, name)

@@ -1,4 +1,4 @@
-"""One submission: notebook in, graded notebook out. No gradebook, no shared disk."""
+"""Grade one submission: notebook in, graded notebook out, without gradebook or shared disk."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from grader.submission.fingerprint import digest
 from grader.submission.notebook import Unreadable
 from grader.submission.rebuild import rebuild
 
-# Steps of nbgrader that look into the gradebook: `rebuild` or the writer does their work.
+# Steps of nbgrader that use the gradebook. `rebuild` and the writer do their work instead.
 ELSEWHERE = (
     AssignLatePenalties,
     ClearMarks,
@@ -54,26 +54,27 @@ ELSEWHERE = (
 
 
 def prepare(job: Job) -> None:
-    """Import what judges, which takes seconds, for a lab that has something to be judged.
+    """Import the judging modules if the lab has a check. The import takes seconds.
 
-    To be called before the process is bounded: no submission pays for it.
+    Call this before the process is bounded, so that the import is charged to no submission.
     """
     if any(b"verify(" in source for source in job.lab.notebooks.values()):
         import grader.judging.examiner  # noqa: F401
 
 
 class GraderFailed(Exception):
-    """Something on the grader's side went wrong; the message says what."""
+    """The grader failed, not the submission. The message says how."""
 
 
 def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Result:
-    """Grade one submission; whatever happens becomes a result.
+    """Grade one submission. Every outcome is returned as a result; nothing is raised.
 
     Args:
-        scratch: where the private folder of the run is made (default: the temporary folder).
-        in_bounds: whether :func:`grader.submission.bounds.bounded` limits the memory of this
-        process,
-            so that it is the submission that asked for too much where there is none left.
+        job: the submission.
+        scratch: the folder in which the run's private folder is made; by default the system's
+            temporary folder.
+        in_bounds: whether :func:`grader.submission.bounds.bounded` limits this process. Then a
+            ``MemoryError`` means that the submission used too much memory.
     """
     started = time.monotonic()
     try:
@@ -145,7 +146,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[GradedNotebook, l
 
 
 def _steps(config: Config) -> Iterator[Any]:
-    """The configured steps of ``nbgrader autograde``, in order, but for those done elsewhere."""
+    """Yield the configured steps of ``nbgrader autograde`` in order, without those in ELSEWHERE."""
     course = Autograde(config=config)
     for step in [*course.sanitize_preprocessors, *course.autograde_preprocessors]:
         step = import_item(step) if isinstance(step, str) else step
@@ -158,12 +159,13 @@ def _steps(config: Config) -> Iterator[Any]:
 def _execute(
     step: Execute, nb: NotebookNode, resources: Any, sandbox: bool
 ) -> tuple[NotebookNode, Any]:
-    """Run the notebook. What a learner's code does is in its outputs; all else is our failure.
+    """Run the notebook. Errors of the learner's code are in its outputs.
 
     Raises:
-        UserError: where the course's own Execute would run strangers' code in the open.
+        UserError: when the configured Execute would run learners' code without a sandbox.
+        GraderFailed: when running fails in any other way.
     """
-    os.environ["NBGRADER_EXECUTION"] = "autograde"  # nbgrader's word to the code it runs
+    os.environ["NBGRADER_EXECUTION"] = "autograde"  # nbgrader sets this for the code it runs
     if isinstance(step, SandboxedExecute):
         step.unsafe_no_sandbox = not sandbox
     elif sandbox:
@@ -180,7 +182,7 @@ def _execute(
 
 
 def _scores(nb: NotebookNode) -> tuple[dict[str, float | None], list[str]]:
-    """nbgrader's marks, and what it can't make a mark of."""
+    """Return nbgrader's scores by cell, and messages about outputs that are not scores."""
     scores: dict[str, float | None] = {}
     problems = []
     for cell in nb.cells:
@@ -191,7 +193,7 @@ def _scores(nb: NotebookNode) -> tuple[dict[str, float | None], list[str]]:
             scores[name] = determine_grade(cell)[0]
         except (ValueError, KeyError) as error:
             scores[name] = None
-            problems.append(f"the result of `{name}` is no mark: {error}")
+            problems.append(f"the result of `{name}` is not a score: {error}")
     return scores, problems
 
 

@@ -1,4 +1,4 @@
-"""Reads labs and submissions from a course folder and makes jobs of them."""
+"""Read labs and submissions from a course folder."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from grader.submission.fingerprint import digest, digest_of
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, not_shown
 
-# Settings that say where things are, not how they are graded.
+# Settings of locations. They do not affect how a submission is graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
 
 
 @dataclass(frozen=True)
 class Submission:
-    """What lies in one learner's folder.
+    """The content of one learner's submission folder.
 
     Attributes:
-        notebooks: each expected one by name without ``.ipynb``, or why there is none.
-        files: the others, by relative path, without nbgrader's timestamp.
-        notes: what is to be said about the submission as a whole.
-        renamed: what is to be said about a notebook that had another name.
-        timestamp: when it was handed in, if that is known.
-        time_file: the file that says so, as it came, or empty.
-        digest: SHA-256 of all that a sandbox can see of it.
+        notebooks: each expected notebook by name without ``.ipynb``, or why there is none.
+        files: the other files by relative path, without nbgrader's timestamp.
+        notes: notes on the submission as a whole.
+        renamed: by notebook, the note on one that was found under another name.
+        timestamp: when it was handed in, in ISO format; None when that is unknown.
+        time_file: the submitted timestamp.txt, or empty.
+        digest: SHA-256 of everything that a sandbox can see of it.
     """
 
     notebooks: Mapping[str, bytes | Unreadable]
@@ -56,16 +56,16 @@ class Submission:
     digest: str
 
     def key(self, lab: Lab, sandbox: bool) -> str:
-        """Names this submission, the lab, the grader and the way of grading."""
+        """Return a hash of this submission, the lab, the grader and the way of grading."""
         said = [note.message for note in self.notes]
         return digest_of([lab.digest, self.digest, str(self.timestamp), *said, str(sandbox)])
 
 
 def read_lab(course: Course, name: str) -> Lab:
-    """The instructor's notebooks and files of an assignment.
+    """Read the instructor's notebooks and files of an assignment.
 
     Raises:
-        UserError: when there are none, or one is no notebook.
+        UserError: when there are none, or one is not a notebook.
     """
     folder = course.folder("source", ".", name)
     notebooks = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.ipynb"))}
@@ -97,7 +97,7 @@ def read_lab(course: Course, name: str) -> Lab:
 
 
 def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
-    """Everything that a learner handed in; whatever is wrong with it is said, never raised."""
+    """Read everything that a learner handed in. Problems become notes; nothing is raised."""
     folder = course.folder("submitted", student, lab.name)
     names = [f"{name}.ipynb" for name in lab.notebooks]
     files: dict[str, bytes] = {}
@@ -133,10 +133,10 @@ def _needs_gpu(name: str, data: bytes) -> bool:
     try:
         nb = nbformat.reads(data.decode(), as_version=4)
     except Exception as error:
-        raise UserError(f"the source {name}.ipynb is no notebook: {error}") from None
+        raise UserError(f"the source {name}.ipynb is not a notebook: {error}") from None
     return bool(nb.metadata.get("open_the_hood", {}).get("gpu", False))
 
 
 def _name_of(thing: object) -> str:
-    """A class or function in the settings; the same in every run."""
+    """Return the name of a class or function in the settings, which is equal in every run."""
     return getattr(thing, "__qualname__", type(thing).__qualname__)

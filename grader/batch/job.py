@@ -1,4 +1,7 @@
-"""What goes out to be graded and what comes back; light to import, for who only sends it."""
+"""Jobs and results: what is sent to a worker process and what comes back.
+
+This module is light to import, for processes that only send jobs.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ from grader.submission.rebuild import rebuild
 
 @dataclass(frozen=True)
 class Lab:
-    """What is the same for every submission of an assignment.
+    """What all submissions of an assignment have in common.
 
     Attributes:
-        name: the assignment.
+        name: the assignment's name.
         notebooks: the instructor's version of each notebook, by name without ``.ipynb``.
-        files: what lies beside them, by relative path.
-        kept: those of ``files`` that don't replace a learner's own.
+        files: the lab's other files, by relative path.
+        kept: names of those ``files`` that do not replace a learner's file.
         config: nbgrader's settings.
-        version: of the grader and the checks, as :func:`grader.batch.version.version` gives it.
-        digest: SHA-256 over all of it.
-        gpu: whether a GPU is needed.
+        version: version of the grader and the checks, from :func:`grader.batch.version.version`.
+        digest: SHA-256 of all of the above.
+        gpu: whether grading needs a GPU.
     """
 
     name: str
@@ -46,22 +49,23 @@ class Lab:
 
 @dataclass(frozen=True)
 class Job:
-    """One submission, to be graded.
+    """One submission to be graded.
 
     Attributes:
+        lab: the lab.
         student: nbgrader's student id.
-        notebooks: what was handed in for each notebook of the lab, or why there is nothing.
-        files: the submission's other files, by relative path, without nbgrader's timestamp.
-        notes: what is to be said about the submission as a whole.
-        renamed: by notebook, what is to be said of a file that had another name.
-        timestamp: what its timestamp.txt says, when it can be read.
-        time_file: that file as it came, for ``autograded/``; no sandbox shows it.
-        seed: draws the cases of its checks; a run asks everyone the same.
-        seeds: by notebook, of an earlier grading that somebody asked to repeat.
-        key: names the submission, the lab, the grader and the way of grading.
-        digest: of all that a sandbox can see of the submission.
+        notebooks: the submitted bytes of each notebook of the lab, or why there are none.
+        files: the submission's other files by relative path, without nbgrader's timestamp.
+        key: hash of the submission, the lab, the grader and the way of grading.
+        digest: SHA-256 of everything that a sandbox can see of the submission.
+        notes: notes on the submission as a whole.
+        renamed: by notebook, the note on one that was found under another name.
+        timestamp: the time in its timestamp.txt, if that can be read.
+        time_file: that file as submitted, for ``autograded/``; sandboxes do not get it.
+        seed: the seed that its cases are drawn from; the same for everyone in a run.
+        seeds: by notebook, the seed of an earlier grading that is to be repeated.
         graded_before: whether plain nbgrader graded this same submission.
-        sandbox: False runs learners' code unprotected.
+        sandbox: whether learners' code runs in a sandbox.
     """
 
     lab: Lab
@@ -80,11 +84,11 @@ class Job:
     sandbox: bool = True
 
     def beside(self) -> dict[str, bytes]:
-        """The files that lie beside the notebooks when they run."""
+        """Return the files that lie beside the notebooks when they run."""
         return merged(self.files, self._given())
 
     def shown(self) -> dict[str, bytes]:
-        """Those of them that lie beside the graded notebooks, for others to open."""
+        """Return those of them that are kept beside the graded notebooks."""
         return shown(self.beside(), self._given())
 
     def _given(self) -> dict[str, bytes]:
@@ -94,14 +98,14 @@ class Job:
 
 @dataclass(frozen=True)
 class GradedNotebook:
-    """A notebook with its outputs.
+    """A graded notebook.
 
     Attributes:
-        name: without ``.ipynb``.
-        data: the file for ``autograded/``.
-        seed: what its checks drew their cases from.
-        scores: by graded cell; None where a person decides.
-        unanswered: for each cell of the learner's, whether it is as released.
+        name: its name without ``.ipynb``.
+        data: the bytes of the file in ``autograded/``.
+        seed: the seed that its cases were drawn from.
+        scores: score of each graded cell; None where a person decides.
+        unanswered: for each cell that the learner writes, whether it is as released.
     """
 
     name: str
@@ -113,13 +117,15 @@ class GradedNotebook:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome for one submission.
+    """The outcome of one submission.
 
     Attributes:
-        seconds: that it took.
+        notebooks: the graded notebooks.
+        seconds: how long grading took.
         problem: why a person must look at it, or empty.
-        retryable: the grader failed, not the learner; another try may work.
-        hopeless: it seems that it would fail for everyone, as where no sandbox can be made.
+        retryable: whether the grader failed, not the submission, so that another try may succeed.
+        hopeless: whether every submission would probably fail, for example because no sandbox can
+            be started.
     """
 
     notebooks: tuple[GradedNotebook, ...]
@@ -130,12 +136,12 @@ class Result:
 
 
 def failed(job: Job, problem: str, seconds: float = 0.0) -> Result:
-    """The result where there is no verdict: the lab as released, every mark open, and why."""
+    """Return the result of a failure of the grader: the lab as released, without scores."""
     return Result(_as_released(job, ungraded(problem), None), seconds, problem, retryable=True)
 
 
 def given_up(job: Job, problem: str, seconds: float = 0.0) -> Result:
-    """The result where it is the submission that can't be graded: no points, and why."""
+    """Return the result of a submission that cannot be graded: the lab as released, 0 points."""
     return Result(_as_released(job, unreadable(f"{problem.capitalize()}."), 0.0), seconds, problem)
 
 
@@ -146,7 +152,7 @@ def _as_released(job: Job, note: Note, score: float | None) -> tuple[GradedNoteb
         nb.cells[0].source = note.message
         record(nb, notes=[note])
         scores = {
-            # a person decides about what a learner wrote
+            # A person marks written answers, so these cells have no automatic score.
             c.metadata.nbgrader.grade_id: None if is_solution(c) or is_task(c) else score
             for c in nb.cells
             if is_grade(c)
@@ -157,10 +163,10 @@ def _as_released(job: Job, note: Note, score: float | None) -> tuple[GradedNoteb
 
 @lru_cache(maxsize=8)
 def read_source(data: bytes) -> NotebookNode:
-    """The instructor's notebook. ``rebuild`` leaves it as it is, so one is enough for a class."""
+    """Return the instructor's notebook. The callers do not change it, so it can be cached."""
     return nbformat.reads(data.decode(), as_version=4)
 
 
 def as_file(nb: NotebookNode) -> bytes:
-    """A notebook as it stands in ``autograded/``."""
+    """Return the bytes of a notebook's file in ``autograded/``."""
     return (nbformat.writes(nb) + "\n").encode()

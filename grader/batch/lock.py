@@ -1,4 +1,4 @@
-"""One grading run at a time in a course folder."""
+"""Allow one grading run at a time in a course folder."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from grader.course import Course
 
 @contextmanager
 def only_one(course: Course) -> Iterator[None]:
-    """Hold the course's ``autograded/``; a run that is killed lets go of it.
+    """Lock the course's ``autograded/`` folder.
+
+    The lock ends with the process, even if it is killed.
 
     Raises:
-        UserError: when another run holds it.
+        UserError: when another run holds the lock.
     """
     directory = course.directory
     folder = os.path.join(directory.root, directory.autograded_directory)
@@ -27,8 +29,8 @@ def only_one(course: Course) -> Iterator[None]:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"another `python -m grader grade` is at work in {directory.root}: wait for it, "
-                "or stop it with Ctrl-C; nothing that it recorded is lost"
+                f"another `python -m grader grade` is running in {directory.root}: wait for it, "
+                "or stop it with Ctrl-C; recorded grades are kept"
             ) from None
         yield
     finally:

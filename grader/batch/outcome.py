@@ -1,4 +1,4 @@
-"""What came of a grading run, and how it is told."""
+"""Collect the results of a grading run and print them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ MOST_LINES = 20
 
 
 class Outcome:
-    """Counts of one lab's run.
+    """Counts the results of one lab's run.
 
     Attributes:
-        graded: submissions that got a verdict now.
-        skipped: that were recorded before, as they are.
-        people: ``(student, why)`` that have a verdict, or part of one, and need a person.
-        failures: ``(student, why)`` that have none, because of the grader.
+        graded: number of submissions that got a verdict in this run.
+        skipped: number of submissions that were recorded before and have not changed.
+        unsafe: whether any submission was graded without a sandbox.
+        people: ``(student, reason)`` of submissions that have a verdict but need a person.
+        failures: ``(student, reason)`` of submissions without a verdict, by fault of the grader.
     """
 
     def __init__(self, lab: str):
@@ -35,7 +36,7 @@ class Outcome:
         return not self.failures
 
     def add(self, job: Job, result: Result) -> None:
-        """A result was recorded."""
+        """Count a result that was recorded."""
         self.unsafe = self.unsafe or not job.sandbox
         if result.retryable:
             self.fail(job.student, result.problem)
@@ -48,11 +49,11 @@ class Outcome:
             self.people.append((job.student, " ".join(why)))
 
     def fail(self, student: str, problem: str) -> None:
-        """A submission has no verdict."""
+        """Count a submission without a verdict."""
         self.failures.append((student, problem))
 
     def show(self, console: Console) -> None:
-        """Print the table."""
+        """Print the counts, and the submissions that need a person or have no verdict."""
         table = Table(title=self.lab, box=box.SIMPLE_HEAD, title_justify="left", show_header=False)
         table.add_column("what")
         table.add_column("how many", justify="right")

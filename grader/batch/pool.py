@@ -1,4 +1,4 @@
-"""Worker processes on this machine: each grades one job at a time, in its main thread."""
+"""Worker processes on this machine. Each grades one job at a time, in its main thread."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from grader.phase_paths import ROOT
 from grader.submission.bounds import ENDS, TOO_MUCH
 
 TRIES = 3
-# A job waits in each worker while the one before it is graded, so that no worker waits for us.
+# Jobs per worker: while one is graded, the next one already waits in the worker.
 AHEAD = 2
 TICK = 0.5
-# A sandbox stops a notebook long before; a worker that is stuck all the same is killed.
+# A sandbox ends a notebook long before this time. A worker that is stuck nevertheless is killed.
 STUCK_SECONDS = 3600.0
 SECONDS_TO_START = 60.0
 SECONDS_TO_END = 2.0
@@ -35,13 +35,20 @@ NEW = object()
 
 @dataclass
 class Task:
-    """A job on its way, and how often it was tried."""
+    """A job with the number of times that it was tried."""
 
     job: Job
     tries: int = 0
 
     def again(self, problem: str) -> Result | None:
-        """None when it may be tried once more, else the result that says why not."""
+        """Count a failed try.
+
+        Args:
+            problem: why it failed.
+
+        Returns:
+            None when the job may be tried again, otherwise its final result with the problem.
+        """
         self.tries += 1
         if self.tries < TRIES:
             return None
@@ -49,10 +56,14 @@ class Task:
 
 
 class Worker:
-    """A process that grades what it is sent. It ends when this object's process ends.
+    """A process that grades the jobs sent to it. It ends when the process of this object ends.
 
-    It is started as a program of its own, because a daemonic process (as Dask's are) may have no
-    children of ``multiprocessing``. Its session is its own: Ctrl-C is not for it.
+    It is started as a program of its own, because a daemonic process, as Dask's workers are, may
+    not start ``multiprocessing`` children. It has its own session, so that Ctrl-C does not reach
+    it.
+
+    Args:
+        sandbox: whether the jobs run in sandboxes.
     """
 
     def __init__(self, sandbox: bool = True) -> None:
@@ -60,7 +71,7 @@ class Worker:
         self.folder = Path(tempfile.mkdtemp(prefix="open-the-hood-worker-"))
         self.tasks: deque[Task] = deque()
         self.ready = False
-        self.heard = 0.0  # when it last had something to say, or was given something to do
+        self.heard = 0.0  # time of its last message, or of a job given while it was idle
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         with theirs, (self.folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
@@ -82,7 +93,10 @@ class Worker:
         self.connection = Connection(ours.detach())
 
     def give(self, task: Task) -> None:
-        """Send a job; that the worker has died meanwhile shows when its answer is read."""
+        """Send a job.
+
+        If the worker has died, this does not fail; :meth:`receive` raises EOFError.
+        """
         if not self.tasks:
             self.heard = time.monotonic()
         self.tasks.append(task)
@@ -90,10 +104,10 @@ class Worker:
             self.connection.send(task.job)
 
     def receive(self) -> Result | None:
-        """What it says next: a result, or None when it says that it has started.
+        """Return the worker's next message: a result, or None when it says that it has started.
 
         Raises:
-            EOFError: when it has died.
+            EOFError: when the worker has died.
         """
         try:
             said = self.connection.recv()
@@ -104,24 +118,29 @@ class Worker:
         return said
 
     def took_too_much(self) -> bool:
-        """Whether it ended because the submission in hand cost more than one may."""
+        """Return whether the worker ended because a submission exceeded its limits."""
         return bool(self.tasks) and self.ready and self.process.wait() in ENDS
 
     def why_dead(self) -> str:
-        """How it ended."""
+        """Return how the worker ended, in words.
+
+        Call it only for a dead worker; it waits for the end.
+        """
         status = self.process.wait()
         if status < 0:
             return f"its worker process was killed by {signal.Signals(-status).name}"
         log = (self.folder / "log").read_text(errors="replace").strip().splitlines()
-        return f"its worker process ended with status {status}: {log[-1] if log else 'no word'}"
+        return f"its worker process ended with status {status}: {log[-1] if log else 'no output'}"
 
     def close(self) -> None:
-        """End it, with what it started: at once, or as soon as it has started, since one that is
-        killed before leaves files behind that nobody knows of.
+        """End the worker and the processes that it started.
+
+        If it is still starting, wait until it has started. A worker that is killed before would
+        leave files behind that nobody removes.
         """
         if not self.ready:
             self.connection.poll(SECONDS_TO_START)
-        self.connection.close()  # it clears up and ends, also when this process goes no further
+        self.connection.close()  # the worker then cleans up and ends, even if this process dies
         try:
             self.process.wait(SECONDS_TO_END)
         except subprocess.TimeoutExpired:
@@ -135,8 +154,8 @@ class Pool:
 
     Args:
         size: number of workers.
-        stopped: asked twice a second; True ends the run with what is done.
-        sandbox: whether the jobs are to run in sandboxes.
+        stopped: called twice a second; when it returns True, the run ends with the finished jobs.
+        sandbox: whether the jobs run in sandboxes.
     """
 
     def __init__(
@@ -155,10 +174,10 @@ class Pool:
             worker.close()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
-        """Results as they come. Jobs are taken only when a worker has room for one.
+        """Yield results as they arrive. Jobs are taken only when a worker has room for one.
 
         Raises:
-            UserError: when a worker can't start.
+            UserError: when a worker cannot be started.
         """
         new = (Task(job) for job in jobs)
         waiting: deque[Task] = deque()
@@ -187,7 +206,7 @@ class Pool:
             worker.give(task)
 
     def _free_worker(self) -> Worker | object | None:
-        """The worker that has least to do, ``NEW`` for one to be started, or None."""
+        """Return the worker with the fewest jobs, ``NEW`` to start one, or None if all are full."""
         least = min(self._workers, key=lambda worker: len(worker.tasks), default=None)
         if least is not None and not least.tasks:
             return least
@@ -212,7 +231,7 @@ class Pool:
         if result is None:
             return
         if result.retryable:
-            # whatever it is that broke, such as a warm kernel's parent, is made afresh
+            # The worker's zygote or something else in it may be broken, so a new worker takes over.
             yield from self._replace(worker, result.problem, waiting)
         else:
             yield worker.tasks.popleft().job, result
@@ -220,7 +239,10 @@ class Pool:
     def _replace(
         self, worker: Worker, problem: str, waiting: deque[Task]
     ) -> Iterator[tuple[Job, Result]]:
-        """Take back what it had; only the job that it was at has been tried."""
+        """Remove a worker and put its jobs back.
+
+        Only the job that it was grading counts as tried.
+        """
         self._workers.remove(worker)
         worker.close()
         tasks = worker.tasks
@@ -233,5 +255,5 @@ class Pool:
 
 def _cannot_start(why: object) -> UserError:
     return UserError(
-        f"no grading worker could be started: {why}. Put that right and run the same command again"
+        f"no grading worker could be started: {why}. Fix that and run the same command again"
     )

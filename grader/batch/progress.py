@@ -1,4 +1,4 @@
-"""How far a grading run is: a bar on a terminal, plain lines elsewhere."""
+"""Show the progress of a grading run: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class Shown:
-    """A run's progress. Use it as a context manager.
+    """The progress display of a run. Use it as a context manager.
 
     Args:
-        total: submissions of the run.
+        console: where to print.
+        title: the lab, or the number of labs.
+        total: number of submissions in the run.
     """
 
     def __init__(self, console: Console, title: str, total: int):
@@ -51,10 +53,12 @@ class Shown:
         self._bar.stop()
 
     def advance(self, *, graded: bool, failed: bool = False) -> None:
-        """One more is done.
+        """Count one more submission.
 
         Args:
-            graded: False when it was skipped, which takes no time worth counting.
+            graded: False when it was skipped, which takes almost no time and does not count for the
+                rate.
+            failed: whether it has no verdict.
         """
         self._done += 1
         self._graded += graded
@@ -77,7 +81,7 @@ class Shown:
 
 
 class _Rate(ProgressColumn):
-    """Graded submissions a minute."""
+    """A column with the number of graded submissions per minute."""
 
     def render(self, task: Task) -> Text:
         if not task.elapsed or not task.fields["graded"]:

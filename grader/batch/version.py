@@ -1,4 +1,4 @@
-"""Names what decides a verdict besides submission and lab: the code of grader and checks."""
+"""The version of the code that decides verdicts: the grader's and the checks'."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader.phase_paths import ROOT, PhasePaths
 
-# What of the grader decides a mark; the rest builds, records or shows.
+# The files of the grader that decide a score. The others build, record or display.
 DECIDING = (
     "inside",
     "judging",
@@ -22,7 +22,7 @@ DECIDING = (
 
 @cache
 def version(lab: str, root: Path = ROOT) -> str:
-    """Sixteen hex digits over the code that grades a lab."""
+    """Return a hash of the code that grades a lab, 16 hex digits."""
     digest = hashlib.sha256()
     for path in sorted(_files(lab, root)):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")

@@ -1,8 +1,8 @@
-"""The program that a worker process runs: jobs come in over a socket, results go out.
+"""The program of a worker process: it receives jobs over a socket and sends results back.
 
-``python -m grader.batch.worker DESCRIPTOR FOLDER [warm]``, started by
-:class:`grader.batch.pool.Worker`; ``warm`` where jobs are to run in sandboxes.
-Jobs run in the main thread, because a sandbox dies with the *thread* that started it.
+``python -m grader.batch.worker DESCRIPTOR FOLDER [warm]`` is started by
+:class:`grader.batch.pool.Worker`; ``warm`` means that jobs run in sandboxes. Jobs run in the main
+thread, because a sandbox dies with the *thread* that started it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,15 @@ if TYPE_CHECKING:
 
 
 def main(descriptor: int, folder: Path, warm: bool) -> None:
-    """Grade until the other end closes, or something breaks that is not the learner's."""
+    """Grade jobs until the other end closes the connection or the grader fails.
+
+    Args:
+        descriptor: file descriptor of the socket.
+        folder: the worker's own folder.
+        warm: whether to start the zygote for sandboxes.
+    """
     if warm:
-        warm_up()  # it imports for seconds, and so does the next line
+        warm_up()  # takes seconds; so does the next import, which runs at the same time
     from grader.batch.grading import grade, prepare
 
     def one(job: Job) -> Result:
@@ -41,15 +47,15 @@ def main(descriptor: int, folder: Path, warm: bool) -> None:
         connection.send(None)
         while not (result := one(jobs.get())).retryable:
             connection.send(result)
-        cool()  # another process will try again; this one does nothing more
+        cool()  # the job is tried again in another worker; this one ends
         connection.send(result)
     except OSError:
-        pass  # nobody is there
+        pass  # the other end has closed the connection
     leave(folder)
 
 
 def listen(connection: Connection, jobs: queue.SimpleQueue[Job], folder: Path) -> None:
-    """Take jobs as they come, so that sending one never blocks; end when nobody is there."""
+    """Receive jobs as they come, so that sending never blocks. End the process when it closes."""
     try:
         while True:
             jobs.put(connection.recv())
@@ -58,7 +64,10 @@ def listen(connection: Connection, jobs: queue.SimpleQueue[Job], folder: Path) -
 
 
 def leave(folder: Path) -> None:
-    """End this process. Its main thread may still be writing into the folder."""
+    """Delete the folder and end this process.
+
+    The main thread may still be writing into the folder, so deletion is repeated until it is gone.
+    """
     while folder.exists():
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)

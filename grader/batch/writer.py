@@ -1,4 +1,4 @@
-"""Records results in nbgrader's gradebook: one transaction for each submission, one writer."""
+"""Record results in nbgrader's gradebook: one transaction per submission, one writer."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ from grader.submission.rebuild import as_recorded, is_owned
 
 PATIENCE = 60.0
 TRIES = 3
-# What PostgreSQL says, in any language.
+# PostgreSQL's error codes, which do not depend on the language of its messages.
 DEADLOCK, LOCKED = "40P01", "55P03"
-RESUME = "What was recorded stays; run the same command again to go on from there"
+RESUME = "Recorded grades are kept; run the same command again to continue"
 
-# What was recorded, in the gradebook's own database, so that it is committed with the marks.
-# No foreign key: nbgrader deletes submissions without knowing of it.
+# Records of graded submissions. They are in the gradebook's own database, so that they are
+# committed with the scores. There is no foreign key, because nbgrader deletes submissions without
+# knowing this table.
 RECORDS = Table(
     "open_the_hood_graded",
     MetaData(),
@@ -57,9 +58,11 @@ RECORDS = Table(
     Column("seeds", Text, nullable=False),
     Column("stamp", Text, nullable=False),
 )
-# How SQLite wrote before we came, until it does so again: a run that was killed can't put it back.
+# SQLite's journal mode before the run, kept until it is restored. After a killed run, the next run
+# restores it.
 JOURNAL = Table("open_the_hood_journal", MetaData(), Column("mode", String(16), primary_key=True))
-# Without these, each query below reads all rows of a table (nbgrader has them the other way round).
+# Indexes on foreign keys. Without them each query below scans a whole table; nbgrader's indexes
+# start with the other column.
 INDEXES = {
     "grade": "notebook_id",
     "comment": "notebook_id",
@@ -69,13 +72,13 @@ INDEXES = {
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the gradebook says of a submission that was graded before.
+    """The record of a submission that was graded before.
 
     Attributes:
-        key: of the job whose marks are in the gradebook; empty when there are none.
-        digest: of the submission.
-        seeds: by notebook.
-        stamp: of the files that were written with the marks.
+        key: key of the job whose scores are in the gradebook; empty when it failed.
+        digest: digest of the submission.
+        seeds: the seed of each notebook.
+        stamp: stamp of the graded files that belong to the scores.
     """
 
     key: str
@@ -85,13 +88,14 @@ class Recorded:
 
 
 class Writer:
-    """The only one who writes marks and graded files. Use it as a context manager.
+    """Writes scores and graded files; nothing else does. Use it as a context manager.
 
     Args:
+        course: the course folder.
         patience: seconds to wait for a gradebook that another program has locked.
 
     Raises:
-        UserError: when the gradebook can't be used; from any method, with what to do.
+        UserError: when the gradebook cannot be used; from any method, with what to do.
     """
 
     def __init__(self, course: Course, patience: float = PATIENCE):
@@ -100,7 +104,7 @@ class Writer:
         self._patience = patience
         self._creates_students = Autograde(config=course.config).create_student
         self._late = _late_penalties(course)
-        self._journal = ""  # SQLite's way of writing before we came
+        self._journal = ""  # SQLite's journal mode before the run
         with self._said_clearly():
             self.gradebook = self._patiently(self._open)
             self._patiently(self._prepare)
@@ -110,7 +114,8 @@ class Writer:
 
     def __exit__(self, *_: object) -> None:
         if self._journal:
-            # where another program has it open, the next run puts it back
+            # If another program has the database open, this fails, and the next run restores the
+            # mode.
             with contextlib.suppress(OperationalError):
                 with self._engine.connect() as connection:
                     connection.execute(text(f"PRAGMA journal_mode = {self._journal}"))
@@ -119,7 +124,7 @@ class Writer:
         self.gradebook.close()
 
     def knows(self, lab: Lab) -> bool:
-        """Whether the gradebook has the lab, as it is now."""
+        """Return whether the gradebook has the lab in its current form."""
         with self._said_clearly(), self._transaction():
             try:
                 found = self.gradebook.find_assignment(lab.name).notebooks
@@ -130,7 +135,7 @@ class Writer:
             }
 
     def recorded(self, lab: str, student: str) -> Recorded | None:
-        """What was recorded for a learner before, or None."""
+        """Return the record of a learner's earlier grading, or None."""
         query = (
             select(RECORDS)
             .join(SubmittedAssignment, SubmittedAssignment.id == RECORDS.c.submission_id)
@@ -142,10 +147,10 @@ class Writer:
         return row and Recorded(row.key, row.digest, json.loads(row.seeds), row.stamp)
 
     def record(self, job: Job, result: Result) -> None:
-        """Write the graded files, then the marks, so that a mark never stands without its file.
+        """Write the graded files, then the scores, so that no score is without its file.
 
-        Old marks go in the same transaction. Until it is committed the record still carries the
-        old key, so a run that was killed in between is noticed by the next.
+        Old scores are replaced in the same transaction. Until it is committed, the record has the
+        old key, so the next run notices when this one was killed in between.
         """
         lab, student = job.lab.name, job.student
         with self._said_clearly():
@@ -156,12 +161,12 @@ class Writer:
                     self._write(job, result, stamp)
                     return
                 except (OperationalError, InvalidEntry) as error:
-                    # the server ended one of two that waited for each other: us, and not the other
+                    # PostgreSQL resolved a deadlock by ending this transaction: try again.
                     if left == 0 or _state(_cause(error)) != DEADLOCK:
                         raise
 
     def _write(self, job: Job, result: Result, stamp: str) -> None:
-        """Write the marks, all of them or none."""
+        """Write the scores in one transaction."""
         with self._transaction() as session:
             submission = self._submission(job)
             before = session.execute(
@@ -185,7 +190,7 @@ class Writer:
             _upsert(session, submission.id, before is not None, values)
 
     def _submission(self, job: Job) -> SubmittedAssignment:
-        """The learner's row for the lab, made as nbgrader makes it."""
+        """Return the learner's row for the lab; create it as nbgrader does if it is missing."""
         if self._creates_students:
             self.gradebook.update_or_create_student(job.student)
         else:
@@ -196,7 +201,7 @@ class Writer:
     def _set_penalty(
         self, session: Session, submission: SubmittedAssignment, submitted: SubmittedNotebook
     ) -> None:
-        """As nbgrader's AssignLatePenalties does, with its plugin."""
+        """Set the late penalty as nbgrader's AssignLatePenalties does, with its plugin."""
         submitted.late_submission_penalty = None
         late = submission.total_seconds_late
         if late > 0:
@@ -214,7 +219,7 @@ class Writer:
         return Gradebook(directory.db_url, directory.course_id)
 
     def _prepare(self) -> None:
-        """Add our table and indexes, and make SQLite wait where it would fail at once."""
+        """Create the table of records and the indexes, and configure the database."""
         self._engine = engine = self.gradebook.engine
         RECORDS.metadata.create_all(engine)
         with engine.begin() as connection:
@@ -239,25 +244,28 @@ class Writer:
                 connection.execute(text("PRAGMA journal_mode = WAL"))
 
     def _tune_postgresql(self, connection: Any, _: object) -> None:
-        """Wait for others as long as with SQLite; the server would wait for ever."""
+        """Limit the waiting for locks as for SQLite. By default the server waits for ever."""
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {int(self._patience * 1000)}")
         connection.commit()
 
     def _tune_sqlite(self, connection: Any, _: object) -> None:
-        """Wait for others, and not for the disk: after a power cut the database is sound, and
-        what it may have lost is graded by the next run.
+        """Make SQLite wait for locks, but not for the disk.
+
+        After a power cut the database is intact but may lack the last grades; the next run grades
+        them.
         """
         connection.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA cache_size = -65536")  # KiB; a class of 100,000 has 200 MB
+        connection.execute("PRAGMA cache_size = -65536")  # KiB; 100,000 students take 200 MB
 
     @contextmanager
     def _transaction(self) -> Iterator[Session]:
-        """One real transaction: what nbgrader's API commits inside is committed with it."""
+        """Run enclosed code in one transaction, including what nbgrader's API commits."""
         with self._engine.connect() as connection, connection.begin():
             if self._engine.dialect.name == "sqlite":
-                # lock it now or not at all, rather than in the middle
+                # Take the write lock at once, so that a locked database is noticed before anything
+                # is done.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             maker = sessionmaker(bind=connection, autoflush=False, expire_on_commit=False)
             self.gradebook.db = scoped_session(maker)
@@ -268,7 +276,11 @@ class Writer:
                 self.gradebook.db.remove()
 
     def _patiently(self, action: Callable[[], Any]) -> Any:
-        """Try again while the database is locked: SQLite itself waits only for a short time."""
+        """Run an action, and repeat it while the database is locked, up to the patience.
+
+        This is for actions before the busy timeout is set: until then SQLite waits only a short
+        time.
+        """
         until = time.monotonic() + self._patience
         while True:
             try:
@@ -280,6 +292,7 @@ class Writer:
 
     @contextmanager
     def _said_clearly(self) -> Iterator[None]:
+        """Turn errors of the database and the disk into a UserError that says what to do."""
         try:
             yield
         except (OperationalError, InvalidEntry) as error:
@@ -298,17 +311,17 @@ class Writer:
 
 
 def _cause(error: Exception) -> BaseException | None:
-    """What the database said; nbgrader's API turns it into an ``InvalidEntry``."""
+    """Return the database's error; nbgrader's API hides it behind an ``InvalidEntry``."""
     return error.__context__ if isinstance(error, InvalidEntry) else error
 
 
 def _state(error: BaseException | None) -> str:
-    """PostgreSQL's code for what went wrong, or empty."""
+    """Return PostgreSQL's code of an error, or an empty string."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
 
 
 def cells_of(source: bytes, config: Config) -> set[tuple]:
-    """What of a lab nbgrader keeps in the gradebook: ids, texts, and points of graded cells."""
+    """Return what nbgrader's gradebook stores of a notebook: ids, texts, points."""
     nb = as_recorded(nbformat.reads(source.decode(), as_version=4), config)
     found = set()
     for cell in filter(is_owned, nb.cells):
@@ -328,10 +341,16 @@ def _cells(notebook: Notebook) -> set[tuple]:
 def _set_marks(
     session: Session, submitted: SubmittedNotebook, notebook: GradedNotebook, again: bool
 ) -> None:
-    """Set a notebook's marks as nbgrader's SaveAutoGrades does; those of before go.
+    """Set a notebook's scores as nbgrader's SaveAutoGrades does, replacing the earlier ones.
 
-    Marks by hand and extra credit stay. A person is asked to look at a mark by hand again when
-    nbgrader would, and at each when the submission is another one.
+    Manual scores and extra credit stay. A manual score is flagged for review as nbgrader does it.
+
+    Args:
+        session: the open transaction.
+        submitted: the notebook's row in the gradebook.
+        notebook: the graded notebook.
+        again: whether this same submission was graded before. If not, every task is flagged for
+            review.
     """
     grades = session.execute(
         select(Grade, BaseCell.name, BaseCell.type)
@@ -364,7 +383,7 @@ def _upsert(session: Session, submission: str, exists: bool, values: dict[str, s
 
 
 def _late_penalties(course: Course) -> AssignLatePenalties | None:
-    """nbgrader's step for late submissions with its plugin, when it is one of the course's."""
+    """Return nbgrader's step for late submissions, with its plugin, if the course uses it."""
     for step in Autograde(config=course.config).autograde_preprocessors:
         step = import_item(step) if isinstance(step, str) else step
         if isinstance(step, type) and issubclass(step, AssignLatePenalties):

@@ -1,4 +1,4 @@
-"""Do a lab, its checks and its lesson agree? One test a check, the same points, a place to read."""
+"""Rules on how a lab, its checks and its lesson fit together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from grader.build.text import Text
 
 
 class CheckLike(Protocol):
-    """What the build needs to know of a check."""
+    """The part of a check that the build uses.
+
+    Attributes:
+        name: the check's name.
+        points: points that it gives.
+        reads: the heading of the lesson section to read again.
+    """
 
     name: str
     points: float
@@ -26,10 +32,16 @@ def check_problems(
     checks: Mapping[str, CheckLike],
     code: Mapping[str, str],
 ) -> Iterator[Problem]:
-    """Checks and test cells belong together one to one, agree on points, and know where to read.
+    """Yield a problem where test cells, checks and headings of the lesson do not agree.
 
-    code: the texts of the phase's module `checks` by path, its main file first; a check's problems
-        are reported where it is made.
+    Every check needs exactly one test cell with the same points, and a heading of the lesson.
+
+    Args:
+        lab: the lab's text.
+        lesson: the lesson's text, or None.
+        checks: the phase's checks by name.
+        code: the source of the phase's module `checks` by path, its main file first. A problem of a
+            check is reported at the line where the check is created.
     """
     main = next(iter(code), "checks")
     tests = {cell.header["test"]: cell for cell in lab.cells if "test" in cell.header}
@@ -39,9 +51,7 @@ def check_problems(
             yield at(lab, cell, f"test {name!r} has no check in {main}")
         elif is_points(cell.header.get("points")) and cell.header["points"] != checks[name].points:
             said, meant = cell.header["points"], checks[name].points
-            yield at(
-                lab, cell, f"test {name!r} says points={said}, its check's parts give {meant:g}"
-            )
+            yield at(lab, cell, f"test {name!r}: got points={said}, but its check gives {meant:g}")
     lines = {path: check_lines(text) for path, text in code.items()}
     places = {name: (path, line) for path in lines for name, line in lines[path].items()}
     for name, check in checks.items():
@@ -54,7 +64,7 @@ def check_problems(
 
 
 def headings(text: Text) -> set[str]:
-    """The headings of a lesson's markdown cells, without their # marks."""
+    """Return the headings of a lesson's markdown cells, without their # marks."""
     found = set()
     for cell in text.cells:
         if cell.kind != "markdown":
@@ -65,7 +75,7 @@ def headings(text: Text) -> set[str]:
 
 
 def check_lines(code: str) -> dict[str, int]:
-    """The line of each call `Check("name", ...)`."""
+    """Return the line of each call `Check("name", ...)`, by name."""
     lines = {}
     for node in ast.walk(ast.parse(code)):
         match node:

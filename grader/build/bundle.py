@@ -1,7 +1,7 @@
-"""`python -m grader bundle`: the learner's archive, with nothing in it that gives an answer away.
+"""`python -m grader bundle`: write the learner's archive, without anything that shows an answer.
 
-It holds `release/`, `notebooks/`, `utils/`, the licence, and the files to set them up, rewritten
-so that they need no `grader`. The same project gives the same bytes.
+It contains `release/`, `notebooks/`, `utils/`, the licence, and the setup files, rewritten so that
+they do not need `grader`. The same project gives the same bytes.
 """
 
 from __future__ import annotations
@@ -44,12 +44,17 @@ inside. Python 3.11 to 3.13; no GPU is needed.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the arguments of `python -m grader bundle`."""
     parser.add_argument("-o", "--output", type=Path, help=f"the archive (default: {ARCHIVE})")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the archive; returns 0."""
+    """Write the archive and return 0.
+
+    Raises:
+        UserError: when there is no release, or the archive cannot be written.
+        Refused: when a notebook must not go to learners.
+    """
     root = find_root()
     path = args.output or root / ARCHIVE
     content = archive(learner_files(root))
@@ -63,9 +68,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def learner_files(root: Path) -> dict[str, bytes]:
-    """Path in the archive -> content, for everything a learner gets.
+    """Return everything that a learner gets: content by path in the archive.
 
-    Raises UserError when there is no release yet, Refused when a notebook shows hidden parts.
+    Raises:
+        UserError: when there is no release yet.
+        Refused: when a notebook shows hidden parts or holds somebody's answers.
     """
     shared = [path for path in sorted((root / "utils").rglob("*")) if path.is_file()]
     for phase in pages(root):
@@ -86,28 +93,28 @@ def learner_files(root: Path) -> dict[str, bytes]:
 
 
 def is_shared(path: Path) -> bool:
-    """No caches, checkpoints or hidden files."""
+    """Return whether a file goes into the archive: caches, checkpoints and hidden files do not."""
     return path.suffix != ".pyc" and not any(
         part.startswith(".") or part == "__pycache__" for part in path.parts
     )
 
 
 def secrets_shown(files: Mapping[str, bytes]) -> list[Problem]:
-    """Notebooks in which a solution, hidden or mark scheme region is still there."""
+    """Return a problem for each notebook that still has a hidden or solution region."""
     return [
-        Problem(name, 0, f"holds {match[0]!r}: build it again before it goes to learners")
+        Problem(name, 0, f"holds {match[0]!r}, which learners must not see: build it again")
         for name, content in files.items()
         if name.endswith(".ipynb") and (match := SECRET.search(content.decode()))
     ]
 
 
 def answers_given(every: Iterable[PhasePaths]) -> list[Problem]:
-    """Released labs in which somebody has been working: the answers are theirs, and stay here."""
+    """Return a problem for each released lab that somebody has worked in."""
     return [
         Problem(
             phase.relative(phase.release),
             0,
-            "holds somebody's answers: move it away, or make it anew with `build --force`",
+            "holds somebody's answers: move it away, or replace it with `build --force`",
         )
         for phase in every
         if holds_work(phase.release)
@@ -115,7 +122,7 @@ def answers_given(every: Iterable[PhasePaths]) -> list[Problem]:
 
 
 def learner_pyproject(text: str) -> str:
-    """A project file that packages `utils` alone, with the same pinned dependencies."""
+    """Return a pyproject.toml that packages only `utils`, with the same pinned dependencies."""
     project = tomllib.loads(text)["project"]
     dependencies = "\n".join(f'    "{name}",' for name in project["dependencies"])
     return f"""[build-system]
@@ -139,7 +146,7 @@ include = ["utils*"]
 
 
 def learner_environment(text: str, pyproject: str) -> str:
-    """The conda environment without the developers' packages and without comments."""
+    """Return the conda environment without the developers' packages and without comments."""
     extras = tomllib.loads(pyproject)["project"].get("optional-dependencies", {})
     needless = {f"- {requirement}" for group in extras.values() for requirement in group}
     lines = [
@@ -151,7 +158,7 @@ def learner_environment(text: str, pyproject: str) -> str:
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
-    """A zip of the files in one folder, sorted, without dates."""
+    """Return a zip of the files in one folder, sorted and without dates."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name in sorted(files):

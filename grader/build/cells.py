@@ -1,4 +1,4 @@
-"""A cell of a text and the same cell in a notebook: nbgrader's metadata, ids, the verify import."""
+"""Convert a text's cell to a notebook cell and back: nbgrader's metadata, ids, verify's import."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIDE_INPUT = "hide-input"
 
 
 def nbgrader_metadata(header: dict[str, Any]) -> dict[str, Any] | None:
-    """nbgrader's metadata (schema 3) for a cell's header; None for a plain cell.
+    """Return nbgrader's metadata (schema 3) for a cell's header; None for a plain cell.
 
     A `given` cell is locked, a `solution` is the learner's, a `test` is graded and locked, a `task`
     is locked and marked by hand. Only tests and tasks have points.
@@ -43,9 +43,10 @@ def nbgrader_metadata(header: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def header_of(node: NotebookNode) -> dict[str, Any]:
-    """The header that a notebook's cell has in a text: the reverse of `nbgrader_metadata`.
+    """Return the header that a notebook cell has in a text: the reverse of `nbgrader_metadata`.
 
-    Raises ValueError for a kind of nbgrader cell that the text has no word for.
+    Raises:
+        ValueError: for a kind of nbgrader cell that a text cannot express.
     """
     header: dict[str, Any] = {}
     nbgrader = node.metadata.get("nbgrader", {})
@@ -59,7 +60,7 @@ def header_of(node: NotebookNode) -> dict[str, Any]:
         case (False, True, _, False):
             if not name.endswith(SOLUTION_SUFFIX):
                 raise ValueError(
-                    f"the id of a solution cell ends in {SOLUTION_SUFFIX}, this one is {name!r}: "
+                    f"the id of a solution cell must end in {SOLUTION_SUFFIX}, got {name!r}: "
                     "rename it in the Create Assignment panel"
                 )
             header["solution"] = name.removesuffix(SOLUTION_SUFFIX)
@@ -69,8 +70,8 @@ def header_of(node: NotebookNode) -> dict[str, Any]:
             header["task"] = name
         case _:
             raise ValueError(
-                f"cell {name!r} is marked as an answer that is graded by hand: the text knows "
-                "given, solution, test and task; use a manually graded task"
+                f"cell {name!r} is a manually graded answer, which a text cannot express: "
+                "expected given, solution, test or task; use a manually graded task"
             )
     if "points" in nbgrader and ("test" in header or "task" in header):
         points = nbgrader["points"]
@@ -81,23 +82,23 @@ def header_of(node: NotebookNode) -> dict[str, Any]:
 
 
 def insert_import(source: str) -> str:
-    """Put verify's import on the line after BEGIN HIDDEN TESTS."""
+    """Insert verify's import on the line after BEGIN HIDDEN TESTS."""
     return source.replace(BEGIN_HIDDEN + "\n", f"{BEGIN_HIDDEN}\n{VERIFY_IMPORT}\n", 1)
 
 
 def remove_import(source: str) -> str:
-    """Take it away again."""
+    """Remove the line that `insert_import` inserted."""
     return source.replace(f"{BEGIN_HIDDEN}\n{VERIFY_IMPORT}\n", BEGIN_HIDDEN + "\n", 1)
 
 
 def to_node(cell: Cell, cell_id: str) -> NotebookNode:
-    """The notebook's cell: metadata expanded, the verify import put in, no outputs."""
+    """Return the notebook cell: metadata expanded, verify's import inserted, no outputs."""
     metadata: dict[str, Any] = {}
     if nbgrader := nbgrader_metadata(dict(cell.header)):
         metadata["nbgrader"] = nbgrader
     if tags := cell.header.get("tags"):
         metadata["tags"] = list(tags)
-        if HIDE_INPUT in tags:  # JupyterLab folds the code away: a drill's holds its answer
+        if HIDE_INPUT in tags:  # JupyterLab folds the code, because that of a drill has the answer
             metadata["jupyter"] = {"source_hidden": True}
     source = insert_import(cell.source) if "test" in cell.header else cell.source
     make = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
@@ -105,25 +106,24 @@ def to_node(cell: Cell, cell_id: str) -> NotebookNode:
 
 
 def from_node(node: NotebookNode) -> Cell:
-    """The cell as a text says it; outputs, ids and checksums are left behind.
+    """Return the cell as a text has it; outputs, ids and checksums are dropped.
 
-    Raises ValueError for what a text can't hold: raw cells, attachments, unknown nbgrader cells.
+    Raises:
+        ValueError: for what a text cannot hold: raw cells, attachments, unknown nbgrader cells.
     """
     if node.cell_type not in ("code", "markdown"):
-        raise ValueError(f"a {node.cell_type} cell has no form in the text: make it markdown")
+        raise ValueError(f"a text cannot hold a {node.cell_type} cell: make it markdown")
     if node.get("attachments"):
-        raise ValueError(
-            "a pasted image can't be kept in the text: draw it with a cell, or link a file"
-        )
+        raise ValueError("a text cannot hold a pasted image: draw it with a cell, or link a file")
     header = header_of(node)
     source = remove_import(node.source) if "test" in header else node.source
     return Cell(node.cell_type, source.rstrip("\n"), header)
 
 
 def cell_ids(cells: Iterable[Cell]) -> list[str]:
-    """An id for each cell that survives edits elsewhere: nbgrader's id, or a hash of the content.
+    """Return an id for each cell: nbgrader's id, or a hash of the content.
 
-    Equal plain cells are numbered.
+    The id does not change when other cells are edited. Equal plain cells are numbered.
     """
     ids: list[str] = []
     seen: Counter[str] = Counter()
@@ -136,24 +136,25 @@ def cell_ids(cells: Iterable[Cell]) -> list[str]:
 
 
 def plain_id(cell: Cell) -> str:
-    """Eight hex digits over kind and source."""
+    """Return eight hex digits of a hash of kind and source."""
     return hashlib.sha256(f"{cell.kind}\n{cell.source}".encode()).hexdigest()[:8]
 
 
 def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
-    """Pairs of line indices (of `begin`, of `end`) in the source.
+    """Return pairs of line indices (of `begin`, of `end`) in the source.
 
-    Raises ValueError when the delimiters are not balanced or not alone on their lines.
+    Raises:
+        ValueError: when the delimiters are not balanced or not alone on their lines.
     """
     found: list[tuple[int, int]] = []
     opened: int | None = None
     for index, line in enumerate(source.split("\n")):
-        # nbgrader looks for the bare words anywhere in a line, so a sloppy delimiter still counts.
+        # nbgrader looks for the words anywhere in a line, so an inexact delimiter counts for it.
         words = next((word for word in (begin, end) if word.strip("#= ") in line), None)
         if words is None:
             continue
         if line.strip() != words:
-            raise ValueError(f"write the delimiter alone on its line, as {words!r}")
+            raise ValueError(f"a delimiter must be alone on its line: write {words!r}")
         if (words == begin) != (opened is None):
             raise ValueError(f"{words!r} has no partner: each BEGIN needs one END after it")
         if words == begin:
@@ -167,7 +168,7 @@ def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
 
 
 def outside(source: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, str]]:
-    """The (index, line) of each line that lies in no region, delimiters left out."""
+    """Return (index, line) of each line outside the regions and their delimiters."""
     return [
         (index, line)
         for index, line in enumerate(source.split("\n"))

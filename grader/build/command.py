@@ -1,4 +1,4 @@
-"""`python -m grader build`: texts to notebooks, `--check` them, or bring edits home."""
+"""`python -m grader build`: build notebooks, `--check` them, or copy their edits into the texts."""
 
 from __future__ import annotations
 
@@ -11,26 +11,30 @@ from grader.phase_paths import choose, find_root
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the arguments of `python -m grader build`."""
     parser.add_argument(
         "phases", nargs="*", metavar="PHASE", help='such as 01_tensors, 1 or "start"; default: all'
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
-        "--check", action="store_true", help="write nothing; say where built notebooks differ"
+        "--check", action="store_true", help="write nothing; report where built notebooks differ"
     )
     mode.add_argument(
-        "--from-notebooks", action="store_true", help="bring edits of built notebooks into the text"
+        "--from-notebooks", action="store_true", help="copy edits of built notebooks into the texts"
     )
     parser.add_argument(
         "--force",
         action="store_true",
-        help="execute every lesson; drop edits of built notebooks, and answers in release/",
+        help="execute every lesson; overwrite edits of built notebooks, and answers in release/",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """0: all is as it should be; 1: the problems are on standard error."""
+    """Build or check the phases.
+
+    Returns:
+        0 without problems, otherwise 1. The problems are printed on standard error.
+    """
     from grader.build import review, steps
 
     root = find_root(Path.cwd())
@@ -47,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def report(problems: list[Problem]) -> int:
-    """Print the problems, and their number; returns the exit status."""
+    """Print the problems and their number, and return the exit status."""
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems:

@@ -1,4 +1,4 @@
-"""How two notebooks differ, cell by cell, outputs aside; and which cells changed since a build."""
+"""Compare two notebooks cell by cell without outputs; list the cells changed since a build."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from nbformat import NotebookNode
 from grader.build.notebook import STAMP
 from grader.build.text import Cell
 
-# What of a cell's metadata is the build's; JupyterLab keeps notes of its own there.
+# The keys of a cell's metadata that the build writes. JupyterLab writes other keys there.
 METADATA = ("nbgrader", "tags", "deletable", "editable")
-# What the stamp says of a lesson's execution: what the outputs were made from, and what they were.
+# Keys of a lesson's stamp: digests of the sources it was executed from, and of its outputs.
 EXECUTED, OUTPUTS = "executed", "outputs"
 
 
 def differences(expected: NotebookNode, found: NotebookNode, outputs: bool) -> list[str]:
-    """Sentences that say where `found` is not what the text builds; empty when it is.
+    """Return sentences on where `found` is not what the text builds; empty when it is.
 
-    outputs: whether code cells may hold outputs and counts (lessons), or must not (labs).
+    Args:
+        expected: the notebook that the text builds.
+        found: the committed notebook.
+        outputs: whether code cells may have outputs and counts (lessons) or must not (labs).
     """
     said = list(metadata_differences(expected, found))
     wanted, got = expected.cells, found.cells
@@ -54,17 +57,17 @@ def differences(expected: NotebookNode, found: NotebookNode, outputs: bool) -> l
 
 
 def content(node: NotebookNode) -> str:
-    """Type, source and the build's metadata, as one comparable string."""
+    """Return type, source and the build's metadata of a cell as one comparable string."""
     return json.dumps([node.cell_type, node.source, own_metadata(node)], sort_keys=True)
 
 
 def own_metadata(node: NotebookNode) -> dict[str, Any]:
-    """The part of a cell's metadata that the build writes."""
+    """Return the part of a cell's metadata that the build writes."""
     return {key: node.metadata[key] for key in METADATA if node.metadata.get(key) not in (None, [])}
 
 
 def cell_differences(expected: NotebookNode, found: NotebookNode, index: int) -> Iterator[str]:
-    """What differs between a cell and the one that stands in its place."""
+    """Yield what differs between the expected cell and the one found in its place."""
     where = label(found, index)
     if expected.cell_type != found.cell_type:
         yield f"{where} is {found.cell_type}, should be {expected.cell_type}"
@@ -77,7 +80,7 @@ def cell_differences(expected: NotebookNode, found: NotebookNode, index: int) ->
 
 
 def first_difference(expected: str, found: str) -> str:
-    """The first line in which two sources differ."""
+    """Return the first line in which two sources differ, as a message."""
     pairs = zip_longest(expected.split("\n"), found.split("\n"))
     number, (wanted, got) = next(
         (number, pair) for number, pair in enumerate(pairs, start=1) if pair[0] != pair[1]
@@ -86,7 +89,7 @@ def first_difference(expected: str, found: str) -> str:
 
 
 def show(value: Any) -> str:
-    """A value in a message, not longer than a line."""
+    """Return a value as text for a message, cut to about one line."""
     if value is None:
         return "not there"
     said = json.dumps(value, sort_keys=True, ensure_ascii=False)
@@ -94,13 +97,13 @@ def show(value: Any) -> str:
 
 
 def label(node: NotebookNode, index: int) -> str:
-    """How a cell is called in messages: its number from 1, and nbgrader's id if it has one."""
+    """Return a cell's name in messages: its number from 1, and nbgrader's id if it has one."""
     name = node.metadata.get("nbgrader", {}).get("grade_id")
     return f"cell {index + 1} ({name})" if name else f"cell {index + 1}"
 
 
 def metadata_differences(expected: NotebookNode, found: NotebookNode) -> Iterator[str]:
-    """The notebook's kernel and the course's settings; outputs and cells are looked at apart."""
+    """Yield what differs in the notebook's kernel and the course's settings."""
     for key in ("kernelspec", STAMP):
         wanted, got = expected.metadata.get(key, {}), found.metadata.get(key, {})
         for name in sorted((wanted.keys() | got.keys()) - {"cells", EXECUTED, OUTPUTS}):
@@ -112,7 +115,7 @@ def metadata_differences(expected: NotebookNode, found: NotebookNode) -> Iterato
 
 
 def changed_cells(base: Sequence[str], now: Sequence[Cell]) -> list[str]:
-    """Which cells changed since the build that left the fingerprints `base`, in a few words."""
+    """Return in a few words which cells changed since the build with the fingerprints `base`."""
     matcher = SequenceMatcher(None, base, [cell.fingerprint for cell in now], autojunk=False)
     said = []
     for tag, start, end, now_start, now_end in matcher.get_opcodes():
@@ -122,12 +125,12 @@ def changed_cells(base: Sequence[str], now: Sequence[Cell]) -> list[str]:
         elif tag == "insert":
             said.append(f"new: {', '.join(cells)}")
         elif tag == "delete":
-            said.append(f"taken away: {end - start} cell(s) before cell {now_start + 1}")
+            said.append(f"removed: {end - start} cell(s) before cell {now_start + 1}")
     return said
 
 
 def describe(cell: Cell, number: int) -> str:
-    """A cell in a list of changes: number, name, first line."""
+    """Return a cell in a list of changes: number, name, first line."""
     first = cell.source.split("\n")[0]
     first = first if len(first) <= 50 else first[:47] + "..."
     name = f" ({cell.name})" if cell.name else ""

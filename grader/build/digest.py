@@ -1,4 +1,4 @@
-"""What a lesson's outputs depend on: its text and the part of utils that it imports."""
+"""Digest of everything that a lesson's outputs depend on: its text and the utils it imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ PACKAGE = "utils"
 
 
 def lesson_digest(text: Text, root: Path, others: Iterable[str] = ()) -> str:
-    """Sixteen hex digits over the cells, every file of utils the lesson may touch, and `others`."""
+    """Return 16 hex digits of a hash of all that the lesson's outputs depend on.
+
+    Args:
+        text: the lesson.
+        root: the project's root.
+        others: further texts that the outputs depend on.
+    """
     digest = hashlib.sha256("\n".join(others).encode())
     for cell in text.cells:
         digest.update(cell.fingerprint.encode())
@@ -27,13 +33,16 @@ def lesson_digest(text: Text, root: Path, others: Iterable[str] = ()) -> str:
 
 
 def outputs_digest(notebook: NotebookNode) -> str:
-    """Sixteen hex digits over the outputs of a notebook: they change when someone runs a cell."""
+    """Return 16 hex digits of a hash of a notebook's outputs.
+
+    It changes when someone runs a cell in JupyterLab.
+    """
     outputs = [node.get("outputs", []) for node in notebook.cells]
     return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def used_files(text: Text, root: Path) -> list[Path]:
-    """The modules of utils imported by the lesson, directly or not, and the data beside them."""
+    """Return the modules of utils that the lesson imports, and the data files beside them."""
     modules: set[Path] = set()
     waiting = [
         path
@@ -56,7 +65,7 @@ def used_files(text: Text, root: Path) -> list[Path]:
 
 
 def imported_files(code: str, root: Path, importer: Path | None) -> Iterator[Path]:
-    """The files of utils that running this code imports; `importer` resolves relative imports."""
+    """Yield the files of utils that this code imports; `importer` resolves relative imports."""
     for name in imported_names(code, root, importer):
         parts = name.split(".")
         for size in range(1, len(parts) + 1):
@@ -67,7 +76,7 @@ def imported_files(code: str, root: Path, importer: Path | None) -> Iterator[Pat
 
 
 def imported_names(code: str, root: Path, importer: Path | None) -> Iterator[str]:
-    """Dotted names under utils that appear in import statements, `from a import b` as a.b."""
+    """Yield the dotted names under utils in import statements; `from a import b` gives a.b."""
     plain = "\n".join(line for line in code.split("\n") if not line.lstrip().startswith(("%", "!")))
     try:
         tree = ast.parse(plain)

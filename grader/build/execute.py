@@ -1,4 +1,4 @@
-"""Lessons are executed here: a fresh kernel, outputs kept, nothing in them that wanders."""
+"""Execute lessons in a fresh kernel, and remove from outputs what differs from run to run."""
 
 from __future__ import annotations
 
@@ -32,9 +32,12 @@ PACKAGE_FILE = re.compile(r"(?:/[\w.+-]+)+/(?=site-packages/)")
 
 
 def run_page(notebook: NotebookNode, text: Text, root: Path) -> NotebookNode:
-    """Execute a lesson's notebook in place; `import utils` works, and the build's variable is set.
+    """Execute a lesson's notebook in place.
 
-    Raises Refused with the text's line when a cell fails, hangs or ends the kernel.
+    `utils` can be imported, and OPEN_THE_HOOD_BUILD is set.
+
+    Raises:
+        Refused: when a cell fails, hangs or ends the kernel, with its line in the text.
     """
     folder = root / "notebooks"
     folder.mkdir(exist_ok=True)
@@ -56,9 +59,10 @@ def run_page(notebook: NotebookNode, text: Text, root: Path) -> NotebookNode:
 
 
 def this_python(folder: str) -> AsyncKernelManager:
-    """A kernel of the interpreter that runs the build, whatever kernels the machine knows.
+    """Return a kernel manager for the interpreter that runs the build.
 
-    It is reached through sockets in `folder`, not through TCP ports that others could open.
+    The kernels installed on the machine are not used. The kernel has sockets in `folder`, not TCP
+    ports, which other users could open.
     """
     manager = AsyncKernelManager(
         kernel_name="python3", transport="ipc", connection_file=str(Path(folder, "kernel.json"))
@@ -71,20 +75,21 @@ def this_python(folder: str) -> AsyncKernelManager:
 
 
 def kernel_environment(root: Path) -> dict[str, str]:
-    """The build's environment, the root first on the path, hashes not random."""
+    """Return this process's environment with the root first on the path and fixed string hashes."""
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     own = {"OPEN_THE_HOOD_BUILD": "1", "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
     return dict(os.environ) | own
 
 
 def failure(notebook: NotebookNode, text: Text, error: Exception) -> Problem:
-    """The problem behind a stopped execution: the cell that was running, and the line in it."""
+    """Return the problem of a stopped execution: the cell that was running and its line."""
     code = [
         (cell, node)
         for cell, node in zip(text.cells, notebook.cells, strict=True)
         if node.cell_type == "code"
     ]
-    # The first cell without a count never started, so the one before it stopped.
+    # Cells without a count and outputs never started, so the last of the others is the one that
+    # stopped.
     started = [pair for pair in code if pair[1].execution_count is not None or pair[1].outputs]
     cell, node = (started or code)[-1]
     for candidate, candidate_node in started:
@@ -98,7 +103,7 @@ def failure(notebook: NotebookNode, text: Text, error: Exception) -> Problem:
 
 
 def failing_line(node: NotebookNode) -> int | None:
-    """The line (from 0) of the cell that its traceback names last; None when it names none."""
+    """Return the cell's last line (from 0) in its traceback; None when the traceback names none."""
     for output in node.outputs:
         if output.output_type == "error":
             found = IN_CELL.findall(ANSI.sub("", "\n".join(output.traceback)))
@@ -108,7 +113,7 @@ def failing_line(node: NotebookNode) -> int | None:
 
 
 def tidy(notebook: NotebookNode, root: Path) -> NotebookNode:
-    """Take out what differs from run to run or names this machine: timings, versions, paths."""
+    """Remove what differs from run to run or names this machine: timings, versions, paths."""
     notebook.metadata.pop("widgets", None)
     notebook.metadata["language_info"] = dict(LANGUAGE)
     for node in notebook.cells:
@@ -124,7 +129,7 @@ def tidy(notebook: NotebookNode, root: Path) -> NotebookNode:
 
 
 def tidy_text(value: Any, root: Path) -> Any:
-    """Paths of this machine become short: the root is `.`, a cell's file is `cell.py`."""
+    """Shorten this machine's paths: the root becomes `.`, a cell's file becomes `cell.py`."""
     if isinstance(value, list):
         return [tidy_text(item, root) for item in value]
     value = KERNEL_FILE.sub("cell.py", value)
@@ -133,7 +138,7 @@ def tidy_text(value: Any, root: Path) -> Any:
 
 
 def output_problems(text: Text, notebook: NotebookNode) -> Iterator[Problem]:
-    """What is wrong with an executed lesson: cells not run, errors, silent images, widgets."""
+    """Yield what is wrong with an executed lesson: cells not run, errors, images, widgets."""
     for cell, node in zip(text.cells, notebook.cells, strict=True):
         if node.cell_type != "code":
             continue
@@ -145,20 +150,23 @@ def output_problems(text: Text, notebook: NotebookNode) -> Iterator[Problem]:
 
 
 def errors(cell: Cell, node: NotebookNode) -> list[NotebookNode]:
-    """The error outputs of a cell that was not meant to raise."""
+    """Return the error outputs of a cell that should not raise."""
     if MAY_RAISE in cell.header.get("tags", []):
         return []
     return [output for output in node.outputs if output.output_type == "error"]
 
 
 def errors_as_problems(text: Text, cell: Cell, node: NotebookNode) -> Iterator[Problem]:
-    """An error in the outputs, unless the cell is tagged as one that raises."""
+    """Yield a problem for each error output, unless the cell is tagged as one that raises."""
     for output in errors(cell, node):
         yield at(text, cell, f"{output.ename}: {output.evalue}", failing_line(node))
 
 
 def data_problems(text: Text, cell: Cell, data: dict[str, Any]) -> Iterator[Problem]:
-    """An image needs alternative text, which only HTML keeps; a widget has no state on a page."""
+    """Yield a problem for each image without alternative text and for each live widget.
+
+    Only HTML outputs can carry alternative text. A widget has no state on a static page.
+    """
     for mime in sorted(data):
         if mime.startswith("image/"):
             yield at(
@@ -167,11 +175,11 @@ def data_problems(text: Text, cell: Cell, data: dict[str, Any]) -> Iterator[Prob
     for _, element in silent_images("".join(data.get("text/html", ""))):
         yield at(text, cell, f"the output holds {element} without alternative text")
     if WIDGET in data:
-        yield at(text, cell, "a live widget in the outputs: while building, show a static figure")
+        yield at(text, cell, "the output holds a live widget: show a static figure in the build")
 
 
 def size_problems(text: Text, size: int) -> Iterator[Problem]:
-    """A built lesson stays under a megabyte."""
+    """Yield a problem when a built lesson has a megabyte or more."""
     if size >= LARGEST:
-        message = f"built, it has {size:,} bytes, {LARGEST:,} is too many: fewer or smaller figures"
+        message = f"it has {size:,} bytes, expected under {LARGEST:,}: use fewer or smaller figures"
         yield Problem(text.path, 1, message)

@@ -1,4 +1,4 @@
-"""Alternative text: every image of a page must say what it shows."""
+"""Find images without alternative text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class _Images(HTMLParser):
 
 
 def silent_images(markup: str) -> list[tuple[int, str]]:
-    """(line from 1, element) of each <img> without alt and each <svg> without label or title."""
+    """Return (line from 1, element) of each image element without alternative text.
+
+    These are each <img> without alt and each <svg> without label or title.
+    """
     parser = _Images()
     parser.feed(markup)
     parser.close()
@@ -47,7 +50,7 @@ def silent_images(markup: str) -> list[tuple[int, str]]:
 
 
 def silent_images_in_markdown(source: str) -> Iterator[tuple[int, str]]:
-    """The same for markdown, where ![](...) is an image too, and code is only shown."""
+    """Yield the same for markdown, where ![](...) is an image, too, and code is ignored."""
     prose = CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
     for match in EMPTY_IMAGE.finditer(prose):
         yield prose.count("\n", 0, match.start()) + 1, "![](...)"

@@ -1,8 +1,9 @@
-"""Bring an edit made in JupyterLab home into the text, and never lose one silently.
+"""Copy edits made in JupyterLab into the text, without ever losing one silently.
 
-A built notebook carries the fingerprints of the cells it was built from. So each side can be asked
-whether it changed since: if only the notebook did, the text takes its cells over; if both did,
-that is a conflict, nothing is written, and the changed cells of each side are listed.
+A built notebook carries the fingerprints of the cells that it was built from. With them each side
+can be tested for changes since then. If only the notebook changed, its cells are written into the
+text. If both changed, this is a conflict: nothing is written, and the changed cells of each side
+are listed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from grader.build.text import Cell, Text, assemble, parse
 
 
 def edited(notebook: NotebookNode, path: str, text: Text) -> bool:
-    """Whether overwriting the notebook would lose something that the text doesn't have.
+    """Return whether overwriting the notebook would lose something that the text does not have.
 
     A notebook that the build did not make counts as edited.
     """
@@ -28,15 +29,21 @@ def edited(notebook: NotebookNode, path: str, text: Text) -> bool:
 
 
 def bring_home(text: Text, notebook: NotebookNode, path: str) -> str | None:
-    """The text with the notebook's edits in it; None when there is nothing to bring home.
+    """Return the text with the notebook's edits; None when there is no edit to copy.
 
-    `path` names the notebook in messages. Raises Refused on a conflict, for a notebook that was
-    not built from this text, and for cells that a text has no form for.
+    Args:
+        text: the text that the notebook was built from.
+        notebook: the notebook with its edits.
+        path: the notebook's name in messages.
+
+    Raises:
+        Refused: on a conflict, for a notebook that was not built from this text, and for cells that
+            a text cannot hold.
     """
     cells, problems = to_cells(path, notebook)
     base = stamp(notebook).get("cells")
     if base is None:
-        message = "was not built from a text, so nothing says what was edited in it"
+        message = "was not built from a text, so its edits cannot be found"
         raise Refused([*problems, Problem(path, 0, message)])
     refuse_if_any(problems)
     now, said = fingerprints(cells), fingerprints(text.cells)
@@ -48,26 +55,30 @@ def bring_home(text: Text, notebook: NotebookNode, path: str) -> str | None:
 
 
 def conflict(text: Text, cells: list[Cell], path: str, base: list[str]) -> str:
-    """Both sides changed: which cells, on each side, and what to do."""
+    """Return the message about a conflict: the changed cells on each side, and what to do."""
     lines = [f"this text and {path} both changed since the last build; nothing was written"]
     for side, now in ((text.path, text.cells), (path, cells)):
         lines += [f"    {side}: {change}" for change in changed_cells(base, now)]
-    lines.append("    put one side's changes into the other, or drop the notebook's: build --force")
+    lines.append("    copy one side's changes to the other, or drop the notebook's: build --force")
     return "\n".join(lines)
 
 
 def rewritten(text: Text, cells: list[Cell], path: str) -> str:
-    """The text with these cells. Raises Refused when a cell would not come back the same."""
+    """Return the text with these cells.
+
+    Raises:
+        Refused: when a cell would read back differently.
+    """
     content = assemble(text.prefix, text.cells, cells)
     again = parse(text.path, content)
     lost = changed_cells([cell.fingerprint for cell in cells], again.cells)
     if lost:
-        message = f"can't be kept in the text as it is: {'; '.join(lost)}"
+        message = f"can't be kept unchanged in the text: {'; '.join(lost)}"
         raise Refused([Problem(path, 0, message)])
     return content
 
 
 def restamped(notebook: NotebookNode, text: Text) -> NotebookNode:
-    """The notebook, now counted as built from this text: later edits are told from these."""
+    """Return the notebook, marked as built from this text: later edits are compared with it."""
     notebook.metadata[STAMP]["cells"] = fingerprints(text.cells)
     return notebook

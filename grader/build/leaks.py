@@ -1,19 +1,19 @@
-"""Does anything that is released give a solution away?
+"""Find out whether the released part of a lab shows a solution.
 
-What stays in the release is searched for the statements of every solution region of the lab:
+The released cells are searched for the statements of every solution region of the lab:
 
-- code of any cell, comments in it, and code in prose (`spans` and fenced blocks), all compared as
-  syntax trees, so that spaces, quotes and parentheses don't matter. A statement counts when it is
-  *telling*: a value made of at least `TELLING` calls, operators, subscripts and so on. `import
-  math` or `return x` occur everywhere and tell nothing. In the stub's own cell, code that repeats
-  a whole statement of the solution counts from `TELLING_AT_HOME` on; anywhere, a value that differs
-  only in its variables' names counts from `TELLING_RENAMED` on.
-- a whole region of two or more statements, repeated in a row, however plain each of them is;
-- what is left of the function after the region: a bare `return y` is fine, `return y * scale`
-  shows how the answer is put together.
+- Code of all cells, comments in it, and code in prose (spans and fenced blocks) is compared as
+  syntax trees, so that spaces, quotes and parentheses do not matter. Only revealing code counts: a
+  value made of at least `TELLING` calls, operators, subscripts and so on. `import math` or `return
+  x` occur everywhere and reveal nothing. In the stub's own cell, a repeated whole statement counts
+  from `TELLING_AT_HOME` on. In every cell, a value that differs only in its variables' names counts
+  from `TELLING_RENAMED` on.
+- A whole region of two or more statements, repeated in a row, always counts.
+- The rest of the function after the region counts: `return y` is fine, `return y * scale` shows how
+  the answer is put together.
 
-A statement that the lab shows on purpose, such as a line of code to be mended, says so where only
-the instructor sees it: with a comment that begins with "shown", inside the region.
+If a lab shows a statement on purpose, such as a line of code to be corrected, the region marks it
+with a comment that begins with "shown". Only the instructor sees that comment.
 """
 
 from __future__ import annotations
@@ -48,15 +48,25 @@ FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 @dataclass(frozen=True)
 class Solution:
-    """One solution region: its cell, the lines of its delimiters, and what it says."""
+    """One solution region.
+
+    Attributes:
+        cell: the cell with the region.
+        begin: line of its BEGIN delimiter in the cell's source, from 0.
+        end: line of its END delimiter.
+        values: the weight of the value of each simple statement, by code.
+        shapes: the same by code without variables' names.
+        statements: the weight of each whole simple statement, by code.
+        block: the region's statements in order.
+    """
 
     cell: Cell
     begin: int
     end: int
-    values: dict[str, int]  # the value of each simple statement -> how telling it is
-    shapes: dict[str, int]  # the same with variables' names taken out
-    statements: dict[str, int]  # the same for whole statements
-    block: tuple[str, ...]  # the region's statements in order
+    values: dict[str, int]
+    shapes: dict[str, int]
+    statements: dict[str, int]
+    block: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -64,9 +74,9 @@ class Piece:
     """A piece of released code.
 
     Attributes:
-        tellings: (line in the cell's source from 0, code, shape) of each telling expression.
+        tellings: (line in the cell's source from 0, code, shape) of each revealing expression.
         statements: (line, code) of each simple statement.
-        bodies: runs of statements, each with its line.
+        bodies: sequences of statements, each with its line.
     """
 
     tellings: list[tuple[int, str, str]]
@@ -75,7 +85,7 @@ class Piece:
 
 
 def leak_problems(text: Text) -> Iterator[Problem]:
-    """Every place in the released lab that repeats, quotes or completes a solution."""
+    """Yield a problem for each place in the released lab that repeats or completes a solution."""
     solutions = [solution for cell in text.cells for solution in find_solutions(cell)]
     for cell in text.cells:
         found: dict[int, str] = {}
@@ -94,7 +104,10 @@ def leak_problems(text: Text) -> Iterator[Problem]:
 
 
 def find_solutions(cell: Cell) -> list[Solution]:
-    """The solution regions of a cell that can be read; broken ones are reported by the rules."""
+    """Return the solution regions of a cell.
+
+    Regions that cannot be parsed are left out; the rules report them.
+    """
     if "solution" not in cell.header:
         return []
     try:
@@ -105,7 +118,11 @@ def find_solutions(cell: Cell) -> list[Solution]:
 
 
 def read_solution(cell: Cell, begin: int, end: int) -> Solution:
-    """What a region says. Raises SyntaxError when it doesn't hold whole statements."""
+    """Parse a solution region.
+
+    Raises:
+        SyntaxError: when it does not consist of whole statements.
+    """
     lines = cell.source.split("\n")[begin + 1 : end]
     block = parse_block("\n".join(lines))
     values, shapes, statements = {}, {}, {}
@@ -120,12 +137,12 @@ def read_solution(cell: Cell, begin: int, end: int) -> Solution:
 
 
 def said_in(lines: list[str], statement: ast.stmt) -> list[str]:
-    """The lines of a statement that parse_block read from `lines`, which it shifts by one."""
+    """Return the lines of a statement. Its line numbers are one too high, by `parse_block`."""
     return lines[statement.lineno - 2 : statement.end_lineno - 1]
 
 
 def released_pieces(cell: Cell) -> Iterator[Piece]:
-    """All code that a learner gets to see in a cell."""
+    """Yield all code of a cell that a learner gets to see."""
     lines = released_lines(cell)
     if cell.kind == "markdown":
         yield from quoted_pieces("\n".join(lines))
@@ -144,7 +161,7 @@ def released_pieces(cell: Cell) -> Iterator[Piece]:
 
 
 def released_lines(cell: Cell) -> list[str]:
-    """The cell's lines; those that nbgrader takes away are empty, so that the rest keep theirs."""
+    """Return the cell's lines, with those that nbgrader removes empty to keep the numbering."""
     kept = set(range(cell.source.count("\n") + 1))
     for begin, end in (
         (BEGIN_SOLUTION, END_SOLUTION),
@@ -159,7 +176,7 @@ def released_lines(cell: Cell) -> list[str]:
 
 
 def blank_stubs(cell: Cell, lines: list[str]) -> str:
-    """The released code with `pass` where a solution region began, so that it still parses."""
+    """Return the released code with `pass` in place of each solution region, so that it parses."""
     filled = list(lines)
     for begin, _ in regions_or_none(cell):
         indent = re.match(r"\s*", cell.source.split("\n")[begin])[0]
@@ -168,7 +185,7 @@ def blank_stubs(cell: Cell, lines: list[str]) -> str:
 
 
 def regions_or_none(cell: Cell) -> list[tuple[int, int]]:
-    """The solution regions of a cell; none when its delimiters are broken."""
+    """Return the solution regions of a cell; an empty list when its delimiters are broken."""
     try:
         return regions(cell.source, BEGIN_SOLUTION, END_SOLUTION)
     except ValueError:
@@ -176,7 +193,7 @@ def regions_or_none(cell: Cell) -> list[tuple[int, int]]:
 
 
 def quoted_pieces(prose: str) -> Iterator[Piece]:
-    """Code in markdown: fenced blocks, then spans line by line."""
+    """Yield the code in markdown: fenced blocks, then spans line by line."""
     for match in FENCED.finditer(prose):
         yield from parse_piece(prose.count("\n", 0, match.start(1)), match[1])
     for index, line in enumerate(
@@ -186,23 +203,28 @@ def quoted_pieces(prose: str) -> Iterator[Piece]:
 
 
 def quoted_spans(index: int, line: str) -> Iterator[Piece]:
-    """Code between backticks in one line."""
+    """Yield the code between backquotes in one line."""
     for match in SPAN.finditer(line):
         yield from parse_piece(index, match[2].strip())
 
 
 def parse_piece(index: int, code: str) -> Iterator[Piece]:
-    """A piece, when the code is Python; prose is not."""
+    """Yield one piece if the text is Python code; prose is not."""
     try:
         tree = ast.Module(parse_block(code), [])
     except (SyntaxError, ValueError):
         return
-    # parse_block puts one line above the code.
+    # parse_block adds one line above the code.
     yield read_piece(index - 1, tree)
 
 
 def read_piece(above: int, tree: ast.Module) -> Piece:
-    """What a piece of code says; `above`: the lines of the cell that stand above its tree."""
+    """Return the expressions and statements of a piece of code.
+
+    Args:
+        above: number of lines of the cell above the tree.
+        tree: the parsed code.
+    """
     piece = Piece([], [], [])
     for node in ast.walk(tree):
         index = above + getattr(node, "lineno", 1) - 1
@@ -218,7 +240,13 @@ def read_piece(above: int, tree: ast.Module) -> Piece:
 
 
 def repeats(piece: Piece, solution: Solution, at_home: bool) -> Iterator[tuple[int, str]]:
-    """(line in the cell from 0, code) of each place where a piece repeats a solution."""
+    """Yield (line in the cell from 0, code) of each place where a piece repeats a solution.
+
+    Args:
+        piece: the released code.
+        solution: the solution.
+        at_home: whether the piece is in the solution's own cell.
+    """
     for index, code, renamed in piece.tellings:
         same = solution.values.get(code, 0) >= TELLING
         if same or solution.shapes.get(renamed, 0) >= TELLING_RENAMED:
@@ -236,7 +264,7 @@ def repeats(piece: Piece, solution: Solution, at_home: bool) -> Iterator[tuple[i
 
 
 def completes(cell: Cell, solution: Solution) -> Iterator[tuple[int, str]]:
-    """Code left in the function after the region, other than a return of plain names."""
+    """Yield code after the region in the same function, except a return of plain names."""
     try:
         tree = ast.parse(cell.source)
     except SyntaxError:
@@ -269,7 +297,7 @@ def completes(cell: Cell, solution: Solution) -> Iterator[tuple[int, str]]:
 
 
 def last_line(solution: Solution) -> int:
-    """The last line of the region that holds code (line from 0 in the cell)."""
+    """Return the region's last line that contains code (from 0 in the cell)."""
     lines = solution.cell.source.split("\n")
     code = [
         index

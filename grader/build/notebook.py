@@ -1,4 +1,4 @@
-"""Whole notebooks: from a text's cells to a notebook, back again, and to the same bytes always."""
+"""Convert a text to a notebook and back. The same notebook always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LANGUAGE = {
 
 
 def to_notebook(text: Text) -> NotebookNode:
-    """The notebook of a text, without outputs.
+    """Return the notebook of a text, without outputs.
 
-    Its metadata holds, under `open_the_hood`, the text's own settings and `cells`, the
-    fingerprints of the cells it was built from: with them a later edit of the notebook is noticed.
+    Its metadata holds under `open_the_hood` the text's settings and, as `cells`, the fingerprints
+    of the cells that it was built from. With them later edits of the notebook are detected.
     """
     nodes = [
         to_node(cell, cell_id)
@@ -43,19 +43,19 @@ def to_notebook(text: Text) -> NotebookNode:
 
 
 def fingerprints(cells: Sequence[Cell]) -> str:
-    """The cells' fingerprints in order, separated by spaces."""
+    """Return the cells' fingerprints in order, separated by spaces."""
     return " ".join(cell.fingerprint for cell in cells)
 
 
 def stamp(notebook: NotebookNode) -> dict[str, Any]:
-    """What the build wrote into the notebook's metadata; empty for a notebook that is not ours."""
+    """Return the metadata that the build wrote; empty for a notebook that was not built."""
     return dict(notebook.metadata.get(STAMP, {}))
 
 
 def to_cells(path: str, notebook: NotebookNode) -> tuple[list[Cell], list[Problem]]:
-    """The notebook's cells as a text says them. Empty cells are dropped.
+    """Return the notebook's cells as a text has them. Empty cells are dropped.
 
-    A cell that the text has no form for becomes a problem that says its number (from 1).
+    A cell that a text cannot hold becomes a problem with its number (from 1).
     """
     cells, problems = [], []
     for number, node in enumerate(notebook.cells, start=1):
@@ -69,14 +69,15 @@ def to_cells(path: str, notebook: NotebookNode) -> tuple[list[Cell], list[Proble
 
 
 def to_bytes(notebook: NotebookNode) -> bytes:
-    """The notebook as sorted, indented JSON with a newline at the end."""
+    """Return the notebook as sorted, indented JSON with a newline at the end."""
     return (nbformat.writes(notebook, version=4).rstrip("\n") + "\n").encode()
 
 
 def read(path: Path) -> NotebookNode | None:
-    """The notebook in a file; None where there is no file.
+    """Return the notebook in a file; None when there is no file.
 
-    Raises ValueError when the file is not a notebook.
+    Raises:
+        ValueError: when the file is not a notebook.
     """
     try:
         return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)

@@ -1,4 +1,4 @@
-"""What is wrong, and where: problems are collected, sorted and reported all at once."""
+"""Problems: what is wrong in a text or notebook, and where. They are reported all at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from grader import UserError
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing to put right: `path` relative to the project's root; `line` from 1, 0 for none."""
+    """One problem.
+
+    Attributes:
+        path: the file, relative to the project's root.
+        line: the line from 1, or 0 for the whole file.
+        message: what is wrong.
+    """
 
     path: str
     line: int
@@ -22,7 +28,11 @@ class Problem:
 
 
 class Refused(UserError):
-    """The build stops: carries every problem that was found."""
+    """The build refuses its input.
+
+    Attributes:
+        problems: all problems that were found, sorted.
+    """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = sorted(set(problems))
@@ -30,6 +40,6 @@ class Refused(UserError):
 
 
 def refuse_if_any(problems: Iterable[Problem]) -> None:
-    """Raise `Refused` with all of the problems when there is at least one."""
+    """Raise `Refused` with all of the problems, if there are any."""
     if found := list(problems):
         raise Refused(found)

@@ -1,7 +1,7 @@
-"""The learner's version of a lab, made by nbgrader's own generate_assignment step.
+"""Make the learner's version of a lab with nbgrader's own generate_assignment step.
 
-It runs with the project's nbgrader_config.py, in a throw-away course folder with a throw-away
-gradebook: building never touches the gradebook of a course.
+It runs with the project's nbgrader_config.py, in a temporary course folder with a temporary
+gradebook, so a build never changes the gradebook of a course.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ DATABASE = "throw-away.db"
 
 
 def generate(sources: Mapping[str, bytes], root: Path) -> dict[str, bytes]:
-    """Assignment name -> instructor's notebook in; assignment name -> learner's notebook out.
+    """Make learners' notebooks from instructors' notebooks, each by assignment name.
 
-    Each assignment has one notebook of its own name. Raises Refused with nbgrader's own words for
-    every assignment that nbgrader can't generate.
+    Each assignment has one notebook with the assignment's name.
+
+    Raises:
+        Refused: with nbgrader's own message for each assignment that nbgrader cannot generate.
     """
     released: dict[str, bytes] = {}
     problems: list[Problem] = []
@@ -56,9 +58,9 @@ def generate(sources: Mapping[str, bytes], root: Path) -> dict[str, bytes]:
 
 
 def holds_work(path: Path) -> bool:
-    """Whether a released lab holds answers: a solution cell is no longer what nbgrader released.
+    """Return whether a released lab holds answers: a solution cell differs from the release.
 
-    A file that can't be read counts as work: it may be somebody's, damaged.
+    An unreadable file counts as work, because it may be somebody's damaged notebook.
     """
     try:
         notebook = read(path)
@@ -71,7 +73,7 @@ def holds_work(path: Path) -> bool:
 
 
 def course_config(root: Path, course: Path) -> Config:
-    """The project's nbgrader configuration, its folders and gradebook moved into `course`."""
+    """Return the project's nbgrader configuration with folders and gradebook in `course`."""
     config = nbgrader_config(root)
     config.CourseDirectory.root = str(course)
     config.CourseDirectory.db_url = f"sqlite:///{course / DATABASE}"
@@ -79,30 +81,30 @@ def course_config(root: Path, course: Path) -> Config:
 
 
 def make_gradebook(path: Path) -> None:
-    """A database that is not empty: nbgrader adds its tables to it.
+    """Create a database that is not empty; nbgrader adds its tables to it.
 
-    For an empty one it would first ask `alembic`, in a process of its own, which version to note.
+    For an empty database nbgrader would start `alembic` in another process, which is slow.
     """
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
 
 
 def run_nbgrader(name: str, config: Config) -> str:
-    """Generate one assignment; returns what nbgrader logged as an error."""
+    """Generate one assignment and return the error that nbgrader logged, or an empty string."""
     course = CourseDirectory(config=config, assignment_id=name)
     with errors_of(get_logger()) as said:
         try:
             GenerateAssignment(coursedir=course, config=config, force=True).start()
         except NbGraderException as error:
             said.append(str(error))
-    # nbgrader logs the traceback of what went wrong; its last line is the reason.
+    # nbgrader logs the traceback of the error; its last line is the reason.
     reasons = [words for words in said if "Traceback" in words] or said
     return reasons[0].strip().split("\n")[-1] if reasons else ""
 
 
 @contextmanager
 def errors_of(log: logging.Logger) -> Iterator[list[str]]:
-    """Collect the error messages of a logger instead of printing what it logs."""
+    """Collect the error messages of a logger, and print nothing of what it logs."""
     said: list[str] = []
 
     class Collect(logging.Handler):

@@ -1,4 +1,7 @@
-"""`build --check`: where texts and committed notebooks disagree. Nothing is executed or written."""
+"""`build --check`: report where texts and committed notebooks differ, without changing anything.
+
+No lesson is executed and no file is written.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,12 @@ REBUILD = "run `python -m grader build`"
 def check(
     chosen: Iterable[PhasePaths], whole: bool = False, load_checks: LoadChecks = catalogue_checks
 ) -> list[Problem]:
-    """Everything by which texts and committed notebooks disagree; nothing is executed or written.
+    """Return a problem for each difference between texts and committed notebooks.
 
-    whole: also look for built notebooks that no text builds any more.
+    Args:
+        chosen: the phases to check.
+        whole: whether to look for built notebooks without a text, too.
+        load_checks: loads the checks in a phase's folder.
     """
     problems: list[Problem] = []
     sound: list[Texts] = []
@@ -53,7 +59,7 @@ def check(
 
 
 def lab_differences(labs: list[Texts]) -> Iterator[Problem]:
-    """Where committed labs and releases are not what their texts, and nbgrader, would make."""
+    """Yield where committed labs and releases differ from what the texts and nbgrader make."""
     if not labs:
         return
     expected = {texts.phase.name: to_notebook(texts.lab) for texts in labs}
@@ -70,14 +76,14 @@ def lab_differences(labs: list[Texts]) -> Iterator[Problem]:
 
 
 def from_bytes(content: bytes) -> NotebookNode:
-    """The notebook in these bytes."""
+    """Return the notebook in these bytes."""
     return nbformat.reads(content.decode(), as_version=4)
 
 
 def compare(
     phase: PhasePaths, path: Path, expected: NotebookNode, lesson: Text | None = None
 ) -> Iterator[Problem]:
-    """A committed notebook against what its text builds; a lesson's outputs are looked at too."""
+    """Compare a committed notebook with what its text builds, and check the outputs of a lesson."""
     shown = phase.relative(path)
     try:
         found = read(path)
@@ -99,7 +105,7 @@ def compare(
 
 
 def orphans(known: list[PhasePaths]) -> Iterator[Problem]:
-    """Notebooks with the build's stamp that no text builds."""
+    """Yield a problem for each notebook with the build's stamp that no text builds."""
     root = known[0].root
     expected = {path for phase in known for path in (phase.page, phase.source, phase.release)}
     for pattern in ("notebooks/*.ipynb", "source/*/*.ipynb", "release/*/*.ipynb"):

@@ -1,6 +1,6 @@
-"""What the build refuses in a text. Each rule looks at one thing and yields its problems.
+"""The rules that a text has to follow. Each rule checks one thing and yields its problems.
 
-`lab_problems` and `page_problems` apply all of them, so that everything is reported at once.
+`lab_problems` and `page_problems` apply all rules, so that everything is reported at once.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from grader.sandbox import Limits
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 LAB_SETTINGS = {"title": str, "points": (int, float), "cell_seconds": (int, float)}
-# `compile`: its exercises call torch.compile, and grading it needs a prepared cache; `gpu`: it is
-# graded where a GPU is; `limits`: see grader/sandbox/limits.py; `examples`: false where learners
-# are to get no failing examples.
+# `compile`: exercises call torch.compile, so grading needs a prepared cache. `gpu`: grading needs a
+# GPU. `limits`: see grader/sandbox/limits.py. `examples`: false if learners get no failing
+# examples.
 OPTIONAL_SETTINGS = {"compile": bool, "gpu": bool, "limits": dict, "examples": bool}
 PAGE_SETTINGS = {"title": str}
 LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re.IGNORECASE)
@@ -46,7 +46,7 @@ REGIONS = {
 
 
 def lab_problems(text: Text) -> Iterator[Problem]:
-    """Everything that is wrong with a lab's text on its own."""
+    """Yield everything that is wrong with a lab's text by itself."""
     yield from text.problems
     yield from settings_problems(text, LAB_SETTINGS, OPTIONAL_SETTINGS)
     yield from limit_problems(text)
@@ -67,7 +67,7 @@ def lab_problems(text: Text) -> Iterator[Problem]:
 
 
 def page_problems(text: Text) -> Iterator[Problem]:
-    """Everything that is wrong with a lesson's, or the start page's, text on its own."""
+    """Yield everything that is wrong with the text of a lesson or of the start page by itself."""
     yield from text.problems
     yield from settings_problems(text, PAGE_SETTINGS)
     for cell in text.cells:
@@ -77,7 +77,7 @@ def page_problems(text: Text) -> Iterator[Problem]:
 
 
 def at(text: Text, cell: Cell, message: str, index: int | None = None) -> Problem:
-    """A problem at a cell's header, or at line `index` (from 0) of its source."""
+    """Return a problem at a cell's header, or at line `index` (from 0) of its source."""
     # A markdown cell in triple quotes has one more line above its source.
     quoted = cell.kind == "markdown" and cell.raw.split("\n", 2)[1:2] in (['"""'], ["'''"])
     line = cell.line if index is None else cell.line + 1 + quoted + index
@@ -87,7 +87,7 @@ def at(text: Text, cell: Cell, message: str, index: int | None = None) -> Proble
 def settings_problems(
     text: Text, needed: Mapping[str, Any], optional: Mapping[str, Any] = MappingProxyType({})
 ) -> Iterator[Problem]:
-    """The header's `open_the_hood` holds the known settings and no others, of the right type."""
+    """Check that `open_the_hood` in the header has exactly known settings of the right types."""
     if not text.course:
         return
     for key, value in text.course.items():
@@ -103,7 +103,7 @@ def settings_problems(
 
 
 def limit_problems(text: Text) -> Iterator[Problem]:
-    """The sandbox knows each limit that the lab sets, and takes its value."""
+    """Check that the sandbox knows each limit that the lab sets, and accepts its value."""
     try:
         Limits.of({"open_the_hood": text.course})
     except UserError as error:
@@ -111,34 +111,40 @@ def limit_problems(text: Text) -> Iterator[Problem]:
 
 
 def plain_cell_problems(text: Text, cell: Cell) -> Iterator[Problem]:
-    """No raw or empty cells; every image in prose has alternative text."""
+    """Check that no cell is raw or empty, and that every image in prose has alternative text."""
     if cell.kind not in ("code", "markdown"):
         yield at(text, cell, f"a {cell.kind} cell: use markdown or code")
     if not cell.source.strip():
-        yield at(text, cell, "an empty cell: fill it or take it away")
+        yield at(text, cell, "an empty cell: fill it or delete it")
     if cell.kind == "markdown":
         for line, element in silent_images_in_markdown(cell.source):
             yield at(text, cell, f"{element} without alternative text", line - 1)
 
 
 def kind_problems(text: Text, cell: Cell) -> Iterator[Problem]:
-    """At most one of given, solution, test, task; solutions and tests are code, tasks markdown."""
+    """Check that a cell has at most one role, and the cell type that the role needs.
+
+    Roles are given, solution, test and task. Solutions and tests are code, tasks are markdown.
+    """
     roles = [key for key in ("given", "solution", "test", "task") if key in cell.header]
     if len(roles) > 1:
-        yield at(text, cell, f"a cell is one thing, this one says {' and '.join(roles)}")
+        yield at(text, cell, f"expected at most one role in a cell, got {' and '.join(roles)}")
     for role, kind in (("solution", "code"), ("test", "code"), ("task", "markdown")):
         if role in roles and cell.kind != kind:
-            yield at(text, cell, f"a {role} cell must be {kind}, this one is {cell.kind}")
+            yield at(text, cell, f"a {role} cell must be {kind}, got {cell.kind}")
 
 
 def name_problems(text: Text, cell: Cell) -> Iterator[Problem]:
-    """Names are identifiers of at most 50 characters: nbgrader ids, check names, cell ids."""
+    """Check that names are identifiers of at most 50 characters.
+
+    They become nbgrader ids, check names and cell ids.
+    """
     if cell.name is not None and not NAME.fullmatch(str(cell.name)):
-        yield at(text, cell, f"{cell.name!r} can't be a name: letters, digits and _, 50 at most")
+        yield at(text, cell, f"{cell.name!r} is not a name: use letters, digits and _, at most 50")
 
 
 def points_problems(text: Text, cell: Cell) -> Iterator[Problem]:
-    """Tests and tasks have points above zero, other cells have none."""
+    """Check that tests and tasks have points above zero, and that other cells have none."""
     graded = "test" in cell.header or "task" in cell.header
     points = cell.header.get("points")
     if graded and points is None:
@@ -150,12 +156,12 @@ def points_problems(text: Text, cell: Cell) -> Iterator[Problem]:
 
 
 def is_points(value: object) -> bool:
-    """Whether the value can be a cell's points."""
+    """Return whether the value can be a cell's points."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
 def lab_code_problems(text: Text, cell: Cell) -> Iterator[Problem]:
-    """A lab's code is plain Python, without magics and shell lines: checks read it as Python."""
+    """Check that a lab's code is plain Python without magics and shell lines: checks parse it."""
     if cell.kind != "code":
         return
     try:
@@ -168,7 +174,7 @@ def lab_code_problems(text: Text, cell: Cell) -> Iterator[Problem]:
 
 
 def delimiter_problems(text: Text, cell: Cell) -> Iterator[Problem]:
-    """Delimiters are balanced, alone on their lines, and only in the kind of cell they are for."""
+    """Check that delimiters are balanced, alone on their lines, and in the right kind of cell."""
     for begin, end, role in REGIONS.values():
         try:
             found = regions(cell.source, begin, end)
@@ -180,7 +186,7 @@ def delimiter_problems(text: Text, cell: Cell) -> Iterator[Problem]:
 
 
 def balanced(cell: Cell, name: str) -> list[tuple[int, int]]:
-    """The cell's regions of this sort; none when the delimiters are broken (reported elsewhere)."""
+    """Return the cell's regions of this sort; an empty list for broken delimiters."""
     begin, end, _ = REGIONS[name]
     try:
         return regions(cell.source, begin, end)
@@ -189,7 +195,7 @@ def balanced(cell: Cell, name: str) -> list[tuple[int, int]]:
 
 
 def stub_problems(text: Text, cell: Cell) -> Iterator[Problem]:
-    """A solution cell holds a solution: a region with statements that do something."""
+    """Check that a solution cell has a region with statements that do something."""
     if "solution" not in cell.header:
         return
     spans = balanced(cell, "solution")
@@ -207,7 +213,7 @@ def stub_problems(text: Text, cell: Cell) -> Iterator[Problem]:
 
 
 def is_placeholder(statement: ast.stmt) -> bool:
-    """pass, `...`, a bare string, or raise NotImplementedError."""
+    """Return whether a statement is pass, `...`, a bare constant, or raise NotImplementedError."""
     if isinstance(statement, ast.Raise):
         return "NotImplementedError" in ast.unparse(statement)
     constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
@@ -215,7 +221,7 @@ def is_placeholder(statement: ast.stmt) -> bool:
 
 
 def hidden_problems(text: Text, cell: Cell) -> Iterator[Problem]:
-    """A test ends with one hidden region: the one line verify("its id", ...)."""
+    """Check that a test ends with one hidden region with the single line verify("its id", ...)."""
     if "test" not in cell.header:
         return
     name = cell.header["test"]
@@ -230,7 +236,7 @@ def hidden_problems(text: Text, cell: Cell) -> Iterator[Problem]:
     for begin, end in spans:
         said = verified_name(lines[begin + 1 : end])
         if said is None:
-            yield at(text, cell, f'the hidden region holds only: verify("{name}", ...)', begin)
+            yield at(text, cell, f'the hidden region must hold only: verify("{name}", ...)', begin)
         elif said != name:
             yield at(text, cell, f"verify({said!r}, ...) in the test of {name!r}", begin + 1)
     after = [
@@ -243,7 +249,7 @@ def hidden_problems(text: Text, cell: Cell) -> Iterator[Problem]:
 
 
 def verified_name(lines: list[str]) -> str | None:
-    """The name in `verify("name", ...)` when that is all there is."""
+    """Return the name in `verify("name", ...)` if the lines hold nothing else, otherwise None."""
     try:
         (line,) = lines
         (statement,) = ast.parse(line).body
@@ -256,7 +262,7 @@ def verified_name(lines: list[str]) -> str | None:
 
 
 def scheme_problems(text: Text, cell: Cell) -> Iterator[Problem]:
-    """A task has a question, and one mark scheme that says something."""
+    """Check that a task has a question and one mark scheme that is not empty."""
     if "task" not in cell.header:
         return
     spans = balanced(cell, "scheme")
@@ -268,11 +274,11 @@ def scheme_problems(text: Text, cell: Cell) -> Iterator[Problem]:
     if not "".join(cell.source.split("\n")[begin + 1 : end]).strip():
         yield at(text, cell, f"the mark scheme of {cell.name!r} is empty", begin)
     if not any(line.strip() for _, line in outside(cell.source, spans)):
-        yield at(text, cell, f"task {cell.name!r} asks nothing")
+        yield at(text, cell, f"task {cell.name!r} has no question outside the mark scheme")
 
 
 def live_markup_problems(text: Text, cell: Cell) -> Iterator[Problem]:
-    """A lab shows nothing by itself: no scripts or frames in its prose."""
+    """Check that a lab's prose has no scripts or frames."""
     if cell.kind != "markdown":
         return
     for index, line in enumerate(cell.source.split("\n")):
@@ -281,7 +287,7 @@ def live_markup_problems(text: Text, cell: Cell) -> Iterator[Problem]:
 
 
 def duplicate_problems(text: Text) -> Iterator[Problem]:
-    """Every nbgrader id is used once; solution="x" has the id x_solution."""
+    """Check that every nbgrader id is used once; solution="x" has the id x_solution."""
     first: dict[str, int] = {}
     for cell in text.cells:
         nbgrader = nbgrader_metadata(dict(cell.header))
@@ -294,7 +300,7 @@ def duplicate_problems(text: Text) -> Iterator[Problem]:
 
 
 def total_problems(text: Text) -> Iterator[Problem]:
-    """The header's points are the sum of the cells' points."""
+    """Check that the header's points are the sum of the cells' points."""
     total = sum(
         cell.header["points"] for cell in text.cells if is_points(cell.header.get("points"))
     )
@@ -307,6 +313,6 @@ def total_problems(text: Text) -> Iterator[Problem]:
 
 
 def points_line(text: Text) -> int:
-    """The line of the header that says points, or 1."""
+    """Return the line of the header with the points, or 1."""
     lines = text.prefix.split("\n")
     return next((number for number, line in enumerate(lines, 1) if "points:" in line), 1)

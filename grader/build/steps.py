@@ -1,4 +1,4 @@
-"""The build over phases: read the texts, write the notebooks, bring edits home."""
+"""Build phases: read the texts, write the notebooks, copy edits back into the texts."""
 
 from __future__ import annotations
 
@@ -29,14 +29,20 @@ REBUILD = "run `python -m grader build`"
 
 @dataclass(frozen=True)
 class Texts:
-    """A phase with its texts read; `lesson` or `lab` is None where there is no such text."""
+    """A phase and its parsed texts.
+
+    Attributes:
+        phase: the phase's paths.
+        lesson: the lesson's text, or None if there is none.
+        lab: the lab's text, or None if there is none.
+    """
 
     phase: PhasePaths
     lesson: Text | None
     lab: Text | None
 
     def pairs(self) -> Iterator[tuple[Text, Path]]:
-        """Each text with the notebook that an instructor may have edited."""
+        """Yield each text with its notebook that an instructor may have edited."""
         if self.lesson:
             yield self.lesson, self.phase.page
         if self.lab:
@@ -44,7 +50,7 @@ class Texts:
 
 
 def read_texts(phase: PhasePaths) -> Texts:
-    """Parse what the phase has."""
+    """Parse the texts of a phase."""
 
     def text_of(path: Path) -> Text | None:
         if not path.exists():
@@ -59,7 +65,7 @@ def read_texts(phase: PhasePaths) -> Texts:
 
 
 def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
-    """Everything that is wrong with a phase's texts and with how they fit its checks."""
+    """Yield everything that is wrong with a phase's texts, and where they do not fit its checks."""
     if texts.lesson:
         yield from page_problems(texts.lesson)
     if not texts.lab:
@@ -68,7 +74,7 @@ def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
     shown = {str(path): texts.phase.relative(path) for path in texts.phase.checks}
     try:
         checks = load_checks(texts.phase.folder)
-    except Exception as error:  # a file of checks may fail in any way
+    except Exception as error:  # a file of checks may raise any error
         frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
         if isinstance(error, SyntaxError):
             frames.append((str(error.filename), error.lineno))
@@ -82,7 +88,7 @@ def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
 
 
 def catalogue_checks(folder: Path) -> Mapping[str, CheckLike]:
-    """The checks of a phase's folder."""
+    """Return the checks in a phase's folder."""
     from grader.judging.catalogue import load_checks
 
     return load_checks(folder)
@@ -94,10 +100,19 @@ def build(
     force: bool = False,
     load_checks: LoadChecks = catalogue_checks,
 ) -> None:
-    """Build the phases' notebooks. Raises Refused with every problem.
+    """Build the phases' notebooks.
 
-    Texts are looked at first: when one is refused nothing is written. A notebook that holds edits
-    its text doesn't have is not overwritten unless `force`.
+    All texts are checked first; when one is refused, nothing is written. A notebook with edits that
+    its text does not have is not overwritten unless `force` is set.
+
+    Args:
+        chosen: the phases to build.
+        say: called with each message.
+        force: whether to execute every lesson, and to overwrite edits and answers.
+        load_checks: loads the checks in a phase's folder.
+
+    Raises:
+        Refused: with every problem that was found.
     """
     every = [read_texts(phase) for phase in chosen]
     refuse_if_any(p for texts in every for p in text_problems(texts, load_checks))
@@ -115,7 +130,7 @@ def build(
 
 
 def edit_problems(texts: Texts) -> Iterator[Problem]:
-    """Built notebooks whose edits a build would lose."""
+    """Yield a problem for each built notebook whose edits a build would lose."""
     for text, path in texts.pairs():
         shown = texts.phase.relative(path)
         try:
@@ -127,16 +142,16 @@ def edit_problems(texts: Texts) -> Iterator[Problem]:
             yield Problem(
                 shown,
                 0,
-                f"holds edits that {text.path} does not: bring them home with "
+                f"holds edits that {text.path} does not: copy them into the text with "
                 "`build --from-notebooks`, or drop them with `build --force`",
             )
 
 
 def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
-    """Instructor's and learner's notebooks of every lab.
+    """Write the instructor's and the learner's notebook of every lab.
 
-    A release in which a learner has begun to answer is kept unless `force`: whoever learns and
-    whoever teaches may share a folder.
+    A release in which a learner has begun to answer is kept unless `force` is set, because learner
+    and instructor may share a folder.
     """
     if not labs:
         return
@@ -154,7 +169,7 @@ def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
 
 
 def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
-    """The executed notebook of a lesson; executed only when its outputs may have changed."""
+    """Write the executed notebook of a lesson; execute it only if its outputs may have changed."""
     notebook = to_notebook(text)
     digest = page_digest(phase, text)
     built = None if force else read(phase.page)
@@ -170,7 +185,10 @@ def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
 
 
 def page_digest(phase: PhasePaths, text: Text) -> str:
-    """What the page's outputs depend on; the start page lists every phase, so on those too."""
+    """Return a digest of everything that the page's outputs depend on.
+
+    The start page lists every phase, so its digest covers the list of phases, too.
+    """
     others = []
     if phase.name == START:
         others = [" ".join([other.name, *other.texts()]) for other in pages(phase.root)]
@@ -178,7 +196,7 @@ def page_digest(phase: PhasePaths, text: Text) -> str:
 
 
 def is_current(built: NotebookNode, expected: NotebookNode, digest: str) -> bool:
-    """Whether the outputs in a built lesson are the build's own, made from the same sources."""
+    """Return whether a built lesson has the build's own outputs, made from the same sources."""
     said = stamp(built)
     return (
         same_cells(expected, built)
@@ -188,21 +206,21 @@ def is_current(built: NotebookNode, expected: NotebookNode, digest: str) -> bool
 
 
 def same_cells(expected: NotebookNode, found: NotebookNode) -> bool:
-    """Whether types and sources agree, so that outputs can be carried over."""
+    """Return whether cell types and sources are equal, so that outputs can be copied."""
     return [(c.cell_type, c.source) for c in expected.cells] == [
         (c.cell_type, c.source) for c in found.cells
     ]
 
 
 def keep_outputs(notebook: NotebookNode, built: NotebookNode) -> None:
-    """Carry outputs and counts over from the notebook that was executed before."""
+    """Copy outputs and execution counts from the notebook that was executed before."""
     for mine, theirs in zip(notebook.cells, built.cells, strict=True):
         if mine.cell_type == "code":
             mine.outputs, mine.execution_count = theirs.outputs, theirs.execution_count
 
 
 def write(phase: PhasePaths, path: Path, content: bytes) -> str:
-    """Write a file whole or not at all; returns what was done, in words."""
+    """Write a file atomically if its bytes change, and return a message about it."""
     if path.exists() and path.read_bytes() == content:
         return f"{phase.relative(path)}: up to date"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -213,7 +231,7 @@ def write(phase: PhasePaths, path: Path, content: bytes) -> str:
 
 
 def bring_home(chosen: Iterable[PhasePaths], say: Say) -> None:
-    """Write edits of built notebooks into the texts: all of them, or none when one can't be."""
+    """Write edits of built notebooks into the texts: all of them, or none when one is refused."""
     problems: list[Problem] = []
     changed: list[tuple[PhasePaths, Path, str, Path, NotebookNode]] = []
     for phase in chosen:

@@ -1,4 +1,4 @@
-"""Python code compared as syntax trees: one spelling, names taken out, how telling it is."""
+"""Compare Python code as syntax trees: in one spelling, without names, with a weight."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ WORK = (
 
 
 def parse_block(source: str) -> list[ast.stmt]:
-    """The statements of an indented block; `return` is allowed.
+    """Return the statements of an indented block; `return` is allowed. Comments alone give none.
 
-    Raises SyntaxError when they are not whole statements. Only comments: an empty list.
+    Raises:
+        SyntaxError: when they are not whole statements.
     """
     body = textwrap.indent(textwrap.dedent(source), "    ")
     tree = ast.parse(f"async def block():\n{body}\n    pass\n")
@@ -35,12 +36,12 @@ def parse_block(source: str) -> list[ast.stmt]:
 
 
 def normal(node: ast.AST) -> str:
-    """The node as code, in one spelling."""
+    """Return the node as code, in one spelling."""
     return ast.unparse(node)
 
 
 class _Number(ast.NodeTransformer):
-    """Numbers variables in order of appearance; called names and modules keep their names."""
+    """Numbers variables in order of appearance; called functions and modules keep their names."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, str] = {}
@@ -59,20 +60,21 @@ class _Number(ast.NodeTransformer):
 
 
 def shape(node: ast.AST) -> str:
-    """The node as code, with its variables' own names taken out."""
+    """Return the node as code, with variables' names replaced by numbers."""
     return ast.unparse(_Number().visit(copy.deepcopy(node)))
 
 
 def weight(node: ast.AST) -> int:
-    """How telling a piece of code is: the calls, operators, subscripts, attributes in it.
+    """Return how much a piece of code reveals.
 
-    A module's name (`torch.zeros`) is one name with what it holds; a negative number is a number.
+    This is its number of calls, operators, subscripts and attributes. A module and its attribute
+    (`torch.zeros`) count as one name, a negative number as a number.
     """
     return sum(isinstance(part, WORK) and not is_plain(part) for part in ast.walk(node))
 
 
 def is_plain(node: ast.AST) -> bool:
-    """Whether an operator or attribute is only spelling: -1, torch.zeros."""
+    """Return whether an operator or attribute does not count: -1, torch.zeros."""
     match node:
         case ast.UnaryOp(operand=ast.Constant()):
             return True

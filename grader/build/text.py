@@ -1,6 +1,6 @@
 """The text form of a lesson or lab: jupytext's py:percent, with a YAML header in comments.
 
-`parse` reads a text into cells that remember their lines; `assemble` writes a text back. A cell
+`parse` reads a text into cells that know their line numbers; `assemble` writes a text back. A cell
 that did not change keeps its bytes, so text -> cells -> text is the identity.
 """
 
@@ -25,20 +25,20 @@ FENCE = "# ---"
 CELL_HEADER = re.compile(r"# %%(?:\s|$)")
 HEADER_KEYS = ("given", "solution", "test", "task", "points", "tags")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-# Marks that jupytext leaves in a cell's metadata about the look of the text, not its content.
+# Keys that jupytext adds to a cell's metadata about the layout of the text, not its content.
 LOOK = {"lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell as the text says it, whether it was read from a text or from a notebook.
+    """A cell as a text has it, whether it was read from a text or from a notebook.
 
     Attributes:
         kind: "code" or "markdown" ("raw" is read, and refused by the rules).
         source: without the cell's header, and without blank lines at its end.
-        header: what stands in the cell's header, such as {"test": "as_rows", "points": 2}.
+        header: the keys in the cell's header, such as {"test": "as_rows", "points": 2}.
         line: the header's line in the text, from 1; 0 for a cell read from a notebook.
-        raw: the cell's own bytes in the text, from its header to the next one.
+        raw: the cell's own characters in the text, from its header to the next one.
     """
 
     kind: str
@@ -49,19 +49,28 @@ class Cell:
 
     @property
     def name(self) -> str | None:
-        """The exercise it belongs to: the value of given, solution, test or task."""
+        """The exercise that it belongs to: the value of given, solution, test or task."""
         return next((self.header[key] for key in HEADER_KEYS[:4] if key in self.header), None)
 
     @property
     def fingerprint(self) -> str:
-        """Eight hex digits over kind, header and source: equal cells, equal fingerprints."""
+        """Eight hex digits of a hash of kind, header and source; equal for equal cells."""
         content = json.dumps([self.kind, self.source, dict(self.header)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
 class Text:
-    """A parsed text. `path` is relative to the root; `prefix` is what stands above its cells."""
+    """A parsed text.
+
+    Attributes:
+        path: its path, relative to the project's root.
+        prefix: everything above its first cell.
+        kernelspec: the kernel in its header.
+        course: the `open_the_hood` settings in its header.
+        cells: its cells.
+        problems: what could not be parsed.
+    """
 
     path: str
     prefix: str
@@ -72,7 +81,7 @@ class Text:
 
 
 def parse(path: str, content: str) -> Text:
-    """Read a py:percent text; what can't be read ends up in `problems`, with its line."""
+    """Parse a py:percent text. What cannot be read is reported in `problems`, with its line."""
     lines = content.splitlines(keepends=True)
     header, start = split_header(lines)
     metadata, problems = read_header(path, header)
@@ -98,7 +107,7 @@ def parse(path: str, content: str) -> Text:
 
 
 def split_header(lines: Sequence[str]) -> tuple[str, int]:
-    """The YAML between the first two `# ---` lines, without `# `, and where the rest starts."""
+    """Return the YAML between the first two `# ---` lines, and the index of the next line."""
     bare = [line.rstrip("\n") for line in lines]
     if not bare or bare[0] != FENCE or FENCE not in bare[1:]:
         return "", 0
@@ -107,7 +116,7 @@ def split_header(lines: Sequence[str]) -> tuple[str, int]:
 
 
 def read_header(path: str, header: str) -> tuple[dict[str, Any], list[Problem]]:
-    """The mapping under `jupyter:`; anything else than kernelspec and open_the_hood is refused."""
+    """Return the mapping under `jupyter:`. Keys except kernelspec and open_the_hood are refused."""
     if not header:
         return {}, [Problem(path, 1, "no YAML header between two `# ---` lines at the top")]
     try:
@@ -126,7 +135,7 @@ def read_header(path: str, header: str) -> tuple[dict[str, Any], list[Problem]]:
 
 
 def cell_starts(lines: Sequence[str], start: int) -> list[int]:
-    """Indices of the lines that open a cell: `# %%`, outside of a string over several lines."""
+    """Return the indices of `# %%` lines, except those inside a multi-line string."""
     starts = []
     parser = StringParser("python")
     for index in range(start, len(lines)):
@@ -140,7 +149,7 @@ def cell_starts(lines: Sequence[str], start: int) -> list[int]:
 
 
 def read_cell(path: str, line: int, raw: str) -> tuple[Cell, list[Problem]]:
-    """One cell through jupytext. Its header may hold nothing but the known keys."""
+    """Parse one cell with jupytext. Its header may have only the known keys."""
     nodes = jupytext.reads(raw, fmt="py:percent").cells
     node = nodes[0]
     header = {key: value for key, value in node.metadata.items() if key not in LOOK}
@@ -160,7 +169,7 @@ def read_cell(path: str, line: int, raw: str) -> tuple[Cell, list[Problem]]:
 
 
 def render_cell(cell: Cell) -> str:
-    """The cell as text, through jupytext, with one newline at its end."""
+    """Return the cell as text, by jupytext, with one newline at its end."""
     make = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
     header = {key: cell.header[key] for key in HEADER_KEYS if key in cell.header}
     settings = {"notebook_metadata_filter": "-all", "cell_metadata_filter": "all"}
@@ -171,9 +180,10 @@ def render_cell(cell: Cell) -> str:
 
 
 def assemble(prefix: str, old: Sequence[Cell], new: Iterable[Cell]) -> str:
-    """A text of the new cells: those that are among the old ones keep their bytes, in order.
+    """Return a text of the new cells, in which cells that are among the old ones keep their bytes.
 
-    Blank lines after a cell are its own; a cell with a new neighbour gets at least one.
+    Blank lines after a cell belong to it; between cells that are new neighbours there is at least
+    one.
     """
     new = list(new)
     origins = origins_of(old, new)
@@ -190,7 +200,7 @@ def assemble(prefix: str, old: Sequence[Cell], new: Iterable[Cell]) -> str:
 
 
 def origins_of(old: Sequence[Cell], new: Sequence[Cell]) -> list[int | None]:
-    """For each new cell the index of the old cell that it is, None for a cell that changed."""
+    """Return for each new cell the index of the equal old cell, or None for a changed cell."""
     origins: list[int | None] = [None] * len(new)
     matcher = SequenceMatcher(
         None, [cell.fingerprint for cell in old], [cell.fingerprint for cell in new], autojunk=False

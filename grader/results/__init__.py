@@ -1,1 +1,1 @@
-"""Reading what was graded: marks and verdicts, for the terminal and for the class report."""
+"""Read graded labs, scores and verdicts, for the terminal and for the class report."""

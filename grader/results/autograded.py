@@ -1,7 +1,7 @@
-"""What one autograded notebook says besides its marks: verdicts, notes, times, how it was run.
+"""Read one autograded notebook: its verdicts, notes, times and the way it was run.
 
-A notebook may have been graded without a sandbox, where a learner's code could write anything into
-a verdict. So nothing here trusts its shape: what is not of the expected type counts as absent.
+A notebook may have been graded without a sandbox, where a learner's code can write anything into a
+verdict. So values that do not have the expected type count as missing.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ class GradedNotebook:
 
     Attributes:
         problem: why the file could not be read, or empty.
-        verdicts: by ``grade_id``.
-        notes: what was put right before grading: ``kind``, ``message``, ``cell`` ("" for none).
-        seed: what the cases were drawn from, or empty.
-        sandbox: whether the code ran in a sandbox; None where that was not recorded.
-        seconds: how long grading took; without a record of that, how long the cells ran.
+        verdicts: verdicts by ``grade_id``.
+        notes: repairs before grading, each with ``kind``, ``message`` and ``cell`` ("" for none).
+        seed: the seed that the cases were drawn from, or empty.
+        sandbox: whether the code ran in a sandbox; None if that was not recorded.
+        seconds: how long grading took or, if that was not recorded, how long the cells ran.
         recorded: whether ``seconds`` was recorded.
-        cell_seconds: of graded cells and of the answers to them, by ``grade_id``.
-        graded_at: when the last cell ended, or when the file was written; seconds since the epoch.
+        cell_seconds: run time of graded cells and their solution cells, by ``grade_id``.
+        graded_at: when the last cell ended or, if that is unknown, when the file was written;
+            seconds since the epoch.
     """
 
     problem: str = ""
@@ -50,7 +51,7 @@ class GradedNotebook:
 
 
 def read_graded(path: Path) -> GradedNotebook:
-    """Read one notebook in ``autograded/``, without validating what nbgrader has written."""
+    """Read one notebook in ``autograded/``. nbgrader wrote it, so its format is not validated."""
     try:
         nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
         return _graded(nb, path.stat().st_mtime)
@@ -91,7 +92,10 @@ def _took(cell: NotebookNode) -> float:
 
 
 def _span(cell: NotebookNode) -> tuple[float, float] | None:
-    """When nbclient saw a cell start and end, in seconds since the epoch; None unless it did."""
+    """Return when a cell started and ended by nbclient's stamps, in seconds since the epoch.
+
+    The result is None when a stamp is missing.
+    """
     stamps = _mapping(cell.metadata.get("execution"))
     with contextlib.suppress(TypeError, ValueError):
         start = datetime.fromisoformat(stamps.get("iopub.execute_input"))

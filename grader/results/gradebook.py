@@ -1,7 +1,8 @@
-"""What a graded lab came to, one learner at a time: marks, verdicts, notes, times.
+"""Read the results of a graded lab, one learner at a time: scores, verdicts, notes, times.
 
-The terminal's summary and the class report both read here. Marks come from nbgrader's gradebook, a
-few queries for hundreds of learners; the rest from each autograded notebook, which is read once.
+The terminal's summary and the class report use this module. Scores come from nbgrader's gradebook,
+with a few queries for hundreds of learners. The rest comes from the autograded notebooks, each read
+once.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from grader.course import Course
 from grader.results.autograded import GradedNotebook, read_graded
 from grader.verdict import TRIED, Cause, Status, Verdict
 
-AT_ONCE = 250  # learners for each query
+AT_ONCE = 250  # learners per query
 
 
 class ReasonKind(StrEnum):
-    """Why a person should look at a submission; what hinders grading comes first."""
+    """Kinds of reasons why a person should look at a submission, the most severe first."""
 
     UNGRADED = "ungraded"
     UNREAD = "unread"
@@ -44,7 +45,7 @@ class ReasonKind(StrEnum):
     UNDEFINED = "undefined"
 
 
-# Notes after which a person should have a look: which kind of reason it is, and why.
+# Kinds of notes after which a person should look, with the kind of reason and its text.
 TELLING = {
     "unreadable": (ReasonKind.UNREAD, "not readable"),
     "foreign": (ReasonKind.UNREAD, "another notebook"),
@@ -52,7 +53,7 @@ TELLING = {
     "settings": (ReasonKind.TOUCHED, "grading settings were changed"),
     "tags": (ReasonKind.TOUCHED, "cell tags were set"),
 }
-# Why an answer has no verdict: which kind of reason that is. Any other cause is UNJUDGED.
+# Causes of a missing verdict, with the kind of reason. All other causes are UNJUDGED.
 STOPS = {
     Cause.TIMEOUT: ReasonKind.STOPPED,
     Cause.KERNEL_DIED: ReasonKind.STOPPED,
@@ -66,7 +67,8 @@ class Cell:
     """A cell that earns points.
 
     Attributes:
-        name: its ``grade_id``; with the notebook's name before it where a lab has several.
+        name: its ``grade_id``, prefixed with the notebook's name if a lab has several.
+        points: points that it can earn.
         by_hand: whether a person marks it.
     """
 
@@ -80,10 +82,10 @@ class Reason:
     """Why a person should look at a submission.
 
     Attributes:
-        kind: for programs.
-        text: the reason, in words.
-        cell: the cell that it is about, or empty.
-        anonymous: the reason without the learner's own words.
+        kind: the kind of reason; programs decide by it.
+        text: the reason in words.
+        cell: the cell that the reason is about, or empty.
+        anonymous: the text without the learner's own words.
     """
 
     kind: ReasonKind
@@ -97,13 +99,14 @@ class Graded:
     """One graded submission.
 
     Attributes:
-        name: first and last name, or the id where the gradebook has none.
-        scores: points by graded cell; None where nobody has marked it yet.
+        student: nbgrader's student id.
+        name: first and last name, or the id if the gradebook has none.
+        scores: points by graded cell; None for a cell without a score.
         most: the points that each of these cells can earn.
-        waiting: cells that a person has to mark, or to look at again.
-        unmarked: automatic cells without a mark: grading did not get to its end.
-        run: what the notebook says.
-        late: whether nbgrader takes points off for being late.
+        waiting: cells that a person has to mark, or to review.
+        unmarked: automatic cells without a score, because grading did not finish.
+        run: the data of the autograded notebook.
+        late: whether nbgrader deducts points for lateness.
         notebooks: names of the lab's notebooks.
     """
 
@@ -119,22 +122,22 @@ class Graded:
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
-        """By graded cell."""
+        """Verdicts by graded cell."""
         return self.run.verdicts
 
     @property
     def points(self) -> float:
-        """Points earned so far, before any penalty."""
+        """Points earned so far, without any late penalty."""
         return sum(score or 0.0 for score in self.scores.values())
 
     @property
     def attempted(self) -> bool:
-        """Whether the learner tried any exercise; true where nothing can be known about that."""
+        """Whether the learner tried any exercise; true if that is unknown."""
         tried = [verdict.status in TRIED for verdict in self.verdicts.values()]
         return any(tried) if tried else not self.run.problem
 
     def reasons(self) -> list[Reason]:
-        """Why a person should look at this submission; mostly empty."""
+        """Return the reasons why a person should look at this submission; usually none."""
         said = []
         if self.unmarked:
             said.append(
@@ -156,7 +159,7 @@ class Graded:
             if reason.kind is ReasonKind.UNDEFINED and not self.attempted:
                 continue
             if reason.kind is ReasonKind.STOPPED and stopped:
-                continue  # what stopped the kernel is told once, not for each cell after it
+                continue  # report only the cell that stopped the kernel, not those after it
             stopped = stopped or reason.kind is ReasonKind.STOPPED
             said.append(reason)
         return list(dict.fromkeys(said))
@@ -169,7 +172,7 @@ def _not_run(name: str, verdict: Verdict) -> Reason:
 
 
 class Results:
-    """A lab's results in a course folder.
+    """The results of one lab in a course folder.
 
     Args:
         course: whose folders and gradebook are read.
@@ -203,23 +206,23 @@ class Results:
 
     @property
     def cells(self) -> list[Cell]:
-        """Every graded cell of the lab."""
+        """All graded cells of the lab."""
         return list(self._cells.values())
 
     def key(self, notebook: str, name: str) -> str:
-        """How a cell is called: by its id alone where the lab has one notebook."""
+        """Return a cell's name: its id, prefixed with the notebook if the lab has several."""
         return name if len(self.notebooks) == 1 else f"{notebook}/{name}"
 
     def read(self, prefix: str = "", order: Callable[[str], Any] | None = None) -> Iterator[Graded]:
-        """Every submission, one at a time.
+        """Yield every submission, one at a time.
 
         Args:
-            prefix: what the student's id starts with.
-            order: sorts the student ids; alphabetical by default.
+            prefix: read only students whose id starts with it.
+            order: sort key for the student ids; alphabetical by default.
         """
         chosen = sorted((s for s in self.students if s.startswith(prefix)), key=order)
         for start in range(0, len(chosen), AT_ONCE):
-            # a session for each part: no lock is held while notebooks are read
+            # A new session for each group of learners: no lock is held while notebooks are read.
             some = chosen[start : start + AT_ONCE]
             with Session(self._engine) as session:
                 names = self._read_names(session, some)
@@ -228,7 +231,7 @@ class Results:
                 yield self._graded(student, names[student], marks.get(student, []))
 
     def _read_cells(self, session: Session) -> dict[str, Cell]:
-        """The graded cells by the id that the database has for them."""
+        """Return the graded cells by their id in the database."""
         found: dict[str, Cell] = {}
         inside = self._notebook_names
         answers = session.execute(
@@ -254,7 +257,7 @@ class Results:
         return {one: " ".join(filter(None, names)) or one for one, *names in rows}
 
     def _read_marks(self, session: Session, students: Sequence[str]) -> dict[str, list]:
-        # Conditions on the cells and notebooks let the database use the indexes that it has.
+        # The conditions on cells and notebooks let the database use its existing indexes.
         rows = session.execute(
             select(
                 SubmittedAssignment.student_id,
@@ -312,7 +315,7 @@ class Results:
 
 
 def _together(runs: dict[str, GradedNotebook], key: Callable[[str, str], str]) -> GradedNotebook:
-    """A lab's several notebooks as one."""
+    """Combine the several notebooks of one learner into one."""
     every = list(runs.values())
     sandboxes = [run.sandbox for run in every]
     times = [run.seconds for run in every if run.seconds is not None]

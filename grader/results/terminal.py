@@ -1,4 +1,4 @@
-"""A graded class in a terminal: points, exercises, misconceptions, who needs a person."""
+"""Print the results of a graded class: points, exercises, misconceptions, who needs a person."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ BAR = 20
 def print_summary(
     console: Console, title: str, graded: list[Graded], stories: dict[str, str]
 ) -> None:
-    """All tables for one lab.
+    """Print all tables for one lab.
 
     Args:
-        stories: a few words on a student, where something is known.
+        console: where to print.
+        title: the heading above the tables.
+        graded: the graded submissions.
+        stories: a short text about each student, by student id.
     """
     console.rule(f"[bold]{escape(title)}")
     console.print(_learners(graded, stories))
@@ -47,7 +50,7 @@ def _learners(graded: list[Graded], stories: dict[str, str]) -> Table:
 
 
 def _automatic(one: Graded) -> float:
-    """The points that could be earned in the cells that have been marked."""
+    """Return the points that could be earned in the cells that have a score."""
     return sum(one.most[name] for name, score in one.scores.items() if score is not None)
 
 
@@ -111,7 +114,7 @@ def _table(title: str) -> Table:
 
 
 def _bar(share: float) -> str:
-    """A bar of BAR characters: green for most, yellow for some, red for little."""
+    """Return a bar of BAR characters: green from 80 %, yellow from 40 %, red below."""
     filled = round(share * BAR)
     colour = "green" if share >= 0.8 else "yellow" if share >= 0.4 else "red"
     return f"[{colour}]{'█' * filled}[/{colour}][dim]{'░' * (BAR - filled)}[/dim]"

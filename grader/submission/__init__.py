@@ -1,3 +1,1 @@
-"""What was handed in: read it with bounds, put it in order, name it. Trusted; no code of a learner
-runs here.
-"""
+"""Read what a learner handed in, repair it and identify it. No learner's code runs here."""

@@ -1,12 +1,14 @@
-"""What a learner's data may cost the process that reads, compares, cleans and writes it.
+"""Limits on the processor time and memory that a learner's data may cost the grading process.
 
-Parsers refuse early what would be dear; this is for what they let through. A learner's code runs
-in a sandbox, with limits of its own; the process that grades does nothing but the grader's work. So
-while it has a submission the machine's kernel counts the processor time and the memory of this very
-process, and no other's: however busy the machine is, an honest submission never comes near. Time
-ends the process in the midst of whatever it does, C code included, because a signal that nobody
-handles needs no Python to run; what is out of memory gets a ``MemoryError``. Both become the
-learner's own result, and are not tried again. Processes that this one starts inherit no timer.
+The parsers refuse expensive data early; these limits catch what they let through. A learner's code
+runs in a sandbox with its own limits, so the grading process does only the grader's work. The
+operating system counts the processor time and the memory of this process alone. However busy the
+machine is, an honest submission stays far below the limits.
+
+When the time is up, a signal without a handler ends the process. This works even in the middle of C
+code, because no Python code has to run. When the memory is used up, Python raises ``MemoryError``.
+Both become the result of this submission, which is not tried again. Child processes do not inherit
+the timer.
 """
 
 from __future__ import annotations
@@ -19,26 +21,38 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-# Of the processor; the first submission of a run also pays for the answers to the lab.
+# Seconds of processor time. The first submission of a run also computes the answers of the lab.
 SECONDS = 240.0
 MEMORY = 2 << 30  # bytes beyond what the process had before
-# How a process ends that took more: by the timer, or where a library can't do without memory.
+# How a process ends that exceeds a limit: by the timer, or by an abort in a library that cannot
+# handle a failed allocation.
 ENDS = (-signal.SIGPROF, -signal.SIGABRT)
 TOO_MUCH = "the submission's data took too much work to process"
-# An event loop drops what is raised in one of its callbacks: so it is raised once more.
+# Seconds until the exception is raised again: an event loop drops one that is raised in a callback.
 AGAIN = 20.0
 
 
 class TooMuchWork(BaseException):
-    """What a learner's data asks for is more than one submission may have.
+    """Raised when a learner's data costs more than one submission may have.
 
-    No ``Exception``, so that whoever expects errors of a learner's code does not take it for one.
+    It is not an ``Exception``, so that code that catches errors of a learner's code does not catch
+    it.
     """
 
 
 @contextmanager
 def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
-    """Let the process have so much for what is done inside; more ends it."""
+    """Limit the enclosed code; the process ends when it exceeds a limit.
+
+    Worker processes use it around the grading of one submission.
+
+    Args:
+        seconds: processor time.
+        memory: bytes beyond what the process has now.
+
+    Raises:
+        MemoryError: when the memory is used up. When the time is up, the process ends.
+    """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with _limits(seconds, memory, 0.0):
         yield
@@ -46,13 +60,18 @@ def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
 
 @contextmanager
 def alarmed(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
-    """The same for a process that goes on, such as ``nbgrader autograde`` or formgrader's.
+    """Limit the enclosed code in a process that has to survive, as in ``nbgrader autograde``.
 
-    Nothing but its end stops C code; so here time is up as soon as Python runs again, which what
-    the parsers let through soon does. Only a main thread can be stopped so.
+    C code cannot be interrupted, so the exception is raised when Python code next runs. The data
+    that the parsers let through keeps C code busy only for a short time. Only the main thread can
+    be interrupted; in other threads there is no limit.
+
+    Args:
+        seconds: processor time.
+        memory: bytes beyond what the process has now.
 
     Raises:
-        TooMuchWork: when it takes more.
+        TooMuchWork: when the code exceeds a limit.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -87,7 +106,7 @@ def _limits(seconds: float, memory: int, again: float) -> Iterator[None]:
 
 
 def _data() -> int:
-    """Bytes that count towards the limit now."""
+    """Return the number of bytes that count towards ``RLIMIT_DATA`` now."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmData:"):
             return int(line.split()[1]) * 1024

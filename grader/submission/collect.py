@@ -1,4 +1,4 @@
-"""``nbgrader collect``, for an exchange that every learner can write to."""
+"""``nbgrader collect`` for an exchange folder that every learner can write to."""
 
 from __future__ import annotations
 
@@ -17,29 +17,33 @@ from grader.submission.notebook import Unreadable
 
 
 class Collect(ExchangeCollect):
-    """nbgrader's collect, which reads each submission by :mod:`grader.submission.files`.
+    """nbgrader's collect step, reading each submission with :mod:`grader.submission.files`.
 
-    nbgrader follows links: one to the instructor's notebook would be collected as the learner's
-    work. Here a link, a FIFO or a device is left out; what is no folder is collected as an empty
-    one; what has no proper name is passed over. The log says so, and the others are collected.
+    nbgrader itself follows links, so a link to the instructor's notebook would be collected as the
+    learner's work. This class leaves out links, FIFOs and devices. A submission that is not a
+    folder is collected as an empty folder, and one with a malformed name is skipped. Each case is
+    logged, and the other submissions are collected.
     """
 
     def init_src(self) -> None:
-        """Find the newest submission of each learner."""
+        """Find the newest submission of each learner. nbgrader calls this."""
         super().init_src()
         self.src_records = [one for one in self.src_records if not one.get("problem")]
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
-        """nbgrader's record of a submission, or one with a problem, which is not collected."""
+        """Return nbgrader's record of a submission.
+
+        A submission with a malformed name gets a record with ``problem`` set; it is not collected.
+        """
         name = os.path.basename(path)
         try:
             record = super()._path_to_record(path)
             if record["username"] not in ("", ".", ".."):
                 return record
-        except (Exception, SystemExit):  # nbgrader ends the command, dateutil fails in many ways
+        except (Exception, SystemExit):  # nbgrader exits; dateutil raises many kinds of errors
             pass
         self.log.warning("%r was passed over: it is not named LEARNER+LAB+TIME", name)
-        # a name that no learner has, so that it takes nobody's place
+        # No learner can have a name with a slash, so this record replaces no learner's submission.
         return {
             "username": f"/{name}",
             "filename": name,
@@ -48,10 +52,11 @@ class Collect(ExchangeCollect):
         }
 
     def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """A learner's submissions, newest first.
+        """Return one learner's submissions, newest first.
 
-        Everybody can hand in under any name. Where some folders belong to the machine's user of
-        that name, those of other users don't count.
+        Any user can put a folder with any learner's name into the exchange. If the operating
+        system's user of that name owns at least one of the folders, those of other users are
+        skipped.
         """
         own = [one for one in records if self._owner(one) == one["username"]]
         if self.check_owner and own:
@@ -70,7 +75,7 @@ class Collect(ExchangeCollect):
             return None
 
     def copy_files(self) -> None:
-        """Collect what can be, one by one, and an empty folder in the place of what is none."""
+        """Collect each submission; make an empty folder for one that is not a readable folder."""
         broken, sound = {}, []
         for record in self.src_records:
             problem = why_no_folder(Path(self.inbound_path) / record["filename"])
@@ -87,7 +92,7 @@ class Collect(ExchangeCollect):
                 self.log.error("%s: nothing is collected: %s", record["username"], error)
         self.src_records = sound
         if not sound:
-            super().copy_files()  # it says that there is nothing
+            super().copy_files()  # it logs that there is nothing to collect
         course = self.coursedir
         for record in broken.values():
             folder = course.format_path(
@@ -96,7 +101,7 @@ class Collect(ExchangeCollect):
             os.makedirs(folder, exist_ok=True)
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
-        """Copy a submission: its plain files are read first, nbgrader copies those."""
+        """Copy one submission: read its ordinary files first, then let nbgrader copy those."""
         with tempfile.TemporaryDirectory(prefix="collected-") as folder:
             read = Path(folder) / "submission"
             read.mkdir()

@@ -1,8 +1,8 @@
-"""The files beside a notebook: which of them the learner's code gets, and which others may open.
+"""The files beside a notebook: which of them a learner's code gets, and which are kept.
 
-Jupyter serves what lies in ``autograded/`` and ``feedback/`` from its own origin. A learner's page,
-drawing or document that a browser runs there would act as whoever is logged in, so only kinds of
-files that no browser runs are put there.
+Jupyter serves ``autograded/`` and ``feedback/`` from its own origin. An HTML page, SVG or other
+document of a learner that a browser runs there could act as the logged-in user. So only kinds of
+files that no browser runs are written there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-# Data, pictures of pixels, and programs that only Python runs.
+# Data, raster images, and Python code.
 HARMLESS = {
     *(".txt", ".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log"),
     *(".npy", ".npz", ".pt", ".pth", ".safetensors", ".parquet", ".h5", ".hdf5", ".bin", ".dat"),
@@ -21,18 +21,31 @@ HARMLESS = {
 
 
 def is_harmless(name: str) -> bool:
-    """Whether no browser runs a file of this name: each of its suffixes must be a harmless one."""
+    """Return whether no browser runs a file of this name: every suffix must be in HARMLESS."""
     suffixes = PurePosixPath(name.lower()).name.lstrip(".").split(".")[1:]
     return bool(suffixes) and all(f".{suffix}" in HARMLESS for suffix in suffixes)
 
 
 def unshown(theirs: Mapping[str, bytes], given: Mapping[str, bytes]) -> list[str]:
-    """Names of a learner's files that only their own code gets."""
+    """Return the names of those files of a learner that only the learner's own code gets.
+
+    Args:
+        theirs: the learner's files by relative path.
+        given: the lab's own files by relative path.
+    """
     return [name for name in theirs if name not in given and not is_harmless(name)]
 
 
 def merged(theirs: Mapping[str, bytes], given: Mapping[str, bytes]) -> dict[str, bytes]:
-    """What lies beside a notebook that runs: the learner's files, replaced by the lab's own."""
+    """Return the files that lie beside a notebook when it runs.
+
+    These are the learner's files and the lab's own. A file of the lab replaces the learner's file
+    of the same path, and any learner's file that is in the way of one of its folders.
+
+    Args:
+        theirs: the learner's files by relative path.
+        given: the lab's own files by relative path.
+    """
     folders = {str(parent) for name in given for parent in PurePosixPath(name).parents}
     own = {
         name: data
@@ -43,12 +56,12 @@ def merged(theirs: Mapping[str, bytes], given: Mapping[str, bytes]) -> dict[str,
 
 
 def shown(beside: Mapping[str, bytes], given: Mapping[str, bytes]) -> dict[str, bytes]:
-    """What of :func:`merged` others may open: the lab's own files, and harmless ones."""
+    """Return the files of :func:`merged` that are kept: the lab's own, and harmless ones."""
     return {name: data for name, data in beside.items() if name in given or is_harmless(name)}
 
 
 def place(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write files below a folder that is there."""
+    """Write files below an existing folder, with the folders that their paths need."""
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Reads what learners handed in from disk: bounded, never through a link, never from a device."""
+"""Read submissions from disk within limits, without following links or opening devices."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from grader.submission.notes import Note, left_out, no_timestamp, renamed
 MAX_FILES = 1000
 MAX_ENTRIES = 10_000
 MAX_DEPTH = 20
-LONGEST_PATH = 1000  # bytes below the submission's folder; a machine's own limit is some thousand
+LONGEST_PATH = 1000  # bytes below the submission's folder; far below the system's limit
 TIMESTAMP = "timestamp.txt"
 MAX_TIME = 100  # bytes; a date and time is much shorter
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER = FILE | os.O_DIRECTORY
-# What is not an ordinary file, in a learner's words.
+# Descriptions of other kinds of files, for messages to learners.
 KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link, which is not followed",
@@ -33,11 +33,12 @@ KINDS = {
 
 
 def read_file(path: Path, most: int = MAX_BYTES, *, head: int | None = None) -> bytes | Unreadable:
-    """The bytes of an ordinary file, or a sentence on why there are none.
+    """Return the bytes of an ordinary file, or an Unreadable with the reason.
 
     Args:
-        most: bytes; of a larger file nothing is read.
-        head: read so many bytes from its start, however large it is.
+        path: the file.
+        most: largest size in bytes; nothing of a larger file is read.
+        head: read only this many bytes from the start, however large the file is.
     """
     return _read(str(path), most, head=head)
 
@@ -45,11 +46,15 @@ def read_file(path: Path, most: int = MAX_BYTES, *, head: int | None = None) -> 
 def read_notebook(
     folder: Path, name: str, expected: Sequence[str]
 ) -> tuple[bytes | Unreadable, Note | None]:
-    """A submitted notebook, or the only other one where this one alone is missing.
+    """Return a submitted notebook, and a note when it was found under another name.
+
+    When this notebook is the only expected one that is missing, and exactly one other notebook was
+    handed in, that one is read.
 
     Args:
-        name: file name that it should have.
-        expected: file names of all notebooks of the assignment.
+        folder: the submission's folder.
+        name: the file name that the notebook should have.
+        expected: the file names of all notebooks of the assignment.
     """
     path = folder / name
     if os.path.lexists(path):
@@ -64,14 +69,16 @@ def read_notebook(
 def files_in(
     folder: Path, ignore: Sequence[str], most: int = MAX_BYTES
 ) -> Iterator[tuple[str, bytes | Unreadable]]:
-    """Each file below a folder by relative path, with its bytes or why it is left out.
+    """Yield each file below a folder: its relative path, and its bytes or an Unreadable.
 
-    Whoever owns the folder may change it meanwhile: each folder is held open while it is read, and
-    what is in it is opened from there, so no link put in the place of a folder is followed.
+    The owner of the folder may change it during the reading. So each folder is kept open while it
+    is read, and its entries are opened relative to that descriptor. A link that replaces a folder
+    in the meantime is not followed.
 
     Args:
-        ignore: patterns of names, of files and folders, that are passed over in silence.
-        most: bytes in all.
+        folder: the folder to read.
+        ignore: patterns of file and folder names that are skipped without a message.
+        most: bytes in total.
     """
     budget = _Budget(most)
     try:
@@ -90,7 +97,7 @@ def files_in(
 def read_beside(
     folder: Path, ignore: Sequence[str], most: int = MAX_BYTES
 ) -> tuple[dict[str, bytes], list[Note]]:
-    """The other files of a submission by relative path, and what was left out, and why.
+    """Return the other files of a submission by relative path, and notes on those left out.
 
     The arguments are those of :func:`files_in`.
     """
@@ -105,7 +112,7 @@ def read_beside(
 
 
 def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:
-    """When a submission was handed in, in UTC, and a note where its file does not say it."""
+    """Return when a submission was handed in, in UTC, and a note if its file is unusable."""
     path = folder / TIMESTAMP
     if not os.path.lexists(path):
         return None, []
@@ -115,12 +122,12 @@ def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:
     try:
         text = data.decode().strip() if len(data) <= MAX_TIME else "too long"
         return (parse_utc(text) if text else None), []
-    except Exception:  # dateutil fails in many ways
+    except Exception:  # dateutil raises many kinds of errors
         return None, [no_timestamp("it holds no date and time")]
 
 
 def why_no_folder(folder: Path) -> str:
-    """Why a submission's folder can't be read, or empty when it can."""
+    """Return why a submission's folder cannot be read; empty when it can."""
     for path in (folder.parent, folder):
         try:
             kind = stat.S_IFMT(path.lstat().st_mode)
@@ -138,7 +145,11 @@ def why_no_folder(folder: Path) -> str:
 
 @dataclass
 class _Budget:
-    """What may still be read, and whether there was more than that."""
+    """What may still be read: bytes, files and directory entries.
+
+    Attributes:
+        exceeded: whether files or entries were left over.
+    """
 
     size: int
     files: int = MAX_FILES
@@ -149,7 +160,7 @@ class _Budget:
 def _walk(
     inside: int, where: str, depth: int, ignore: Sequence[str], budget: _Budget
 ) -> Iterator[tuple[str, bytes | Unreadable]]:
-    """The files of an open folder, then those of the folders in it."""
+    """Yield the files of an open folder, then those of its subfolders."""
     with os.scandir(inside) as entries:
         names = sorted(entry.name for entry in islice(entries, budget.entries + 1))
     folders = []
@@ -191,13 +202,14 @@ def _walk(
 def _read(
     path: str, most: int, inside: int | None = None, head: int | None = None
 ) -> bytes | Unreadable:
-    """As :func:`read_file`; a relative path starts in the open folder `inside`."""
+    """Read a file as :func:`read_file` does, from the open folder ``inside`` if one is given."""
     name = _printable(os.path.basename(path))
     try:
         kind = stat.S_IFMT(os.lstat(path, dir_fd=inside).st_mode)
         if kind != stat.S_IFREG:
             return Unreadable(f"`{name}` is {KINDS.get(kind, 'not an ordinary file')}.")
-        # it may have been replaced in between: no link is followed, no FIFO waited for
+        # The file may have been replaced since lstat: FILE's flags follow no link and wait for no
+        # FIFO.
         with os.fdopen(os.open(path, FILE, dir_fd=inside), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
@@ -217,7 +229,7 @@ def _read(
 def _kind(name: str, inside: int) -> int:
     try:
         return stat.S_IFMT(os.lstat(name, dir_fd=inside).st_mode)
-    except OSError:  # it went away, or may not be looked at: to be said when it is opened
+    except OSError:  # deleted or not accessible: opening it fails, too, and gives the message
         return 0
 
 

@@ -1,8 +1,8 @@
-"""When a submission is the same as one before: when all that a sandbox can see of it is.
+"""Fingerprints of submissions, which tell whether two are the same to a sandbox.
 
-Hidden cases are drawn anew for each grading. Those of an earlier grading are asked again only where
-somebody says so (``grade --regrade``, ``SubmissionExporter.same_cases``) and the submission is the
-same: otherwise a learner could hand in code that shows its inputs, and then their answers.
+Hidden cases are drawn anew for each grading. The cases of an earlier grading are used again only on
+request (``grade --regrade``, ``SubmissionExporter.same_cases``) and only for the same submission.
+Otherwise a learner could hand in code that prints its inputs, and then their answers.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ def digest(
     files: Mapping[str, bytes],
     notes: Iterable[str] = (),
 ) -> str:
-    """SHA-256 of what a sandbox can see of a submission.
+    """Return the SHA-256 of everything that a sandbox can see of a submission.
 
-    nbgrader's timestamp is parsed and no sandbox shows it, so a submission with another one is the
-    same.
+    nbgrader's timestamp is left out: it is parsed outside the sandbox and never shown inside.
 
     Args:
-        notebooks: by name.
-        files: the others, by relative path.
-        notes: what else makes a difference.
+        notebooks: bytes of each notebook by name, or why there are none.
+        files: the other files, by relative path.
+        notes: further texts that make a difference.
     """
     parts = []
     for name, data in notebooks.items():
@@ -40,7 +39,7 @@ def digest(
 
 
 def digest_of(parts: Iterable[str]) -> str:
-    """SHA-256 of texts, each with its end."""
+    """Return the SHA-256 of texts, each followed by a zero byte."""
     found = hashlib.sha256()
     for part in parts:
         found.update(part.encode("utf-8", "surrogatepass") + b"\0")

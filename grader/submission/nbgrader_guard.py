@@ -1,7 +1,8 @@
-"""Lets nbgrader read what learners handed in as carefully as the grader does.
+"""Make nbgrader read submissions as carefully as the grader does.
 
 nbgrader has settings for the exporter of ``autograde`` and for ``collect``; ``nbgrader_config.py``
-names ours. For the rest it has none: :func:`guard` puts functions of ours in the place of its own.
+sets them to classes of this project. For the rest nbgrader has no setting, so :func:`guard`
+replaces some of its functions.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ FORMGRADER = "nbgrader.server_extensions.formgrader.handlers"
 
 
 def guard() -> None:
-    """Guard the nbgrader of this process; more than once is once.
+    """Replace nbgrader's functions in this process. Calling it again changes nothing.
 
-    - A ``timestamp.txt`` that is a link, a FIFO, a device or no date counts as none. nbgrader would
-      wait for it, or end the whole command.
-    - Where formgrader serves a file of the course, a page runs apart from Jupyter's own origin, as
-      Jupyter has it everywhere else: no page can act as whoever opened it.
+    - A ``timestamp.txt`` that is a link, a FIFO, a device or not a date counts as missing. nbgrader
+      would wait for it, or end the whole command.
+    - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
+      else. So no page of a learner can act as the user who opens it.
     """
     CourseDirectory.get_existing_timestamp = _existing_timestamp
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
-    if FORMGRADER in sys.modules:  # in Jupyter's server
+    if FORMGRADER in sys.modules:  # only in Jupyter's server
         handler = sys.modules[FORMGRADER].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
 

@@ -1,6 +1,6 @@
-"""Reads a submitted notebook without trusting it: any bytes give cells, or a sentence on why not.
+"""Read a submitted notebook from untrusted bytes: the result is its cells, or an error message.
 
-Only each cell's type, text, metadata and pasted images are read. Outputs are never looked at.
+Only each cell's type, text, metadata and pasted images are read. Outputs are ignored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 
 MAX_BYTES = 50_000_000
-# What a file of that size may grow to: values of its JSON, cells, characters in all of them.
+# Limits on what a file of that size may contain: JSON values, cells, characters in all cells.
 MAX_VALUES = 2_000_000
 MAX_CELLS = 2_000
 MAX_TEXT = 150_000
@@ -20,17 +20,17 @@ CELL_TYPES = ("code", "markdown", "raw")
 
 
 class Unreadable(Exception):
-    """The submission is no notebook; the message says why, for the learner to read."""
+    """The submission is not a readable notebook. The message tells the learner why."""
 
 
 @dataclass(frozen=True)
 class SubmittedCell:
-    """What counts of one submitted cell.
+    """The parts of a submitted cell that the grader uses.
 
     Attributes:
         kind: ``code``, ``markdown`` or ``raw``.
-        source: its text.
-        metadata: as it came, a dict of unknown shape.
+        source: the cell's text.
+        metadata: the submitted metadata, a dict of unknown content.
         attachments: pasted images of a text cell, ``{name: {MIME type: base64}}``.
     """
 
@@ -41,28 +41,31 @@ class SubmittedCell:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Its nbgrader metadata, empty when there is none."""
+        """The cell's nbgrader metadata; empty when there is none."""
         found = self.metadata.get("nbgrader")
         return found if isinstance(found, dict) else {}
 
     @property
     def grade_id(self) -> str | None:
-        """The id that it claims."""
+        """The ``grade_id`` in the cell's metadata. It is not verified."""
         claimed = self.settings.get("grade_id")
         return claimed if isinstance(claimed, str) else None
 
     @property
     def tags(self) -> list[str]:
-        """Its cell tags."""
+        """The cell's tags."""
         tags = self.metadata.get("tags")
         return [t for t in tags if isinstance(t, str)] if isinstance(tags, list) else []
 
 
 def read_submission(data: bytes) -> list[SubmittedCell]:
-    """The cells of a submitted notebook; what is not a cell is left out.
+    """Return the cells of a submitted notebook. Entries that are not cells are left out.
+
+    Args:
+        data: the file's bytes.
 
     Raises:
-        Unreadable: for anything that is not a notebook of format 1 to 4.
+        Unreadable: for anything that is not a notebook of format 1 to 4, or is too large.
     """
     if len(data) > MAX_BYTES:
         raise Unreadable(too_large(len(data)))
@@ -105,7 +108,7 @@ def read_submission(data: bytes) -> list[SubmittedCell]:
 
 
 def too_large(size: int, most: int = MAX_BYTES) -> str:
-    """What is said of a file of so many bytes."""
+    """Return the message about a file of ``size`` bytes where at most ``most`` are read."""
     return (
         f"The file is {size / 1e6:.0f} MB; at most {most / 1e6:.0f} MB are read. "
         "Clear large outputs and hand it in again."
@@ -116,7 +119,7 @@ def _raw_cells(tree: dict[str, Any]) -> list[Any]:
     if tree["nbformat"] < 4:
         try:
             tree = nbformat.convert(nbformat.from_dict(tree), 4)
-        except Exception as error:  # a converter of old formats fails in any way it likes
+        except Exception as error:  # the converters of old formats raise many kinds of errors
             raise Unreadable(
                 f"The notebook has the old format {tree['nbformat']} and could not be converted. "
                 "Open it in JupyterLab and save it there."
@@ -150,7 +153,7 @@ def _cell(raw: Any) -> SubmittedCell | None:
 
 
 def _clean(text: str) -> str:
-    """JSON may hold halves of characters, which no file can: they become question marks."""
+    """Replace lone surrogates, which JSON allows and UTF-8 files do not, with question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What is said to a learner about a notebook that had to be put in order."""
+"""Notes: messages to a learner about what was wrong with a submission and was repaired."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SETTINGS = ("grade", "solution", "locked", "task", "points")
 
 @dataclass(frozen=True)
 class Note:
-    """One thing that was put right.
+    """One message about a submission.
 
     Attributes:
         kind: ``unreadable``, ``foreign``, ``renamed``, ``missing``, ``copied``, ``changed``,
             ``retyped``, ``settings``, ``tags``, ``files``, ``unknown``, ``left out``,
-            ``not shown``, ``timestamp`` or ``ungraded``.
+            ``timestamp``, ``ungraded`` or ``not shown``.
         message: a sentence for the learner.
-        cell: the ``grade_id`` that it is about.
+        cell: the ``grade_id`` of the cell that the note is about, or None.
     """
 
     kind: str
@@ -38,22 +38,22 @@ FOREIGN = Note(
 
 
 def unreadable(reason: str) -> Note:
-    """Nothing of the file could be used."""
+    """Return the note that nothing of the file could be used."""
     return Note("unreadable", f"{reason} The lab was graded as it was released.")
 
 
 def renamed(expected: str) -> Note:
-    """The notebook was found under another name."""
+    """Return the note that the notebook was found under another name."""
     return Note("renamed", f"The notebook should be named `{expected}`.")
 
 
 def left_out(name: str, reason: str) -> Note:
-    """A file that was handed in beside the notebook is not there when it runs."""
+    """Return the note that a file beside the notebook is missing when the notebook runs."""
     return Note("left out", f"{name} was left out: {reason}.")
 
 
 def not_shown(names: Sequence[str]) -> list[Note]:
-    """Files that only the learner's own code gets to see; nothing is said where there are none."""
+    """Return a note about files that only the learner's own code gets, or an empty list."""
     if not names:
         return []
     some = ", ".join(map(_quoted, names[:5]))
@@ -69,17 +69,17 @@ def not_shown(names: Sequence[str]) -> list[Note]:
 
 
 def no_timestamp(problem: str) -> Note:
-    """When the submission was handed in is not known."""
+    """Return the note that the time of the submission is unknown."""
     return Note("timestamp", f"`timestamp.txt` can't be used: {problem}. A person will look at it.")
 
 
 def ungraded(problem: str) -> Note:
-    """The grader failed; the learner did nothing wrong."""
+    """Return the note that the grader failed. It is not the learner's fault."""
     return Note("ungraded", f"This could not be graded: {problem}. A person will look at it.")
 
 
 def unknown(grade_id: str) -> Note:
-    """A cell claims an id that the lab does not have."""
+    """Return the note that a cell has an id that the lab does not have."""
     return Note(
         "unknown",
         f"A cell is marked with the id {_quoted(grade_id)}, which this lab does not have. "
@@ -88,14 +88,25 @@ def unknown(grade_id: str) -> Note:
 
 
 def missing(grade_id: str, *, written_elsewhere: bool) -> Note:
-    """An owned cell was not there."""
+    """Return the note that an owned cell was missing.
+
+    Args:
+        grade_id: the cell's id.
+        written_elsewhere: whether another cell defines what the missing cell should define.
+    """
     used = "the code in your other cells was used"
     what = used if written_elsewhere else "it was put back as released"
     return Note("missing", f"The cell `{grade_id}` was missing; {what}.", grade_id)
 
 
 def copied(grade_id: str, count: int, *, solution: bool) -> Note:
-    """An owned cell was there more than once."""
+    """Return the note that an owned cell occurred more than once.
+
+    Args:
+        grade_id: the cell's id.
+        count: how often it occurred.
+        solution: whether it is a solution cell.
+    """
     used = (
         "the last changed one above its test was graded; other changed ones were kept as ordinary "
         "cells, untouched ones left out"
@@ -106,12 +117,12 @@ def copied(grade_id: str, count: int, *, solution: bool) -> Note:
 
 
 def edited(grade_id: str) -> Note:
-    """The text of a cell that is not the learner's was changed."""
+    """Return the note that the text of a cell that is not a solution cell was changed."""
     return Note("changed", f"The cell `{grade_id}` was edited; the original was used.", grade_id)
 
 
 def differences(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> list[Note]:
-    """What else the learner changed in an owned cell: its type, its settings, its tags."""
+    """Return notes on what else the learner changed in an owned cell: type, settings, tags."""
     notes = []
     if came.kind != cell.cell_type:
         message = f"The cell `{grade_id}` had become a {came.kind} cell; it was read as "
@@ -129,5 +140,5 @@ def differences(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> list[
 
 
 def _quoted(text: str) -> str:
-    """A learner's word, safe to print: letters, digits and a few signs, cut short."""
+    """Return a learner's word in backquotes: odd characters replaced, at most 60 characters."""
     return "`" + re.sub(r"[^\w .:/-]", "?", text)[:60] + "`"

@@ -1,15 +1,15 @@
-"""Rebuilds a submission: cells that nbgrader owns come from the source, answers from the learner.
+"""Rebuild a submission from the lab's source and the learner's answers.
 
 The result is always a complete, valid notebook of the lab, whatever was handed in:
 
-- owned cells (graded, locked, task, solution) stand in the source's order, each once, with the
-  source's text, type, metadata and points;
-- the text of a solution cell is the learner's, found by its ``grade_id``;
-- the learner's other cells keep their place after the owned cell that they followed;
-- metadata, tags and outputs of the learner are dropped;
-- what can't be read at all gives the lab as released, and a message.
+- Owned cells (graded, locked, task, solution) are those that nbgrader keeps in its gradebook. Each
+  occurs once, in the source's order, with the source's text, type, metadata and points.
+- The text of a solution cell is the learner's, found by its ``grade_id``.
+- The learner's other cells keep their place after the owned cell that they followed.
+- The learner's metadata, tags and outputs are dropped.
+- A submission that cannot be read at all gives the lab as released, and a message.
 
-Everything that was put right is said in a note, and in a cell at the top of the notebook.
+Each repair is described in a note and in a cell at the top of the notebook.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from grader.submission.notes import (
     unreadable,
 )
 
-# A name that a cell defines at its outermost level, found even where the code does not parse.
+# A name that a cell defines at the top level. A regular expression finds it in invalid code, too.
 DEFINES = re.compile(
     r"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]+)?=(?!=))", re.MULTILINE
 )
@@ -55,7 +55,7 @@ WRITTEN_ELSEWHERE = "# This cell was missing; what it asks for is written in ano
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A notebook that is ready to be graded, and what was put right in it."""
+    """A notebook that is ready to be graded, and the notes on what was repaired."""
 
     nb: NotebookNode
     notes: list[Note] = field(default_factory=list)
@@ -67,13 +67,13 @@ def rebuild(
     config: Config | None = None,
     notes: Sequence[Note] = (),
 ) -> Rebuilt:
-    """The lab with the learner's answers in it.
+    """Return the lab with the learner's answers in it.
 
     Args:
         submitted: the file's bytes, a notebook, or the reason why there is neither.
         source_nb: the instructor's version, with solutions and hidden tests.
-        config: nbgrader's settings; ``ClearSolutions`` decides how a stub looks.
-        notes: what was put right before, to be said with the rest.
+        config: nbgrader's settings; ``ClearSolutions`` decides what a stub looks like.
+        notes: earlier notes on the submission; they come first in the result.
     """
     if isinstance(submitted, NotebookNode):
         submitted = nbformat.writes(submitted).encode()
@@ -93,7 +93,7 @@ def rebuild(
 
 
 def as_recorded(source_nb: NotebookNode, config: Config | None = None) -> NotebookNode:
-    """The source as nbgrader's gradebook holds it: stubs in place of solutions, hidden tests in."""
+    """Return the source as nbgrader's gradebook has it: with stubs and with hidden tests."""
     nb, resources = copy.deepcopy(source_nb), {}
     for step in (LockCells, ClearSolutions, ClearOutput, ComputeChecksums):
         nb, resources = step(config=config).preprocess(nb, resources)
@@ -101,12 +101,12 @@ def as_recorded(source_nb: NotebookNode, config: Config | None = None) -> Notebo
 
 
 def is_owned(cell: NotebookNode) -> bool:
-    """Whether nbgrader keeps this cell in its gradebook."""
+    """Return whether nbgrader keeps this cell in its gradebook."""
     return bool(is_grade(cell) or is_solution(cell) or is_locked(cell) or is_task(cell))
 
 
 def _as_released(master: NotebookNode, config: Config | None) -> dict[str, str]:
-    """``{grade_id: text}`` of the owned cells as learners got them."""
+    """Return ``{grade_id: text}`` of the owned cells in the learner's version."""
     nb, resources = copy.deepcopy(master), {}
     for step in (ClearHiddenTests, ClearMarkScheme):
         nb, resources = step(config=config).preprocess(nb, resources)
@@ -150,7 +150,7 @@ def _answers(
 def _choose(
     submitted: list[SubmittedCell], owned: dict[str, NotebookNode], released: dict[str, str]
 ) -> tuple[dict[str, int], list[Note]]:
-    """Which submitted cell stands for each owned cell: ``{grade_id: position}``."""
+    """Return ``{grade_id: position}`` of the submitted cell used for each owned cell, and notes."""
     found: dict[str, list[int]] = {}
     notes = []
     for position, cell in enumerate(submitted):
@@ -170,7 +170,7 @@ def _choose(
                 if later in chosen and not is_solution(owned[later]) and is_grade(owned[later])
             ]
             test = after[0] if after else len(submitted)
-            # What the learner's own test ran was the last copy above it.
+            # When the learner ran the test, the last copy above it had been defined last.
             worked_on = [p for p in positions if not _same(submitted[p].source, released[grade_id])]
             above = [p for p in worked_on if p < test]
             chosen[grade_id] = (above or worked_on or positions)[-1]
@@ -184,7 +184,7 @@ def _free_cells(
     master: NotebookNode,
     stubs: dict[str, str],
 ) -> dict[str | None, list[NotebookNode]]:
-    """The learner's other cells, by the owned cell that they follow (None: they come first)."""
+    """Return the learner's other cells by the owned cell that they follow; None for the first."""
     of_source = _free_source_cells(master)
     present = set(place.values())
     following: dict[str | None, list[NotebookNode]] = {}
@@ -194,10 +194,10 @@ def _free_cells(
             after = place[position]
             continue
         if cell.grade_id in stubs and _same(cell.source, stubs[cell.grade_id]):
-            continue  # an untouched copy: a stub below the answer would undo it
+            continue  # an untouched copy: a stub below the answer would overwrite it
         original, follows = of_source.get(_normal(cell.source), (None, None))
         if follows is not None and follows not in present:
-            after = follows  # the cell between was deleted, and is put back before this one
+            after = follows  # the owned cell before it was deleted; it is restored above this cell
         new = _free_cell(cell, position) if original is None else copy.deepcopy(original)
         new.id = f"submitted-{position}"
         following.setdefault(after, []).append(new)
@@ -205,7 +205,7 @@ def _free_cells(
 
 
 def _free_source_cells(master: NotebookNode) -> dict[str, tuple[NotebookNode, str | None]]:
-    """The source's cells that nobody owns, by text, and the owned cell before each."""
+    """Return the source's cells that are not owned, by text, with the owned cell before each."""
     cells, after = {}, None
     for cell in master.cells:
         if is_owned(cell):
@@ -227,7 +227,7 @@ def _free_cell(cell: SubmittedCell, position: int) -> NotebookNode:
 
 
 def _attach(answer: SubmittedCell, cell: NotebookNode) -> None:
-    """Give a text cell the pictures that were pasted into it."""
+    """Copy the pictures that were pasted into a text cell."""
     if cell.cell_type == "markdown" and answer.attachments:
         cell.attachments = nbformat.from_dict(answer.attachments)
 

@@ -17,7 +17,7 @@ from tests.faults.classes import variables
 from tests.faults.patched import POINTS
 from tests.faults.scene import GOES_ON, KILLED, Run, Scene, Struck
 
-INTERRUPTED = "Interrupted. What is graded is recorded"
+INTERRUPTED = "Interrupted. Finished grades are recorded"
 
 
 def killed(scene: Scene) -> Struck:

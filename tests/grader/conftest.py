@@ -1,4 +1,4 @@
-"""A class that was graded once, by nbgrader itself, for every test that looks at the outcome."""
+"""A class that nbgrader itself has graded once, for every test that looks at the results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GradedCourse:
 
     Attributes:
         status: the command's exit status.
-        printed: what it printed.
+        printed: the command's output.
     """
 
     root: Path
@@ -45,16 +45,16 @@ class GradedCourse:
 
     @cached_property
     def learners(self) -> list[Learner]:
-        """The class, as it was made."""
+        """The learners of the class."""
         return make_class(load_lab(self.root, LAB))
 
     def learner(self, story: str) -> Learner:
-        """The only one with these words in their story."""
+        """Return the only learner whose story contains these words."""
         [found] = [one for one in self.learners if story in one.story]
         return found
 
     def page(self, learner: Learner) -> str:
-        """The learner's feedback."""
+        """Return the learner's feedback page."""
         return (self.root / "feedback" / learner.id / LAB / f"{LAB}.html").read_text()
 
 
@@ -85,7 +85,7 @@ def headers(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> list[Pa
 
 
 def run_demo(root: Path, **options) -> dict:
-    """``python -m grader demo`` in that folder; its exit status and what it printed."""
+    """Run ``python -m grader demo`` in a folder; return its exit status and output."""
     console = Console(file=io.StringIO(), width=140)
     arguments = argparse.Namespace(**{"lab": [LAB], "remove": False} | options)
     with pytest.MonkeyPatch.context() as patch:

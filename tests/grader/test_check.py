@@ -24,7 +24,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture
 def graded(monkeypatch):
-    """No kernel: every verified cell gets the verdict that is put in here."""
+    """Replace the kernel: every verified cell gets the given verdict."""
     verdicts = {}
 
     class Graded:
@@ -155,7 +155,7 @@ def test_what_a_verdict_says_went_wrong(changes, says):
 
 @pytest.mark.slow(12)
 def test_for_real_with_a_kernel(graded_course, tmp_path):
-    """The command as it is typed, in a course of its own."""
+    """The command in another process and in a course of its own."""
     import subprocess
     import sys
 

@@ -1,4 +1,7 @@
-"""nbgrader's commands in a course of ours: regrading, odd submissions, the exchange, formgrader."""
+"""nbgrader's commands in a course with our settings.
+
+These are regrading, odd submissions, the exchange and formgrader.
+"""
 
 import json
 import shutil
@@ -31,7 +34,7 @@ NONE = dict.fromkeys(ALL, 0.0)
 
 
 def grades(course, student, lab=LAB):
-    """``{cell: (automatic mark, whether a person must look)}``."""
+    """Return ``{cell: (automatic score, whether a person must look)}``."""
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         submission = gradebook.find_submission(lab, student)
         return {
@@ -66,10 +69,10 @@ def strong(copied_course, graded_course):
 
 @pytest.fixture(scope="module")
 def regraded(graded_course, tmp_path_factory):
-    """The class was graded once more by nbgrader, and then once more with the same cases.
+    """The class graded by nbgrader twice more, the second time with the same cases.
 
-    A part of the class, and odd submissions. Before the first, a person has marked an answer in
-    words; before the second, two have handed in something else.
+    It is a part of the class, with odd submissions. Before the first grading a person has marked a
+    text answer; before the second, two students have handed in something else.
     """
     course = tmp_path_factory.mktemp("regraded") / "course"
     shutil.copytree(graded_course.root, course)
@@ -107,7 +110,7 @@ def regraded(graded_course, tmp_path_factory):
 
 
 def hand_in_odd_ones(course):
-    """Each has something that nbgrader alone would fall over, or show."""
+    """Write submissions on which nbgrader alone would fail, or which it would show."""
     right = solved(released(source_notebook()))
     submission(course, "odd-folder").mkdir(parents=True)
     write(b"no notebook here", course / "submitted" / "odd-none" / LAB / "notes.txt")
@@ -136,7 +139,7 @@ def test_a_regrade_of_the_same_gives_the_same_verdicts_where_it_is_asked_for(reg
     _, first, second = (run[regraded.same] for run in regraded.runs)
     assert seed(second) == seed(first)
     assert judged(second) == judged(first)
-    # and where something else was handed in, be it only a file, nobody is asked the same
+    # A changed submission, even if only one file differs, gets new cases.
     _, first, second = (run[regraded.other] for run in regraded.runs)
     assert seed(second) != seed(first)
 

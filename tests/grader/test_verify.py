@@ -1,4 +1,4 @@
-"""The hidden line as a learner's notebook runs it."""
+"""`verify` as the hidden line in a learner's notebook calls it."""
 
 import pytest
 import torch

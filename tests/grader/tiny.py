@@ -1,4 +1,4 @@
-"""A lab of three exercises, and a course folder around it, for tests of grading."""
+"""A lab of three exercises and a course folder around it, for tests of grading."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ ANSWERS = {
 
 
 def source_notebook() -> NotebookNode:
-    """The instructor's version."""
+    """Return the instructor's version."""
     text = parse("lab.py", (FIXTURE / LAB / "lab.py").read_text())
     assert not text.problems
     return to_notebook(text)
 
 
 def released(source: NotebookNode) -> NotebookNode:
-    """The learner's version."""
+    """Return the learner's version."""
     nb = as_recorded(source, CONFIG)
     for step in (ClearHiddenTests, ClearMarkScheme, ComputeChecksums):
         nb, _ = step(config=CONFIG).preprocess(nb, {})
@@ -49,7 +49,7 @@ def released(source: NotebookNode) -> NotebookNode:
 
 
 def solved(nb: NotebookNode, **answers: str) -> NotebookNode:
-    """A copy with every exercise solved, or answered as said."""
+    """Return a copy with every exercise solved, or answered as given."""
     nb = copy.deepcopy(nb)
     for name, answer in (ANSWERS | answers).items():
         cell(nb, f"{name}_solution").source = answer
@@ -57,18 +57,18 @@ def solved(nb: NotebookNode, **answers: str) -> NotebookNode:
 
 
 def judged(nb: NotebookNode) -> dict[str, Verdict]:
-    """The verdicts of a graded notebook, without the examples, which are new each time."""
+    """Return the verdicts of a graded notebook without the examples, which are always new."""
     return {name: verdict.with_examples({}) for name, verdict in read_verdicts(nb).items()}
 
 
 def cell(nb: NotebookNode, grade_id: str) -> NotebookNode:
-    """The cell with that id; there must be exactly one."""
+    """Return the cell with that id, and assert that there is only one."""
     [found] = [c for c in nb.cells if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id]
     return found
 
 
 def make_course(folder: Path, phases: Path = FIXTURE) -> Path:
-    """A course folder of its own: this project's code, and the phases of another folder."""
+    """Make a course folder with this project's code and the phases of another folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for package in ("grader", "utils"):
         # with what Python has compiled: its times are copied, too, so it is valid there
@@ -97,7 +97,7 @@ def nbgrader(course: Path, *words: str, cwd: Path | None = None) -> subprocess.C
 
 
 def environment(course: Path) -> dict[str, str]:
-    """Variables under which nbgrader uses the course's own code and exchange, and no other."""
+    """Return variables under which nbgrader uses only the course's own code and exchange."""
     return {
         **os.environ,
         "PYTHONPATH": str(course),

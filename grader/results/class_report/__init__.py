@@ -1,1 +1,1 @@
-"""A page for the instructor about one graded lab, and the same as CSV."""
+"""The class report: a page for the instructor about one graded lab, and the same data as CSV."""

@@ -1,4 +1,4 @@
-"""``python -m grader report LAB``: a graded lab as one page, and as CSV."""
+"""``python -m grader report LAB``: write the class report of a graded lab, as a page and CSV."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGE, LEARNERS, EXERCISES = "index.html", "learners.csv", "exercises.csv"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``python -m grader report``."""
+    """Add the arguments of ``python -m grader report``."""
     parser.add_argument("lab", help="a graded lab: 02_autograd, 02 or autograd")
     parser.add_argument("--out", type=Path, help="where to write (default: reports/LAB/)")
     parser.add_argument(
@@ -36,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
-    """Write the report; 1 when some submissions have no marks yet.
+    """Write the report.
+
+    Returns:
+        1 when some submissions have no scores yet, otherwise 0.
 
     Raises:
         UserError: when the lab has not been graded.
@@ -74,7 +77,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
 
 @contextmanager
 def _replacing(path: Path, encoding: str) -> Iterator[TextIO]:
-    """A file that takes the place of an older one only when it is complete."""
+    """Open a new file that replaces ``path`` only when it is complete."""
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("w", encoding=encoding, newline="") as file:

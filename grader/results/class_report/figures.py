@@ -1,6 +1,6 @@
-"""The page's figures: where every bar stands, the sentence above, and the same in words.
+"""Compute the page's figures: the bars' positions, a sentence as title, and a text alternative.
 
-They are drawn as SVG by the template, whose colours follow the reader's light or dark theme.
+The template draws them as SVG; its colours follow the reader's light or dark theme.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WIDTH = 760  # units of every figure's viewBox, CSS pixels at full width
 
 @dataclass(frozen=True)
 class Bar:
-    """A rectangle, in units of the viewBox; ``label`` below or beside it, ``value`` on it."""
+    """A rectangle in units of the viewBox, with a text beside it and the number on it."""
 
     x: float
     y: float
@@ -28,7 +28,16 @@ class Bar:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many learners earned how much."""
+    """The distribution of points: how many learners earned how much.
+
+    Attributes:
+        title: the result in a sentence.
+        alt: the text alternative.
+        bars: one bar per bin.
+        height: height of the figure.
+        base: y coordinate of the bars' lower end.
+        median: x coordinate of the median.
+    """
 
     title: str
     alt: str
@@ -40,7 +49,15 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Row:
-    """One exercise's bar, in segments ``(kind, bar)``."""
+    """The stacked bar of one exercise.
+
+    Attributes:
+        y: y coordinate of its upper edge.
+        title: the exercise's heading.
+        name: the exercise's name.
+        share: share of the points that were earned, as text.
+        segments: ``(kind, bar)`` for each kind of outcome that occurred.
+    """
 
     y: float
     title: str
@@ -51,7 +68,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Successes:
-    """Who earned all, some or nothing of each exercise."""
+    """How many learners earned all, some or none of the points of each exercise.
+
+    Attributes:
+        title: the result in a sentence.
+        alt: the text alternative.
+        rows: one row per exercise.
+        height: height of the figure.
+        left: x coordinate of the bars' left end.
+    """
 
     title: str
     alt: str
@@ -61,7 +86,10 @@ class Successes:
 
 
 def histogram(points: Sequence[float], most: float) -> Histogram | None:
-    """Ten bins of ten percent, and one for those who earned everything; None for nobody."""
+    """Return the histogram: ten bins of ten percent and one for full points.
+
+    None without learners.
+    """
     if not points or not most:
         return None
     counts = [0] * 11
@@ -98,7 +126,7 @@ def _score_sentence(points: Sequence[float], middle: float, most: float) -> str:
 
 
 def successes(exercises: Sequence[ExerciseTally]) -> Successes | None:
-    """A stacked bar for each exercise that has marks; None when no exercise has any."""
+    """Return a stacked bar for each exercise that has scores; None when no exercise has any."""
     marked = [one for one in exercises if one.marked]
     if not marked:
         return None
@@ -136,13 +164,13 @@ def successes(exercises: Sequence[ExerciseTally]) -> Successes | None:
 
 
 def parts(one: ExerciseTally) -> list[tuple[str, int]]:
-    """The four kinds of outcome with their counts."""
+    """Return the four kinds of outcome with the number of learners."""
     counts = (one.full, one.some, one.nothing, one.not_tried)
     return list(zip(("full", "some", "nothing", "untried"), counts, strict=True))
 
 
 def label(kind: str) -> str:
-    """What a kind of outcome is called."""
+    """Return the word on the page for a kind of outcome."""
     return {"full": "all", "some": "some", "nothing": "nothing", "untried": "not tried"}[kind]
 
 
@@ -156,6 +184,6 @@ def _hardest_sentence(marked: Sequence[ExerciseTally]) -> str:
 
 
 def _plain(title: str) -> str:
-    """A heading without its number."""
+    """Return a heading without its number."""
     number, _, rest = title.partition(" · ")
     return rest if rest and number.isdigit() else title

@@ -1,24 +1,24 @@
-"""How well an exercise tells learners apart, in the words of classical test theory."""
+"""Item analysis: how well an exercise discriminates between learners, by classical test theory."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-FEWEST = 10  # learners below which nothing is said about an exercise
-EASY, HARD = 0.95, 0.20  # share of the points that is earned on average
-WEAK = 0.20
+FEWEST = 10  # with fewer learners an exercise is not judged
+EASY, HARD = 0.95, 0.20  # limits of the mean share of points earned
+WEAK = 0.20  # correlations below are weak
 
 
 class Pairs:
-    """Running sums over (points in the exercise, points in all others), one pair a learner."""
+    """Running sums over (points in the exercise, points in all others), one pair per learner."""
 
     def __init__(self) -> None:
         self.n = 0
         self._x = self._y = self._xx = self._yy = self._xy = 0.0
 
     def add(self, item: float, rest: float) -> None:
-        """One more learner."""
+        """Add one learner."""
         self.n += 1
         self._x += item
         self._y += rest
@@ -28,17 +28,17 @@ class Pairs:
 
     @property
     def mean(self) -> float:
-        """Points earned in the exercise on average; 0 when nobody is there."""
+        """Mean points earned in the exercise; 0 without learners."""
         return self._x / self.n if self.n else 0.0
 
     @property
     def correlation(self) -> float | None:
         """The corrected item-total correlation: Pearson's r of the exercise with the *rest*.
 
-        With the total it would be too high, because the exercise is part of the total:
-        S. Henrysson, "Correction of item-total correlations in item analysis", Psychometrika 28
-        (1963), 211-218.
-        None when the exercise, or the rest, is the same for everyone.
+        With the total it would be too high, because the exercise is part of the total: S.
+        Henrysson, "Correction of item-total correlations in item analysis", Psychometrika 28
+        (1963), 211-218. None when all learners have the same points in the exercise, or in the
+        rest.
         """
         across = self.n * self._xx - self._x**2
         along = self.n * self._yy - self._y**2
@@ -51,14 +51,15 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What can be said of one exercise.
+    """The judgement of one exercise.
 
     Attributes:
-        learners: how many it rests on: those who tried at least one exercise.
-        share: of its points that were earned on average, 0 to 1; None when nobody is there.
+        learners: number of learners that it is based on: those who tried at least one exercise.
+        share: mean share of its points that was earned, 0 to 1; None without learners.
         r: the corrected item-total correlation; None when there is none.
-        low, high: its 95 % interval.
-        words: what to make of it.
+        low: lower end of its 95 % interval.
+        high: upper end of its 95 % interval.
+        words: the judgement in words.
         suspect: whether somebody should look at the exercise.
     """
 
@@ -72,12 +73,16 @@ class Judgement:
 
 
 def judge_item(pairs: Pairs, points: float) -> Judgement:
-    """Judge an exercise worth ``points`` by how those who tried the lab did in it.
+    """Judge an exercise by the results of the learners who tried the lab.
 
-    A correlation under 0.2 marks an item to revise by the rule of thumb of R. L. Ebel and D. A.
-    Frisbie, "Essentials of Educational Measurement" (5th ed., 1991), which they give for the
-    discrimination index. In a class of 30 an r of 0.3 may be anything from -0.1 to 0.6, so an
-    exercise is only called poor when its whole interval (Fisher's z) lies under 0.2.
+    R. L. Ebel and D. A. Frisbie, "Essentials of Educational Measurement" (5th ed., 1991), give a
+    rule of thumb for the discrimination index: revise an item under 0.2. Here it is applied to the
+    correlation. In a class of 30 an r of 0.3 may be anything from -0.1 to 0.6, so an exercise is
+    called poor only when its whole interval (Fisher's z) lies under 0.2.
+
+    Args:
+        pairs: the learners' points in the exercise and in the others.
+        points: points that the exercise can earn.
     """
     n, r = pairs.n, pairs.correlation
     share = pairs.mean / points if n and points else None
@@ -102,7 +107,12 @@ def judge_item(pairs: Pairs, points: float) -> Judgement:
 
 
 def interval(r: float, n: int) -> tuple[float, float]:
-    """The approximate 95 % interval of a correlation ``r`` of ``n`` > 3 pairs, by Fisher's z."""
+    """Return the approximate 95 % interval of a correlation, by Fisher's z.
+
+    Args:
+        r: the correlation.
+        n: number of pairs, more than 3.
+    """
     if abs(r) >= 1.0:
         return r, r
     z, half = math.atanh(r), 1.96 / math.sqrt(n - 3)

@@ -1,4 +1,4 @@
-"""Who is who on the page: names, or pseudonyms that stay the same from lab to lab."""
+"""How learners appear on the page: by name, or by a pseudonym that is the same for every lab."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ KEY_FILE = ".pseudonyms"
 
 @dataclass(frozen=True)
 class Names:
-    """Shows learners as they are.
+    """Shows learners by name.
 
     Attributes:
-        hidden: whether nothing that leads to a learner may appear.
+        hidden: whether the page must not identify learners.
     """
 
     hidden: bool = False
 
     def of(self, one: Graded) -> str:
-        """What a learner is called."""
+        """Return how a learner is called on the page."""
         return one.name
 
     def order(self, student: str) -> str:
-        """Sorts student ids."""
+        """Return the sort key of a student id."""
         return student
 
     def problem(self, about: PartResult | Verdict, one: Graded) -> str:
-        """What was wrong with this learner's work, as it may be shown."""
+        """Return what was wrong with this learner's work, in words that may be shown."""
         return about.problem
 
     def reason(self, reason: Reason, one: Graded) -> Reason:
-        """Why a person should look at this learner's work, as it may be shown."""
+        """Return why a person should look at this learner's work, in words that may be shown."""
         return reason
 
 
 @dataclass(frozen=True)
 class Pseudonyms(Names):
-    """Shows learners under names that only the holder of the key can lead back.
+    """Shows learners by pseudonyms, which cannot be traced back without the key.
 
     Args:
         key: secret bytes. Student ids can be guessed, so a plain hash of them would hide nothing.
@@ -70,7 +70,7 @@ class Pseudonyms(Names):
         return Reason(reason.kind, text, reason.cell)
 
     def _without_name(self, text: str, one: Graded) -> str:
-        """A text in which no part of the learner's name or id stands."""
+        """Replace every part of the learner's name and id in a text by an ellipsis."""
         own = {one.student, *re.findall(r"\w{3,}", f"{one.name} {one.student}")}
         for word in sorted(filter(None, own), key=len, reverse=True):
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", "…", text, flags=re.IGNORECASE)
@@ -78,9 +78,9 @@ class Pseudonyms(Names):
 
 
 def pseudonyms(course: Path) -> Pseudonyms:
-    """Pseudonyms by the course's own key, which is made the first time and kept beside the marks.
+    """Return pseudonyms made with the course's own key, a file that the first call creates.
 
-    Without that file nobody can lead a pseudonym back to a learner.
+    Without that file nobody can trace a pseudonym back to a learner.
     """
     path = course / KEY_FILE
     try:

@@ -1,4 +1,4 @@
-"""What the course's own files add to the marks: the order and titles of exercises, the lessons."""
+"""Read the course's own files: order and titles of a lab's exercises, and the lessons."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ HEADING = re.compile(r"^#{2,3}\s+(.+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Outline:
-    """A lab as its source notebooks have it.
+    """A lab's title and headings, from its source notebooks.
 
     Attributes:
-        title: of the lab.
+        title: title of the lab.
         titles: the heading above each graded cell, by the cell's name, in the lab's order.
     """
 
@@ -26,7 +26,10 @@ class Outline:
 
 
 def read_outline(root: Path, lab: str, notebooks: tuple[str, ...]) -> Outline:
-    """The outline of a lab; a lab without a source keeps its name and has no titles."""
+    """Return the outline of a lab.
+
+    Without a source the title is the lab's name and there are no headings.
+    """
     title, titles = lab, {}
     for name in notebooks:
         path = root / "source" / lab / f"{name}.ipynb"
@@ -45,5 +48,5 @@ def read_outline(root: Path, lab: str, notebooks: tuple[str, ...]) -> Outline:
 
 
 def lessons(root: Path) -> dict[str, Path]:
-    """The notebook of each lesson, by its two digits."""
+    """Return the notebook of each lesson by its two digits."""
     return {path.stem[:2]: path for path in sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))}

@@ -1,4 +1,4 @@
-"""Makes the page: what the template shows, worked out from the tally."""
+"""Render the page: compute what the template shows from the tally."""
 
 from __future__ import annotations
 
@@ -49,19 +49,20 @@ ADVICE = {
         "The cell with the answer raised an error itself, often by a slip of the pen.",
     ),
 }
-FREQUENT = 6  # misconceptions at the top; each exercise lists all of its own
-COMMON = 0.06  # of the class; below that a mistake is one learner's, not the class's
-TOLD = 8  # of one exercise; the others are only named
-TYPICAL = 3  # problem texts of unexplained answers
+FREQUENT = 6  # misconceptions listed at the top; each exercise lists all of its own
+COMMON = 0.06  # share of the class that a misconception needs to be listed at the top
+TOLD = 8  # misconceptions described per exercise; the others are only named
+TYPICAL = 3  # problem texts shown of unexplained answers
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where links lead, relative to the page.
+    """Makes links relative to the page.
 
     Attributes:
         course: whose folders are linked.
         out: the page's folder.
+        lab: the assignment's name.
         notebooks: names of the lab's notebooks.
     """
 
@@ -71,12 +72,15 @@ class Places:
     notebooks: tuple[str, ...]
 
     def link(self, path: Path) -> str:
-        """A relative URL; every part is quoted, so that no name can be more than a name."""
+        """Return a relative URL.
+
+        Every part is quoted, so that a file name cannot change the URL's meaning.
+        """
         relative = os.path.relpath(path, self.out)
         return "/".join(quote(part, safe="") for part in Path(relative).parts)
 
     def of_person(self, person: Person) -> list[tuple[str, str]]:
-        """``(text, URL)`` of the files about one submission that are there."""
+        """Return ``(text, URL)`` of those files about one submission that exist."""
         found = []
         for notebook in self.notebooks if person.student else ():
             for step, suffix, text in (
@@ -91,7 +95,7 @@ class Places:
 
 
 def render(tally: Tally, places: Places, now: datetime) -> str:
-    """The whole page as HTML."""
+    """Return the whole page as HTML."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -145,7 +149,7 @@ def _context(tally: Tally, places: Places, now: datetime) -> dict[str, Any]:
 
 
 def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
-    """The commonest misconceptions of the lab: ``(learners, name, exercise)``."""
+    """Return the most frequent misconceptions of the lab: ``(learners, name, exercise)``."""
     every = [
         (count, name, one)
         for one in tally.exercises
@@ -156,13 +160,16 @@ def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
 
 
 def _told(one: ExerciseTally) -> list[tuple[str, int]]:
-    """The misconceptions of an exercise that are told in full: at least three."""
+    """Return the misconceptions of an exercise that are described in full.
+
+    These are the three most frequent ones, and others that more than one learner has.
+    """
     every = one.misconceptions.most_common(TOLD)
     return [entry for place, entry in enumerate(every) if place < 3 or entry[1] > 1]
 
 
 def _revisit(one: ExerciseTally, known: dict[str, str]) -> Markup:
-    """Which section of which lesson to read again."""
+    """Return a sentence on which section of which lesson to read again."""
     if not one.reads:
         return Markup("")
     lesson = Markup("lesson {}").format(one.lesson) if one.lesson else Markup("the lesson")
@@ -183,22 +190,22 @@ def _when(first: float | None, last: float | None) -> str:
 
 
 def in_code(text: str) -> Markup:
-    """A text whose `backquoted` words are set as code; everything in it is escaped."""
+    """Return a text as HTML with its `backquoted` words as code. Everything in it is escaped."""
     pieces = str(escape(text)).split("`")
-    if len(pieces) % 2 == 0:  # one backquote too many: it stays as it is
+    if len(pieces) % 2 == 0:  # an odd number of backquotes: the last one is kept as text
         pieces[-2:] = ["`".join(pieces[-2:])]
     marked = [f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(pieces)]
     return Markup("".join(marked))
 
 
 def as_sentence(text: str) -> str:
-    """With a capital letter in front, and a full stop behind."""
+    """Return the text with a capital first letter and a full stop."""
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    """Return seconds as text: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``2 h 5 min``."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -208,10 +215,10 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float) -> str:
-    """A number with at most two decimals and a real minus sign."""
+    """Return a number with two decimals and a true minus sign."""
     return f"{value:.2f}".replace("-", "−")
 
 
 def percent(value: float) -> str:
-    """A share as a whole percentage."""
+    """Return a share as a whole percentage."""
     return f"{value:.0%}".replace("%", "\N{NO-BREAK SPACE}%")

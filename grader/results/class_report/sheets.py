@@ -1,7 +1,8 @@
-"""The report as CSV: a row for each learner and exercise, and a row for each exercise.
+"""Write the report as CSV: a row per learner and exercise, and a row per exercise.
 
-Spreadsheets run a cell that starts with ``=`` and some other signs as a formula, so such texts get
-an apostrophe in front. The files begin with a byte order mark: without it, Excel misreads accents.
+Spreadsheets run a cell that starts with ``=`` and some other characters as a formula, so such texts
+get an apostrophe in front. The files begin with a byte order mark, because Excel misreads accented
+letters without it.
 """
 
 from __future__ import annotations
@@ -25,13 +26,18 @@ FORMULA = tuple("=+-@|%＝＋－＠")
 
 
 def safe(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula; numbers stay numbers."""
+    """Return the value so that no spreadsheet takes it for a formula. Numbers stay numbers."""
     text = isinstance(value, str)
     return f"'{value}" if text and value.lstrip().startswith(FORMULA) else value
 
 
 class LearnerSheet:
-    """Writes the learners' rows one learner at a time."""
+    """Writes the learners' rows, one learner at a time.
+
+    Args:
+        file: the open CSV file.
+        names: how learners appear.
+    """
 
     def __init__(self, file: TextIO, names: Names):
         self._writer = csv.writer(file)
@@ -41,7 +47,7 @@ class LearnerSheet:
         self._writer.writerow([*who, *columns])
 
     def write(self, one: Graded, cells: list[Cell]) -> None:
-        """All rows of one learner."""
+        """Write all rows of one learner."""
         name = self._names.of(one)
         who = [name] if self._names.hidden else [one.student, name]
         for cell in cells:
@@ -68,14 +74,14 @@ def _marks(one: Graded, cell: Cell) -> tuple[Any, float, str]:
 
 
 def _manual(one: Graded, cell: Cell) -> str:
-    """Whether a person marks it: "waiting", "marked", or nothing."""
+    """Return the state of manual marking: "waiting", "marked", or "" for an automatic cell."""
     if cell.name in one.waiting:
         return "waiting"
     return "marked" if cell.by_hand and one.scores.get(cell.name) is not None else ""
 
 
 def write_exercises(file: TextIO, tally: Tally) -> None:
-    """A row for each exercise."""
+    """Write a row for each exercise."""
     writer = csv.writer(file)
     writer.writerow(EXERCISE_COLUMNS)
     for row in _exercise_rows(tally):

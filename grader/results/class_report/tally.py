@@ -1,7 +1,7 @@
-"""Adds up a class, one learner at a time, so that ten thousand take no more memory than a few.
+"""Add up a class, one learner at a time, in little memory even for ten thousand learners.
 
-What is kept of each learner is two numbers; of everything else there are counts, and the first
-few examples.
+Two numbers are kept of each learner. Of everything else there are counts and the first few
+examples.
 """
 
 from __future__ import annotations
@@ -19,23 +19,27 @@ from grader.verdict import Cause, Status, Verdict
 
 SHOWN = 40  # learners listed under each reason; the CSV has them all
 SLOWEST = 5
-MOST_TEXTS = 500  # different problem texts that are counted for an exercise
-KINDS = tuple(ReasonKind)  # the gravest first
+MOST_TEXTS = 500  # different problem texts that are counted per exercise
+KINDS = tuple(ReasonKind)  # the most severe first
 
 
 @dataclass
 class ExerciseTally:
-    """One exercise over the class.
+    """The counts of one exercise over the class.
 
     Attributes:
-        marked: learners with a mark: ``full``, ``some``, ``nothing`` or ``not_tried``.
+        marked: learners with a score; the sum of ``full``, ``some``, ``nothing`` and ``not_tried``.
         waiting: answers that a person still has to mark.
         wrong: learners who tried and did not get all points.
-        unexplained: those of them with a failed part that nothing explains.
-        problems: what was wrong there, in the check's words.
-        not_run: parts that the grading machine could not run, and why, with the learners' number.
-        withheld: the points of such parts, over all marked learners. Nobody could earn them.
-        claims: what of its verdicts rests on the word of the learners' own processes.
+        unexplained: those of them with a failed part that no misconception explains.
+        problems: the check's problem texts for these parts, counted.
+        not_run: parts that the grading machine could not run, with the reason, counted.
+        withheld: the points of such parts, summed over the learners with a score. Nobody could earn
+            them.
+        claims: results that rest only on data from the learners' own processes.
+        pairs: each learner's points here and in the other exercises, for the item analysis.
+        seconds: run time, summed over all learners.
+        longest: the longest run time of one learner, in seconds.
     """
 
     cell: Cell
@@ -63,22 +67,22 @@ class ExerciseTally:
 
     @property
     def name(self) -> str:
-        """Its id."""
+        """The exercise's name."""
         return self.cell.name
 
     @property
     def share(self) -> float | None:
-        """Of the points that could be earned, how many were, 0 to 1."""
+        """Share of the obtainable points that was earned, 0 to 1."""
         most = self.cell.points * self.marked - self.withheld
         return self.earned / most if most else None
 
     @property
     def judgement(self) -> Judgement:
-        """How well it tells learners apart."""
+        """How well the exercise discriminates between learners."""
         return judge_item(self.pairs, self.cell.points)
 
     def add(self, one: Graded, names: Names) -> None:
-        """One more learner."""
+        """Add one learner."""
         self.waiting += self.name in one.waiting
         score = one.scores.get(self.name)
         verdict = one.verdicts.get(self.name)
@@ -93,7 +97,7 @@ class ExerciseTally:
     def _mark(self, score: float, status: Status | None, one: Graded) -> None:
         withheld = withheld_points(one, self.name)
         if withheld >= self.cell.points:
-            return  # nothing of it was judged, so it says nothing about the learner
+            return  # no part was judged, so the score says nothing about the learner
         self.marked += 1
         self.earned += score
         self.withheld += withheld
@@ -132,7 +136,7 @@ class ExerciseTally:
 
 
 def withheld_points(one: Graded, exercise: str) -> float:
-    """The points of those parts of an exercise that the grading machine could not run."""
+    """Return the points of those parts of an exercise that the grading machine could not run."""
     verdict = one.verdicts.get(exercise)
     parts = verdict.parts if verdict else ()
     return sum(part.points for part in parts if part.status is Status.NOT_RUN)
@@ -143,8 +147,10 @@ class Person:
     """A submission that a person should look at.
 
     Attributes:
-        student: the id, empty where names are hidden.
-        reasons: why.
+        student: the student id; empty when names are hidden.
+        name: the name or pseudonym.
+        points: points earned.
+        reasons: why a person should look.
     """
 
     student: str
@@ -154,19 +160,20 @@ class Person:
 
 
 class Tally:
-    """The whole class.
+    """The counts of the whole class.
 
     Attributes:
-        submissions: how many there are in the gradebook, graded to the end or not.
-        never_graded: how many more were handed in.
-        automatic, total: points of each graded learner, in automatic exercises and in all.
-        withheld: points that no graded learner could earn, the fewest that any of them had.
-        attempted: how many of these tried at least one exercise.
-        people: submissions that a person should look at, by the gravest kind of reason.
-        needing: how many of each kind there are.
-        sandbox: how many ran in a sandbox (True), without (False), or unrecorded (None).
+        submissions: number of submissions in the gradebook, whether or not grading finished.
+        never_graded: number of submissions that are not in the gradebook.
+        automatic: points of each graded learner in automatic exercises.
+        total: points of each graded learner in all exercises.
+        withheld: points that no graded learner could earn: the minimum over the learners.
+        attempted: number of graded learners who tried at least one exercise.
+        people: submissions that a person should look at, by the most severe kind of reason.
+        needing: number of submissions per kind of reason.
+        sandbox: number that ran in a sandbox (True), without one (False), or unrecorded (None).
         seconds: grading time of each submission that has one.
-        slowest: ``(seconds, number, name)`` of the longest, a heap.
+        slowest: heap of ``(seconds, number, name)`` of the slowest submissions.
     """
 
     def __init__(self, cells: list[Cell], outline: Outline, names: Names, never_graded: int = 0):
@@ -199,19 +206,19 @@ class Tally:
 
     @property
     def graded(self) -> int:
-        """Submissions whose automatic marks are all there."""
+        """Number of submissions that have all their automatic scores."""
         return len(self.automatic)
 
     @property
     def waiting(self) -> int:
-        """Answers that a person still has to mark."""
+        """Number of answers that a person still has to mark."""
         return sum(one.waiting for one in self.exercises)
 
     @property
     def counted(self) -> tuple[array, float]:
-        """Each learner's points, and the most that anybody could earn.
+        """Each learner's points, and the points that could be earned.
 
-        Of all exercises once all are marked, of the automatic ones until then.
+        They include all exercises when all are marked, and only the automatic ones until then.
         """
         cells = [one.cell for one in self.exercises]
         if self.waiting:
@@ -220,7 +227,7 @@ class Tally:
         return self.total, sum(cell.points for cell in cells) - self.withheld
 
     def add(self, one: Graded) -> None:
-        """One more submission."""
+        """Add one submission."""
         self.submissions += 1
         self._attend(one)
         self._time(one)

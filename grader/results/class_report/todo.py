@@ -1,4 +1,4 @@
-"""What an instructor should do next, a few sentences, the most urgent first."""
+"""The instructor's to-do list: what to do next, in a few sentences, the most urgent first."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from grader.results.class_report.tally import ExerciseTally, Tally
 from grader.results.gradebook import ReasonKind
 
 MARKS, CLASS, LAB = GROUPS = ("Before the marks go out", "In class", "In the lab itself")
-NAMED = 3  # learners that are named, where there are no more
-FEW = 3  # learners below which nothing is worth the class's time
-SHARE = 0.1  # of the class
-MOST = 3  # of a kind: a longer list is not a week's work
+NAMED = 3  # up to so many learners are named
+FEW = 3  # a misconception of fewer learners is not discussed in class
+SHARE = 0.1  # smallest share of the class with a misconception that is discussed
+MOST = 3  # entries of one kind: more cannot be done in a week
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Todo:
 
     Attributes:
         group: one of GROUPS.
-        do: the imperative.
-        why: the numbers behind it.
-        link: anchor of the place on the page that has more.
+        do: what to do, in the imperative.
+        why: the numbers that it is based on.
+        link: anchor of the place on the page with the details.
     """
 
     group: str
@@ -33,7 +33,7 @@ class Todo:
 
 
 def todos(tally: Tally) -> list[Todo]:
-    """What there is to do; empty when nothing is left to do."""
+    """Return the list of things to do; empty when nothing is left to do."""
     return [
         *_by_person(tally),
         *_to_mark(tally),
@@ -114,12 +114,12 @@ def _to_revise(tally: Tally) -> Iterator[Todo]:
 
 
 def worth_a_look(one: ExerciseTally) -> bool:
-    """Whether so many wrong answers are unexplained that a misconception seems to be missing."""
+    """Return whether the number of unexplained wrong answers suggests an unknown misconception."""
     return one.unexplained >= FEW and one.unexplained >= one.wrong / 3
 
 
 def anchor(tally: Tally, one: ExerciseTally) -> str:
-    """The place of an exercise on the page."""
+    """Return the anchor of an exercise on the page."""
     return f"exercise-{tally.exercises.index(one) + 1}"
 
 

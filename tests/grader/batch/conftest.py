@@ -1,4 +1,4 @@
-"""For tests of the command that are not about its worker processes."""
+"""Fixtures for tests of the batch command without worker processes."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from tests.grader.batch.small import Here
 
 @pytest.fixture
 def here(monkeypatch):
-    """No worker processes: for what becomes of results, wherever they come from."""
+    """Replace the pool by an executor in this process, for tests of what happens with results."""
     monkeypatch.setattr(command, "_executor", lambda *_: Here())

@@ -1,4 +1,4 @@
-"""Runs ``python -m grader grade`` in a course of its own, and reads what it recorded."""
+"""Run ``python -m grader grade`` in a course folder and read what it recorded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.grader.tiny import LAB, environment
 
 
 def grade(course: Path, *words: str, lab: str = LAB) -> subprocess.CompletedProcess:
-    """The command as it is typed."""
+    """Run the command in another process, as a user does."""
     return subprocess.run(
         [sys.executable, "-m", "grader", "grade", lab, *words],
         cwd=course,
@@ -25,7 +25,7 @@ def grade(course: Path, *words: str, lab: str = LAB) -> subprocess.CompletedProc
 
 
 def rows(course: Path, lab: str = LAB, url: str = "") -> dict[str, dict[str, tuple]]:
-    """All that the gradebook says of a lab: by student, by notebook and cell."""
+    """Return everything that the gradebook has about a lab, by student, notebook and cell."""
     with Gradebook(url or f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         return {
             submission.student.id: {
@@ -45,13 +45,13 @@ def _row(kind: str, one: object) -> tuple:
 
 
 def marks(course: Path, student: str, lab: str = LAB) -> dict[str, float | None]:
-    """Automatic marks of one learner by cell."""
+    """Return the automatic scores of one learner by cell."""
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         submission = gradebook.find_submission(lab, student)
         return {g.name: g.auto_score for n in submission.notebooks for g in n.grades}
 
 
 def graded(course: Path, student: str, lab: str = LAB, name: str = "") -> NotebookNode:
-    """A graded notebook."""
+    """Return a graded notebook."""
     path = course / "autograded" / student / lab / f"{name or lab}.ipynb"
     return nbformat.read(path, as_version=4)

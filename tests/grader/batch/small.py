@@ -1,4 +1,4 @@
-"""A course that grades in no time: what a learner wrote says what happens when it is run."""
+"""A course that is graded without kernels: the text of an answer says what happens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HW = "hw"
 
 
 class Here:
-    """An executor for tests that are not about processes: each job in this one, at once."""
+    """An executor that grades each job at once in this process, for tests that need no workers."""
 
     def __enter__(self) -> Here:
         return self
@@ -40,7 +40,7 @@ class Here:
         pass
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
-        """Results as the command wants them."""
+        """Yield each job's result, as a pool does."""
         for job in jobs:
             yield job, grade(job)
 
@@ -58,15 +58,18 @@ c.Autograde.autograde_preprocessors = [
 WORDS = re.compile(
     r"^(score|raise|refuse|sleep|kill once|kill|full|toil|hoard) ?(\S*)", re.MULTILINE
 )
-# Does to every submission what a word does to the one that says it.
+# An environment variable with one of these words, which then applies to every submission.
 MACHINE = "PRETENDED_MACHINE"
 
 
 class Pretend(Execute):
-    """Gives what the answer asks for: `score 1.5`, `raise`, `sleep 3`, `kill`, `kill once FILE`."""
+    """A step in place of Execute that does what the answer says.
+
+    Answers are `score 1.5`, `raise`, `sleep 3`, `kill` and `kill once FILE`.
+    """
 
     def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None):
-        """Set the graded cells' results."""
+        """Set the outputs of the graded cells."""
         [answer] = [c.source for c in nb.cells if is_solution(c) and not is_grade(c)]
         what, how = WORDS.search(os.environ.get(MACHINE, answer)).groups()
         if what == "raise":
@@ -80,7 +83,7 @@ class Pretend(Execute):
                 Path(how).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         if what == "toil":
-            re.match(r"(a|aa)*b", "a" * 1000)  # in C, and for ever
+            re.match(r"(a|aa)*b", "a" * 1000)  # endless work in C code
         if what == "hoard":
             data = [bytes(1 << 24) for _ in range(int(how))]
             nb.metadata.hoarded = len(data)
@@ -95,7 +98,7 @@ class Pretend(Execute):
 
 
 def source() -> NotebookNode:
-    """One answer, one graded cell of two points, one text that a person marks."""
+    """Return a source notebook: an answer, a graded cell of two points, a manual task."""
     nb = new_notebook()
 
     def add(make, text, **settings):
@@ -111,7 +114,7 @@ def source() -> NotebookNode:
 
 
 def make_small(root: Path, names: tuple[str, ...] = (HW,)) -> Course:
-    """The course, its one lab entered into the gradebook."""
+    """Make a course folder with one lab that is entered in the gradebook."""
     for name in names:
         write(source(), root / "source" / HW / f"{name}.ipynb")
     (root / "nbgrader_config.py").write_text(CONFIG.format(root=str(root)))
@@ -123,7 +126,7 @@ def make_small(root: Path, names: tuple[str, ...] = (HW,)) -> Course:
 
 
 def enter(course: Course, names: tuple[str, ...] = (HW,), lab: str = HW) -> None:
-    """What `nbgrader generate_assignment` does to the gradebook, in this process."""
+    """Enter the lab in the gradebook as `nbgrader generate_assignment` does, in this process."""
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.update_or_create_assignment(lab)
     for name in names:
@@ -134,7 +137,7 @@ def enter(course: Course, names: tuple[str, ...] = (HW,), lab: str = HW) -> None
 
 
 def answered(answer: str, why: str = "") -> NotebookNode:
-    """A submission."""
+    """Return a submitted notebook with this answer."""
     nb = as_recorded(source())
     nb.cells[0].source = answer
     nb.cells[2].source = why or nb.cells[2].source
@@ -144,13 +147,13 @@ def answered(answer: str, why: str = "") -> NotebookNode:
 def hand_in(
     course: Course, student: str, answer: str | bytes, why: str = "", lab: str = HW
 ) -> Path:
-    """Put a submission into the course."""
+    """Write a submission into the course folder."""
     path = course.root / "submitted" / student / lab / f"{lab}.ipynb"
     return write(answer if isinstance(answer, bytes) else answered(answer, why), path)
 
 
 def job_of(course: Course, student: str, **changes: Any) -> Job:
-    """The job that the command would make."""
+    """Return the job that the command would make for a submission."""
     lab = read_lab(course, HW)
     found = read_submission_of(course, lab, student)
     given = {

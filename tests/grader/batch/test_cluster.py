@@ -1,4 +1,4 @@
-"""The same on a Dask cluster of two real worker processes."""
+"""The batch on a Dask cluster of two real worker processes."""
 
 import os
 from dataclasses import replace
@@ -28,7 +28,7 @@ def course(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scheduler():
-    """The second worker has a GPU, as far as Dask knows."""
+    """A cluster of two workers. The second claims to have a GPU."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
         with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as made:
@@ -88,7 +88,7 @@ def test_a_job_for_a_gpu_asks_for_one(course, scheduler, monkeypatch):
 
 
 def test_a_child_that_is_stuck_is_killed(course, monkeypatch):
-    """As one of this machine's workers is; the job is tried again, like one that was lost."""
+    """A stuck child is killed as in the local pool, and the job is tried again."""
     monkeypatch.setattr(cluster, "STUCK_SECONDS", 30.0)
     [job] = jobs(course, "score 1")
     assert not cluster.grade_in_child(job).retryable  # the child that is idle now has started

@@ -1,4 +1,4 @@
-"""``python -m grader grade``: what is graded, what is skipped, what is said, its exit status."""
+"""``python -m grader grade``: what it grades, skips and prints, and its exit status."""
 
 import argparse
 import io
@@ -29,7 +29,7 @@ def course(tmp_path):
 
 
 def run(course, *words, workers=1, labs=(HW,)):
-    """The command, called in this process: exit status and what it printed."""
+    """Run the command in this process; return its exit status and output."""
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     console = Console(file=io.StringIO(), width=200)
@@ -72,7 +72,7 @@ def test_regrade_asks_the_same_again_also_when_the_files_are_gone(course, here):
 
 
 def test_without_being_asked_to_it_never_repeats_the_cases_of_a_submission(course, here):
-    """Whoever knows them could bring the answers in whatever does not seem to matter."""
+    """A learner who knows the cases could hide the answers in a part that seems not to matter."""
     for student in ("ann", "bob", "cleo"):
         hand_in(course, student, "score 1")
     run(course)
@@ -111,7 +111,7 @@ def test_files_that_are_gone_or_replaced_are_graded_again_and_copied_ones_are_no
 
 
 def test_a_mark_without_its_record_is_made_again(course, here):
-    """A run was killed after the files were written and before the transaction was committed."""
+    """A run was killed after writing the files and before committing the transaction."""
     hand_in(course, "ann", "score 1")
     run(course)
     with Gradebook(course.directory.db_url) as gradebook:
@@ -149,7 +149,7 @@ def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
 
 @pytest.mark.parametrize("word", ["raise", "refuse", "full"])
 def test_however_many_fail_alone_they_fail_alone(course, here, word):
-    """Hostile learners can make their own submissions fail, in a row, and in each rerun."""
+    """Hostile learners can make many of their own submissions fail in a row, in every run."""
     for number in range(25):
         hand_in(course, f"a{number}", word)
     hand_in(course, "zoe", "score 1.5")
@@ -284,7 +284,7 @@ def test_a_number_of_workers_that_is_none_is_refused(workers):
         parser.parse_args([HW, "--workers", workers])
 
 
-# Nothing here runs in a sandbox, so none need be warmed up.
+# These tests need no sandbox; without one the workers start no zygote.
 OPEN = "--unsafe-no-sandbox"
 SCRIPT = """
 import argparse, sys
@@ -302,7 +302,7 @@ def start(course):
 
 
 def recorded(course):
-    """How many marks there are; a wrong or half one is an error."""
+    """Return the number of scores; assert that each is complete and right."""
     with Gradebook(course.directory.db_url) as gradebook:
         found = gradebook.assignment_submissions(HW)
         for submission in found:
@@ -326,7 +326,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 130
-    assert "same command goes on" in said
+    assert "Finished grades are recorded" in said
     assert recorded(course) == 10
     shutil.rmtree(course.root / "submitted" / "z0")
     status, text = run(course, OPEN)

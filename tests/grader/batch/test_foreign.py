@@ -1,4 +1,4 @@
-"""Assignments that know nothing of this course get the marks that plain nbgrader gives."""
+"""Assignments without this course's checks get the same scores as from plain nbgrader."""
 
 import shutil
 
@@ -15,7 +15,7 @@ NAMES = ("one", "two")
 
 
 def notebook(name):
-    """Plain asserts, partial credit, a text for a person, a file beside, and no verify anywhere."""
+    """Return a notebook with plain asserts, partial credit, a manual task, and no `verify`."""
     nb = new_notebook()
 
     def add(source, make=new_code_cell, **settings):
@@ -48,7 +48,7 @@ def hand_in(course, student, answer, names=NAMES, why="Why?"):
 
 @pytest.fixture(scope="module")
 def courses(tmp_path_factory):
-    """The same class four times: by nbgrader and by the batch, bare and with our settings."""
+    """The same class graded by nbgrader and by the batch, with and without our settings."""
     names = ("plain", "button", "bare", "ours")
     made = {name: tmp_path_factory.mktemp("foreign") / name for name in names}
     for name in NAMES:
@@ -87,7 +87,7 @@ def courses(tmp_path_factory):
 
 def test_without_any_settings_it_is_what_nbgrader_does(courses):
     plain, bare = (rows(courses[name], "hw") for name in ("plain", "bare"))
-    # a notebook that was not handed in is a person's to look at, where nbgrader closes it
+    # The batch leaves a notebook that was not handed in to a person; nbgrader closes it.
     for found in (plain, bare):
         for student in ("eve", "fay"):
             assert found[student].pop("two/draw")[0] in (0.0, None)
@@ -101,7 +101,7 @@ def test_without_any_settings_it_is_what_nbgrader_does(courses):
 
 @pytest.mark.parametrize("ours", ["button", "ours"])
 def test_with_our_settings_only_warnings_cost_nothing(courses, ours):
-    """By `nbgrader autograde`, which formgrader's button calls, and by the batch."""
+    """Through `nbgrader autograde`, which formgrader's button calls, and through the batch."""
     plain, ours = (rows(courses[name], "hw") for name in ("plain", ours))
     for student in ("ann", "ben", "cleo"):
         assert ours[student] == plain[student]

@@ -1,4 +1,4 @@
-"""From a course folder to jobs: who handed in, what, and when it counts as the same."""
+"""Reading a course folder: the students, their submissions, and when two count as the same."""
 
 import os
 
@@ -163,7 +163,7 @@ def test_whatever_else_a_sandbox_can_see_makes_another_submission(course, name):
 
 
 def test_a_path_that_no_other_folder_could_hold_is_left_out(course):
-    """Written below another folder it would be an error, and that the grader's."""
+    """Below a longer folder name, the path would exceed the system's limit."""
     inside = os.open(course.root / "submitted" / "ann" / HW, os.O_RDONLY)
     for _ in range(18):
         os.mkdir("d" * 220, dir_fd=inside)

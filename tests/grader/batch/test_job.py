@@ -1,4 +1,4 @@
-"""One job: whatever happens becomes a result."""
+"""Grading one job: every outcome becomes a result."""
 
 import pickle
 import sys
@@ -48,7 +48,7 @@ def test_a_job_and_its_result_are_plain_data(course):
 def test_a_mark_above_the_maximum_is_left_to_a_person(course):
     result = grade(job_of(course, "too-much"))
     assert scores(result)["test"] is None
-    assert "`test` is no mark" in result.problem
+    assert "`test` is not a score" in result.problem
     assert not result.retryable
 
 

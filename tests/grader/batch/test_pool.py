@@ -1,7 +1,6 @@
 """Worker processes: results, back-pressure, killed workers, an early end.
 
-Grading is a pretence here. Where it is not about the end of a worker that has a sandbox's warm
-process, none is warmed up.
+Grading is simulated. Workers have no zygote, except in tests of the end of a worker that has one.
 """
 
 import os
@@ -79,7 +78,7 @@ def test_jobs_are_made_only_when_a_worker_is_free(course):
         for done, _ in enumerate(pool.run(jobs()), 1):
             assert len(made) <= done + AHEAD
         [worker] = pool._workers
-        # nothing here is judged, and torch takes longer than all the rest
+        # These submissions have no check, and importing torch takes longer than everything else.
         assert "libtorch" not in Path(f"/proc/{worker.process.pid}/maps").read_text()
     assert len(made) == 12
 
@@ -112,7 +111,7 @@ def test_a_worker_that_is_stuck_is_killed(course, monkeypatch):
 
 @pytest.fixture
 def strict(tmp_path, monkeypatch):
-    """Workers that give a submission little."""
+    """Start workers with low limits on a submission's processor time and memory."""
     code = "from grader.submission.bounds import bounded as b\n"
     code += "b.__wrapped__.__defaults__ = (2.0, 400 << 20)"
     write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
@@ -120,7 +119,10 @@ def strict(tmp_path, monkeypatch):
 
 
 def test_a_submission_that_takes_too_much_work_is_given_up_and_no_failure(course, strict):
-    """In C code, where no handler of Python's would run; it is not tried again."""
+    """The time is spent in C code, where no Python handler would run.
+
+    The job is not tried again.
+    """
     given = ("score 1", "toil", "score 2", "hoard 1000", "hoard 10")
     with Pool(1, sandbox=False) as pool:
         found = {job.student: result for job, result in pool.run(answers(course, *given))}
@@ -174,7 +176,7 @@ def test_workers_end_when_nobody_is_there_any_more(ready):
 
 
 def is_gone(pid):
-    """Whether the process has ended; one that nobody has waited for has, too."""
+    """Return whether the process has ended; a zombie counts as ended."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rpartition(")")[2].split()[0] == "Z"

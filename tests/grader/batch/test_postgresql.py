@@ -1,4 +1,4 @@
-"""The same records in a real PostgreSQL server, made for this test and gone after it."""
+"""The same records in a real PostgreSQL server that this module starts and stops."""
 
 import os
 import pwd
@@ -25,7 +25,10 @@ FOUND = shutil.which("postgres", path=os.pathsep.join(["/usr/local/bin", os.envi
 
 @pytest.fixture(scope="module")
 def server():
-    """Its address. It refuses to run as root, and then runs as `nobody`."""
+    """Start a server and return its address.
+
+    As root it is run by `nobody`, since it refuses root.
+    """
     pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
     if FOUND is None:
         pytest.skip("there is no PostgreSQL server on this machine")
@@ -55,7 +58,7 @@ def server():
 
 
 def on_server(course, server):
-    """The course with its gradebook in PostgreSQL."""
+    """Make the course with its gradebook in PostgreSQL."""
     with (course.root / "nbgrader_config.py").open("a") as config:
         config.write(f"c.CourseDirectory.db_url = {server!r}\n")
     course.directory.db_url = server
@@ -114,7 +117,7 @@ def test_a_row_that_is_locked_is_waited_for_and_then_said(server, tmp_path, here
 
 
 def test_a_deadlock_costs_nothing(server, tmp_path, here):
-    """PostgreSQL ends one of two transactions that wait for each other; ours is tried again."""
+    """PostgreSQL ends one of two transactions in a deadlock; the writer tries again."""
     course = on_server(make_small(tmp_path / "course"), server)
     hand_in(course, "deb", "score 1")
     failed = []

@@ -1,4 +1,4 @@
-"""What is said while a class is graded."""
+"""The progress display of a grading run."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""The batch and ``nbgrader autograde`` say the same of every honest submission."""
+"""The batch and ``nbgrader autograde`` give the same result for every honest submission."""
 
 import shutil
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow(100)
 
 @pytest.fixture(scope="module")
 def both(graded_course, tmp_path_factory):
-    """The class as the batch graded it, and a copy of its folder, graded by nbgrader itself."""
+    """The class graded by the batch, and a copy of its folder graded by nbgrader itself."""
     plain = tmp_path_factory.mktemp("plain") / "course"
     shutil.copytree(graded_course.root, plain)
     (plain / "gradebook.db").unlink()
@@ -29,7 +29,7 @@ def both(graded_course, tmp_path_factory):
 
 
 def owned(course, student):
-    """Every cell, without the times at which it ran."""
+    """Return every cell without its run times."""
     return [
         (cell.cell_type, cell.metadata.get("nbgrader"), cell.metadata.get("tags"), cell.source)
         for cell in graded(course, student).cells
@@ -39,7 +39,8 @@ def owned(course, student):
 def test_every_mark_comment_and_flag_is_the_same(both):
     plain, batch = map(rows, both)
     assert len(plain) > 24
-    # Of a misnamed file nbgrader itself thinks that nothing was handed in: no answer to mark.
+    # For a misnamed file nbgrader records that nothing was handed in, so there is no answer to
+    # mark.
     misnamed = next(iter((both[1] / "submitted").glob(f"sample-*/{LAB}/* (1).ipynb"))).parts[-3]
     assert batch[misnamed].pop(f"{LAB}/why")[-1] is True
     assert plain[misnamed].pop(f"{LAB}/why")[-1] is False
@@ -75,7 +76,7 @@ def test_in_the_learners_process_and_from_outside_the_verdicts_are_the_same(both
 
 
 def without_claims(nb):
-    """The verdicts. What is a claim from outside is seen by the judge itself inside."""
+    """Return the verdicts without claims: a judge in the learner's process makes none."""
     return {name: {**verdict, "claims": []} for name, verdict in judged(nb).items()}
 
 

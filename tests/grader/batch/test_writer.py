@@ -1,4 +1,4 @@
-"""What is recorded, and what stays, whatever happens in between."""
+"""What the writer records, and what it keeps when it is interrupted."""
 
 import datetime
 import sqlite3
@@ -31,7 +31,7 @@ def result(test=2.0, why=None, data=b"{}", **changes):
 
 
 def marks(course, student="ann"):
-    """``{cell: (automatic, by hand, extra, needs a person)}``."""
+    """Return ``{cell: (automatic, by hand, extra, needs a person)}``."""
     found = rows(course.root, HW)[student]
     return {cell: found[f"{HW}/{cell}"] for cell in ("test", "why")}
 
@@ -113,7 +113,7 @@ def test_one_submission_is_one_transaction_of_few_queries(course):
 
 
 def test_no_query_reads_a_whole_table_that_grows(course):
-    """Otherwise the ten-thousandth submission costs more than the tenth."""
+    """With a table scan the ten-thousandth submission would cost more than the tenth."""
     queries = []
     with Writer(course) as writer:
         event.listen(

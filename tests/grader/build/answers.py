@@ -1,4 +1,4 @@
-"""What no learner may see of a lab, and whether it can be seen in a text all the same."""
+"""Find a lab's answers in files that learners get."""
 
 from itertools import pairwise
 
@@ -9,9 +9,9 @@ SHORT = 12  # characters: `return x` proves nothing
 
 
 def answers(lab: Text) -> list[list[str]]:
-    """The solutions, hidden tests and rubrics: the telling lines of each cell, in order.
+    """Return the revealing lines of each solution, hidden test and rubric, in order.
 
-    A line that the lab shows elsewhere tells nothing, nor does a short one.
+    Short lines and lines that the lab shows elsewhere are left out.
     """
     shown = {line.strip() for cell in lab.cells for line in released_lines(cell)}
     found = []
@@ -31,15 +31,15 @@ def answers(lab: Text) -> list[list[str]]:
 
 
 def told(answer: list[str], text: str) -> list[str]:
-    """The lines of an answer that a text holds."""
+    """Return the lines of an answer that a text contains."""
     lines = {line.strip() for line in text.split("\n")}
     return [line for line in answer if line in lines]
 
 
 def copied(answer: list[str], text: str) -> list[str]:
-    """The lines of an answer that a text took over: all of them, or neighbours as neighbours.
+    """Return the lines of an answer that a text copied: all of them, or consecutive ones.
 
-    One line of many may stand anywhere: `with torch.no_grad():` gives nothing away.
+    A single line of several may occur anywhere: `with torch.no_grad():` reveals nothing.
     """
     if len(told(answer, text)) == len(answer):
         return answer

@@ -11,5 +11,5 @@ from tests.grader.build.example import Project, make_project
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A fresh copy of the example, nothing built yet."""
+    """A fresh copy of the example project, not built yet."""
     return make_project(tmp_path)

@@ -115,7 +115,7 @@ dev = ["pytest==9.2.0"]
 
 @dataclass
 class FakeCheck:
-    """What the build asks of a check."""
+    """The attributes of a check that the build uses."""
 
     name: str = "tensor_bytes"
     points: float = 2.0
@@ -123,22 +123,22 @@ class FakeCheck:
 
 
 def fake_checks(folder: Path) -> dict[str, FakeCheck]:
-    """The checks of the example phase."""
+    """Return the checks of the example phase."""
     return {"tensor_bytes": FakeCheck()}
 
 
 def lab(content: str = LAB) -> Text:
-    """A parsed lab of the example phase."""
+    """Return a parsed lab of the example phase."""
     return parse("phases/01_rows/lab.py", content)
 
 
 def lesson(content: str = LESSON) -> Text:
-    """A parsed lesson of the example phase."""
+    """Return a parsed lesson of the example phase."""
     return parse("phases/01_rows/lesson.py", content)
 
 
 def readable(path: str, content: bytes) -> str:
-    """What a person reads in a file: the cells' sources of a notebook, else its text."""
+    """Return the readable text of a file: the cells' sources of a notebook, otherwise all."""
     if path.endswith(".ipynb"):
         cells = json.loads(content).get("cells", [])
         return "\n".join("".join(cell["source"]) for cell in cells)
@@ -164,7 +164,7 @@ class Project:
 
 
 def make_project(root: Path) -> Project:
-    """The example phase, a utils of one module, a configuration; no notebook built yet."""
+    """Write the example phase, a `utils` package of one module and a configuration."""
     made = Project(root)
     made.write("phases/01_rows/lab.py", LAB)
     made.write("phases/01_rows/lesson.py", LESSON)

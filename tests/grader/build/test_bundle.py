@@ -1,4 +1,4 @@
-"""What learners get: everything they need, no answer, the same bytes every time."""
+"""The learner's archive: everything that is needed, no answer, the same bytes every time."""
 
 import io
 import tomllib
@@ -21,7 +21,7 @@ RELEASE = "release/01_rows/01_rows.ipynb"
 
 @pytest.fixture
 def released(project):
-    """The example with its release and with files that are nobody's business."""
+    """The example with its release, and with files that must not be in the archive."""
     source = to_bytes(to_notebook(lab()))
     project.write("source/01_rows/01_rows.ipynb", source.decode())
     project.write(RELEASE, generate({"01_rows": source}, project.root)["01_rows"].decode())

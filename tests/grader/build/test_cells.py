@@ -1,4 +1,4 @@
-"""Compact headers and nbgrader's metadata, the verify import, ids, regions."""
+"""Compact headers and nbgrader's metadata, verify's import, ids, regions."""
 
 import pytest
 from nbgrader.nbgraderformat import MetadataValidator
@@ -82,7 +82,7 @@ def test_a_cell_without_a_word_in_the_text_is_refused():
         from_node(answer)
     stub = to_node(Cell("code", "x", {"solution": "x"}), "id")
     stub.metadata.nbgrader["grade_id"] = "cell-1234"
-    with pytest.raises(ValueError, match="ends in _solution"):
+    with pytest.raises(ValueError, match="must end in _solution"):
         from_node(stub)
     picture = to_node(Cell("markdown", "x"), "id")
     picture["attachments"] = {"a.png": {}}

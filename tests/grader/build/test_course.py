@@ -1,4 +1,4 @@
-"""The course's own texts: kept byte for byte, and nothing of an answer in what learners get."""
+"""The course's own texts: preserved byte for byte, and no answer in the learners' files."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_text_to_notebook_to_text_is_the_identity(path):
 
 @pytest.fixture(scope="module")
 def releases():
-    """The learner's version of every lab, made afresh."""
+    """The learner's version of every lab, newly made."""
     texts = {name: parse("lab.py", path.read_text(encoding="utf-8")) for name, path in LABS.items()}
     return generate({name: to_bytes(to_notebook(text)) for name, text in texts.items()}, ROOT)
 

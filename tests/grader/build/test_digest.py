@@ -1,4 +1,4 @@
-"""A lesson is executed again when what it depends on changed, and only then."""
+"""A lesson is executed again when something changed that it depends on, and only then."""
 
 from grader.build.digest import lesson_digest, used_files
 from tests.grader.build.example import HEADER, lesson

@@ -1,4 +1,4 @@
-"""Execution: failures name the text's line; outputs hold nothing of this machine."""
+"""Execution: failures give the text's line; outputs contain nothing of this machine."""
 
 import os
 
@@ -16,7 +16,7 @@ CODE_LINE = LESSON[: LESSON.index("# %%\n")].count("\n") + 1
 
 
 def executed(**outputs):
-    """The example's notebook as if executed, with these outputs in its second cell."""
+    """Return the example's notebook as if executed, with these outputs in its second cell."""
     notebook = to_notebook(lesson())
     for count, node in enumerate(notebook.cells[1:], start=1):
         node.execution_count = count
@@ -25,7 +25,7 @@ def executed(**outputs):
 
 
 def problems(notebook):
-    """Messages about the outputs."""
+    """Return the messages about the outputs."""
     return [str(problem) for problem in output_problems(lesson(), notebook)]
 
 

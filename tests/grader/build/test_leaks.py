@@ -1,4 +1,4 @@
-"""A solution that shows is found; ordinary code that resembles one is left alone."""
+"""A solution that is shown is found; ordinary code that resembles one is accepted."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def row_bytes(x: torch.Tensor) -> int:
 
 
 def leaks(*cells: str, stub: str = STUB) -> list[str]:
-    """Messages for a lab of the stub and further cells."""
+    """Return the messages for a lab of the stub and further cells."""
     return [str(p) for p in leak_problems(lab(HEADER + "\n".join([stub, *cells])))]
 
 

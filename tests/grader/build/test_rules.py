@@ -1,4 +1,4 @@
-"""Each refusal: a lab that is fine, one change, one problem at the right line."""
+"""Each rule: one change to a correct lab gives one problem at the right line."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.grader.build.example import CHECKS, HEADER, LAB, LESSON, FakeCheck, l
 
 
 def line_of(content: str, words: str) -> int:
-    """The first line (from 1) that holds the words."""
+    """Return the first line (from 1) that contains the words."""
     return next(n for n, line in enumerate(content.split("\n"), 1) if words in line)
 
 
@@ -95,7 +95,7 @@ REFUSALS = {
     "more hidden lines": (
         "### BEGIN HIDDEN TESTS\n",
         "### BEGIN HIDDEN TESTS\nassert True\n",
-        'holds only: verify("tensor_bytes", ...)',
+        'must hold only: verify("tensor_bytes", ...)',
         "### BEGIN HIDDEN TESTS",
     ),
     "another name": (
@@ -131,7 +131,7 @@ REFUSALS = {
     "task without a question": (
         "# Why do strides count elements?\n#\n",
         "",
-        "asks nothing",
+        "has no question",
         "# %% [markdown] task",
     ),
     "task in code": (
@@ -143,10 +143,10 @@ REFUSALS = {
     "two roles": (
         'given="setup"',
         'given="setup" test="other" points=1',
-        "this one says given and test",
+        "got given and test",
         '# %% given="setup"',
     ),
-    "bad id": ('given="setup"', 'given="the set-up"', "can't be a name", "# %% given="),
+    "bad id": ('given="setup"', 'given="the set-up"', "is not a name", "# %% given="),
     "unknown key": ('given="setup"', 'give="setup"', "unknown header key 'give'", "# %% give="),
     "unquoted": ('given="setup"', "given=setup", "is not understood", "# %% given=setup"),
     "a title": ('# %% given="setup"', "# %% Set up", "unknown header key 'title'", "# %% Set up"),
@@ -201,7 +201,7 @@ def test_all_problems_come_at_once():
     messages = " ".join(problem.message for problem in lab_problems(lab(content)))
     assert "add up to 3" in messages
     assert "has no points" in messages
-    assert "can't be a name" in messages
+    assert "is not a name" in messages
 
 
 def test_a_lesson_has_no_exercises():
@@ -212,7 +212,7 @@ def test_a_lesson_has_no_exercises():
 
 
 def agreement(lab_text=LAB, lesson_text=LESSON, **checks):
-    """Messages of check_problems for the example with these checks."""
+    """Return the messages of check_problems for the example with these checks."""
     found = check_problems(
         lab(lab_text), lesson(lesson_text), checks, {"phases/01_rows/checks.py": CHECKS_CODE}
     )
@@ -241,7 +241,7 @@ def test_a_check_that_no_cell_uses():
 
 def test_points_of_cell_and_check_differ():
     (problem,) = agreement(tensor_bytes=FakeCheck(points=4.0))
-    assert "says points=2, its check's parts give 4" in problem
+    assert "got points=2, but its check gives 4" in problem
 
 
 def test_a_check_reads_a_heading_of_the_lesson():

@@ -1,4 +1,4 @@
-"""The whole build of the example: written, reviewed, edited, brought home."""
+"""The whole build of the example: written, checked, edited, copied back into the text."""
 
 import json
 import os
@@ -20,7 +20,7 @@ PAGE = "notebooks/01_rows.ipynb"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The example, built once for this module: file -> bytes."""
+    """The bytes of each file of the example, built once for this module."""
     from tests.grader.build.example import make_project
 
     made = make_project(tmp_path_factory.mktemp("built"))
@@ -39,7 +39,7 @@ def course(project, built):
 
 @pytest.fixture
 def no_kernel(monkeypatch):
-    """Executing a lesson counts here, and is no execution."""
+    """Count executions of lessons instead of running them."""
     ran = []
 
     def pretend(notebook, text, root):
@@ -52,7 +52,7 @@ def no_kernel(monkeypatch):
 
 
 def build(project, **options):
-    """Build; returns what was said."""
+    """Build the project and return the messages."""
     said = []
     steps.build(pages(project.root), said.append, load_checks=fake_checks, **options)
     return said
@@ -71,7 +71,7 @@ def edit(project, path, change):
 
 
 def set_source(index, old, new):
-    """An edit of one cell's source."""
+    """Return an edit that replaces one cell's source."""
 
     def change(notebook):
         assert old in notebook.cells[index].source
@@ -189,7 +189,7 @@ def test_checks_that_cannot_be_loaded(project):
 
 def test_a_lesson_that_is_too_large_is_not_written(project, no_kernel, monkeypatch):
     monkeypatch.setattr(execute, "LARGEST", 500)
-    with pytest.raises(Refused, match=r"lesson.py:1: built, it has 1,\d+ bytes"):
+    with pytest.raises(Refused, match=r"lesson.py:1: it has 1,\d+ bytes, expected under"):
         build(project)
     assert not (project.root / PAGE).exists()
 
@@ -240,7 +240,7 @@ def test_check_finds_missing_damaged_and_forgotten_notebooks(course):
 
 
 def bring_home(project):
-    """`build --from-notebooks`; returns what was said."""
+    """Run `build --from-notebooks` and return the messages."""
     said = []
     steps.bring_home(pages(project.root), said.append)
     return said

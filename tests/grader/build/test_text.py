@@ -1,4 +1,4 @@
-"""Texts in, cells out, and back without a changed byte."""
+"""Parsing texts into cells, and writing them back without a changed byte."""
 
 import pytest
 

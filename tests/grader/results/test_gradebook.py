@@ -1,4 +1,4 @@
-"""Marks, verdicts and reasons as the summary and the class report read them."""
+"""Scores, verdicts and reasons, as the terminal's summary and the class report read them."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_a_missing_or_broken_notebook_is_said_and_costs_nobody_else(tmp_path):
 
 @pytest.mark.parametrize("cause", Cause)
 def test_why_an_answer_was_not_run(tmp_path, cause):
-    """The cause alone decides, whatever the sentence says."""
+    """The cause decides the kind of reason, whatever the sentence says."""
     stopped = verdict("twice", 0.0, status="not run", cause=cause, problem="the kernel died, or so")
     kinds = {
         Cause.TIMEOUT: "stopped",

@@ -1,4 +1,4 @@
-"""The tables that a terminal shows."""
+"""The tables in a terminal."""
 
 import io
 

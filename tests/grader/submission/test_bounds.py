@@ -1,4 +1,4 @@
-"""What stops work on a learner's data where the process must go on."""
+"""Limits on the work on a learner's data in a process that must survive."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from grader.submission.bounds import TooMuchWork, alarmed
 
 
 def toil():
-    """For ever, and whatever is raised is taken for a learner's error."""
+    """Work for ever, and catch every Exception."""
     while True:
         with contextlib.suppress(Exception):
             json.loads("[" * 100)

@@ -1,4 +1,7 @@
-"""`nbgrader collect` from an exchange that learners write to: no link is followed, nobody stops."""
+"""`nbgrader collect` from an exchange that learners can write to.
+
+No link is followed, and no submission stops the command.
+"""
 
 import os
 import shutil
@@ -27,7 +30,7 @@ TIME = "2026-01-02 10:00:00.000000 UTC"
 
 
 def inbound(course, student, name=None):
-    """Where a learner's submission lies in the exchange, made as `nbgrader submit` makes it."""
+    """Return where `nbgrader submit` would put a learner's submission in the exchange."""
     name = name or f"{student}+{LAB}+{TIME}"
     folder = course / "exchange" / "open-the-hood" / "inbound" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +76,7 @@ def hostile_exchange(course):
 
 
 def deep(folder):
-    """A file whose path is longer than any that the machine takes as a whole."""
+    """Make a file whose absolute path is longer than the system accepts."""
     inside = os.open(folder, os.O_RDONLY)
     for _ in range(20):
         os.mkdir("d" * 250, dir_fd=inside)
@@ -86,7 +89,7 @@ def deep(folder):
 
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory):
-    """A course, and what `nbgrader collect` printed in it."""
+    """A course, and the output of `nbgrader collect` in it."""
     course = make_course(tmp_path_factory.mktemp("collect") / "course")
     write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
     Gradebook(f"sqlite:///{course / 'gradebook.db'}").close()
@@ -132,7 +135,7 @@ def test_a_path_that_is_too_long_is_left_out(collected):
 
 
 def test_one_that_can_not_be_copied_is_said_and_the_others_are_collected(tmp_path, monkeypatch):
-    """Whatever it is that goes wrong."""
+    """This holds for any error."""
     collect = Collect(coursedir=CourseDirectory(root=str(tmp_path), assignment_id=LAB))
     collect.inbound_path = str(tmp_path / "inbound")
     collect.src_records = [

@@ -1,4 +1,4 @@
-"""Which files of a learner's others may open."""
+"""Which of a learner's files are kept for others to open."""
 
 import pytest
 

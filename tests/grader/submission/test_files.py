@@ -1,4 +1,4 @@
-"""Reading what was handed in: every kind of damage is a sentence, and nothing is waited for."""
+"""Reading a submission: every kind of damage gives a message, and nothing blocks."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What a hostile folder comes to in nbgrader's own commands: autograde, formgrader, collect."""
+"""Hostile submissions in nbgrader's own commands: autograde, formgrader, collect."""
 
 import json
 import os
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow(60)
 ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
 NONE = dict.fromkeys(ALL, 0.0)
 SECRET = "canary-of-the-grading-machine"
-# Hands in what the instructor's notebook says, when it can be read beside one's own.
+# Code of a learner that prints every file it can read around its own notebook.
 THIEF = """
 import json, pathlib
 for path in sorted(pathlib.Path(".").rglob("*")):
@@ -52,7 +52,7 @@ print(sorted(str(path) for path in pathlib.Path(".").rglob("*") if path.is_file(
 
 
 def lazy(*code):
-    """A notebook that answers nothing, and runs this after the first cell."""
+    """Return a notebook without answers that runs this code after the first cell."""
     nb = released(source_notebook())
     nb.cells[1:1] = [new_code_cell(text.strip()) for text in code]
     return nb
@@ -65,7 +65,7 @@ def honest(*code):
 
 
 def hand_in(course, student, nb):
-    """A submission's folder, with this notebook unless it is None."""
+    """Make a submission's folder, with this notebook unless it is None."""
     folder = course / "submitted" / student / LAB
     folder.mkdir(parents=True)
     if nb is not None:
@@ -74,7 +74,7 @@ def hand_in(course, student, nb):
 
 
 def hostile_class(course):
-    """One folder for each way in; returns nothing, the students' names say which is which."""
+    """Write one folder for each kind of attack; the student's name says which one it is."""
     source = course / "source" / LAB / f"{LAB}.ipynb"
     secret = write(SECRET.encode(), course / "secret.txt")
     hand_in(course, "honest", honest())
@@ -147,7 +147,7 @@ def marks(course, student):
 
 
 def shown(course, student):
-    """Everything in the graded notebook."""
+    """Return the whole text of the graded notebook."""
     return (course / "autograded" / student / LAB / f"{LAB}.ipynb").read_text()
 
 
@@ -233,7 +233,7 @@ def test_the_batch_does_the_same_with_the_whole_class(graded, tmp_path):
 
 
 def test_what_formgrader_shows_while_a_notebook_runs_is_clean_already():
-    """It stands in `autograded/` before it is run, as the first steps leave it."""
+    """nbgrader writes the notebook into `autograded/` before running it, after the first steps."""
     steps = Autograde(config=CONFIG).sanitize_preprocessors
     nb = rebuild(with_text(honest(), "[x](proof.html) <script>1</script>"), source_notebook()).nb
     for step in (s for s in steps if s.endswith("Sanitize")):
@@ -264,7 +264,7 @@ def test_formgrader_lists_and_grades_a_hostile_class(graded, tmp_path):
 
 
 def copied(graded, tmp_path):
-    """A copy of the course in which links and FIFOs are what they were."""
+    """Return a copy of the course that preserves links and FIFOs."""
     course = tmp_path / "course"
     shutil.copytree(graded.course, course, symlinks=True, ignore=_special)
     os.mkfifo(course / "submitted" / "fifo-time" / LAB / "timestamp.txt")

@@ -1,4 +1,4 @@
-"""Any bytes give cells, or a sentence on why not."""
+"""Reading any bytes gives cells, or a message."""
 
 import json
 

@@ -17,7 +17,7 @@ RELEASE = released(SOURCE)
 
 
 def redo(submitted):
-    """Rebuild, and make sure of what must hold for every result."""
+    """Rebuild, and assert what must hold for every result."""
     data = submitted if isinstance(submitted, bytes | Unreadable) else nbformat.writes(submitted)
     rebuilt = rebuild(data.encode() if isinstance(data, str) else data, SOURCE, CONFIG)
     nbformat.validate(rebuilt.nb)
@@ -80,7 +80,7 @@ def test_of_a_copied_answer_the_changed_copy_is_graded(kept):
     nb.cells.insert(at + kept, stub)
     rebuilt = redo(nb)
     assert cell(rebuilt.nb, "twice_solution").source == ANSWERS["twice"]
-    # below the answer an untouched stub would undo it
+    # An untouched stub below the answer would overwrite it.
     assert stub.source not in sources(rebuilt)
     assert kinds(rebuilt) == [("copied", "twice_solution")]
 
@@ -95,7 +95,7 @@ def test_of_two_changed_copies_the_last_above_the_test_is_graded():
     nb.cells.append(last)
     rebuilt = redo(nb)
     assert cell(rebuilt.nb, "twice_solution").source == later.source
-    # the order that the learner's own run had
+    # The order in which the learner ran the cells.
     order = [ANSWERS["twice"], later.source, cell(rebuilt.nb, "twice").source, last.source]
     assert [s for s in sources(rebuilt) if s in order] == order
 

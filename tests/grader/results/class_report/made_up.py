@@ -1,8 +1,8 @@
-"""Makes a graded class in a moment: gradebook and autograded notebooks, without running anything.
+"""Write an invented graded class, gradebook and autograded notebooks, without running anything.
 
     python -m tests.grader.results.class_report.made_up FOLDER 2000
 
-makes a class of that size, for looking at the report and for measuring it.
+writes a class of that size, to look at the report and to measure it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ START = 1_790_000_000  # seconds since the epoch
 
 @dataclass
 class Made:
-    """One made-up learner; what is not said was right, in a sandbox, and left nothing to do."""
+    """One invented learner. By default the answers are right, graded in a sandbox, and marked."""
 
     student: str
     first: str = "Ada"
@@ -71,7 +71,7 @@ def verdict(
     cause: str = "wrong_result",
     quoted: str = "",
 ) -> dict[str, Any]:
-    """A verdict as ``verify`` gives it, of one part; right when nothing else is said."""
+    """Return a verdict of one part as JSON; right by default."""
     points = POINTS[name]
     earned = points if earned is None else earned
     state = "right" if earned == points else "partly" if earned else "wrong"
@@ -95,7 +95,7 @@ def verdict(
 
 
 def make_course(root: Path, learners: Iterable[Made], at_once: int = 1000) -> Path:
-    """A course folder with one lab of three exercises and a question, and these learners."""
+    """Write a course folder with a lab of three exercises and a task, and these learners."""
     (root / "phases").mkdir(parents=True)
     write(root / "notebooks" / f"{LAB}.ipynb", {"cells": [], "metadata": {}})
     write(root / "source" / LAB / f"{LAB}.ipynb", _notebook({}, {"title": "A made-up lab"}))
@@ -156,7 +156,7 @@ def _stated(one: Made, name: str) -> float | None:
 
 
 def graded_notebook(one: Made) -> dict[str, Any]:
-    """The notebook of one learner as grading leaves it."""
+    """Return the notebook of one learner as grading leaves it."""
     verdicts = {name: one.verdicts.get(name, verdict(name)) for name in POINTS}
     ours = {"seed": f"seed of {one.student}", "sandbox": True, "seconds": 2.0, "notes": []}
     return _notebook(verdicts, ours | one.metadata, one.padding)
@@ -187,13 +187,13 @@ def _notebook(verdicts: dict[str, Any], ours: dict, padding: int = 0) -> dict[st
 
 
 def write(path: Path, data: dict[str, Any]) -> None:
-    """Write a notebook's JSON."""
+    """Write a notebook as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, **data}))
 
 
 def crowd(size: int, padding: int = 0, seed: int = 0) -> Iterator[Made]:
-    """Learners of all kinds of ability, with common and rare mistakes and some accidents."""
+    """Return learners of all abilities, with common and rare mistakes and some accidents."""
     draw = random.Random(seed)
     for number in range(size):
         able = draw.gauss(0, 1)

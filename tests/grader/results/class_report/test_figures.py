@@ -1,4 +1,4 @@
-"""Where the bars stand, and what a figure says."""
+"""The figures: positions of the bars, titles and text alternatives."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_nobody_gives_no_figure():
 
 
 def tallied(name, full=0, some=0, nothing=0, not_tried=0):
-    """An exercise of two points with these outcomes."""
+    """Return an exercise of two points with these outcomes."""
     marked = full + some + nothing + not_tried
     counts = {"full": full, "some": some, "nothing": nothing, "not_tried": not_tried}
     cell = Cell(name, 2.0, by_hand=False)

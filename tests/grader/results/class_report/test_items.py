@@ -1,4 +1,4 @@
-"""The statistics of single exercises."""
+"""Item analysis of single exercises."""
 
 import math
 
@@ -9,7 +9,7 @@ from grader.results.class_report.items import EASY, FEWEST, Pairs, interval, jud
 
 
 def pairs(items, rests):
-    """Pairs of these points."""
+    """Return the pairs of these points."""
     found = Pairs()
     for item, rest in zip(items, rests, strict=True):
         found.add(float(item), float(rest))
@@ -17,7 +17,7 @@ def pairs(items, rests):
 
 
 def scores(n, link, seed=0):
-    """``n`` pairs whose correlation is near ``link``."""
+    """Return ``n`` pairs whose correlation is near ``link``."""
     draw = np.random.default_rng(seed)
     rest = draw.normal(size=n)
     return link * rest + math.sqrt(1 - link**2) * draw.normal(size=n) + 2, rest + 9

@@ -1,4 +1,4 @@
-"""The page: what it says, and that nothing of a learner's can act in it."""
+"""The page: its content, and that no learner's text can become active markup."""
 
 import argparse
 import csv
@@ -18,7 +18,7 @@ QUOTED = "\"' onmouseover='alert(1)' x=`"
 
 
 class Elements(HTMLParser):
-    """What a browser would make of the page: its elements, links and text."""
+    """Parses the page as a browser does: its elements, links and text."""
 
     def __init__(self, text):
         super().__init__()
@@ -41,7 +41,7 @@ class Elements(HTMLParser):
 
 
 def report(root, **options):
-    """Run the command; returns ``(exit status, the page)``."""
+    """Run the command and return ``(exit status, page)``."""
     arguments = argparse.Namespace(**{"lab": LAB, "out": None, "hide_names": False} | options)
     status = command.run(arguments, root=root, console=Console(file=io.StringIO()))
     folder = arguments.out or root / "reports" / LAB

@@ -1,4 +1,4 @@
-"""A large class costs as much for each learner as a small one, and no more memory."""
+"""A large class takes the same time per learner as a small one, and no more memory."""
 
 import argparse
 import io
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow(8)
 
 
 def peak(course):
-    """Bytes that a report needs at most."""
+    """Return the peak memory of a report in bytes."""
     arguments = argparse.Namespace(lab=LAB, out=None, hide_names=False)
     tracemalloc.start()
     try:
@@ -36,6 +36,6 @@ def test_each_notebook_is_read_once(tmp_path, monkeypatch):
 def test_memory_does_not_grow_with_the_class(tmp_path, monkeypatch):
     monkeypatch.setattr(gradebook, "AT_ONCE", 50)
     few, many = (make_course(tmp_path / str(n), crowd(n, padding=20_000)) for n in (60, 360))
-    peak(few)  # what is imported and cached the first time
+    peak(few)  # the first call imports modules and fills caches
     more = peak(many) - peak(few)
     assert more < 300 * 2_000  # a notebook has 60 kB of text

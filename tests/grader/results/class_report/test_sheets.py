@@ -69,4 +69,4 @@ def test_hidden_names_leave_no_id_and_another_order(tmp_path):
     assert "student" not in text
     assert "Firstname" not in text
     shown = list(dict.fromkeys(row["learner"] for row in found))
-    assert shown == sorted(shown)  # by pseudonym, which says nothing of the id's place
+    assert shown == sorted(shown)  # sorted by pseudonym, which does not reveal the order of the ids

@@ -1,4 +1,4 @@
-"""What is added up over a class."""
+"""The counts over a class."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the page tells an instructor to do."""
+"""The page's to-do list for the instructor."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.grader.results.class_report.made_up import TASK, Made, make_course, v
 
 @pytest.fixture
 def told(tmp_path):
-    """A function from learners to what is to be done: ``(group, do, why)``."""
+    """A function from learners to their to-do list: ``(group, do, why)``."""
 
     def tell(learners):
         read = Results(open_course(make_course(tmp_path / "course", learners)), made_up.LAB)
@@ -27,7 +27,7 @@ def told(tmp_path):
 
 
 def right(count, **more):
-    """Learners who were right and whose words have been marked."""
+    """Return learners whose answers are right and completely marked."""
     return [Made(f"ok{k}", manual={TASK: 4.0}, **more) for k in range(count)]
 
 
