@@ -121,7 +121,7 @@ class Publisher(IOPubThread):
     def __init__(self, session: SandboxSession) -> None:
         self.session = session
         self.socket = self.io_loop = None
-        self.thread = threading.Thread(name="IOPub")  # never started; Jupyter asks for its identity
+        self.thread = threading.Thread(name="IOPub")  # never started, so streams flush directly
         self.background_socket = self
 
     def schedule(self, f: Any) -> None:
