@@ -244,7 +244,7 @@ class Execute(NbGraderExecute):
             self._stopped = f"it ran longer than {self._limits.total_seconds} s in all"
 
     def _limit(self, cell: NotebookNode) -> None:
-        """Set the time limit of a cell; ``max_cell_seconds`` does not apply to the lab's own."""
+        """Set a cell's time limit; ``max_cell_seconds`` spares the lab's own cells, as imports."""
         given = is_locked(cell) and not is_grade(cell)
         capped = self.max_cell_seconds and not given
         self.timeout = min(self._seconds, self.max_cell_seconds) if capped else self._seconds

@@ -131,7 +131,7 @@ class SubmissionExporter(NotebookExporter):
         return self.from_notebook_node(nb, resources=resources)
 
     def read_folder(self, assignment: str, student: str) -> None:
-        """Read the files beside a submission's notebooks, and copy the safe ones to ``autograded/``.
+        """Read the files beside a submission's notebooks; copy the safe ones to ``autograded/``.
 
         :class:`CarefulAutograde` calls this for each submission, before its notebooks are read.
         """

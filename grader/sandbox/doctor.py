@@ -18,7 +18,8 @@ from grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
 def problems() -> list[Problem]:
     """Return what keeps this machine from running sandboxes.
 
-    If nothing obvious is missing, a kernel is started in a sandbox. The list is empty if that works.
+    If nothing obvious is missing, a kernel is started in a sandbox. If that works, the list is
+    empty.
     """
     found = missing()
     if found:
