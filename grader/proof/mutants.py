@@ -320,7 +320,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     """
     console = console or Console()
     if args.seeds < 1:
-        raise UserError(f"--seeds: expected at least 1, got {args.seeds}")
+        raise UserError("--seeds: expected at least 1")
     seeds = [f"{args.seed}-{k}" for k in range(args.seeds)]
     found: dict[str, list[Survey]] = {}
     for phase in choose(root, args.phase):
