@@ -134,7 +134,7 @@ def unpack(message: bytes) -> Any:
     text, blobs = sizes(message[: HEADER.size])
     body = memoryview(message)[HEADER.size :]
     if len(body) != text + blobs:
-        raise NotByValue("a message that is shorter or longer than it says")
+        raise NotByValue("a message that is shorter or longer than its header says")
     json_text = bytes(body[:text])
     _bound(json_text)
     try:
@@ -278,11 +278,11 @@ class _Decoder:
         self.bytes = 0
 
     def value(self, tree: Any, depth: int) -> Any:
-        """The value that a part of the JSON stands for."""
+        """Return the value of a JSON tree."""
         return self._values((tree,), depth)[0]
 
     def _values(self, trees: Collection[Any], depth: int) -> list[Any]:
-        """The values that parts of the JSON, side by side, stand for."""
+        """Return the values of JSON trees that have the same depth."""
         self.items += len(trees)
         if trees and (depth > MAX_DEPTH or self.items > MAX_ITEMS):
             raise NotByValue("a message with too many values or levels")
@@ -316,10 +316,10 @@ class _Decoder:
             module, name, fields = content
             known = getattr(sys.modules.get(module), name, None)
             if not (module.startswith("utils.") and dataclasses.is_dataclass(known)):
-                raise NotByValue("a value of a class that is not known here")
+                raise NotByValue("a value of an unknown class")
             values = self._values(list(fields.values()), depth)
             return known(**dict(zip(fields, values, strict=True)))
-        raise NotByValue("a message with a kind of value that is not known here")
+        raise NotByValue("a message with an unknown kind of value")
 
     def _storage(self, index: int, nbytes: int) -> bytearray:
         """Return the storage with an index.
@@ -371,7 +371,7 @@ class _Decoder:
             raise NotByValue("a message with impossible strides or an impossible offset")
         last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         if count and (last + 1) * kind.itemsize > nbytes:
-            raise NotByValue("a message with a view that leaves its storage")
+            raise NotByValue("a message with a view that exceeds its storage")
         data = self._storage(index, nbytes)
         tensor = torch.empty(0, dtype=kind)
         if data:

@@ -82,7 +82,7 @@ class OverSocket:
             reply = self._receive()
             if isinstance(reply, dict) and reply.get("id") == number:
                 return _checked(reply)
-        raise LinkLost("it answered what it was not asked")
+        raise LinkLost("it sent too many replies to other requests")
 
     def end(self) -> None:
         """Tell the other side that there is nothing more to answer."""

@@ -41,7 +41,7 @@ def problems() -> list[Problem]:
     except CannotSandbox as error:
         return [error.problem]
     except (RuntimeError, ZygoteDied) as error:
-        return [Problem(f"a kernel did not start in its sandbox: {error}", "Try once more.")]
+        return [Problem(f"a kernel did not start in its sandbox: {error}", "Run it again.")]
     return []
 
 

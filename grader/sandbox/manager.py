@@ -109,7 +109,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         if language.lower() != "python":
             raise UserError(
                 f"the notebook asks for the kernel {self.kernel_name!r}, whose language is "
-                f"{language}: only Python is run behind walls; --unsafe-no-sandbox runs any"
+                f"{language}: only Python runs in a sandbox; --unsafe-no-sandbox runs any kernel"
             )
 
     def _start(self, arguments: list[str]) -> None:

@@ -58,7 +58,7 @@ def missing() -> list[Problem]:
         found.append(
             Problem(
                 f"the system call filter is written for {known}, not for {platform.machine()}",
-                "Grade on a machine of those.",
+                "Grade on a machine with one of these processors.",
             )
         )
     version = tuple(int(part) for part in platform.release().split(".")[:2])
@@ -66,7 +66,7 @@ def missing() -> list[Problem]:
         found.append(
             Problem(
                 f"Linux {platform.release()} is too old: sandboxes need 5.9 or newer",
-                "Bring the system up to date.",
+                "Update the system, or grade on a newer one.",
             )
         )
     if shutil.which("bwrap") is None:
@@ -85,7 +85,7 @@ def explain(said: str) -> Problem:
             if any(word in said.lower() for word in words):
                 return problem(said.partition("bwrap: ")[2])
     return Problem(
-        f"a sandbox could not be made: {said}", "`python -m grader doctor` tries it by itself."
+        f"a sandbox could not be made: {said}", "`python -m grader doctor` tests it alone."
     )
 
 
