@@ -68,11 +68,11 @@ class Execute(NbGraderExecute):
     """
 
     unsafe_no_sandbox = Bool(
-        False, help="Run submissions with the grader's own rights. Never for strangers' work."
+        False, help="Run submissions with the grader's own rights. Never use it on others' work."
     ).tag(config=True)
 
     max_cell_seconds = Integer(
-        0, help="Seconds that no cell with a learner's code may exceed; 0 for no such limit."
+        0, help="Upper limit in seconds for each cell with a learner's code; 0 for no limit."
     ).tag(config=True)
 
     @default("record_timing")

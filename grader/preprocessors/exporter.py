@@ -65,12 +65,12 @@ class SubmissionExporter(NotebookExporter):
 
     same_cases = Bool(
         False,
-        help="Where the same submission is graded again (`--force`), ask the same hidden cases.",
+        help="Draw the same hidden cases when the same submission is graded again (`--force`).",
     ).tag(config=True)
 
     work_seconds = Float(
         SECONDS,
-        help="Processor seconds that one notebook's data may cost this process; then it earns 0.",
+        help="CPU seconds that this process may spend on one notebook's data; above, it earns 0.",
     ).tag(config=True)
 
     def __init__(self, config: Any = None, **kwargs: Any):

@@ -303,10 +303,10 @@ def _stale(check: Check, trials: list[Trial]) -> Iterator[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m grader mutants``."""
     parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
-    parser.add_argument("--exercise", action="append", help="only this one; may be repeated")
-    parser.add_argument("--seeds", type=int, default=3, help="how many (default: %(default)s)")
-    parser.add_argument("--seed", default="mutants", help="what they begin with")
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument("--exercise", action="append", help="only this exercise; may be repeated")
+    parser.add_argument("--seeds", type=int, default=3, help="seed count (default: %(default)s)")
+    parser.add_argument("--seed", default="mutants", help="prefix of the seeds")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
@@ -331,7 +331,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
             if not args.json:
                 _print(console, phase.name, found[phase.name])
     if not found:
-        raise UserError("no exercise of that name")
+        raise UserError("no exercise of that name; `python -m grader selftest` lists them all")
     if args.json:
         plain = {name: [_plain(s) for s in each] for name, each in found.items()}
         print(json.dumps(plain, indent=1))

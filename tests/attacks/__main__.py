@@ -20,9 +20,9 @@ from tests.attacks.plain import PlainCourse
 def main() -> None:
     """Run the chosen attacks and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.attacks", description=__doc__)
-    parser.add_argument("only", nargs="*", help="families, or words of a name; all when none")
+    parser.add_argument("only", nargs="*", help="families, or words of a name (all by default)")
     parser.add_argument("--list", action="store_true", help="run nothing")
-    parser.add_argument("--plain", action="store_true", help="also on nbgrader as it comes")
+    parser.add_argument("--plain", action="store_true", help="also run them on plain nbgrader")
     args = parser.parse_args()
     chosen = [a for a in every_attack() if not args.only or any(w in str(a) for w in args.only)]
     console = Console(width=150)
