@@ -1,8 +1,8 @@
-"""For all tests: what each target runs, in which order, how it is spread, and what it costs.
+"""Configure pytest for all tests: which tests run, in which order, on which worker, at what cost.
 
-``make check``, ``make test`` and ``make proof`` run ``pytest --width check``, ``test`` or
-``proof``. The first leaves out what is marked ``slow``, the first two what is marked ``full``, and
-with the last some tests grow.
+``make check``, ``make test`` and ``make proof`` run ``pytest --width check``, ``test`` and
+``proof``. ``check`` leaves out the tests marked ``slow`` and those marked ``full``. ``test`` leaves
+out those marked ``full``. ``proof`` runs all, some of them with more data.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import signal
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-# Workers, and the processes that they start, are more than there are cores: threads of one
-# operator that wait for each other actively would use most of the time.
+# There are more processes than cores. With several threads, an operator would spend most of its
+# time in threads that busily wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import grader  # before nbformat: it spares every process a second, see there  # noqa: F401
+import grader  # before nbformat, which then imports a second faster, see grader  # noqa: F401
 from tests.costs import Costs
 from tests.proven import Proven
 
 MANY_SEEDS = 20
-# By width, the marks of tests that do not run.
+# The marks of the tests that do not run, by width.
 LEFT_OUT = {"check": ("slow", "full"), "test": ("full",), "proof": ()}
 
 
@@ -45,10 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell lets what it runs in the background ignore SIGINT, and that is inherited.
+    # A shell starts background processes with SIGINT ignored, and tests would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # The longest begin first, as they are collected, and not those that are most.
+    # Keep the order of collection (the slowest first); xdist would sort groups by their size.
     config.option.loadscopereorder = False
     config.pluginmanager.register(Costs(shown=config.option.costs))
 
@@ -60,7 +60,7 @@ def pytest_terminal_summary(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not of this width; put the slow first, the slowest before all."""
+    """Deselect the tests that this width leaves out, and sort the others, the slowest first."""
     marks = LEFT_OUT[config.option.width]
     left_out = [item for item in items if any(map(item.get_closest_marker, marks))]
     config.hook.pytest_deselected(items=left_out)
@@ -74,11 +74,11 @@ def _seconds(item: pytest.Item) -> float:
 
 
 class ByGroup(LoadScopeScheduling):
-    """Sends tests to workers in groups: a file's together, so that its fixtures are made once.
+    """Send tests to workers in groups: those of a file together, so that they share fixtures.
 
-    The tests of a browser are one group, for one server and one browser. A parameter such as
-    ``[01_tensors: byte_offset]`` makes a group of its own of all that begin with the word before
-    the colon.
+    All tests in ``tests/browser`` are one group, so that they share one server and one browser. In
+    any file, the tests with parameters such as ``[01_tensors: byte_offset]`` are a separate group
+    for each word before the colon.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -96,7 +96,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log) -> LoadScopeScheduli
 
 @pytest.fixture(scope="session")
 def full(request: pytest.FixtureRequest) -> bool:
-    """Whether the tests run at full width."""
+    """Return whether the tests run with ``--width proof``."""
     return request.config.option.width == "proof"
 
 
@@ -113,11 +113,11 @@ def seeds(request: pytest.FixtureRequest, full: bool) -> list[str]:
 
 @pytest.fixture(scope="session")
 def proven(request: pytest.FixtureRequest) -> Proven:
-    """What was proven before on this machine."""
+    """Return the record of the proofs that were made on this machine."""
     return Proven(request.config)
 
 
 @pytest.fixture(scope="session")
 def worker_id(request: pytest.FixtureRequest) -> str:
-    """pytest-xdist's name for this worker, or ``master`` where tests run in one process."""
+    """Return pytest-xdist's name for this worker, or ``master`` if there are no workers."""
     return getattr(request.config, "workerinput", {}).get("workerid", "master")

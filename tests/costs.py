@@ -1,4 +1,4 @@
-"""What tests cost: a table by folder at the end of a run, with the labs' own tests by lab."""
+"""Measure what tests cost, and print a table by folder, with the labs' own tests by lab."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ CPU = "cpu seconds"
 
 @dataclass
 class Cost:
-    """Of one folder's tests.
+    """The cost of one folder's tests.
 
     Attributes:
-        cpu: seconds of processors, with those of child processes that have ended.
-        wall: seconds by the clock, over all workers.
+        tests: the number of tests.
+        cpu: CPU seconds, including those of child processes that have ended.
+        wall: seconds by the clock, summed over all workers.
     """
 
     tests: int = 0
@@ -28,10 +29,10 @@ class Cost:
 
 
 class Costs:
-    """A plugin of pytest: workers measure each test, the controller adds up.
+    """A plugin of pytest: the workers measure each test, and the controller adds up.
 
     Args:
-        shown: whether to print the table.
+        shown: whether to print the table at the end of the run.
     """
 
     def __init__(self, shown: bool):
@@ -40,7 +41,7 @@ class Costs:
         self._costs: dict[str, Cost] = defaultdict(Cost)
 
     def pytest_runtest_logstart(self) -> None:
-        """What was used between tests, such as for collecting them, is no test's cost."""
+        """Restart the measurement, so that work between tests, such as collection, is left out."""
         self._since = _cpu()
 
     @pytest.hookimpl(wrapper=True)
@@ -73,7 +74,7 @@ class Costs:
 
 
 def folder_of(nodeid: str) -> str:
-    """The folder of a test; with the lab behind it where the test is that of one lab."""
+    """Return the folder of a test, followed by the lab if the test belongs to one lab."""
     file, _, test = nodeid.partition("::")
     lab, colon, _ = test.partition("[")[2].partition(": ")
     folder = str(PurePosixPath(file).parent)

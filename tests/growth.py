@@ -1,4 +1,7 @@
-"""Whether work grows as fast as what it is given, measured side by side: no test names seconds."""
+"""Test that work takes time and memory in proportion to its input.
+
+Times are compared with each other, so no test depends on the speed of the machine.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,24 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-# Twice what is quadratic would come to is far above, what is linear stays below.
+# An input TIMES as large may take SLACK * TIMES as long: 24 times. Linear work takes 8 times as
+# long, quadratic work 64 times.
 TIMES = 8
 SLACK = 3
 TRIES = 3
-TOO_SHORT = 0.02  # seconds of the processor; below, clocks and caches decide
+TOO_SHORT = 0.02  # CPU seconds below which a measurement says nothing
 
 
 def grows_too_fast(work: Callable[[Any], object], make: Callable[[int], Any], size: int) -> str:
-    """Empty when eight times as much takes about eight times as long, else both times.
+    """Measure whether work takes more than linear time.
 
     Args:
-        work: what is measured; it may refuse what it is given, and must not raise.
-        make: what it is given, of a size.
-        size: of the smaller one.
+        work: the function to measure; it must not raise.
+        make: makes its argument, of a given size.
+        size: the size of the smaller argument; the larger one is eight times that size.
+
+    Returns:
+        Both times in words if the larger one takes too long; else an empty string.
     """
     given = make(size)
     less = min(_seconds(work, given) for _ in range(TRIES))
@@ -29,13 +36,13 @@ def grows_too_fast(work: Callable[[Any], object], make: Callable[[int], Any], si
     tries = []
     while len(tries) < TRIES:
         tries.append(_seconds(work, given))
-        if tries[-1] <= enough:  # what one try shows, no other can take back
+        if tries[-1] <= enough:  # one fast try suffices; slow tries may be the machine's fault
             return ""
     return f"{less:.3f} s for {size}, {min(tries):.3f} s for {TIMES * size}"
 
 
 def peak(work: Callable[[Any], object], given: Any) -> int:
-    """Bytes of Python objects that the work had at once, beyond what it was given."""
+    """Return the peak of the bytes of Python objects that the work allocates."""
     tracemalloc.start()
     try:
         work(given)
@@ -45,7 +52,7 @@ def peak(work: Callable[[Any], object], given: Any) -> int:
 
 
 def _seconds(work: Callable[[Any], object], given: Any) -> float:
-    gc.disable()  # a full collection looks at all that this process has ever imported
+    gc.disable()  # a full collection visits every object that this process has imported
     begun = time.process_time()
     try:
         work(given)

@@ -1,4 +1,4 @@
-"""Something that is made once for all workers of a test run, which only look at it."""
+"""Make a folder once for all workers of a test run, which only read it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from filelock import FileLock
 def made_once(
     factory: pytest.TempPathFactory, worker: str, name: str, make: Callable[[Path], Any]
 ) -> tuple[Path, Any]:
-    """Make something in a folder that all workers share; the first to come does the work.
+    """Make a folder that all workers share; the first worker makes it, the others wait.
 
     Args:
+        factory: pytest's, for the place of the folder.
         worker: pytest-xdist's name for this worker, or ``master``.
-        name: of the folder, which does not exist yet.
-        make: makes it there; what it returns is kept as JSON.
+        name: the folder's name.
+        make: makes the folder at the path that it gets; its result is stored as JSON.
 
     Returns:
-        the folder, and what ``make`` returned.
+        The folder, and the result of ``make``.
     """
     base = factory.getbasetemp() if worker == "master" else factory.getbasetemp().parent
     folder, done = base / name, base / f"{name}.json"

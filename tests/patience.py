@@ -1,7 +1,7 @@
-"""How long a test waits for what must come: until it is clear that it never will.
+"""Wait for an event in a test, with one generous limit for all tests.
 
-Machines are busy, so no test says how fast something is; it says that it happens. What must come
-before something else is made to come before something that takes an hour.
+Machines are busy, so tests do not check how fast something happens, only that it happens. A test
+that one thing happens before another makes the other take an hour.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ PATIENCE = 300.0  # seconds
 
 
 def eventually(happened: Callable[[], T], what: str = "it", step: float = 0.02) -> T:
-    """Wait until something is true, and return it.
+    """Call a function until its result is true, and return the result.
 
     Args:
-        happened: asked again and again.
-        what: should happen, for the message.
-        step: seconds between two questions.
+        happened: the function.
+        what: the event, for the message.
+        step: seconds between two calls.
 
     Raises:
-        AssertionError: when it has not happened within :data:`PATIENCE`.
+        AssertionError: if it is not true within :data:`PATIENCE`.
     """
     end = time.monotonic() + PATIENCE
     while not (found := happened()):

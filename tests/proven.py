@@ -1,6 +1,6 @@
-"""What was proven before need not be proven again while nothing that it rests on has changed.
+"""Skip proofs of labs that were made before, if no file that they depend on has changed.
 
-Only on a machine of one's own: CI proves everything, and so does ``make proof``.
+CI and ``make proof`` skip nothing.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ import pytest
 
 from grader.phase_paths import ROOT
 
-# What a lab's proof rests on: its own folders, and what all labs share.
+# What a lab's proof depends on: its own folders, and files that all labs share.
 OWN = ("phases", "source", "release")
 SHARED = ("grader", "utils", "nbgrader_config.py", "pyproject.toml", "tests/grader", "tests/phases")
 
 
 class Proven:
-    """Remembers proofs by hashes of all that they rest on.
+    """Remember proofs with the hashes of all files that they depend on.
 
-    ``make check`` asks only whether the lab itself has changed: it is for who writes one.
+    ``make check`` only considers the lab's own files, because it is meant for authors of labs.
 
     Args:
-        config: pytest's, whose cache folder keeps them; with ``-p no:cacheprovider`` nothing does.
+        config: pytest's configuration. Its cache folder stores the proofs; with
+            ``-p no:cacheprovider`` they are not stored.
     """
 
     def __init__(self, config: pytest.Config):
@@ -36,19 +37,24 @@ class Proven:
         self._places = {"check": ["own"]}.get(config.option.width, ["own", "shared"])
 
     def skip_if_unchanged(self, lab: str, what: str) -> None:
-        """Skip the test when it has passed with all as it is now."""
+        """Skip the test if this proof was made with the current files.
+
+        Args:
+            lab: the lab's name.
+            what: the name of the proof.
+        """
         if self.unchanged(lab, what):
             pytest.skip("proven before, and nothing that it rests on has changed since")
 
     def unchanged(self, lab: str, what: str) -> bool:
-        """Whether a proof of a lab stands."""
+        """Return whether this proof of a lab was made with the current files."""
         if self._always:
             return False
         known, now = self._cache.get(_key(lab, what), {}), digests(lab)
         return all(known.get(place) == now[place] for place in self._places)
 
     def remember(self, lab: str, what: str) -> None:
-        """A proof of a lab was made."""
+        """Store that this proof of a lab was made with the current files."""
         if self._cache is not None:
             self._cache.set(_key(lab, what), digests(lab))
 
@@ -58,7 +64,7 @@ def _key(lab: str, what: str) -> str:
 
 
 def digests(lab: str, root: Path = ROOT) -> dict[str, str]:
-    """SHA-256 over every file of a lab's own, and over every file that all labs share."""
+    """Return two SHA-256 hashes: over the lab's own files, and over those that all labs share."""
     return {"own": _digest(root, [f"{name}/{lab}" for name in OWN]), "shared": _shared(root)}
 
 

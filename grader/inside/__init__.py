@@ -1,3 +1,5 @@
-"""What runs in the zygote, in the sandbox and in the kernel. It imports nothing of ``grader`` but
-itself: a copy of this folder and of ``utils`` is all that a sandbox sees of the project.
+"""The modules that run in the zygote, in the sandbox and in the kernel.
+
+They import nothing of ``grader`` but each other, because a sandbox sees only a copy of this folder
+and of ``utils``.
 """

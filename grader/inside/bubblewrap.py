@@ -1,4 +1,4 @@
-"""Builds a sandbox with bubblewrap: namespaces, and a file tree with only what Python needs."""
+"""Build a sandbox with bubblewrap: namespaces, and a file tree with only what Python needs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ HOME = "/home/learner"
 WRITABLE = ("/tmp", HOME, "/dev/shm")
 USER = 1000  # in a user namespace; root gives each kernel an id of its own
 SECONDS_TO_BUILD = 20
-# Of the whole machine, in numbers that one sandbox can move and another can read; nobody needs
-# them.
+# Files of /proc that are hidden. They hold counters of the whole machine, which one sandbox could
+# change and another could read. No lab needs them.
 COUNTERS = (
     "buddyinfo",
     "cmdline",
@@ -34,20 +34,28 @@ COUNTERS = (
     "vmstat",
     "zoneinfo",
 )
-KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's status where it, or its child, was
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's exit status if it or its child was
 
 
 class SandboxError(Exception):
-    """A sandbox could not be made: what was tried, and what came back."""
+    """A sandbox could not be made. The message says what was tried and what bubblewrap printed."""
 
 
 class SandboxLost(SandboxError):
-    """Something killed a process of the sandbox while it was made; another try may work."""
+    """A process of the sandbox was killed while the sandbox was being made. Retrying may help."""
 
 
 @dataclass
 class Sandbox:
-    """A sandbox, and the two processes that keep it: bubblewrap outside, its pid 1 inside."""
+    """A sandbox and the two processes that keep it open.
+
+    Attributes:
+        keeper: bubblewrap, outside of the sandbox.
+        init: the process id, seen from outside, of pid 1 of the sandbox.
+        init_fd: a pidfd of that process.
+        kernel: the process id, seen from outside, of the kernel; 0 before it is started.
+        kernel_fd: a pidfd of the kernel; -1 before it is started.
+    """
 
     keeper: subprocess.Popen[bytes]
     init: int
@@ -56,22 +64,22 @@ class Sandbox:
     kernel_fd: int = -1
 
     def keepers(self) -> list[int]:
-        """The processes inside that keep it open: pid 1, and the one that sleeps below it."""
+        """Return the ids of the processes that keep the sandbox open: pid 1 and its children."""
         below = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()
         return [self.init, *map(int, below)]
 
     def kill(self) -> None:
-        """End every process in it; none can outlive pid 1 of its namespace."""
+        """Kill pid 1 of the sandbox; the kernel of Linux then kills every process in it."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kill, and wait until nothing of it is left."""
+        """Kill the sandbox, wait until all its processes have ended, and close the pidfds."""
         self.kill()
         if self.kernel:
             os.waitpid(self.kernel, 0)
         self.keeper.wait()
-        with contextlib.suppress(ChildProcessError):  # bubblewrap may end first, and leave it to us
+        with contextlib.suppress(ChildProcessError):  # ours only if bubblewrap ended before it
             os.waitpid(self.init, 0)
         for descriptor in (self.init_fd, self.kernel_fd):
             if descriptor >= 0:
@@ -87,15 +95,19 @@ def command(
     descriptors: Sequence[int],
     compiled: str | None = None,
 ) -> list[str]:
-    """The bubblewrap command line.
+    """Return the bubblewrap command line.
 
-    stage: folder with the modules that a kernel imports, and `etc/`
-    shown: folders that a kernel may read, at the same place as outside
-    hidden: folders inside those that it must not see
-    tmp: bytes in each of the file systems that can be written to
-    descriptors: four to inherit: for bubblewrap's report, /etc/passwd, /etc/group, and the system
-        call filter of the processes that keep the sandbox, which its inmate may be able to write to
-    compiled: a folder of grader.inside.headers, where kernels compile
+    Args:
+        stage: folder with the modules that a kernel imports, and ``etc/``.
+        shown: folders that a kernel may read; they have the same path inside as outside.
+        hidden: folders inside those in ``shown`` that the kernel must not see.
+        tmp: size in bytes of each writable file system.
+        user_namespace: whether to make a user namespace.
+        descriptors: four file descriptors that bubblewrap inherits: for its report, for
+            /etc/passwd, for /etc/group, and for the system call filter of the two processes that
+            keep the sandbox open. They have a filter because the learner's code may be able to
+            write to their memory.
+        compiled: the folder of :mod:`grader.inside.headers`, for a lab that compiles.
     """
     report, passwd, group, refused = map(str, descriptors)
     out = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
@@ -109,7 +121,7 @@ def command(
             out += ["--symlink", os.readlink(top), top]
         elif os.path.isdir(top):
             out += ["--ro-bind", top, top]
-    # bubblewrap makes missing parents unreadable for others
+    # explicit: parents that bubblewrap creates by itself are unreadable for other users
     out += _folder("/etc")
     for name in ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime"):
         out += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
@@ -120,16 +132,17 @@ def command(
     for name in COUNTERS:
         if os.path.exists(f"/proc/{name}"):
             out += ["--ro-bind", "/dev/null", f"/proc/{name}"]
-    # it reads as zero, too, and cannot be mapped: that would be memory that belongs to no process
+    # /dev/full reads as zeros, as /dev/zero does, but cannot be mapped. A shared mapping of
+    # /dev/zero is memory that belongs to no process, so the meter would not see it.
     out += ["--dev-bind", "/dev/full", "/dev/zero", "--remount-ro", "/dev", *_folder("/home")]
     for place in WRITABLE:
         out += ["--perms", "1777", "--size", str(tmp), "--tmpfs", place]
     if compiled:
         out += ["--ro-bind", compiled, headers.SHOWN]
-    # how many CPUs there are, which torch reads
+    # torch reads the number of CPUs here
     out += _folder("/sys/devices/system")
     out += ["--ro-bind-try", "/sys/devices/system/cpu", "/sys/devices/system/cpu"]
-    for folder in sorted({*shown, *hidden}):  # an outer one before what lies in it
+    for folder in sorted({*shown, *hidden}):  # an outer folder comes before those inside it
         if folder in hidden:
             out += ["--perms", "0755", "--tmpfs", folder]
         else:
@@ -141,7 +154,7 @@ def command(
 
 
 def _folder(path: str) -> list[str]:
-    """A folder and its parents, readable for all."""
+    """Return the options that make a folder and its parents, readable for all users."""
     out = []
     for folder in [*reversed(Path(path).parents), Path(path)]:
         if folder != Path("/"):
@@ -160,8 +173,15 @@ def build(
 ) -> Sandbox:
     """Start bubblewrap and wait until its sandbox is complete.
 
-    It must be called from the main thread: bubblewrap dies with the thread that started it.
-    user: the id that /etc/passwd names. Raises SandboxError.
+    Call it from the main thread: bubblewrap dies with the thread that started it.
+
+    Args:
+        stage: see :func:`command`, as for all arguments but ``user``.
+        user: the user id that /etc/passwd names.
+
+    Raises:
+        SandboxLost: if bubblewrap was killed.
+        SandboxError: if bubblewrap is missing or made no sandbox.
     """
     if shutil.which("bwrap") is None:
         raise SandboxError("bubblewrap (`bwrap`) is not installed")
@@ -171,8 +191,8 @@ def build(
     inherited = [report_in, passwd, group, _ready(seccomp.program())]
     first, *rest = command(stage, shown, hidden, tmp, user_namespace, inherited, compiled)
     options, inside = rest[: rest.index("--")], rest[rest.index("--") :]
-    # a sandbox shows the command line of its first process, and this machine's paths are no
-    # business of whoever looks
+    # The options go through a pipe, because the command line of pid 1 is visible inside the
+    # sandbox and would show paths of this machine.
     inherited.append(_ready("".join(f"{option}\0" for option in options).encode()))
     try:
         keeper = subprocess.Popen(
@@ -207,7 +227,7 @@ def build(
 
 
 def _ready(data: bytes) -> int:
-    """A descriptor from which `data`, less than a pipe holds, can be read."""
+    """Return a descriptor from which ``data`` can be read; it must fit into a pipe."""
     descriptor, inside = os.pipe()
     os.write(inside, data)
     os.close(inside)
@@ -215,7 +235,7 @@ def _ready(data: bytes) -> int:
 
 
 def _line(descriptor: int) -> bytes:
-    """The first line, or what came until the end of file or of patience."""
+    """Return the first line, or what came before the end of file or ``SECONDS_TO_BUILD``."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     end = time.monotonic() + SECONDS_TO_BUILD

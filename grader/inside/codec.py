@@ -1,10 +1,12 @@
-"""Values as bytes and back, in a format in which nothing can be executed.
+"""Encode values as bytes and decode them, in a format that cannot carry code.
 
-A message is JSON, then the bytes of the storages that its tensors and arrays lie in. Each storage
-crosses once and whole: tensors that shared one share the copy, and keep shape, strides, offset and
-dtype. Floats cross as hexadecimal text, exactly. What arrives is taken for hostile: its size,
-depth, count and every index are checked before anything is made of it, so that reading costs time
-and memory in proportion to the bytes. The keys of a dict are text, or few and small.
+A message is JSON followed by the bytes of the storages of its tensors and arrays. Each storage is
+sent once and whole: tensors that share a storage also share its copy, and every tensor keeps its
+shape, strides, offset and dtype. Floats are sent as hexadecimal text, so they stay exact.
+
+The decoder treats every message as hostile. It checks size, depth, number of values and every index
+before it makes an object, so decoding costs time and memory in proportion to the message's bytes.
+The keys of a dict are strings, or a few small values of other types.
 
 ========================  ===========================================
 JSON                      value
@@ -42,10 +44,10 @@ import torch
 
 MAX_DEPTH = 16
 MAX_ITEMS = 100_000
-# Commas and brackets in a message's JSON, counted before any of it is made into objects.
+# Limit on commas and brackets in a message's JSON, counted before the JSON is parsed.
 MAX_MARKS = 4 * MAX_ITEMS
-# Keys of one dict that are not text: unlike text's, their hashes are known, and can be made to
-# collide, which is as slow as the square of their number.
+# Limit on keys of one dict that are not strings. Unlike those of strings, their hashes are
+# predictable: keys can be chosen to collide, and then building the dict takes quadratic time.
 MAX_KEYS = 1000
 MAX_TUPLE_KEY = 8
 MAX_RANK = 32
@@ -53,7 +55,8 @@ MAX_BYTES = 1 << 26
 MAX_JSON = 1 << 24
 HEADER = struct.Struct(">IQ")  # bytes of JSON, bytes of storages
 
-# What a tree of another form than the table's makes of being read; torch raises RuntimeError.
+# What the decoder may raise for JSON that does not have the form of the table above. torch raises
+# RuntimeError.
 UNREADABLE = (
     ValueError,
     TypeError,
@@ -69,32 +72,35 @@ NAMES_OF_DTYPES = {
     for dtype in vars(torch).values()
     if isinstance(dtype, torch.dtype)
 }
-# Those that tensors cross in: no quantized formats, raw bits, or complex32, of which torch warns.
+# The dtypes of tensors that can be sent. Left out: quantized and raw-bit dtypes, and complex32,
+# for which torch warns.
 DTYPES = {
     name: dtype
     for name, dtype in NAMES_OF_DTYPES.items()
     if not name.startswith(("q", "bits", "complex32"))
 }
-# What stands in the JSON as itself. Most values are of just these types, so they are asked for
-# first, and where they stand, in containers.
+# Types that JSON represents directly. Most values have one of them, so containers test for them
+# first, without a call for each item.
 AS_THEY_ARE = frozenset({int, str, bool, type(None)})
 KEYS = frozenset({int, bool, float, type(None), torch.dtype})
-# NumPy's names of numbers; its parser of dtypes takes gigabytes for a long list of fields.
+# NumPy's names of numeric dtypes. Anything else is refused before NumPy parses it, because its
+# parser takes gigabytes for a long list of fields.
 NUMBERS = re.compile(r"[<|](?:b1|[iu][1248]|f[248]|c8|c16)")
 # Flags of a tensor, as letters.
 GRAD, CONJ, NEG = "g", "c", "n"
 
 
 class NotByValue(TypeError):
-    """A value of a kind, depth or size that does not cross between processes."""
+    """A value of a kind, depth or size that cannot be sent between processes."""
 
 
 def pack(value: Any) -> bytes:
-    """A value as one message, with its header.
+    """Encode a value as one message, with its header.
 
     Raises:
-        NotByValue: for anything but tensors, arrays, numbers, strings, dtypes, containers of them
-            and data classes of ``utils``; or for too much, too large or too deep.
+        NotByValue: if a value is no tensor, array, number, string, dtype, container of these or
+            data class of ``utils``, or if there are too many values, too many bytes or too many
+            levels.
     """
     encoder = _Encoder()
     try:
@@ -108,10 +114,10 @@ def pack(value: Any) -> bytes:
 
 
 def sizes(header: bytes) -> tuple[int, int]:
-    """How many bytes of JSON and of storages follow a header.
+    """Return how many bytes of JSON and of storages follow a header.
 
     Raises:
-        NotByValue: when they are more than a message may have.
+        NotByValue: if they exceed ``MAX_JSON`` or ``MAX_BYTES``.
     """
     text, blobs = HEADER.unpack(header)
     if text > MAX_JSON or blobs > MAX_BYTES:
@@ -120,15 +126,15 @@ def sizes(header: bytes) -> tuple[int, int]:
 
 
 def unpack(message: bytes) -> Any:
-    """The value in a message, made of new storages.
+    """Decode a message; tensors get new storages.
 
     Raises:
-        NotByValue: for whatever is not such a message.
+        NotByValue: if the bytes are not a valid message.
     """
     text, blobs = sizes(message[: HEADER.size])
     body = memoryview(message)[HEADER.size :]
     if len(body) != text + blobs:
-        raise NotByValue("a message that is shorter or longer than it says")
+        raise NotByValue("a message that is shorter or longer than its header says")
     json_text = bytes(body[:text])
     _bound(json_text)
     try:
@@ -141,7 +147,7 @@ def unpack(message: bytes) -> Any:
 
 
 def copy_by_value(value: Any) -> Any:
-    """What arrives when ``value`` is sent: equal, and sharing no bytes with it.
+    """Return the value that arrives when ``value`` is sent: equal, without shared bytes.
 
     Raises:
         NotByValue: as :func:`pack` does.
@@ -154,15 +160,15 @@ class _Encoder:
         self.blobs: list[bytes] = []
         self.bytes = 0
         self.items = 0
-        # The storages themselves are kept: an address means nothing once its owner is gone.
+        # Keeps the storages alive: after one is freed, its address may be used again.
         self.storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
 
     def tree(self, value: Any, depth: int) -> Any:
-        """What stands in the JSON for a value."""
+        """Return the JSON tree of a value."""
         return self._trees((value,), depth)[0]
 
     def _trees(self, values: Collection[Any], depth: int) -> list[Any]:
-        """What stands in the JSON for values that lie side by side."""
+        """Return the JSON trees of values that have the same depth."""
         self.items += len(values)
         if values and depth > MAX_DEPTH:
             raise NotByValue(f"something nested more than {MAX_DEPTH} levels deep")
@@ -231,7 +237,7 @@ class _Encoder:
 
     def _tensor(self, value: torch.Tensor) -> list[Any]:
         if type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-            # It may have no storage at all, and its operators are the learner's own code.
+            # A subclass may have no storage, and its operators run the learner's code.
             raise NotByValue(
                 f"a tensor of class {type(value).__name__}: expected the plain tensor inside it"
             )
@@ -262,7 +268,7 @@ class _Encoder:
 
 
 class _Decoder:
-    """Reads the tree of a message; raises any of the errors that :func:`unpack` catches."""
+    """Decode the JSON tree of a message; raise any of the errors that :func:`unpack` catches."""
 
     def __init__(self, blobs: memoryview):
         self.blobs = blobs
@@ -272,11 +278,11 @@ class _Decoder:
         self.bytes = 0
 
     def value(self, tree: Any, depth: int) -> Any:
-        """The value that a part of the JSON stands for."""
+        """Return the value of a JSON tree."""
         return self._values((tree,), depth)[0]
 
     def _values(self, trees: Collection[Any], depth: int) -> list[Any]:
-        """The values that parts of the JSON, side by side, stand for."""
+        """Return the values of JSON trees that have the same depth."""
         self.items += len(trees)
         if trees and (depth > MAX_DEPTH or self.items > MAX_ITEMS):
             raise NotByValue("a message with too many values or levels")
@@ -310,24 +316,30 @@ class _Decoder:
             module, name, fields = content
             known = getattr(sys.modules.get(module), name, None)
             if not (module.startswith("utils.") and dataclasses.is_dataclass(known)):
-                raise NotByValue("a value of a class that is not known here")
+                raise NotByValue("a value of an unknown class")
             values = self._values(list(fields.values()), depth)
             return known(**dict(zip(fields, values, strict=True)))
-        raise NotByValue("a message with a kind of value that is not known here")
+        raise NotByValue("a message with an unknown kind of value")
 
     def _storage(self, index: int, nbytes: int) -> bytearray:
-        """The blob of that index; each is taken up, in order, by the first that lies in it."""
+        """Return the storage with an index.
+
+        Storages are cut from the message in order, each by the first tensor or array that uses it.
+        """
         if index == len(self.storages) and 0 <= nbytes <= len(self.blobs) - self.at:
             self.storages.append(bytearray(self.blobs[self.at : self.at + nbytes]))
             self.at += nbytes
         elif not 0 <= index < len(self.storages) or nbytes != len(self.storages[index]):
-            raise NotByValue("a message whose data is not there")
+            raise NotByValue("a message that refers to a storage it does not contain")
         return self.storages[index]
 
     def _spend(self, shape: list[int], itemsize: int) -> int:
-        """The number of elements. A few bytes can be stretched over any shape: it is bounded."""
+        """Return the number of elements of a shape, and count their bytes against the limit.
+
+        The limit is needed because strides of 0 stretch a few bytes over any shape.
+        """
         if len(shape) > MAX_RANK or any(type(n) is not int or n < 0 for n in shape):
-            raise NotByValue("a message with a shape that can't be")
+            raise NotByValue("a message with an impossible shape")
         count = math.prod(shape)
         self.bytes += count * itemsize
         if self.bytes > MAX_BYTES:
@@ -339,7 +351,7 @@ class _Decoder:
             raise NotByValue("a NumPy array of something else than plain numbers or booleans")
         kind = np.dtype(dtype)
         if self._spend(shape, kind.itemsize) * kind.itemsize != nbytes:
-            raise NotByValue("a message whose array is not as long as its shape")
+            raise NotByValue("a message with an array whose bytes do not fit its shape")
         return np.frombuffer(self._storage(index, nbytes), kind).reshape(shape, order=order)
 
     def _tensor(
@@ -356,10 +368,10 @@ class _Decoder:
         count = self._spend(shape, kind.itemsize)
         numbers = [*strides, offset]
         if len(strides) != len(shape) or any(type(n) is not int or n < 0 for n in numbers):
-            raise NotByValue("a message with strides that can't be")
+            raise NotByValue("a message with impossible strides or an impossible offset")
         last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         if count and (last + 1) * kind.itemsize > nbytes:
-            raise NotByValue("a message with a view that leaves its storage")
+            raise NotByValue("a message with a view that exceeds its storage")
         data = self._storage(index, nbytes)
         tensor = torch.empty(0, dtype=kind)
         if data:
@@ -375,13 +387,13 @@ class _Decoder:
 
 
 def _bound(text: bytes) -> None:
-    """Refuse JSON that may become too many objects, by its commas and brackets."""
+    """Refuse JSON that could make too many objects, judging by its commas and brackets."""
     if sum(map(text.count, (b",", b"[", b"{"))) > MAX_MARKS:
         raise NotByValue(f"more than {MAX_ITEMS} values")
 
 
 def _hashable(keys: list[Any]) -> list[Any]:
-    """The keys of a dict, when they can't make it slow."""
+    """Return the keys of a dict if their hashes cannot make the dict slow."""
     others = [key for key in keys if type(key) is not str]
     if len(others) > MAX_KEYS or not all(map(_is_key, others)):
         raise NotByValue(
@@ -398,18 +410,18 @@ def _is_key(key: Any) -> bool:
 
 
 def _text(text: str) -> str:
-    """Without halves of characters, which no file can hold."""
+    """Replace lone surrogates, which cannot be written to a UTF-8 file."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _list(content: Any, size: int | None = None) -> list[Any]:
     if not isinstance(content, list) or size not in (None, len(content)):
-        raise NotByValue("a message with something else where a list must stand")
+        raise NotByValue("a message without a list where one is expected")
     return content
 
 
 def _no_float(text: str) -> None:
-    raise NotByValue("a message with a number in decimals")
+    raise NotByValue("a message with a decimal number; floats are sent as hexadecimal text")
 
 
 READER = json.JSONDecoder(parse_float=_no_float, parse_constant=_no_float)

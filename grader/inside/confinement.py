@@ -1,6 +1,6 @@
-"""The child's side: confine this process to its sandbox, before it is an IPython kernel in it.
+"""Confine a forked process to its sandbox before it becomes an IPython kernel.
 
-All of it runs before the learner's first line of code and before any thread.
+All of this runs before the learner's first line of code and before any thread is started.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from grader.inside.bubblewrap import HOME
 
 WORK = f"{HOME}/work"
 CACHE = "/tmp/inductor"
-NOT_SHOWN = ("timestamp.txt",)  # nbgrader's, which the grader reads
+NOT_SHOWN = ("timestamp.txt",)  # nbgrader's file, which only the grader reads
 LINK = "OPEN_THE_HOOD_LINK"
 ENVIRONMENT = {
     "HOME": HOME,
@@ -37,8 +37,8 @@ ENVIRONMENT = {
     "XDG_CONFIG_HOME": f"{HOME}/.config",
     "XDG_DATA_HOME": f"{HOME}/.local/share",
     "XDG_RUNTIME_DIR": f"{HOME}/.runtime",
-    "OPEN_THE_HOOD_TEXT_ONLY": "1",  # figures of utils: their words, not their pictures
-    "NBGRADER_EXECUTION": "autograde",  # nbgrader's word to the code it runs
+    "OPEN_THE_HOOD_TEXT_ONLY": "1",  # figures of utils print their text and draw no picture
+    "NBGRADER_EXECUTION": "autograde",  # nbgrader sets it for the code that it runs
     "TORCHINDUCTOR_CACHE_DIR": CACHE,
     "TRITON_CACHE_DIR": "/tmp/triton",
 }
@@ -49,19 +49,26 @@ class FilesError(Exception):
 
 
 def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> None:
-    """Become what a learner's code may be.
+    """Give up every right that a learner's code must not have.
 
-    Raises FilesError and, for anything else, OSError; then nothing of a learner's may run.
+    If it raises, no learner's code may run in this process.
 
-    sandbox: `user` (the id to take), `own_user` (whether to take it), and the limits
-    files: descriptor of a folder outside, copied into the sandbox and closed
-    keep: descriptors that stay open
+    Args:
+        sandbox: ``user`` (the user id to take), ``own_user`` (whether to take it), and the limits
+            that :func:`set_limits` reads.
+        files: descriptor of a folder outside; its files are copied into the sandbox and it is
+            closed. None for no files.
+        keep: descriptors that stay open.
+
+    Raises:
+        FilesError: if the files could not be copied.
+        OSError: if any other step failed.
     """
-    linux.prctl(linux.PR_SET_DUMPABLE, 1)  # or its own /proc/self would be root's
+    linux.prctl(linux.PR_SET_DUMPABLE, 1)  # otherwise root would own this process's /proc/self
     os.setsid()
     os.umask(0o077)
     with open("/proc/self/oom_score_adj", "w") as file:
-        file.write("500")  # when the machine runs out of memory, a kernel goes first
+        file.write("500")  # if the machine runs out of memory, Linux kills kernels first
     owner = sandbox["user"] if sandbox["own_user"] else -1
     os.mkdir(WORK)
     os.chown(WORK, owner, owner)
@@ -78,7 +85,7 @@ def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> N
         os.setresuid(owner, owner, owner)
     linux.drop_capabilities()
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-    linux.prctl(linux.PR_SET_DUMPABLE, 1)  # a new id took that back
+    linux.prctl(linux.PR_SET_DUMPABLE, 1)  # changing the user id has cleared it
     seccomp.forbid()
     os.chdir(WORK)
 
@@ -86,15 +93,21 @@ def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> N
 def copy_plain_files(
     source: int | None, target: str, owner: int, left_behind: tuple[str, ...] = ()
 ) -> None:
-    """Copy plain files; links of both kinds, devices, pipes and notebooks are left behind.
+    """Copy the plain files of a folder and of those below it.
 
-    The notebook that is being graded lies there, hidden tests included. Of the files only names
-    and bytes are copied, and no empty folder: that is what tells submissions apart.
+    Symbolic links, hard links, devices, pipes and notebooks are not copied. Notebooks are left out
+    because the one that is being graded lies there with its hidden tests. Only names and bytes are
+    copied, and no empty folder, so nothing else can differ between equal submissions.
 
-    source: descriptor of the folder, which is closed, or None
-    target: an existing folder
-    owner: user and group id for what is made, or -1
-    left_behind: further names, in this folder and not below it
+    Args:
+        source: descriptor of the folder, which is closed; None to copy nothing.
+        target: an existing folder.
+        owner: user and group id of the copies; -1 to keep those of this process.
+        left_behind: further names that are not copied; they count in this folder only.
+
+    Raises:
+        OSError: if a file cannot be read or written.
+        RecursionError: if folders are nested too deeply.
     """
     if source is None:
         return
@@ -125,7 +138,7 @@ def copy_plain_files(
 
 
 def close_all_but(keep: list[int]) -> None:
-    """Close every descriptor but `keep`; 0, 1 and 2 become /dev/null."""
+    """Close every descriptor that is not in ``keep``; 0, 1 and 2 become /dev/null."""
     null = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
@@ -137,9 +150,13 @@ def close_all_but(keep: list[int]) -> None:
 
 
 def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
-    """Limits that the machine's kernel enforces, for this or another process.
+    """Set the resource limits that Linux enforces by itself.
 
-    The zygote watches what cannot be limited so.
+    The zygote watches what these limits do not cover.
+
+    Args:
+        sandbox: ``memory`` and ``file`` in bytes, and ``processes``.
+        process: the id of the process to limit; 0 for this one.
     """
     with open(f"/proc/{process or 'self'}/status") as file:
         at_start = next(int(line.split()[1]) for line in file if line.startswith("VmData"))
@@ -151,7 +168,7 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
-        (resource.RLIMIT_SIGPENDING, 4096),  # each timer and each signal that waits takes memory
+        (resource.RLIMIT_SIGPENDING, 4096),  # timers and pending signals take memory of Linux
     ):
         hard = resource.prlimit(process, kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -159,14 +176,19 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
 
 
 def refresh(stage: str, link: int) -> None:
-    """What a fork shares and a process of its own would not: environment, paths, randomness."""
+    """Replace what the kernel inherited from the zygote: environment, paths, random states.
+
+    Args:
+        stage: the folder with ``utils`` and ``grader/inside``, for PYTHONPATH.
+        link: descriptor of the socket to the grader.
+    """
     import matplotlib
     import numpy as np
     import torch
 
-    # PYTHONPATH is for the processes that it starts
+    # PYTHONPATH is for processes that the kernel starts
     os.environ.update(ENVIRONMENT, **{LINK: str(link), "PYTHONPATH": stage})
-    sys.path.append(WORK)  # last: nothing in the learner's folder hides a module
+    sys.path.append(WORK)  # last, so that no file of the learner hides a module
     sys.argv[:] = ["kernel"]
     tempfile.tempdir = None
     for folder in (matplotlib.get_configdir, matplotlib.get_cachedir):
@@ -177,6 +199,6 @@ def refresh(stage: str, link: int) -> None:
 
 
 def _forget(remembering: Any) -> None:
-    """Make one of matplotlib's functions that remember their first answer ask again."""
+    """Clear the cached result of one of matplotlib's folder functions."""
     names = remembering.__code__.co_freevars
     remembering.__closure__[names.index("called")].cell_contents = False

@@ -1,10 +1,9 @@
-"""What every C++ kernel of Inductor includes, compiled once for all sandboxes of this machine.
+"""Compile once, for all sandboxes of this machine, the headers that Inductor's C++ code includes.
 
-Parsing these headers is most of what a kernel costs. Sandboxes are shown the outcome, which cannot
-be written there and depends on nothing but torch and the compiler: neither on a lab nor on an
-answer.
+Parsing these headers takes most of the time of a compilation. Sandboxes see the precompiled headers
+read-only. The headers depend on torch and on the compiler, and neither on a lab nor on an answer.
 
-``python -m grader.inside.headers FOLDER`` makes it, in a process that runs no learner's code.
+``python -m grader.inside.headers FOLDER`` makes them, in a process that runs no learner's code.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SHOWN = "/tmp/headers"  # where a sandbox has them
+SHOWN = "/tmp/headers"  # the folder inside a sandbox
 INDEX = "index.json"  # header and command line -> name of the file to include
 
 
 def make(folder: Path) -> None:
-    """Compile a function that is nobody's answer, and keep the headers that it needed."""
+    """Compile a trivial function and keep the precompiled headers that it needed in ``folder``."""
     import torch
     from torch._inductor import codecache, config
 
@@ -40,9 +39,12 @@ def make(folder: Path) -> None:
 
 
 def use(folder: Path) -> None:
-    """In a process that forks kernels: let them include what lies in `folder`, shown at SHOWN.
+    """Let the kernels that this process forks include the precompiled headers.
 
-    A kernel that needs it compiled in another way includes the text.
+    Code that needs a header compiled with other options includes the header's text instead.
+
+    Args:
+        folder: what :func:`make` filled; a sandbox has it at ``SHOWN``.
     """
     from torch._inductor import codecache, config
 

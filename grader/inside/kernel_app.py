@@ -1,7 +1,8 @@
-"""An IPython kernel for a sandbox: Jupyter's own, with one socket in place of ZeroMQ's five.
+"""The IPython kernel of a sandbox: Jupyter's own, with one socket in place of ZeroMQ's five.
 
-Everything is sent by the thread that has something to say, so a cell costs no switching of threads.
-Others wait: for what a learner's child processes print, and to send what a long cell has printed.
+The thread that produces a message also sends it, so a cell needs no switch between threads. Two
+kinds of threads wait beside it: one reads what child processes print, the other sends what a long
+cell has printed so far.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from traitlets import Float, Type
 from grader.inside import messages
 
 LONGEST = 1 << 20  # characters of one text
-# What a cell prints is sent when it ends, and meanwhile as often as this.
+# Printed text is sent when the cell ends and, before that, after so many seconds or characters.
 FLUSH_SECONDS = 0.1
 FLUSH_CHARACTERS = 1 << 14
 
 
 class SandboxSession(Session):
-    """Jupyter's session over a sandbox's socket; what is too long in a message is cut, and said so.
+    """Jupyter's session over the sandbox's socket; it cuts texts that are too long for a message.
 
-    Outside, a message above a limit is not taken, because it could fill the grader's memory. An
-    honest kernel should not run into that by printing a large list.
+    The grader refuses messages above a limit, because they could fill its memory. Cutting the text
+    here, with a note, keeps honest code that prints a large list below that limit.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -46,7 +47,7 @@ class SandboxSession(Session):
         self._sending = threading.RLock()
 
     def connect(self, end: socket.socket) -> None:
-        """Take the kernel's end of the socket; this process is now the one that sends."""
+        """Use ``end`` as the kernel's end of the socket; from now on only this process sends."""
         self._end, self.pid = end, os.getpid()
 
     def send(
@@ -61,9 +62,14 @@ class SandboxSession(Session):
         header: Any = None,
         metadata: Any = None,
     ) -> dict[str, Any] | None:
-        """Build a message and send it: to the shell channel when `stream` is None, else to iopub.
+        """Build a message and send it.
 
-        Returns the message; None in a forked process, which is not the kernel.
+        Args:
+            stream: None for the shell channel, anything else for iopub.
+            msg_or_type: a message, or the type of the message to build from the other arguments.
+
+        Returns:
+            The message; None in a forked process, which is not the kernel and sends nothing.
         """
         if os.getpid() != self.pid:
             return None
@@ -91,11 +97,11 @@ class SandboxSession(Session):
         return data
 
     def feed_identities(self, msg: Any, copy: bool = True) -> tuple[list[bytes], Any]:
-        """No identities: there is one client."""
+        """Return no identities, because there is only one client."""
         return [], msg
 
     def deserialize(self, msg: Any, content: bool = True, copy: bool = True) -> dict[str, Any]:
-        """A message that came."""
+        """Decode a message that was received."""
         return messages.decode(msg)
 
 
@@ -110,26 +116,26 @@ def _cut(value: Any) -> Any:
 
 
 class Publisher(IOPubThread):
-    """Stands where Jupyter has the thread that publishes; it does at once what it is asked to."""
+    """Replace Jupyter's publishing thread; it runs every request at once, in the calling thread."""
 
     def __init__(self, session: SandboxSession) -> None:
         self.session = session
         self.socket = self.io_loop = None
-        self.thread = threading.Thread(name="IOPub")  # never started: that is how it is known
+        self.thread = threading.Thread(name="IOPub")  # never started, so streams flush directly
         self.background_socket = self
 
     def schedule(self, f: Any) -> None:
-        """Call it."""
+        """Call ``f`` at once."""
         f()
 
     def start(self) -> None:
-        """There is nothing to start."""
+        """Do nothing, because there is no thread."""
 
     stop = close = start
 
 
 class SandboxStream(OutStream):
-    """Standard output or error. What is written is sent when its cell ends, or soon."""
+    """Standard output or error; its text is sent when the cell ends or ``FLUSH_SECONDS`` later."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._written = threading.Event()
@@ -138,9 +144,9 @@ class SandboxStream(OutStream):
         threading.Thread(target=self._flush_soon, daemon=True).start()
 
     def write(self, string: str) -> int | None:
-        """Write; a forked process writes to the pipe that the kernel reads."""
+        """Write to the buffer or, in a forked process, to the pipe that the kernel reads."""
         if self._is_master_process():
-            if self._characters > FLUSH_CHARACTERS:  # a signal's handler cut in before it was sent
+            if self._characters > FLUSH_CHARACTERS:  # a signal handler interrupted the last flush
                 self._flush()
             self._characters += len(string)
             return super().write(string)
@@ -169,7 +175,7 @@ class SandboxStream(OutStream):
 
 
 class _NoSubshells:
-    """What IPython's kernel asks of the thread that would serve subshells."""
+    """What IPython's kernel reads from the thread that serves subshells, which is not there."""
 
     parent_thread = threading.main_thread()
 
@@ -178,8 +184,11 @@ class _NoSubshells:
 
 
 class SandboxShell(ZMQInteractiveShell):
-    """IPython's shell. The kernel asks it about each cell what it then asks itself; an answer
-    is kept for that, and for no later cell of the same text.
+    """IPython's shell, which does not transform a cell twice.
+
+    The kernel asks two questions about each cell, and the shell then asks them again. The first
+    answer is kept for the second time and then dropped, so a later cell with the same text gets
+    a new answer.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -187,11 +196,11 @@ class SandboxShell(ZMQInteractiveShell):
         super().__init__(**kwargs)
 
     def transform_cell(self, raw_cell: str) -> str:
-        """The Python behind a cell, in which magics have become calls."""
+        """Return the cell as Python, with its magics as calls."""
         return self._once(("python", raw_cell), partial(super().transform_cell, raw_cell))
 
     def should_run_async(self, raw_cell: str, **kwargs: Any) -> bool:
-        """Whether a cell awaits something."""
+        """Return whether the cell has a top-level ``await``."""
         ask = partial(super().should_run_async, raw_cell, **kwargs)
         return self._once(("awaits", raw_cell), ask)
 
@@ -208,10 +217,10 @@ class SandboxKernel(IPythonKernel):
 
     _supports_kernel_subshells = False
     shell_class = Type(SandboxShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
-    _execute_sleep = Float(0.0)  # there is no other thread that would publish meanwhile
+    _execute_sleep = Float(0.0)  # no other thread has to publish in the meantime
 
     def listen(self, end: socket.socket) -> None:
-        """From now on, answer the requests that come."""
+        """Answer the requests that arrive at ``end``, in this thread's event loop."""
         assembler = messages.Assembler(sys.maxsize)  # only the grader writes here
         handle = _async_in_context(partial(self.shell_main, None))
         loop = asyncio.get_event_loop()
@@ -222,7 +231,7 @@ class SandboxKernel(IPythonKernel):
                 packet = end.recv(messages.PACKET + 1, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return
-            if not packet:  # whoever asked is gone, and so the sandbox
+            if not packet:  # the grader has closed its end, so the sandbox ends too
                 loop.stop()
             elif (complete := assembler.take(packet)) is not None:
                 task = loop.create_task(handle(complete[1]))
@@ -233,33 +242,34 @@ class SandboxKernel(IPythonKernel):
 
 
 class SandboxApp(IPKernelApp):
-    """The application around the kernel, made in the zygote and taken up by each fork.
+    """The application around the kernel. The zygote makes it and each fork completes it.
 
-    Making it touches many pages of memory, which every fork would have to copy.
+    Making it writes to many pages of memory, which every fork would otherwise have to copy.
     """
 
     kernel_class = Type(SandboxKernel, klass="ipykernel.kernelbase.Kernel").tag(config=True)
 
     def _nothing(self) -> None:
-        """A sandbox has no connection file, no ports, and no configuration of this machine's.
+        """Replace steps that a sandbox does not need.
 
-        The zygote knows when a kernel ends, and when whoever started it is gone.
+        It has no connection file, no ports, and no configuration of this machine. The zygote
+        notices when the kernel or the grading process ends, so neither heartbeat nor poller runs.
         """
 
     init_connection_file = write_connection_file = log_connection_info = _nothing
     init_heartbeat = init_poller = load_config_file = _nothing
 
     def init_sockets(self) -> None:
-        """One socket for everything, which `move_in` brings."""
+        """Make the session; :meth:`move_in` later gives it the only socket."""
         self.session = SandboxSession(parent=self, key=b"")
         self.iopub_thread = self.iopub_socket = Publisher(self.session)
         self.configure_tornado_logger()
 
     def init_io(self) -> None:
-        """Standard output and error have threads, which a fork would lose."""
+        """Do nothing: standard output and error have threads, which a fork would lose."""
 
     def init_kernel(self) -> None:
-        """The kernel itself."""
+        """Make the kernel."""
         self.kernel = self.kernel_class.instance(
             parent=self,
             session=self.session,
@@ -272,14 +282,15 @@ class SandboxApp(IPKernelApp):
         )
 
     def move_in(self, end: socket.socket, home: str) -> None:
-        """In the sandbox: take up what differs from one kernel to the next.
+        """Set, inside the sandbox, what differs from one kernel to the next.
 
-        end: the kernel's end of the socket to its client
-        home: an existing folder
+        Args:
+            end: the kernel's end of the socket to its client.
+            home: the kernel's home folder, which exists.
         """
         self.session.connect(end)
         self.outstream_class = f"{__name__}.{SandboxStream.__name__}"
-        # threads must not take an interrupt, which is for the one that runs cells
+        # SIGINT must reach the thread that runs cells, so the threads made here block it
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         super().init_io()
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -291,7 +302,7 @@ class SandboxApp(IPKernelApp):
         shell.starting_dir = os.getcwd()
 
     def start(self) -> None:
-        """Serve until the learner's code ends it, or the socket is closed."""
+        """Serve until the learner's code ends the kernel or the socket is closed."""
         super(IPythonKernel, self.kernel).start()
         self.kernel.shell.exit_now = False
         self.kernel.listen(self.session._end)
@@ -299,17 +310,23 @@ class SandboxApp(IPKernelApp):
 
 
 def prepare(arguments: Sequence[str] = ()) -> None:
-    """Make the application that `run` starts, in a process that may still be forked."""
+    """Make the application that :func:`run` starts. This starts no thread, so it can be forked.
+
+    Args:
+        arguments: command line arguments for IPKernelApp.
+    """
     app = SandboxApp.instance(log_level=40)
     app.initialize(["--HistoryManager.enabled=False", *arguments])
 
 
 def run(end: int, arguments: Sequence[str], home: str) -> None:
-    """Be the kernel until it is told to stop.
+    """Run the kernel until it is told to stop.
 
-    end: descriptor of the socket to its client
-    arguments: for IPKernelApp; where there are any, the prepared application is of no use
-    home: see SandboxApp.move_in
+    Args:
+        end: descriptor of the socket to the kernel's client.
+        arguments: command line arguments for IPKernelApp. If there are any, the prepared
+            application is replaced by a new one.
+        home: the kernel's home folder, which exists.
     """
     if arguments:
         for prepared in (SandboxApp, SandboxKernel, SandboxShell):

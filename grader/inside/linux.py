@@ -1,4 +1,4 @@
-"""The few calls of Linux that Python 3.11 has no name for."""
+"""The system calls of Linux that the sandbox needs and Python 3.11 has no function for."""
 
 from __future__ import annotations
 
@@ -36,20 +36,32 @@ def _checked(name: str, result: int) -> int:
 
 
 def setns(descriptor: int, kinds: int) -> None:
-    """Join the namespaces of the process behind a pidfd. Raises OSError."""
+    """Join namespaces of another process.
+
+    Args:
+        descriptor: a pidfd of that process.
+        kinds: the namespaces to join, as ``CLONE_NEW...`` flags.
+
+    Raises:
+        OSError: if the system refuses.
+    """
     _checked("setns", _libc.setns(descriptor, kinds))
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """`prctl` with whole numbers or addresses. Raises OSError."""
+    """Call ``prctl``; the arguments are integers or addresses.
+
+    Raises:
+        OSError: if the system refuses.
+    """
     rest = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
     return _checked(f"prctl({option})", _libc.prctl(option, *rest))
 
 
 def use_huge_pages() -> None:
-    """Move this process's own memory into huge pages, where Linux can (since 6.1).
+    """Move this process's own memory into huge pages, if Linux can (6.1 or newer).
 
-    A fork then copies one entry for each 2 MiB in place of 512, and ends as much sooner.
+    A fork then copies one page table entry for each 2 MiB instead of 512, so it is faster.
     """
     with open("/proc/self/maps") as maps:
         for line in maps:
@@ -60,18 +72,26 @@ def use_huge_pages() -> None:
 
 
 def drop_bounding_set() -> None:
-    """Give up every capability for whatever is executed later. Raises OSError."""
+    """Drop every capability from the bounding set, so that no executed program can gain one.
+
+    Raises:
+        OSError: if the system refuses.
+    """
     for capability in range(64):
         try:
             held = prctl(PR_CAPBSET_READ, capability)
-        except OSError:  # past this kernel's last capability
+        except OSError:  # this version of Linux has no capability of this or a higher number
             return
         if held:
             prctl(PR_CAPBSET_DROP, capability)
 
 
 def drop_capabilities() -> None:
-    """Give up the permitted, effective, inheritable and ambient capabilities. Raises OSError."""
+    """Drop the permitted, effective, inheritable and ambient capabilities.
+
+    Raises:
+        OSError: if the system refuses.
+    """
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     none = (ctypes.c_uint32 * 6)()

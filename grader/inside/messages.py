@@ -1,8 +1,8 @@
-"""Jupyter messages over one SOCK_SEQPACKET socket, which is all that leads out of a sandbox.
+"""Encode Jupyter messages for one SOCK_SEQPACKET socket between a sandbox and the grader.
 
-A message is JSON with its binary buffers behind it, cut into packets. A packet begins with a byte
-of flags. Packets are sent whole or not at all, so whatever interrupts a sender, be it a learner's
-own signal handler, can cost a message, and never the beginning of the next one.
+A message is JSON followed by its binary buffers, cut into packets. A packet begins with a byte of
+flags. A packet is sent whole or not at all. So an interrupted sender, for instance by a learner's
+signal handler, can lose one message but cannot damage the next.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ FIRST, LAST = 1, 2
 PACKET = 1 << 16
 LENGTH = struct.Struct(">I")
 
-# What one message may come to: for honest kernels, and outside, where more is not taken.
+# Limits on the bytes of one message: a kernel keeps below the first (see kernel_app), and the
+# grader refuses what exceeds the second.
 MOST = 1 << 23
 MAX_MESSAGE = MOST + (1 << 20)
-# Commas and brackets outside of texts: they are counted before any of it is made into objects,
-# which can be forty times as large as their JSON.
+# Limit on commas and brackets outside of strings. They are counted before the JSON is parsed,
+# because the objects can take forty times the memory of their JSON.
 MAX_MARKS = 500_000
-# One of them and what stands before it, texts included; it never looks at a byte twice.
+# One comma or bracket with what precedes it, strings included. Possessive: it reads no byte twice.
 MARK = re.compile(rb'(?:[^",\[{]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[,\[{]|\Z)', re.DOTALL)
 
 
 class Unreadable(ValueError):
-    """Something that is not a message, or too large for one."""
+    """Bytes that are no message or too large for one."""
 
 
 def packets(message: bytes, channel: int) -> Sequence[bytes]:
-    """The packets of a message, to be sent one after the other."""
+    """Return the packets of a message, in the order in which to send them."""
     starts = range(0, len(message), PACKET)
     return [
         bytes([channel | FIRST * (at == 0) | LAST * (at == starts[-1])]) + message[at : at + PACKET]
@@ -43,9 +44,10 @@ def packets(message: bytes, channel: int) -> Sequence[bytes]:
 
 
 class Assembler:
-    """Puts packets together to messages; a message that was broken off is dropped.
+    """Assemble packets into messages; drop a message whose last packet never comes.
 
-    most: bytes that a message may have
+    Args:
+        most: the largest number of bytes that a message may have.
     """
 
     def __init__(self, most: int = MAX_MESSAGE) -> None:
@@ -54,9 +56,13 @@ class Assembler:
         self._size = 0
 
     def take(self, packet: bytes) -> tuple[int, bytes] | None:
-        """The channel and the message that this packet completes, or None.
+        """Take one packet.
 
-        Raises Unreadable when the message gets too large; what follows of it is passed over.
+        Returns:
+            The channel and the message that the packet completes; None if it completes none.
+
+        Raises:
+            Unreadable: if the message gets too large. Its remaining packets are then ignored.
         """
         flags, part = packet[0], packet[1:]
         if flags & FIRST:
@@ -75,9 +81,12 @@ class Assembler:
 
 
 def encode(message: dict[str, Any], pack: Callable[[Any], bytes]) -> bytes:
-    """A message of Jupyter's session as bytes.
+    """Encode a message of Jupyter's session as bytes.
 
-    pack: makes JSON of what the session has in its messages
+    Args:
+        message: with ``header``, ``parent_header``, ``metadata``, ``content`` and, optionally,
+            ``buffers``.
+        pack: encodes as JSON what the session puts into its messages.
     """
     buffers = [bytes(memoryview(buffer)) for buffer in message.get("buffers") or ()]
     head = {key: message[key] for key in ("header", "parent_header", "metadata", "content")}
@@ -86,26 +95,30 @@ def encode(message: dict[str, Any], pack: Callable[[Any], bytes]) -> bytes:
 
 
 def decode(data: bytes) -> dict[str, Any]:
-    """The message, in the form that Jupyter's session gives it. Raises Unreadable."""
+    """Decode a message into the form that Jupyter's session gives it.
+
+    Raises:
+        Unreadable: if the bytes are not a valid message.
+    """
     try:
         (size,) = LENGTH.unpack_from(data)
         at = LENGTH.size + size
         text = data[LENGTH.size : at]
         if _has_too_many_values(text):
-            raise Unreadable("a message of too many values")
+            raise Unreadable("a message with too many values")
         message = json.loads(text)
         sizes = message["buffers"]
         parts = [message[key] for key in ("header", "parent_header", "metadata", "content")]
         if not all(type(part) is dict for part in parts) or type(sizes) is not list:
-            raise Unreadable("a message with parts of another kind")
+            raise Unreadable("a message whose parts have the wrong types")
         message["msg_id"] = message["header"]["msg_id"]
         message["msg_type"] = message["header"]["msg_type"]
         if type(message["msg_type"]) is not str:
-            raise Unreadable("a message of no known type")
+            raise Unreadable("a message whose msg_type is no string")
         message["buffers"] = []
         for length in sizes:
             if type(length) is not int or not 0 <= length <= len(data) - at:
-                raise Unreadable("a message without its buffers")
+                raise Unreadable("a message that is shorter than its buffers")
             message["buffers"].append(data[at : at + length])
             at += length
     except Unreadable:
@@ -116,6 +129,7 @@ def decode(data: bytes) -> dict[str, Any]:
 
 
 def _has_too_many_values(text: bytes) -> bool:
-    if sum(map(text.count, (b",", b"[", b"{"))) <= MAX_MARKS:  # most often, and faster
+    # The plain count also counts marks inside strings. It is fast and settles nearly all messages.
+    if sum(map(text.count, (b",", b"[", b"{"))) <= MAX_MARKS:
         return False
     return next(islice(MARK.finditer(text), MAX_MARKS, None), None) is not None

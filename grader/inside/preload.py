@@ -1,7 +1,8 @@
-"""What the zygote imports, so that no kernel has to. A test compares it with what labs import.
+"""Import, in the zygote, the modules that kernels need, so that no kernel imports them itself.
 
-Importing must start no thread and run no op: a fork of a process with threads hangs. The list is
-shown to learners' kernels and holds nothing that they could not import themselves.
+A test compares the lists with what the labs import. Importing must start no thread and run no
+operator, because a fork of a process with threads can hang. Learners' kernels can read these lists,
+so they name nothing that a kernel could not import itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ALWAYS = (
     "torch.nn.functional",
     "torch.utils.data",
     "torch.fx.experimental.symbolic_shapes",
-    "torch.distributed.tensor",  # asked for with the first operator on a subclass
+    "torch.distributed.tensor",  # imported by the first operator on a tensor subclass
     "matplotlib.pyplot",
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
@@ -48,7 +49,7 @@ ALWAYS = (
     "PIL.PpmImagePlugin",
 )
 
-# For labs that compile; an ordinary lab's kernel is smaller without.
+# For labs that compile. Other labs do without, which makes their kernels smaller.
 COMPILER = (
     "multiprocessing.synchronize",
     "sympy.physics.units",
@@ -83,7 +84,7 @@ COMPILER = (
     "torch.utils._cpp_embed_headers",
 )
 
-# Of the project, as the stage has it; a module that does not exist in it is left out.
+# Modules of the project. Those that the stage does not have are skipped.
 OURS = (
     "utils.accesses",
     "utils.compare",
@@ -101,8 +102,12 @@ OURS = (
 
 
 def preload() -> None:
-    """Import all of it. Raises ImportError for what the environment must have."""
-    # Nobody debugs a graded notebook, and the debugger is most of a kernel's start.
+    """Import ``ALWAYS`` and ``OURS``.
+
+    Raises:
+        ImportError: if a module of ``ALWAYS`` is missing.
+    """
+    # Nobody debugs a graded notebook, and importing debugpy takes most of a kernel's start.
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     importlib.import_module("ipykernel.debugger")
     del sys.modules["debugpy"]
@@ -115,10 +120,10 @@ def preload() -> None:
 
 
 def _let_modes_start_alone() -> None:
-    """Spare a kernel the import of ``torch._dynamo``, over a second, with its first dispatch mode.
+    """Keep a kernel's first dispatch mode from importing ``torch._dynamo``, which takes a second.
 
-    Modes ask it not to compile what they do. In a kernel that compiles nothing there is nothing to
-    ask; in one that does, :func:`preload_compiler` puts the question back.
+    A mode imports it to exclude its own work from compilation. A kernel that compiles nothing does
+    not need that. For kernels that compile, :func:`preload_compiler` restores torch's behaviour.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -126,16 +131,16 @@ def _let_modes_start_alone() -> None:
 
 
 def preload_compiler() -> None:
-    """Import what the first call of a compiled function would, and find out what it would.
+    """Do in advance what the first call of a compiled function does: imports, probes and hashes.
 
-    The compiler and the processor are tried in processes of their own, and the files of torch and
-    Triton are hashed; Inductor remembers the answers, and every kernel inherits them.
+    Inductor probes the compiler and the processor in processes of their own, and hashes the files
+    of torch and Triton. It caches the results, and every kernel inherits the caches.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
+    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: True)  # torch's default
     for name in COMPILER:
-        with contextlib.suppress(ModuleNotFoundError):  # as another torch has them
+        with contextlib.suppress(ModuleNotFoundError):  # another version of torch may lack some
             importlib.import_module(name)
     from torch._dynamo.backends.registry import list_backends
     from torch._inductor import codecache, cpu_vec_isa
@@ -149,5 +154,5 @@ def preload_compiler() -> None:
         importlib.import_module(f"{serialized_patterns.__name__}.{pattern.name}")
     codecache.torch_key()
     codecache.triton_key()
-    with contextlib.suppress(Exception):  # no compiler: a learner's own first call says so
+    with contextlib.suppress(Exception):  # no compiler: the learner's first call reports it
         cpu_vec_isa.pick_vec_isa()

@@ -1,8 +1,8 @@
-"""The side beside the learner's code: it answers calls, and decides nothing.
+"""Answer the grader's calls of the learner's code, in the learner's process. It judges nothing.
 
-A request names what to call and brings the arguments; the reply brings what came back, the
-arguments' tensors and arrays as they are afterwards, and what was seen besides. Whatever this code
-is made to say by the learner's own, it can only be what their functions might have returned.
+A request names what to call and carries the arguments. The reply carries the result, the tensors
+and arrays of the arguments as they are after the call, and the recorded operators. The learner's
+code can change what this module says, but only to replies that their functions might have caused.
 """
 
 from __future__ import annotations
@@ -28,15 +28,26 @@ MAX_OPS = 10_000
 
 
 class Answerer:
-    """Answers requests about a learner's function, class, value, or dict of functions.
+    """Answer requests about a learner's function, class, value, or dict of functions.
 
-    Requests and replies are dicts of values. A request's ``do`` is ``call`` (with ``name`` for one
-    of several functions, ``driver`` for a function of ``utils.drivers`` that gets the learner's
-    thing as its first argument, or ``made`` and ``method`` for an instance that a class made
-    earlier),
-    ``gradients`` (of a call of such an instance, with ``upstream``), ``get`` (an instance's
-    attribute) or ``value``. A reply has one of ``value``, ``made`` (the number of an instance: a
-    new one, or the one whose method returned it), ``raised``, ``refused`` and ``interrupted``.
+    Requests and replies are dicts. A request has ``id`` and ``do``, which is one of:
+
+    - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators). ``name``
+      picks one of several functions. ``driver`` names a function of ``utils.drivers`` that is
+      called instead, with the learner's thing as its first argument. ``made`` and ``method`` pick
+      a method of an instance that the learner's class made earlier.
+    - ``gradients`` of a call of such an instance, with ``made``, ``args`` and ``upstream``.
+    - ``get``, with ``made`` and ``attribute``: an attribute of such an instance.
+    - ``value``: the learner's thing itself.
+
+    A reply has the request's ``id`` and one of:
+
+    - ``value``; for a call also ``after`` (the tensors and arrays of the arguments, after the call)
+      and ``ops`` (the recorded operators).
+    - ``made``: the number of a new instance, or of the instance whose method returned it.
+    - ``raised``: the exception, as :func:`describe` gives it.
+    - ``refused``: why the result cannot be sent.
+    - ``interrupted``: True, if the time limit interrupted the code.
 
     Args:
         thing: what the learner wrote.
@@ -47,11 +58,14 @@ class Answerer:
         self._made: list[Any] = []
 
     def answer(self, request: dict[str, Any]) -> bytes:
-        """The reply to one request, packed; nothing that the learner's code does raises."""
+        """Return the packed reply to one request.
+
+        Whatever the learner's code raises becomes part of the reply and is not raised here.
+        """
         number = request["id"]
         try:
             with _interruptible():
-                # packed here: to look at what came back may run the learner's code, too
+                # pack inside of the try, because reading the result may run the learner's code
                 return codec.pack({"id": number, **self._answer(request)})
         except KeyboardInterrupt:
             reply = {"interrupted": True}
@@ -81,9 +95,9 @@ class Answerer:
             self._made.append(result)
             return {"made": len(self._made) - 1}
         if request["made"] is not None and result is self._made[request["made"]]:
-            return {"made": request["made"]}  # as eval() does
-        # Sent together, so that a result that views an argument still does. Of the arguments only
-        # what has a storage: a graph of thousands of names need not go both ways.
+            return {"made": request["made"]}  # a method such as eval() returns its own instance
+        # Result and arguments go into one message, so that a result that is a view of an argument
+        # stays one. Arguments without a storage, such as a large graph of names, are not sent back.
         stored = (torch.Tensor, np.ndarray)
         after = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, stored)]
         ops = watch.ops[:MAX_OPS] if watch else []
@@ -99,10 +113,10 @@ class Answerer:
 
 
 def find_driver(name: str) -> Callable:
-    """The driver of a name such as ``dispatch:log_ops``.
+    """Return the driver with a name such as ``dispatch:log_ops``.
 
     Raises:
-        LookupError: when there is none.
+        LookupError: if there is none.
     """
     module, _, function = name.partition(":")
     try:
@@ -112,17 +126,23 @@ def find_driver(name: str) -> Callable:
 
 
 def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any]:
-    """What a gradient of ``module(*args)`` becomes on its way back, None where none arrives.
+    """Call ``module(*args)`` and send a gradient back through it.
 
     Args:
-        module: an instance; its parameters, by name, are those that ``named_parameters`` gives.
-        args: tensors and other values.
-        upstream: the gradient of the output, of its shape and dtype.
+        module: an instance; ``named_parameters`` gives its parameters.
+        args: tensors and other values. Gradients are computed for the floating point tensors.
+        upstream: the gradient of the output, with the output's shape and dtype.
+
+    Returns:
+        ``output``; ``arguments``, the gradient of each of ``args``; and ``parameters``, the
+        gradients by name. A gradient is None where none arrives. All are None if the output does
+        not have the shape and dtype of ``upstream``.
     """
     own = {name: p for name, p in module.named_parameters() if isinstance(p, torch.Tensor)}
     floating = [isinstance(a, torch.Tensor) and a.is_floating_point() for a in args]
     leaves = [a.requires_grad_() if is_so else a for a, is_so in zip(args, floating, strict=True)]
-    # clones, since a leaf refuses to be changed in place: what comes of that is a call's affair
+    # Clones, because autograd refuses to change a leaf in place. Whether the module may change its
+    # inputs is judged by its calls and not here.
     given = [a.clone() if is_so else a for a, is_so in zip(leaves, floating, strict=True)]
     y = module(*given)
     wanted = [a for a, is_so in zip(leaves, floating, strict=True) if is_so]
@@ -140,9 +160,11 @@ def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """An exception by value: the names of its type and bases, nearest first; its first line.
+    """Describe an exception by value.
 
-    A first line that only announces the next, with a colon, brings that along.
+    Returns:
+        ``kinds``, the names of its type and bases, nearest first; and ``message``, its first line,
+        together with the second if the first ends in a colon.
     """
     kinds = [str(k.__name__) for k in type(error).__mro__ if k is not object]
     try:
@@ -155,10 +177,12 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def serve(thing: Any) -> None:
-    """Answer over the inherited socket, until the other end says ``end`` or is gone.
+    """Answer requests over the inherited socket, until the grader sends ``end`` or closes it.
+
+    The kernel calls this: it is the code that the grader executes for a graded cell.
 
     Args:
-        thing: what the learner wrote; a dict of functions for an exercise of several.
+        thing: what the learner wrote; a dict for an exercise with several functions.
     """
     answerer = Answerer(thing)
     with socket.socket(fileno=os.dup(int(os.environ[LINK_VARIABLE]))) as link, _undisturbed():
@@ -171,18 +195,18 @@ def serve(thing: Any) -> None:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Keep the time limit's interrupt waiting: in the middle of a message it would break it."""
+    """Block the time limit's interrupt, which could break a message that is being sent."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        with contextlib.suppress(KeyboardInterrupt):  # one that waited has nothing left to stop
+        with contextlib.suppress(KeyboardInterrupt):  # a pending interrupt has nothing to stop now
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let an interrupt through for a while, where it is kept waiting."""
+    """Unblock the time limit's interrupt inside :func:`_undisturbed`."""
     before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         yield
@@ -191,7 +215,11 @@ def _interruptible() -> Iterator[None]:
 
 
 def receive(link: socket.socket) -> Any:
-    """The next message, or None where the stream ends."""
+    """Receive and decode the next message; return None at the end of the stream.
+
+    Raises:
+        NotByValue: if the bytes are not a valid message.
+    """
     header = _exactly(link, codec.HEADER.size)
     if len(header) < codec.HEADER.size:
         return None
@@ -211,12 +239,15 @@ def _exactly(link: socket.socket, count: int) -> bytes:
 
 
 class OpRecorder(TorchDispatchMode):
-    """Write down each operator that reaches the dispatcher and touches an input's storage.
+    """Record each operator that reaches the dispatcher and has an input's storage as an argument.
 
     What an operator made of an input, such as a copy, is looked at like the input.
 
     Args:
-        inputs: tensors, and anything else, which is passed over.
+        inputs: the inputs; those that are no tensors are ignored.
+
+    Attributes:
+        ops: the recorded operators, such as ``aten.add``, in order.
     """
 
     def __init__(self, inputs: list[Any]) -> None:
@@ -228,7 +259,7 @@ class OpRecorder(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # The default asks torch._dynamo to keep out, and so imports all of it: over a second.
+        # torch's default imports all of torch._dynamo, which takes over a second.
         return False
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -243,7 +274,7 @@ class OpRecorder(TorchDispatchMode):
 
 
 def _address(tensor: torch.Tensor) -> int:
-    """Where a tensor's storage begins; 0 for a subclass that has none of its own."""
+    """Return the address of a tensor's storage; 0 for a subclass without a storage."""
     try:
         return tensor.untyped_storage().data_ptr()
     except RuntimeError:

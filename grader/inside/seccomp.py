@@ -1,13 +1,15 @@
-"""System calls that no lab needs and that widen what a sandbox's inmate can reach are refused.
+"""Refuse, with a seccomp filter, system calls that no lab needs and that weaken a sandbox.
 
-Namespaces and mounts of their own would lift the sizes of the sandbox's file systems; memory that
-belongs to no process (memfd, System V IPC, shared memory without a name, larger pipes and socket
-buffers) escapes the meter; locks, leases and watches on a file that several sandboxes see would
-carry messages between them, and `mincore` tells what others have read; AF_VSOCK reaches a virtual
-machine's host, whatever the network namespace; the rest is there because exploits begin with it.
+- New namespaces and mounts would lift the size limits of the sandbox's file systems.
+- Memory that belongs to no process (memfd, System V IPC, anonymous shared memory, larger pipes and
+  socket buffers) would not be seen by the meter.
+- Locks, leases and watches on a file that several sandboxes see could carry messages between them,
+  and ``mincore`` tells which parts of a file others have read.
+- AF_VSOCK reaches the host of a virtual machine from any network namespace.
+- The others are refused because exploits commonly begin with them.
 
-Locks are granted without being taken: they only say something to those who ask for the same one,
-and what compiles in a sandbox, which does ask, is alone there.
+A request for a file lock reports success and takes no lock. Compilation in a sandbox asks for
+locks, but no other program uses its files, so it does not need them.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from collections.abc import Sequence
 
 from grader.inside import linux
 
-# name -> number on x86-64, on arm64 (None: it does not exist there)
+# name -> (number on x86-64, number on arm64, where None means that the call does not exist)
 REFUSED: dict[str, tuple[int, int | None]] = {
     "mount": (165, 40),
     "umount2": (166, 39),
@@ -83,23 +85,23 @@ CLONE = (56, 220)
 CLONE3 = (435, 435)
 FLOCK = (73, 32)
 FCNTL = (72, 25)
-LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW and the same of open file descriptions
+LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
 # F_SETLEASE, F_GETLEASE, F_NOTIFY, F_SETPIPE_SZ, F_GETDELEG, F_SETDELEG
 OF_FILES = (1024, 1025, 1026, 1031, 1039, 1040)
 MMAP = (9, 222)
 SHARED, VALIDATED, ANONYMOUS, KIND = 0x01, 0x03, 0x20, 0x0F
 PRCTL = (157, 167)
-# what a process may show of itself, and further filters, which take memory
+# prctl options that would let others look at a process, or add filters, which take memory
 OF_PROCESSES = (linux.PR_SET_DUMPABLE, linux.PR_SET_SECCOMP)
 SETSOCKOPT = (54, 208)
 SOL_SOCKET, BUFFERS = 1, (7, 8)  # SO_SNDBUF, SO_RCVBUF
 SOCKET = (41, 198)
 SOCKETPAIR = (53, 199)
-# what gloo and getaddrinfo need, on a sandbox's own loopback
+# address families that gloo and getaddrinfo need, on the sandbox's own loopback
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
-KINDS = (1, 2)  # of INET: streams and datagrams, which are TCP and UDP
+KINDS = (1, 2)  # types of INET sockets: stream (TCP) and datagram (UDP)
 PROTOCOLS = (0, 6, 17)  # any, TCP, UDP
-# every CLONE_NEW... flag that clone takes
+# all CLONE_NEW... flags of clone
 NAMESPACES = 0x7E020000
 
 # machine -> (column above, AUDIT_ARCH)
@@ -108,16 +110,20 @@ X32 = 0x40000000
 
 LOAD, AND, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-NUMBER, ARCHITECTURE, ARGUMENT = 0, 4, 16  # offsets in the data that a filter sees
+NUMBER, ARCHITECTURE, ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 
 
 def program() -> bytes:
-    """The filter for this machine, as `seccomp` and bubblewrap take it."""
+    """Return the filter for this machine, in the form that ``seccomp`` and bubblewrap read."""
     return b"".join(_steps(*MACHINES[platform.machine()]))
 
 
 def forbid() -> None:
-    """Refuse them for this process and all that come of it, after no_new_privs. Raises OSError."""
+    """Install the filter for this process and all its descendants. Set no_new_privs first.
+
+    Raises:
+        OSError: if the system refuses.
+    """
     code = program()
     kept = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("HP", len(code) // len(_step(0, 0)), ctypes.addressof(kept))
@@ -126,7 +132,7 @@ def forbid() -> None:
 
 
 def _steps(column: int, architecture: int) -> list[bytes]:
-    """The filter. A jump counts the instructions that it skips."""
+    """Return the instructions of the filter. A jump's operand is the number that it skips."""
     numbers = [row[column] for row in REFUSED.values() if row[column] is not None]
     checks = [
         step
@@ -141,7 +147,7 @@ def _steps(column: int, architecture: int) -> list[bytes]:
         _step(JUMP_AT_LEAST, X32, 0, 1),
         _refuse(errno.ENOSYS),
         *checks,
-        # the C library then uses clone, whose flags can be read here
+        # ENOSYS makes the C library fall back to clone, whose flags a filter can read
         _step(JUMP_EQUAL, CLONE3[column], 0, 1),
         _refuse(errno.ENOSYS),
         *_only(
@@ -167,7 +173,7 @@ def _steps(column: int, architecture: int) -> list[bytes]:
                 *_argument(1),
                 *_none_of((SOL_SOCKET,), _step(RETURN, ALLOW)),
                 *_argument(2),
-                *_any_of(BUFFERS, _refuse(0)),  # as it is where it is more than there may be
+                *_any_of(BUFFERS, _refuse(0)),  # succeeds without effect, as above Linux's maximum
             ],
         ),
         *_only(
@@ -195,22 +201,22 @@ def _steps(column: int, architecture: int) -> list[bytes]:
 
 
 def _only(number: int, steps: list[bytes]) -> list[bytes]:
-    """Steps for one system call; it is allowed where they come to no end."""
+    """Return instructions for one system call; it is allowed unless one of ``steps`` returns."""
     return [_step(JUMP_EQUAL, number, 0, len(steps) + 1), *steps, _step(RETURN, ALLOW)]
 
 
 def _argument(place: int, mask: int = 0) -> list[bytes]:
-    """Look at an argument's lower half."""
+    """Return instructions that load the lower 32 bits of an argument, masked if asked."""
     return [_step(LOAD, ARGUMENT + 8 * place), *([_step(AND, mask)] if mask else [])]
 
 
 def _any_of(values: Sequence[int], then: bytes) -> list[bytes]:
-    """What to do where it is one of these."""
+    """Return instructions that run ``then`` if the loaded value is one of ``values``."""
     return [step for value in values for step in (_step(JUMP_EQUAL, value, 0, 1), then)]
 
 
 def _none_of(values: Sequence[int], then: bytes) -> list[bytes]:
-    """What to do where it is none of these."""
+    """Return instructions that run ``then`` if the loaded value is none of ``values``."""
     count = len(values)
     return [*(_step(JUMP_EQUAL, value, count - at) for at, value in enumerate(values)), then]
 

@@ -1,9 +1,10 @@
-"""What a sandbox uses: memory of its processes, files, and what Linux keeps for them; and time.
+"""Measure what a sandbox uses: memory of its processes and files, memory of Linux for them, time.
 
-Linux keeps page tables, sockets' buffers, pipes and records of mappings in memory that belongs to
-no process, and without cgroups says nowhere whose they are. So they are counted by what makes them:
-where a size cannot be read, the largest that it may have counts. What none of this can see, such as
-shared memory without a name, is refused by the system call filter.
+Linux keeps page tables, socket buffers, pipes and records of mappings in memory that belongs to no
+process. Without cgroups it does not say which process caused them. So this module counts the
+objects that cause such memory; if a size cannot be read, the largest possible size counts. Memory
+that cannot be counted at all, such as anonymous shared memory, is prevented by the system call
+filter (:mod:`grader.inside.seccomp`).
 """
 
 from __future__ import annotations
@@ -16,78 +17,97 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-INODE = 1024  # about what the machine's kernel keeps for a file, an empty one too
-THREAD = 32 << 10  # its stack in the machine's kernel, and its records
-MAPPING = 512
-DESCRIPTOR = 1 << 10
-PIPE = 64 << 10  # what one holds when it is full; the filter lets none grow
-WATCHED = 256  # one descriptor in one epoll set
+# Bytes that Linux keeps
+INODE = 1024  # for a file, even an empty one; approximate
+THREAD = 32 << 10  # for a thread: its stack inside Linux and its records
+MAPPING = 512  # for one memory mapping
+DESCRIPTOR = 1 << 10  # for an open file
+PIPE = 64 << 10  # in a full pipe; the filter prevents larger pipes
+WATCHED = 256  # for one descriptor in one epoll set
 QUEUE = (
     11  # datagrams that a socket may hold unread: net.unix.max_dgram_qlen is 10 in a new sandbox
 )
-RECKONED = 1.0
-SECONDS_PER_COUNT = 1.0  # mappings take long to count
+RECKONED = 1.0  # seconds after which the time counted so far becomes final
+SECONDS_PER_COUNT = 1.0  # between two counts of the mappings, which are slow
 DATAGRAM = b"0002"
 LISTENS = b"0A"
 
 
-# A sandbox of more threads that want a processor than this gets no more of it than one of so many.
+# Number of runnable threads above which a sandbox gets no larger share of the processor.
 FAIR = 2
-STEP, NICEST = 1.25, 19  # a step of niceness divides a thread's share by so much
+STEP, NICEST = 1.25, 19  # one step of niceness divides a thread's share by STEP
 
 
 def niceness(runnable: float) -> int:
-    """What makes so many threads together weigh as FAIR of an ordinary one."""
+    """Return the niceness at which ``runnable`` threads together get the share of FAIR threads."""
     if runnable <= FAIR:
         return 0
     return min(NICEST, math.ceil(math.log(runnable / FAIR, STEP)))
 
 
 def be_nice(roots: Iterable[int], value: int) -> None:
-    """Lower the shares of processes and all below them.
+    """Set the niceness of processes, of their descendants, and of their sessions.
 
-    Linux may weigh sessions instead of threads (`sched_autogroup_enabled`), so those are lowered,
-    too. Who makes new ones all the time has a tenth of a second of each.
+    Sessions matter where Linux shares the processor between sessions instead of threads
+    (``sched_autogroup_enabled``). A sandbox that starts new sessions all the time escapes for up to
+    a tenth of a second with each, until the zygote's next call.
+
+    Args:
+        roots: process ids.
+        value: the niceness, from 0 to 19.
     """
     waiting = list(roots)
     while waiting:
         pid = waiting.pop()
-        with contextlib.suppress(OSError):  # it ended meanwhile
+        with contextlib.suppress(OSError):  # the process has ended
             for thread in os.listdir(f"/proc/{pid}/task"):
                 below = Path(f"/proc/{pid}/task/{thread}/children").read_text()
                 waiting += map(int, below.split())
-                with contextlib.suppress(PermissionError):  # it is nicer already
+                with contextlib.suppress(PermissionError):  # its niceness is already higher
                     os.setpriority(os.PRIO_PROCESS, int(thread), value)
-            with contextlib.suppress(OSError):  # there is no such thing, or it is busy
+            with contextlib.suppress(OSError):  # Linux has no autogroups, or is busy
                 Path(f"/proc/{pid}/autogroup").write_text(str(value))
 
 
 class Meter:
-    """Measures a sandbox through its own /proc, which lists its processes and no others.
+    """Measure a sandbox through its own /proc, which lists exactly its processes.
 
-    Its file systems live in memory, so what lies in them counts too.
+    Its writable file systems are in memory, so their files count too.
+
+    Args:
+        init: the process id, seen from outside, of pid 1 of the sandbox.
+        writable: paths inside the sandbox of the file systems to count.
+
+    Attributes:
+        passed: seconds of the sandbox's own time; see :meth:`look`.
+        runnable: mean number of threads that had or wanted a processor in the last second.
+
+    Raises:
+        OSError: if the sandbox has ended.
     """
 
     def __init__(self, init: int, writable: Iterable[str]) -> None:
-        """init: pid 1 of the sandbox, seen from outside; writable: the mounts inside to count."""
         root = f"/proc/{init}/root"
         self.proc = os.open(f"{root}/proc", os.O_RDONLY | os.O_DIRECTORY)
         self.net = os.open(f"/proc/{init}/net", os.O_RDONLY | os.O_DIRECTORY)
         self.mounts = [os.open(f"{root}{path}", os.O_RDONLY | os.O_DIRECTORY) for path in writable]
-        # what a socket may have on its way; the filter lets none grow
+        # bytes that a socket may hold; the filter prevents larger buffers
         self.buffer = int(Path("/proc/sys/net/core/wmem_default").read_text())
         self.counted = 0.0
         self.mapped = 0
-        self.passed = self.before = 0.0  # seconds of the sandbox's own
-        self.runnable = 0.0  # threads that had or wanted a processor in the last second
+        self.passed = self.before = 0.0
+        self.runnable = 0.0
         self.times, self.since = self.schedule(), time.monotonic()
         self.baseline = self.exact(self.mappings(0))
 
     def exceeds(self, limit: int) -> bool:
-        """Whether the sandbox uses more than `limit` bytes beyond what it started with.
+        """Return whether the sandbox uses more than ``limit`` bytes beyond what it started with.
 
-        Sums that are cheap and never too low come first; only when they exceed the limit are pages
-        and pipes that processes share, with each other or with the zygote, told apart.
+        A cheap estimate that is never too low is tried first. Only if that exceeds the limit are
+        shared pages and pipes divided between the processes that share them, the zygote included.
+
+        Raises:
+            OSError: if the sandbox has ended.
         """
         files = self.files()
         now = time.monotonic()
@@ -99,12 +119,13 @@ class Meter:
         return files + self.exact(self.mapped) - self.baseline > limit
 
     def look(self) -> None:
-        """Bring `passed` up to date.
+        """Update ``passed`` and ``runnable``.
 
-        Time counts as the sandbox's own, but for what one of its threads waited for a processor
-        while the sandbox had not even one to itself: others had it then. A sandbox whose threads
-        wait for each other keeps a processor busy all the time. Linux tells a wait when it is over;
-        so the last second is reckoned as a whole.
+        All time counts as the sandbox's own except the time that a thread waited for a processor
+        while other sandboxes or programs used it. In each second, the longest such wait of one
+        thread is taken off, but the time that the threads ran always counts. So a sandbox gains
+        nothing when its own threads wait for each other, because one of them runs meanwhile. Linux
+        reports a wait only when it is over, so a second is computed as a whole.
         """
         times, seconds = self.schedule(), time.monotonic() - self.since
         ran, waits = 0.0, [0.0]
@@ -118,7 +139,7 @@ class Meter:
             self.before, self.times, self.since = self.passed, times, time.monotonic()
 
     def schedule(self) -> dict[str, tuple[int, int]]:
-        """By thread, the nanoseconds that it had a processor, and that it waited for one."""
+        """Return, by thread id, the nanoseconds that it ran and that it waited for a processor."""
         found = {}
         for pid in self._processes():
             with contextlib.suppress(OSError):
@@ -128,7 +149,7 @@ class Meter:
         return found
 
     def files(self) -> int:
-        """Bytes in the sandbox's file systems, what the files' own records take included."""
+        """Return the bytes of the files in the sandbox, with Linux's records for them."""
         total = 0
         for mount in self.mounts:
             about = os.fstatvfs(mount)
@@ -137,7 +158,7 @@ class Meter:
         return total
 
     def rough(self) -> int:
-        """Bytes of the processes, with all that is shared counted in full for each."""
+        """Return an upper bound on the processes' bytes: shared memory counts fully for each."""
         total = self.sockets()
         for pid in self._processes():
             status = self._status(pid)
@@ -146,9 +167,10 @@ class Meter:
         return total
 
     def exact(self, mapped: int) -> int:
-        """Bytes, a page that n processes share counted as 1/n for each, a pipe once.
+        """Return the processes' bytes; a page shared by n counts 1/n for each, a pipe once.
 
-        mapped: what the mappings' records come to
+        Args:
+            mapped: bytes of the records of mappings, from :meth:`mappings`.
         """
         total, pipes = self.sockets() + mapped, set[str]()
         for pid in self._processes():
@@ -161,12 +183,16 @@ class Meter:
                         if to.startswith("pipe:"):
                             pipes.add(to)
                         total += DESCRIPTOR
-            except OSError:  # it lets nobody look, or ended
+            except OSError:  # the process is not readable or has ended
                 total += self._descriptors(pid) * PIPE // 2
         return total + len(pipes) * PIPE
 
     def mappings(self, most: int) -> int:
-        """Bytes of the records of mappings; counted until they are more than `most`, unless 0."""
+        """Return the bytes of the records of mappings.
+
+        Args:
+            most: stop counting above so many bytes; 0 to count all.
+        """
         total = 0
         for pid in self._processes():
             total += self._text(f"{pid}/maps").count(b"\n") * MAPPING
@@ -175,11 +201,12 @@ class Meter:
         return total
 
     def sockets(self) -> int:
-        """Bytes that may be under way in the sandbox's sockets, also in those not yet accepted."""
+        """Return the bytes that the sandbox's sockets may hold, those not yet accepted included."""
         total = 0
         for line in self._text("unix", self.net).splitlines()[1:]:
             total += self.buffer * (QUEUE if line.split()[4] == DATAGRAM else 1)
-        # the machine's own, one of each protocol, are among them; so they are in the baseline
+        # Linux's own netlink sockets, one for each protocol, are listed too; they are also part of
+        # the baseline
         total += self.buffer * self._text("netlink", self.net).count(b"\n")
         for version in (b"", b"6"):
             name = "sockstat" + version.decode()
@@ -192,12 +219,16 @@ class Meter:
         return total
 
     def close(self) -> None:
+        """Close the descriptors that the meter holds."""
         for descriptor in (self.proc, self.net, *self.mounts):
             os.close(descriptor)
 
     @staticmethod
     def _queues(table: bytes) -> int:
-        """Bytes in the queues of TCP or UDP sockets; small pieces take several times their size."""
+        """Return the bytes in the queues of TCP or UDP sockets.
+
+        They count four times, because Linux needs several times the size of small pieces.
+        """
         total = 0
         for line in table.splitlines()[1:]:
             _, _, _, state, queues, *_ = line.split()
@@ -206,15 +237,15 @@ class Meter:
         return total
 
     def _own(self, pid: str, status: dict[bytes, int]) -> int:
-        """Bytes that are a process's own, or Linux's for it alone."""
+        """Return the bytes that Linux keeps for one process alone, and what it has in swap."""
         descriptors = self._descriptors(pid)
-        # half of the descriptors may be epoll sets, each of which watches the other half
+        # worst case: half of the descriptors are epoll sets that each watch the other half
         watched = descriptors**2 // 4 * WATCHED
         tables = status.get(b"VmPTE", 0) + status.get(b"VmSwap", 0)
         return tables + status.get(b"Threads", 0) * THREAD + watched
 
     def _pages(self, pid: str, status: dict[bytes, int]) -> int:
-        """Bytes of its pages. Of a process that lets nobody look, all that it shares counts."""
+        """Return the bytes of a process's pages; shared ones count fully if it is unreadable."""
         rollup = self._text(f"{pid}/smaps_rollup")
         for line in rollup.splitlines():
             if line.startswith(b"Pss:"):
@@ -222,7 +253,7 @@ class Meter:
         return status.get(b"VmRSS", 0)
 
     def _status(self, pid: str) -> dict[bytes, int]:
-        """Sizes in bytes, and how many threads it has, by name."""
+        """Return, by name, sizes in bytes and the number of threads of a process."""
         found = {}
         for line in self._text(f"{pid}/status").splitlines():
             name, _, value = line.partition(b":")
@@ -232,9 +263,9 @@ class Meter:
         return found
 
     def _descriptors(self, pid: str) -> int:
-        """How many files it has open."""
+        """Return the number of files that a process has open."""
         with contextlib.suppress(OSError):
-            # Linux says it as the folder's size since 6.2
+            # since Linux 6.2 the folder's size is this number
             return os.stat(f"{pid}/fd", dir_fd=self.proc).st_size or len(
                 os.listdir(f"/proc/self/fd/{self.proc}/{pid}/fd")
             )
@@ -244,7 +275,7 @@ class Meter:
         return filter(str.isdigit, os.listdir(self.proc))
 
     def _text(self, name: str, folder: int | None = None) -> bytes:
-        """A file of /proc; empty where it cannot be read, as of a process that ended."""
+        """Return the text of a file of /proc; empty if it cannot be read or the process ended."""
         with contextlib.suppress(OSError):
             descriptor = os.open(name, os.O_RDONLY, dir_fd=folder or self.proc)
             with open(descriptor, "rb") as file:

@@ -1,12 +1,14 @@
-"""The warm process: it has imported everything, never ran an op, and forks a kernel per sandbox.
+"""The zygote, or warm process: it imports everything, runs no operator, and forks the kernels.
 
-It is started once per grading process and never sees a seed, a check, a grade or a submission.
-Messages are JSON over two kinds of SOCK_SEQPACKET sockets:
+Each grading process starts one. It never sees a seed, a check or a grade, and of a submission only
+the descriptor of its folder. It exchanges JSON messages over two kinds of SOCK_SEQPACKET sockets:
 
-- the grading process's socket carries one request per kernel: its limits, and descriptors for its
-  lease, its socket to a client, its link, its clock and, where there is one, its folder;
-- the lease is that kernel's own. The grading process sends "interrupt" on it, or closes it, also
-  by dying, and the sandbox ends. The zygote sends "started", and at the end why it ended.
+- The control socket, from the grading process, carries one request for each kernel: its limits,
+  and descriptors for its lease, its socket to a client, its link, its clock and, if there is one,
+  its folder.
+- The lease belongs to one kernel. The grading process sends "interrupt" on it. Any other word ends
+  the sandbox, and so does closing the lease, which also happens when the grading process dies. The
+  zygote sends "started" and, at the end, the reason for the end.
 """
 
 from __future__ import annotations
@@ -32,9 +34,9 @@ from grader.inside import bubblewrap, confinement, headers, linux, usage
 from grader.inside.preload import preload, preload_compiler
 
 WATCH_SECONDS = 0.1
-WAITS = 10  # times a limit that its sandbox may take by the clock on the wall
+WAITS = 10  # wall-clock time that a sandbox may take, as a multiple of its time limit
 MESSAGE = 1 << 16
-FIXED = 4  # lease, socket to a client, link, clock
+FIXED = 4  # descriptors of every request: lease, socket to a client, link, clock
 CLOCK = struct.Struct("d")
 
 
@@ -42,7 +44,16 @@ CLOCK = struct.Struct("d")
 class Tenant:
     """A sandbox with its kernel, its lease, and its limits.
 
-    clock: a file for whoever waits for the sandbox: the seconds of its own that have passed
+    Attributes:
+        sandbox: the sandbox.
+        lease: the zygote's end of the lease.
+        meter: measures the sandbox.
+        memory: its limit in bytes.
+        seconds: its time limit, in seconds of its own (see :meth:`usage.Meter.look`).
+        clock: descriptor of a file to which the seconds that have passed are written; the grading
+            process reads it.
+        begun: when the sandbox was started, by ``time.monotonic``.
+        nice: the niceness that was set so far.
     """
 
     sandbox: bubblewrap.Sandbox
@@ -58,9 +69,12 @@ class Tenant:
 def main(control_fd: int) -> None:
     """Serve until the grading process is gone.
 
-    What comes first on the socket is JSON with `folder` (removed at the end), `stage` in it,
-    `shown` and `hidden` folders for the sandboxes, and `user_namespace`. It is not on the command
-    line, which sandboxes show.
+    The first message on the control socket is JSON with ``folder`` (removed at the end), ``stage``
+    (inside ``folder``), ``shown`` and ``hidden`` (see :func:`bubblewrap.command`), and
+    ``user_namespace``. These are not command line arguments, because sandboxes could read those.
+
+    Args:
+        control_fd: descriptor of the control socket.
     """
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)
@@ -69,12 +83,12 @@ def main(control_fd: int) -> None:
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # an editable install would lead to the project's root
+        # drop, among others, the entry of an editable install, which is the project's root
         sys.path[:] = [path for path in sys.path if _within(path, told["shown"])]
         preload()
         import torch
 
-        from grader.inside.kernel_app import prepare  # when the debugger has been kept out
+        from grader.inside.kernel_app import prepare  # after preload has kept debugpy out
 
         torch.set_num_threads(1)
         prepare()
@@ -89,7 +103,15 @@ def main(control_fd: int) -> None:
 
 
 class Zygote:
-    """Sandboxes and their ends, in one thread: bubblewrap dies with the thread that started it."""
+    """Start, watch and end sandboxes.
+
+    All in one thread, because bubblewrap dies with the thread that started it.
+
+    Args:
+        control: the control socket.
+        grader: a pidfd of the grading process.
+        told: the first message on the control socket; see :func:`main`.
+    """
 
     def __init__(self, control: socket.socket, grader: int, told: Mapping[str, Any]) -> None:
         self.control = control
@@ -99,7 +121,7 @@ class Zygote:
         self.compiles = False
 
     def serve(self) -> None:
-        """Until the grading process closes its socket or dies."""
+        """Serve until the grading process closes the control socket or dies."""
         watched = 0.0
         try:
             while True:
@@ -134,7 +156,7 @@ class Zygote:
         }
 
     def _request(self) -> bool:
-        """Start one kernel; False when there is nobody left to ask for one."""
+        """Read one request and start its kernel; return False if the control socket is closed."""
         message, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE, 16)
         if not message:
             return False
@@ -182,20 +204,30 @@ class Zygote:
         return Tenant(built, lease, meter, asked["memory"], seconds, clock, time.monotonic())
 
     def _fork(self, built: bubblewrap.Sandbox, asked: dict[str, Any], given: list[int]) -> int:
-        """The kernel's process id. Only a child of the one that joins is in the PID namespace."""
+        """Fork the kernel into the sandbox and return its process id, seen from outside.
+
+        It takes two forks: the first child joins the namespaces, but only its own child is then in
+        the PID namespace.
+
+        Raises:
+            FilesError: if the submission's files could not be copied.
+            SandboxLost: if the kernel was killed before it was confined.
+            SandboxError: if it could not be confined for another reason.
+        """
         report, inside = os.pipe()
         joiner = os.fork()
         if joiner == 0:
             self._join(built, asked, given, inside)
         os.close(inside)
         try:
-            with open(report) as file:  # its end is when the kernel is confined, or gone
+            with open(report) as file:  # it ends when the kernel is confined or has ended
                 said = {name: value for line in file for name, value in json.loads(line).items()}
         finally:
             os.waitpid(joiner, 0)
         if "kernel" not in said:
-            # Something killed the joiner. A process that nobody waits for keeps its sandbox from
-            # ending, so all of them end here, with the zygote.
+            # The joiner was killed, and its child, if it had one, has an unknown id. A process that
+            # nobody waits for keeps its sandbox from ending. So the zygote ends, and with it all
+            # sandboxes; the grading process starts a new one.
             os._exit(1)
         if "confined" not in said:
             os.kill(said["kernel"], signal.SIGKILL)
@@ -206,13 +238,19 @@ class Zygote:
                 raise bubblewrap.SandboxError(
                     f"a kernel could not be confined to its sandbox: {said['problem']}"
                 )
-            raise bubblewrap.SandboxLost("a kernel was killed on its way into its sandbox")
+            raise bubblewrap.SandboxLost("a kernel was killed while it entered its sandbox")
         return said["kernel"]
 
     def _join(
         self, built: bubblewrap.Sandbox, asked: dict[str, Any], given: list[int], report: int
     ) -> None:
-        """In the child: enter the sandbox and become, in a child of it, its kernel."""
+        """Enter the sandbox, fork again, and become the kernel in that child. Never return.
+
+        Runs in the child of :meth:`_fork`.
+
+        Args:
+            report: descriptor of a pipe, for the kernel's process id and for errors.
+        """
         try:
             spaces = linux.SANDBOX
             if self.told["user_namespace"]:
@@ -247,7 +285,7 @@ class Zygote:
             os._exit(0)
 
     def _told(self, tenant: Tenant) -> None:
-        """Something on its lease: an interrupt, or the end."""
+        """Read a word from a lease: interrupt the kernel, or end its sandbox."""
         try:
             word = tenant.lease.recv(MESSAGE)
         except BlockingIOError:
@@ -265,7 +303,7 @@ class Zygote:
             try:
                 greedy = tenant.meter.exceeds(tenant.memory)
                 tenant.meter.look()
-            except OSError:  # there is no sandbox left to measure
+            except OSError:  # the sandbox has ended
                 self._end(tenant, "died")
                 continue
             tenant.nice = max(tenant.nice, usage.niceness(tenant.meter.runnable))
@@ -279,7 +317,7 @@ class Zygote:
                 self._end(tenant, "time")
 
     def _end(self, tenant: Tenant, reason: str) -> None:
-        """Kill the sandbox, wait until it is empty, and say so on the lease."""
+        """Kill the sandbox, wait until it is empty, and report the reason on the lease."""
         if tenant not in self.tenants:
             return
         self.tenants.remove(tenant)
@@ -291,13 +329,17 @@ class Zygote:
 
 
 def _settle() -> None:
-    """After imports: check that a fork can go well, and spare the memory that forks share."""
+    """Prepare for forks, after imports: check for threads and reduce copying of shared memory.
+
+    Raises:
+        SandboxError: if this process has more than one thread.
+    """
     tasks = len(os.listdir("/proc/self/task"))
     if tasks != 1:
         raise bubblewrap.SandboxError(f"the warm process has {tasks} threads; a fork would hang")
     gc.collect()
     linux.use_huge_pages()
-    gc.freeze()  # the collector of a kernel then writes to no page that all of them share
+    gc.freeze()  # garbage collection in a kernel then writes to no shared page
 
 
 def _within(path: str, folders: list[str]) -> bool:
@@ -305,15 +347,15 @@ def _within(path: str, folders: list[str]) -> bool:
 
 
 def _write(report: int, message: Mapping[str, Any]) -> None:
-    """One line, in one piece: the joiner and its child write to the same pipe."""
+    """Write one line with a single call, because the joiner and its child share the pipe."""
     os.write(report, json.dumps(message).encode() + b"\n")
 
 
 def _trace() -> str:
-    """The end of the current exception's traceback, short enough for one piece of a pipe."""
+    """Return the end of the current traceback, short enough for one atomic write to a pipe."""
     return traceback.format_exc()[-1000:]
 
 
 def _say(where: socket.socket, message: Mapping[str, Any]) -> None:
-    with contextlib.suppress(OSError):  # nobody there to hear it
+    with contextlib.suppress(OSError):  # the other end is closed
         where.send(json.dumps(message).encode())

@@ -1,3 +1,5 @@
-"""From a check and a learner's code to a verdict. Trusted; the code is asked over
-:mod:`grader.judging.rpc_client` and runs elsewhere.
+"""Compute a verdict from a check and a learner's code.
+
+This side is trusted. The learner's code runs elsewhere and is called with
+:mod:`grader.judging.rpc_client`.
 """

@@ -1,7 +1,7 @@
-"""What is asked of everybody, and what the reference and the misconceptions make of it.
+"""The answer key: the cases of a check, with the outcomes of the reference and the misconceptions.
 
-All submissions of a grading run are asked the same, so what is right, and what each known mistake
-comes to, is worked out once and kept.
+All submissions of a grading run get the same cases. So each outcome of the reference and of a
+misconception is computed once and cached.
 """
 
 from __future__ import annotations
@@ -18,21 +18,25 @@ from grader.judging.subject import Subject, SubjectRaised
 from grader.verdict import Cause
 from utils.checks import Candidate, Case, Check
 
-# More than the exercises of a lab, which are graded in turn for each submission.
+# Answer keys to cache: more than the exercises of a lab, which are graded in turn for each
+# submission.
 KEPT = 64
 
-# As Python and torch say it.
+# The messages of Python and torch.
 OUT_OF_MEMORY = re.compile(r"^MemoryError|can't allocate memory")
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What one case came to: a value or an exception, and what the calls did besides.
+    """The outcome of one case: a value or an exception, and the side effects of the calls.
 
     Attributes:
-        unusable: what came back in place of a value, in words; or empty.
-        got: what the last call returned, for a case that can't look into it.
-        cause: why there is neither value nor exception, where the code could not be asked.
+        value: what the case returned.
+        raised: what the code raised, or None.
+        calls: a :class:`grader.judging.subject.Call` for each call.
+        unusable: what came back instead of a usable value, in words; empty if the value is usable.
+        got: what the last call returned, for a case that failed to process it.
+        cause: why there is neither value nor exception, if the code could not be called.
     """
 
     value: Any
@@ -44,23 +48,28 @@ class Outcome:
 
     @classmethod
     def lost(cls, cause: Cause, why: str) -> Outcome:
-        """Of a case that could not be played."""
+        """Return the outcome of a case that could not be played.
+
+        Args:
+            cause: why, for programs.
+            why: why, in words that follow "returned".
+        """
         return cls(None, None, (), unusable=why, cause=cause)
 
     def ran_short(self) -> bool:
-        """Whether the machine had not enough memory for it."""
+        """Return whether the machine had too little memory for the case."""
         return self.raised is not None and bool(OUT_OF_MEMORY.search(str(self.raised)))
 
 
 class AnswerKey:
-    """The cases that a seed draws, with the outcomes that answers are held against.
+    """The cases that a seed draws, with the outcomes that answers are compared with.
 
     Args:
-        check: what must hold.
+        check: the check of the exercise.
         seed: draws the cases.
 
     Attributes:
-        cases: in the order in which they are asked.
+        cases: the cases, in the order in which they are played.
     """
 
     def __init__(self, check: Check, seed: str):
@@ -70,25 +79,25 @@ class AnswerKey:
         self._errs: dict[tuple[str, int], bool] = {}
 
     def right(self, c: Case) -> Outcome:
-        """What the reference makes of one of the cases.
+        """Return the outcome of the reference for one of the cases.
 
         Raises:
-            ValueError: when it returns something that can't cross between processes.
-            MemoryError: when this machine had not enough for it.
+            ValueError: if the reference returns a value that cannot be sent between processes.
+            MemoryError: if this machine has too little memory.
         """
         found = self._outcome("", self.check.right, c)
-        if found.ran_short():  # a grader that starts afresh may have enough
+        if found.ran_short():  # raised, because a new grading process may have enough memory
             raise MemoryError(f"check {self.check.name!r}: {found.raised}")
         if found.unusable:
             raise ValueError(f"check {self.check.name!r}: its reference returned {found.unusable}")
         return found
 
     def mistaken(self, misconception: Candidate, c: Case) -> Outcome:
-        """What a misconception of the check makes of one of the cases."""
+        """Return the outcome of one of the check's misconceptions for one of the cases."""
         return self._outcome(misconception.name, misconception.thing, c)
 
     def errs(self, misconception: Candidate, c: Case) -> bool:
-        """Whether a misconception of the check is wrong in one of the cases."""
+        """Return whether one of the check's misconceptions is wrong in one of the cases."""
         place = misconception.name, id(c)
         if place in self._errs:
             return self._errs[place]
@@ -103,28 +112,33 @@ class AnswerKey:
         if place in self._known:
             return self._known[place]
         found = play(self.check, InProcess(thing), c)
-        if not found.ran_short():  # kept, it would be held against everybody
+        if not found.ran_short():  # cached, it would affect every later submission
             self._known[place] = found
         return found
 
 
 @lru_cache(maxsize=KEPT)
 def answer_key(check: Check, seed: str) -> AnswerKey:
-    """The key of a check and a seed; the same one again for the next submission of a run."""
+    """Return the answer key of a check and a seed, cached for the next submission of a run."""
     return AnswerKey(check, seed)
 
 
 def play(check: Check, link: Link, c: Case) -> Outcome:
-    """Let the code at the other end of ``link`` play one case."""
+    """Play one case with the code at the other end of ``link``.
+
+    Raises:
+        OutOfTime: if the code was interrupted.
+        LinkLost: if the code can no longer be called.
+    """
     subject = Subject(link, trace=check.by_hand is not None and check.by_hand.needs_trace)
     try:
         value = c.play(subject)
-    except SubjectRaised as error:  # without its traceback, which keeps all that was alive there
+    except SubjectRaised as error:  # the traceback would keep the values of its frames alive
         return Outcome(None, error.with_traceback(None), tuple(subject.calls))
     except NotByValue as error:
         return Outcome(None, None, tuple(subject.calls), unusable=str(error))
     except (OutOfTime, LinkLost):
         raise
-    except Exception:  # the case looks into what came back, which may be anything
+    except Exception:  # the case processes what came back, which may be anything
         return Outcome(None, None, tuple(subject.calls), unusable=OTHER_KIND, got=subject.got)
     return Outcome(value, None, tuple(subject.calls), got=subject.got)

@@ -1,47 +1,47 @@
-"""The rules of exercises that are to be solved by hand: what an answer may not lean on.
+"""Enforce the rules of exercises that must be solved by hand: what an answer may not use.
 
-A rule (:class:`utils.checks.ByHand`) is enforced in two ways. The operators that touch an input are
-written down where the answer runs (:mod:`grader.inside.rpc_server`). And the notebook's cells are
-read:
+A rule (:class:`utils.checks.ByHand`) is enforced in two ways. The learner's process records the
+operators that touch an input (:mod:`grader.inside.rpc_server`). And this module analyses the
+notebook's cells:
 
-1. A cell is read as IPython runs it, magics included (:mod:`grader.judging.learner_source`).
-2. A name is followed to what it stands for, however it was bound and wherever it was put
-   (:mod:`grader.judging.flow`): a library's thing by its path, or the learner's own.
-3. A rule's names and patterns hold for what belongs to a library, or is asked of what a library
-   made or the grader handed over. The learner's own functions, classes and attributes may be
-   called anything, and so may NumPy's, unless a pattern names ``numpy``.
-4. Read is what the answer reaches: its functions and their helpers, the statements that made the
-   values they read, and what other statements put into those values.
-5. Where a name may have several definitions, all of them must keep to the rule. The last
-   one alone counts only where its cell ran to its end and nothing decides whether it ran.
-6. Code that can't be followed (``exec``, ``globals``, a name that is worked out, a module of the
-   learner's own ...) earns nothing in an answer, and the report says which piece of code it is.
-7. Code elsewhere in the notebook may be anything, other than what changes the meaning of names
-   behind the reader's back: ``exec``, ``%run``, ``torch.softmax = f``, ``sys.modules`` ...
+1. A cell is parsed as IPython runs it, magics included (:mod:`grader.judging.learner_source`).
+2. Each name is resolved to what it stands for, however it was bound and wherever it was stored
+   (:mod:`grader.judging.flow`): a path in a library, or code of the learner.
+3. A rule's names and patterns apply to things of a library, and to attributes of values that a
+   library made or the grader passed in. The learner's own functions, classes and attributes may
+   have any name. So may NumPy's, unless a pattern names ``numpy``.
+4. The analysis covers all code that the answer reaches: its functions and their helpers, the
+   statements that made the values they read, and statements that changed those values.
+5. If a name may have several definitions, all of them must follow the rule. The last definition
+   alone counts only if its cell ran to its end and the statement is not conditional.
+6. An answer with code that cannot be analysed earns nothing, and the report quotes the code:
+   ``exec``, ``globals``, a computed name, a module of the learner's own ...
+7. Code elsewhere in the notebook is not restricted, unless it may change the meaning of names in a
+   way that the analysis cannot see: ``exec``, ``%run``, ``torch.softmax = f``, ``sys.modules`` ...
 8. Cells that come with the lab are trusted.
 
 By hand: what can't be seen
 ---------------------------
 
-The answer runs in the learner's own process, and reading code has its limits. These remain:
+The answer runs in the learner's own process, and static analysis has limits. These remain:
 
-- **What ran is not proven to be what was read.** The reader sees the cells, not the process.
-  Outside of the answer a name that is worked out while a cell runs (``getattr(torch, "s" + "ys")``)
-  is not followed, nor is a module or a library's class that a function gets as an argument
-  (``patch(torch)``), nor what a library's own bug runs. Each can replace what an allowed name
-  stands for. It takes a deliberate act, in a cell that a person can read.
-- **The record of operators is a claim.** It is made beside the learner's code. Threads, dispatch
-  modes and the recorder itself are refused in the cells, not withheld from the process. The
-  verdict lists it under its claims.
-- **Forbidden is what the rule names.** The rules name families (``*backward*``, ``*softmax*``), and
-  torch is large: another function that does the same work under a name that no pattern covers
-  is let through.
-- **Order and callers are not told apart.** Where a variable may hold two things, both are looked
-  at. That errs on the strict side, and for attributes of a value of which nothing is known, on the
-  side of the learner's own class, if one defines an attribute of that name.
-- **Results typed in as numbers** can't be told from numbers that were worked out. The cases are
-  drawn afresh for each grading, so such a table earns nothing by itself.
-- **Values computed by a person elsewhere**, with or without help, are out of reach of any grader.
+- **What ran is not proven to be what was read.** The analysis sees the cells, not the process.
+  Outside of the answer it does not follow a name that is computed while a cell runs
+  (``getattr(torch, "s" + "ys")``), a module or class of a library that is passed to a function
+  (``patch(torch)``), or code that a bug of a library runs. Each of these can replace what an
+  allowed name stands for. That takes a deliberate act, in a cell that a person can read.
+- **The record of operators is a claim.** It is made in the learner's process. Threads, dispatch
+  modes and uses of the recorder are refused in the cells, but the process could still do such
+  things. The verdict lists the record under its claims.
+- **Only what the rule names is forbidden.** The rules name families (``*backward*``,
+  ``*softmax*``), and torch is large: a function that does the same work under a name that no
+  pattern covers is accepted.
+- **The order of statements and the callers of a function are not distinguished.** If a variable
+  may hold two things, both are checked. That is strict. One exception is lenient: an attribute of a
+  value of unknown origin counts as the learner's own if a class of the learner defines that name.
+- **Results typed in as numbers** cannot be distinguished from computed ones. The cases are drawn
+  anew for each grading, so such a table earns nothing by itself.
+- **Values computed elsewhere by a person**, with or without help, are beyond any grader.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ from grader.judging.flow import INSIDES, LIBRARIES, Hidden, Reading, Use, read, 
 from grader.judging.learner_source import Cell, Written, words
 from utils.checks import ByHand, Check
 
-# What an answer may import. All of it is loaded before any of a learner's code runs, so that no
-# file beside the notebook can take its place.
+# Modules that an answer may import. All are loaded before a learner's code runs, so no file beside
+# the notebook can replace one.
 KNOWN = LIBRARIES | words(
     "math cmath itertools functools operator collections dataclasses typing contextlib random re "
     "string copy enum abc numbers fractions decimal heapq bisect statistics warnings time textwrap "
@@ -73,7 +73,8 @@ INSIDE = "which reaches into the inside of Python"
 PYTORCHS_INSIDE = "which reaches into the inside of PyTorch"
 OWN_FILE = "which is a file beside the notebook, and files are not read"
 GRADERS = "which belongs to the grader"
-# Paths, with all that is below them. What is not here and not in KNOWN is not for an answer.
+# Paths that an answer must not use, with everything below them, and why. Modules that are neither
+# here nor in KNOWN are refused too.
 HOSTILE = {
     "builtins.exec": TEXT_AS_CODE,
     "builtins.eval": TEXT_AS_CODE,
@@ -106,7 +107,7 @@ HOSTILE = {
     "numpy.load": "which may run what a file says",
     "numpy.ctypeslib": INSIDE,
 }
-# Modules that would undo the reading, with all that is in them but these.
+# Modules that could defeat the analysis: why, and the names in them that are allowed.
 UNDOING = {
     "sys": (INSIDE, "version version_info stdout stderr stdin path maxsize float_info executable "
                     "byteorder platform argv getsizeof getrefcount exit flags implementation"),
@@ -131,7 +132,8 @@ UNDOING = {
     "pytest": ("which replaces what names stand for", "approx raises mark"),
     "cloudpickle": (TEXT_AS_CODE, ""), "dill": (TEXT_AS_CODE, ""),
 }  # fmt: skip
-# In cells that are no part of an answer, these are let alone; `verify` is in an instructor's.
+# Paths of HOSTILE and UNDOING that are allowed in cells outside of an answer; instructors' cells
+# use `verify`.
 HARMLESS = ("grader.verify.verify",
             "torch.fx", "torch.jit", "torch.distributed", "torch.multiprocessing", "torch.load",
             "torch.library", "torch._dynamo", "torch._inductor", "torch.hub", "numpy.load",
@@ -148,11 +150,12 @@ DUNDERS = words(
 
 
 class Look:
-    """A look at one learner's code, by the rule of one check.
+    """The analysis of one learner's code by the rule of one check.
 
     Args:
-        check: the exercise.
-        source: the notebook's cells; or the code itself, of each of several functions by name.
+        check: the check of the exercise.
+        source: the notebook's cells; or the code itself; or, for several functions, the code of
+            each by name. Empty if unknown.
     """
 
     def __init__(self, check: Check, source: str | Mapping[str, str] | Written):
@@ -160,10 +163,14 @@ class Look:
         self._said: dict[str, str] = {}
 
     def refusal(self, of: str | None) -> str:
-        """Why the answer is not by hand, in a sentence; empty when it is, or when nobody asks.
+        """Return, in a sentence, why the answer breaks the rule.
 
         Args:
-            of: the function, where the exercise asks for several.
+            of: the function, for an exercise with several.
+
+        Returns:
+            The sentence; empty if the answer keeps to the rule, if the check has no rule, or if
+            the code is unknown.
         """
         name = of or ""
         if self._check.by_hand is None or not self._source:
@@ -189,7 +196,7 @@ class Look:
         except RecursionError:
             came = Hidden(name, "which is nested too deeply to be read")
             return _about_hidden(who, came, rule)
-        except Exception:  # whatever a learner wrote, it must not end the grading
+        except Exception:  # no learner's code may end the grading
             return _about_hidden(who, Hidden(name, "which could not be read"), rule)
         used = [use for use in found.uses if refused(rule, use)]
         if used:
@@ -202,7 +209,7 @@ class Look:
 
 
 def reading(written: Written, name: str, rule: ByHand) -> Reading:
-    """What the code behind a name leans on."""
+    """Analyse the code behind a name: return what it uses."""
 
     def asked(path: str) -> str:
         return "" if allowed(rule, path) else hostile(path, written.files)
@@ -218,13 +225,13 @@ def reading(written: Written, name: str, rule: ByHand) -> Reading:
 
 
 def refused_names(rule: ByHand, source: str, name: str = "") -> list[str]:
-    """What some code uses although the rule forbids it, in order, each once."""
+    """Return the names that some code uses although the rule forbids them, in order, each once."""
     uses = reading(Written([source]), name, rule).uses
     return list(dict.fromkeys(_last(use.path) for use in uses if refused(rule, use)))
 
 
 def refused(rule: ByHand, use: Use) -> bool:
-    """Whether a rule forbids something that was asked of a library."""
+    """Return whether a rule forbids the use of something of a library."""
     root, *parts = use.path.split(".")
     if root not in LIBRARIES and root != "":
         return False
@@ -240,12 +247,12 @@ def refused(rule: ByHand, use: Use) -> bool:
 
 
 def allowed(rule: ByHand, path: str) -> bool:
-    """Whether a rule allows a path by its name, whatever else would forbid it."""
+    """Return whether a rule allows a path explicitly, which overrides everything else."""
     return any(_fits(path, pattern) for pattern in rule.allow_names)
 
 
 def _fits(path: str, pattern: str) -> bool:
-    """Whether a path is one of a pattern's, or below it."""
+    """Return whether a path matches a pattern, or is below a path that matches."""
     return fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}.*")
 
 
@@ -254,10 +261,11 @@ def _last(path: str) -> str:
 
 
 def hostile(path: str, files: frozenset[str] = frozenset()) -> str:
-    """Why an answer that uses a path can't be followed, or empty.
+    """Return why an answer that uses a path cannot be analysed; empty if it can.
 
     Args:
-        files: what lies beside the notebook and can be imported.
+        path: dotted, from the module on.
+        files: names of the modules beside the notebook.
     """
     root = path.partition(".")[0]
     if not root or (root in files and not _installed(root)):
@@ -290,7 +298,12 @@ def _undoes(path: str) -> str:
 
 
 def dangers(written: Written, rule: ByHand) -> Iterator[Hidden]:
-    """Code anywhere in the learner's cells after which names need not mean what the cells say."""
+    """Yield code anywhere in the learner's cells that may change the meaning of names unseen.
+
+    Args:
+        written: the cells that ran.
+        rule: the rule of the exercise, which may allow some paths.
+    """
     seen = [_facts(cell) for cell, _, _ in written.cells]
     modules: dict[str, str] = {}
     for facts in seen:
@@ -310,11 +323,11 @@ def dangers(written: Written, rule: ByHand) -> Iterator[Hidden]:
         for magic in cell.magics:
             yield Hidden(magic, "a line for IPython that may run anything")
         for root, tried, hidden in facts.imports:
-            if _installed(root):  # the learner's folder comes last where modules are looked for
+            if _installed(root):  # the learner's folder is last in sys.path, so it hides no module
                 continue
             if root in files:
                 yield Hidden(hidden.code, OWN_FILE, hidden.line)
-            elif finished and not tried:  # so there was something to import
+            elif finished and not tried:  # the import succeeded, so the module exists somewhere
                 yield hidden
         yield from facts.hidden
         yield from (hidden for path, hidden in facts.refused if not allowed(rule, path))
@@ -334,7 +347,7 @@ def dangers(written: Written, rule: ByHand) -> Iterator[Hidden]:
 
 
 def _elsewhere(path: str) -> str:
-    """Why a path must not be used in any cell, or empty."""
+    """Return why a path must not be used in any cell; empty if it may be."""
     for whole, why in HOSTILE.items():
         if path == whole or path.startswith(f"{whole}."):
             return why
@@ -343,7 +356,7 @@ def _elsewhere(path: str) -> str:
 
 @lru_cache(maxsize=256)
 def _installed(root: str) -> bool:
-    """Whether a module comes with Python or the course's environment."""
+    """Return whether a module comes with Python or the course's environment."""
     if root in sys.stdlib_module_names or root in KNOWN or root == "grader":
         return True
     try:
@@ -354,17 +367,18 @@ def _installed(root: str) -> bool:
 
 
 class _Facts:
-    """What a cell holds that may matter to other cells.
+    """What a cell contains that may affect other cells. Each item has the code, as Hidden.
 
     Attributes:
-        hidden: what can't be let pass.
-        imported: paths by the names that imports give them.
-        imports: the outermost module of each import, and whether it may fail.
-        refused: imports that can't be let pass, unless a rule allows them.
-        files: what texts name that could be a module's file.
-        aliases: names that are another name for a dotted one.
-        names: uses of names that Python gives a meaning to.
-        chains: dotted names: the first, the rest, whether it is stored to.
+        hidden: code that is always refused.
+        imported: the paths of imported things, by the names that the cell gives them.
+        imports: for each import, the outermost module and whether it stands in a ``try``.
+        refused: the paths of imports that are refused unless the rule allows them.
+        files: names of modules whose file name occurs in a string of the cell.
+        aliases: pairs of a name and the dotted name that is assigned to it.
+        names: uses of built-in names that run text as code or return all names.
+        tried: ids of the nodes inside a ``try``.
+        chains: for each dotted name its first part, the rest, and whether it is assigned to.
     """
 
     def __init__(self) -> None:
@@ -383,7 +397,7 @@ class _Facts:
 def _facts(cell: Cell) -> _Facts:
     facts = _Facts()
     blocks = {}
-    for unit in cell.units:  # a compound statement's parts are units, too: each is seen once
+    for unit in cell.units:  # the parts of a compound statement are units too; visit each once
         blocks.setdefault(unit.block, []).append(unit.node)
     seen: set[int] = set()
     for unit in cell.units:
@@ -467,7 +481,7 @@ def _imports(path: str, alias: ast.alias, node: ast.AST, facts: _Facts) -> None:
 
 
 def _dotted(node: ast.AST) -> tuple[str, str]:
-    """The first name of a dotted one, and the rest; nothing where it begins otherwise."""
+    """Split a dotted name into its first part and the rest; empty strings for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

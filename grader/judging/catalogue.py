@@ -1,6 +1,6 @@
-"""Load the checks of the phases, by path.
+"""Load the checks of the phases by path.
 
-``phases`` is no package: a folder's name starts with a digit, and nothing imports it.
+``phases`` is no package, because the names of its folders start with a digit.
 """
 
 from __future__ import annotations
@@ -16,16 +16,22 @@ from utils.checks import Check
 
 @cache
 def load_checks(folder: Path) -> dict[str, Check]:
-    """The checks of a phase by name, in the order of its module ``checks``; empty without one.
+    """Return the checks of a phase by name, in the order of its module ``checks``.
+
+    Args:
+        folder: the folder of the phase.
+
+    Returns:
+        The checks; empty if the phase has no module ``checks``.
 
     Raises:
-        ValueError: when two checks carry one name.
+        ValueError: if two checks have the same name.
     """
     files = check_files(folder)
     if not files:
         return {}
-    # the real file name makes inspect.getsource work on the candidates; on classes it also looks
-    # the module up by name
+    # inspect.getsource needs the real file name for the candidates and, for classes, the module in
+    # sys.modules
     spec = importlib.util.spec_from_file_location(f"checks_{folder.name}", files[0])
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -39,10 +45,10 @@ def load_checks(folder: Path) -> dict[str, Check]:
 
 
 def find_check(name: str, root: Path = ROOT) -> tuple[PhasePaths, Check]:
-    """The check of that name and the phase it belongs to.
+    """Return the phase that has a check of this name, and the check.
 
     Raises:
-        LookupError: when no phase has it, or more than one.
+        LookupError: if no phase has it, or more than one.
     """
     found = [
         (phase, check)

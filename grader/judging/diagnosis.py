@@ -1,12 +1,18 @@
-"""Which misconception a learner's code behaves like, if any.
+"""Find the misconception that a learner's code behaves like, if there is one.
 
-A misconception is a code that is kept beside its check. It is named for a part only where the
-learner's code did the very same in every failed case of it, at least twice if the code failed
-twice, and where nothing speaks against it in any other case: wherever the misconception is wrong,
-the learner's code is wrong in the same way. A misconception that does all this for most of the
-failed cases, and is right in the others, where the code must have a second mistake, is only
-offered. Several may do; the one that explains most of the exercise is taken, and none where that
-leaves several which differ somewhere.
+A misconception is wrong code that is stored with its check. It *explains* a failed case if it does
+exactly what the learner's code did. It is *contradicted* if it is wrong in any case in which the
+learner's code is right or wrong in another way.
+
+For a part that was failed, a misconception is
+
+- named, if it explains every failed case of the part, and at least two cases of the exercise if
+  the code failed two or more, and is not contradicted;
+- offered as a hint, if it explains more than half of the failed cases of the part and is not
+  contradicted. In the other failed cases it is right, so the code must have a second mistake.
+
+If several qualify, the one that explains most cases of the exercise wins. If that leaves several
+which differ somewhere, none is reported.
 """
 
 from __future__ import annotations
@@ -21,10 +27,10 @@ Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the r
 
 
 class Diagnosis:
-    """What the misconceptions of a check say of one learner's code.
+    """The comparison of one learner's code with the misconceptions of a check.
 
     Args:
-        key: what was asked.
+        key: the answer key.
         played: all cases that could be run.
     """
 
@@ -33,7 +39,10 @@ class Diagnosis:
         self._same: dict[tuple[int, int], bool] = {}
 
     def of(self, part: str) -> tuple[Candidate | None, Candidate | None]:
-        """The misconception to name for a part that was failed, and else the one to offer."""
+        """Return the misconception to name for a failed part, and the one to offer.
+
+        At most one of the two is not None.
+        """
         failed = [k for k in self._failed if self._played[k][0].part == part]
         named: list[Candidate] = []
         offered: dict[int, list[Candidate]] = {}
@@ -61,7 +70,7 @@ class Diagnosis:
         return any(self._alike(m, k) for k in failed[:2])
 
     def _best(self, fitting: list[Candidate]) -> Candidate | None:
-        """The one that explains most of the exercise; None where two do that differ elsewhere."""
+        """Return the one that explains most failed cases; None for a tie that leaves some over."""
         counts = [len(self._explained(m)) for m in fitting]
         if counts.count(max(counts)) > 1 and max(counts) < len(self._failed):
             return None
@@ -73,11 +82,11 @@ class Diagnosis:
         return [k for k, (_, got, want) in enumerate(self._played) if differs(check, got, want)]
 
     def _explained(self, m: Candidate) -> list[int]:
-        """The failed cases, of the whole exercise, in which it does as the learner's code did."""
+        """Return the failed cases of the whole exercise that a misconception explains."""
         return [k for k in self._failed if self._alike(m, k)]
 
     def _contradicted(self, m: Candidate) -> bool:
-        """Whether it is wrong anywhere in another way than the learner's code."""
+        """Return whether it is wrong anywhere in another way than the learner's code."""
         failed = set(self._failed)
         return any(
             self._key.errs(m, c) and not (k in failed and self._alike(m, k))

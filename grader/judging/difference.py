@@ -1,4 +1,4 @@
-"""What two codes that played the same case did differently, in words without hidden values."""
+"""Describe how two outcomes of the same case differ, in words without hidden values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Finding:
     """What is wrong with the outcome of one case.
 
     Attributes:
-        words: a sentence without values.
-        quoted: what the learner's exception said; it follows the sentence.
+        words: a clause without hidden values.
+        quoted: the message of the learner's exception, which follows the clause; or empty.
     """
 
     words: str
@@ -34,13 +34,22 @@ class Finding:
 def difference(
     check: Check, got: Outcome, want: Outcome, places: Mapping[str, str] | None = None
 ) -> Finding | None:
-    """Why ``got`` is not what the reference did; None when it is.
+    """Compare the learner's outcome with the reference's.
 
-    What a learner's process sent may be of any form, so whatever comparing it raises decides
-    against it; that this machine ran short of memory does not.
+    The learner's process may send values of any form. If the comparison raises, the outcome counts
+    as wrong.
 
     Args:
-        places: as :class:`Case` has it.
+        check: the check of the exercise.
+        got: the learner's outcome.
+        want: the reference's outcome.
+        places: words for places in the value, as :class:`utils.checks.Case` has them.
+
+    Returns:
+        What is wrong; None if the outcomes agree.
+
+    Raises:
+        MemoryError: if this machine has too little memory, which does not count against the code.
     """
     try:
         return _difference(check, got, want, places or {})
@@ -107,16 +116,19 @@ def _in_words(wrong: Difference, places: Mapping[str, str]) -> str:
             if words.endswith("."):
                 return words
             place = f"{words}: "
-    if wrong.kind == "strides":  # they may be what was asked for
+    if wrong.kind == "strides":  # the strides may be the answer, so they are not told
         return f"{place}right values, wrong strides"
     return place + wrong.summary + (f" (perhaps {wrong.guess})" if wrong.guess else "")
 
 
 def alike(check: Check, got: Outcome, candidate: Outcome) -> bool:
-    """Whether two codes did the same: the same values and effects, or the same exception.
+    """Return whether two outcomes are the same: same values and effects, or same exception.
 
-    A `ValueError` is how the labs ask for a refusal, and its words are the writer's own: two of
-    them are the same.
+    The messages of two exceptions must be equal, except for ``ValueError``: labs ask for it without
+    prescribing its words.
+
+    Raises:
+        MemoryError: if this machine has too little memory.
     """
     if got.raised is not None or candidate.raised is not None:
         if got.raised is None or candidate.raised is None:
@@ -135,5 +147,5 @@ def alike(check: Check, got: Outcome, candidate: Outcome) -> bool:
         )
     except MemoryError:
         raise
-    except Exception:  # as in `difference`
+    except Exception:  # values of any form, as in `difference`
         return False

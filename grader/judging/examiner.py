@@ -1,4 +1,4 @@
-"""Judges one graded cell from outside of the kernel, while the kernel executes it."""
+"""Judge one graded cell from outside of the kernel, while the kernel executes it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ SERVE = '__import__("grader.inside.rpc_server", fromlist=["serve"]).serve'
 
 
 class _Asking:
-    """A context around the execution of a question, while another thread asks.
+    """A context in which a thread calls the learner's code while the kernel executes ``question``.
 
-    When the context ends, nothing waits for the kernel any more.
+    When the context ends, the thread has ended too.
 
     Args:
-        question: code for the kernel to execute. It answers until it is told to end.
+        question: code that the caller lets the kernel execute; it answers calls until it is told to
+            end.
         end: this side's end of the socket to the kernel.
     """
 
@@ -55,7 +56,7 @@ class _Asking:
         self._link.close()
 
     def _answers(self) -> Any:
-        """What the thread came to; nothing is asked any more."""
+        """Stop the thread and return its result."""
         self._link.cut("it gave no answer")
         return self._asked.result()
 
@@ -71,17 +72,25 @@ class _Asking:
 
 
 class Examiner(_Asking):
-    """Asks the kernel about the learner's functions and comes to a verdict here.
+    """Call the learner's functions in the kernel and compute the verdict here.
 
     Args:
         hidden: the hidden part of the graded cell, with its call of ``verify``.
         seed: draws the cases.
         code: the cells that ran so far, in which the learner's code is looked up.
         end: this side's end of the socket to the kernel.
+
+    Attributes:
+        key: the answer key.
+        verdict: the verdict, once :meth:`report` was called.
+
+    Raises:
+        ValueError: if ``hidden`` has no call of ``verify``.
+        LookupError: if no check has the name that it gives.
     """
 
     def __init__(self, hidden: str, seed: str, code: Written, end: socket.socket):
-        torch.set_num_threads(1)  # other submissions are judged beside this one
+        torch.set_num_threads(1)  # other processes judge other submissions at the same time
         name, thing, things = read_call(hidden)
         self._phase, check = find_check(name)
         self.key = answer_key(check, seed)
@@ -92,19 +101,23 @@ class Examiner(_Asking):
         super().__init__(f"{SERVE}({'{' + named + '}' if things else thing})", end)
 
     def report(self) -> NotebookNode:
-        """What came of it, for the notebook; to be called when the question was executed."""
+        """Compute the verdict and return it for the notebook; call it after the question ran."""
         check = self.key.check
         asked = self._answers()
         self.verdict = assess(self.key, asked, source=self._code, claims=claims_of(check))
         return self.report_on(self.verdict)
 
     def report_on(self, verdict: Verdict) -> NotebookNode:
-        """A verdict for the notebook."""
+        """Return a verdict as an output for the notebook."""
         data = Report(verdict, self._phase.number)._repr_mimebundle_()
         return made_output("display_data", data=data)
 
     def unexampled(self) -> list[str]:
-        """The parts that an example could be found for: a learner must know the call by name."""
+        """Return the parts for which to search examples.
+
+        There are none if the hidden part passes the learner's code under another name than the
+        check uses, because the example's call would not run in the notebook.
+        """
         return self.verdict.unexampled() if self.verdict and self._named else []
 
     def _talk(self) -> list[Asked]:
@@ -112,10 +125,10 @@ class Examiner(_Asking):
 
 
 class ExampleSeeker(_Asking):
-    """Asks the kernel once more, after the verdict, for failing examples.
+    """Call the learner's functions again, after the verdict, to find failing examples.
 
     Args:
-        examiner: what came to the verdict.
+        examiner: the examiner, with its verdict.
         end: this side's end of the socket to the kernel.
     """
 
@@ -124,7 +137,7 @@ class ExampleSeeker(_Asking):
         super().__init__(examiner.question, end)
 
     def report(self) -> NotebookNode:
-        """The verdict with what was found; to be called when the question was executed."""
+        """Return the verdict with its examples as an output; call it after the question ran."""
         return self._examiner.report_on(self._examiner.verdict.with_examples(self._answers()))
 
     def _talk(self) -> dict[str, Example]:
@@ -133,13 +146,17 @@ class ExampleSeeker(_Asking):
 
 
 def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:
-    """The arguments of the last call of ``verify``: a check's name, and code for what it judges.
+    """Read the arguments of the last call of ``verify``.
+
+    Args:
+        hidden: the hidden part of a graded cell.
 
     Returns:
-        the name, the code of the one thing or ``"None"``, and by name that of each of several.
+        The check's name; the code of the positional argument after it, or ``"None"``; and the code
+        of each keyword argument, by name, for an exercise with several functions.
 
     Raises:
-        ValueError: when there is no such call.
+        ValueError: if there is no such call.
     """
     calls = [
         node
@@ -147,7 +164,7 @@ def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "verify" and node.args
     ]
     if not calls:
-        raise ValueError(f"expected `verify(name, ...)` in the hidden part, came: {hidden}")
+        raise ValueError(f"expected `verify(name, ...)` in the hidden part, got: {hidden}")
     name, *rest = calls[-1].args
     things = {word.arg: ast.unparse(word.value) for word in calls[-1].keywords if word.arg}
     return ast.literal_eval(name), ast.unparse(rest[0]) if rest else "None", things

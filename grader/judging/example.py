@@ -1,15 +1,15 @@
-"""A failing example of a learner's own: a call to paste into the notebook, and what goes wrong.
+"""Find failing examples for a learner: a call to paste into the notebook, and what goes wrong.
 
-The run's cases stay hidden. An example is looked for after the verdict, among cases that the check
-draws from a public seed, made small by what it draws with (:class:`utils.draw.SmallDraw`): whatever
-a generator takes care of, such as sizes that fit together, holds for them, too. What is right is
-worked out on this side; the learner's code is asked as it was for the verdict. The smallest case
-that it fails, twice in the same way, is shown.
+The cases of the grading run stay hidden. After the verdict, the check draws other cases from a
+public seed. :class:`utils.draw.SmallDraw` keeps them small. They still have every property that a
+generator guarantees, such as sizes that fit together. The right result is computed on this side,
+and the learner's code is called as it was for the verdict. The smallest case that it fails twice in
+the same way becomes the example.
 
-The public seed has nothing to do with the run's, so an example tells nothing of what the run drew.
-Where it happens to be one of the run's cases it is passed over; only a corner that every seed asks
-may be shown, after all others: handing in again would meet it in any case, and the way to pass it
-is to be right there.
+The public seed is independent of the run's seed, so an example reveals nothing that the run drew. A
+call that is also one of the run's cases is skipped, with one exception: fixed cases that every seed
+contains may be shown, after all others. The learner would meet them at each hand-in anyway, and can
+pass them only with a right result.
 """
 
 from __future__ import annotations
@@ -36,30 +36,33 @@ from utils.checks import Case, Check
 from utils.compare import agree, kind_of
 from utils.draw import SmallDraw
 
-REACHES = (1, 2, 4, 8)
-CALLS = 30  # of the learner's code, for one exercise
-SECONDS = 1.5  # after which no other case is tried
-PARTS = 3  # that get an example, for one exercise
-MAX_MESSAGE = 160
-MAX_VALUE = 240  # characters
-DIGITS = 4  # of results with a fraction, as torch itself prints them
+REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
+CALLS = 30  # plays of cases by the learner's code, for one exercise
+SECONDS = 1.5  # after which no further case is tried
+PARTS = 3  # parts of one exercise that get an example
+MAX_MESSAGE = 160  # characters of an exception's message
+MAX_VALUE = 240  # characters of a value
+DIGITS = 4  # of results with a fraction, as torch prints them
 
 
 def fresh_seed() -> str:
-    """A public seed: new each time, and of no other use."""
+    """Return a new public seed, which is used for nothing else."""
     return secrets.token_hex(4)
 
 
 def find_examples(
     key: AnswerKey, link: Link, parts: Sequence[str], seed: str
 ) -> dict[str, Example]:
-    """For each of these parts, as far as there is one, a small case that the code fails.
+    """Find a small case that the code fails, for each part.
 
     Args:
-        key: what was asked in the run.
-        link: the way to the learner's code.
-        parts: those that lost their points.
-        seed: public.
+        key: the answer key of the run.
+        link: the link to the learner's code.
+        parts: the parts that lost their points; only the first ``PARTS`` count.
+        seed: the public seed.
+
+    Returns:
+        The examples by part, for those parts for which one was found in time.
     """
     parts = parts[:PARTS]
     found: dict[str, Example] = {}
@@ -82,7 +85,14 @@ def find_examples(
 
 @dataclasses.dataclass(frozen=True)
 class _Call:
-    """One call of a play: as text, and what came of it."""
+    """One call of a case.
+
+    Attributes:
+        text: the call as Python.
+        value: what it returned.
+        raised: what it raised, or None.
+        refused: whether the returned value could not be sent between processes.
+    """
 
     text: str
     value: Any = None
@@ -91,18 +101,30 @@ class _Call:
 
 
 class _NoExample(LinkLost):
-    """A play that no short line can show."""
+    """A case with a call that cannot be written as a short line."""
 
 
 class _Recorder:
-    """A link that writes the calls down, and refuses what could not be shown."""
+    """A link that records the calls.
+
+    Args:
+        check: the check of the exercise.
+        link: the link to the code.
+
+    Attributes:
+        calls: the calls so far.
+    """
 
     def __init__(self, check: Check, link: Link):
         self._check, self._link = check, link
         self.calls: list[_Call] = []
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """See :class:`grader.judging.rpc_client.Link`."""
+        """See :class:`grader.judging.rpc_client.Link`.
+
+        Raises:
+            _NoExample: if the call cannot be written as a short line.
+        """
         text = _call_text(self._check.name, request)
         try:
             reply = self._link.ask(request)
@@ -135,7 +157,13 @@ def _call_text(name: str, request: dict[str, Any]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Small:
-    """A case that could be shown, with what is right."""
+    """A case that can be shown.
+
+    Attributes:
+        case: the case.
+        calls: its calls, with the reference's results.
+        right: the reference's outcome.
+    """
 
     case: Case
     calls: list[_Call]
@@ -150,7 +178,7 @@ class _Small:
         return len(self.text), self.text
 
     def example(self, check: Check, link: Link) -> Example | None:
-        """The example that it makes, when the code fails it, twice in the same way."""
+        """Return the case as an example if the code fails it twice in the same way, else None."""
         recorder = _Recorder(check, link)
         got = play(check, recorder, self.case)
         found = difference(check, got, self.right, self.case.places)
@@ -164,7 +192,7 @@ class _Small:
         return _told(check, self.calls[place], recorder.calls[place], self.right.value, str(found))
 
     def _where(self, check: Check, came: list[_Call]) -> int | None:
-        """The call that went wrong; None where it can't be known."""
+        """Return the index of the call that went wrong; None if it is not exactly one."""
         if len(self.calls) == 1:
             return 0
         if [call.text for call in came] != [call.text for call in self.calls]:
@@ -186,15 +214,18 @@ def _same(check: Check, got: _Call, want: _Call) -> bool:
         return agree(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
     except MemoryError:
         raise
-    except Exception:  # what came may be anything
+    except Exception:  # the learner's value may be anything
         return False
 
 
 def _told(check: Check, want: _Call, got: _Call, played: Any, said: str) -> Example | None:
-    """The example of one call.
+    """Return the example for one call; None if the call itself shows no mistake.
 
     Args:
-        played: what the case made of the reference's reply; some look at a part of it only.
+        check: the check of the exercise.
+        want: the reference's call.
+        got: the learner's call.
+        played: what the case computed from the reference's reply; it may use only a part.
         said: the difference, in words.
     """
     if got.refused:
@@ -225,7 +256,11 @@ def _told(check: Check, want: _Call, got: _Call, played: Any, said: str) -> Exam
 
 
 def _looked_at(want: Any, got: Any, played: Any) -> Iterator[tuple[str, Any, Any]]:
-    """What of a reply the case looked at: text for its place, the right value, what came."""
+    """Yield the items of a reply that the case used, then the whole reply.
+
+    Yields:
+        The item's place as Python text (empty for the whole), the right value, and the learner's.
+    """
     parts = played if isinstance(played, (list, tuple)) else [played]
     if want is not played and isinstance(want, (dict, tuple, list)) and type(got) is type(want):
         items = want.items() if isinstance(want, dict) else enumerate(want)
@@ -237,7 +272,7 @@ def _looked_at(want: Any, got: Any, played: Any) -> Iterator[tuple[str, Any, Any
 
 
 def _is_whole(value: Any, played: Any) -> bool:
-    """Whether the case looked at a reply as it is, and so leaves no choice."""
+    """Return whether the case used the reply as it is, so that only this value is right."""
     parts = played if isinstance(played, (list, tuple)) else [played]
     if any(value is part for part in (*parts, played)) or isinstance(value, numbers.Number):
         return True
@@ -258,7 +293,7 @@ def _raised(raised: SubjectRaised) -> str:
 
 
 def _short(value: Any, digits: int = 0) -> str:
-    """A value's literal, without the layout of tensors; empty where it is long."""
+    """Return a value's literal, without the layout of tensors; empty if it is long."""
     try:
         text = literal(_plain(value), digits)
     except (Unprintable, RecursionError):
@@ -267,7 +302,7 @@ def _short(value: Any, digits: int = 0) -> str:
 
 
 def _side_by_side(want: Any, got: Any) -> tuple[str, str]:
-    """Two values in few digits, or in all where the few would be the same."""
+    """Return the texts of two values, in few digits or, if these are equal, in all digits."""
     for digits in (DIGITS, 0):
         expected, came = _short(want, digits), _short(got, digits)
         if expected != came:
@@ -276,7 +311,11 @@ def _side_by_side(want: Any, got: Any) -> tuple[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """The same values in tensors of their own, as far as they are few."""
+    """Return the values with contiguous copies of their tensors.
+
+    Raises:
+        Unprintable: if a tensor is large.
+    """
     if isinstance(value, torch.Tensor):
         if value.numel() > MAX_CHARACTERS:
             raise Unprintable("a large tensor")
@@ -290,7 +329,7 @@ def _plain(value: Any) -> Any:
 
 
 def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Small]:
-    """Cases of these parts that could be shown, small ones first, corners of every run last."""
+    """Yield cases of these parts that can be shown: small ones first, those of every seed last."""
     check, corners, seen = key.check, [], set()
     if isinstance(check.right, type) or not set(parts) & _shown_parts(check):
         return
@@ -310,7 +349,7 @@ def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Smal
 def _drawn(check: Check, parts: Iterable[str], seed: str, reach: int) -> Iterator[_Small]:
     try:
         cases = check.draw_cases(seed, SmallDraw, reach=reach)
-    except ValueError:  # fewer sizes than it needs
+    except ValueError:  # the generator needs more sizes than this reach has
         return
     for c in cases:
         if c.part in parts and (small := _recorded(check, c)):
@@ -337,19 +376,19 @@ def _texts(check: Check, cases: Iterable[Case]) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _hidden(key: AnswerKey) -> frozenset[str]:
-    """The calls of the run's own cases, as far as they could be shown."""
+    """Return the texts of the calls of the run's own cases, as far as they can be shown."""
     return _texts(key.check, key.cases)
 
 
 @lru_cache(maxsize=64)
 def _asked_always(check: Check) -> frozenset[str]:
-    """Calls that are asked whatever the seed."""
+    """Return the texts of the calls that do not depend on the seed."""
     one, other = (_texts(check, check.draw_cases(f"public {k}")) for k in "ab")
     return one & other
 
 
 @lru_cache(maxsize=64)
 def _shown_parts(check: Check) -> frozenset[str]:
-    """Parts that have cases which could be shown."""
+    """Return the parts that have cases which can be shown."""
     cases = check.draw_cases("public", SmallDraw, reach=REACHES[0])
     return frozenset(c.part for c in cases if _recorded(check, c))

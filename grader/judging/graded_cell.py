@@ -1,8 +1,8 @@
-"""What a graded cell's outputs say, and how they are put so that nbgrader reads the same.
+"""Read a graded cell's outputs, and write them so that nbgrader derives the same points.
 
-nbgrader takes a grade from outputs: an error or anything on stderr is 0, the first result that is
-a number is that number, and everything else is full credit. So a cell that calls ``verify`` ends
-up with exactly one result, the verdict's number, and everything else as plain display.
+nbgrader derives a grade from outputs: an error or text on stderr gives 0, the first result that is
+a number gives that number, and anything else gives full points. So a cell that calls ``verify``
+gets exactly one result, the verdict's points; all other outputs become displays.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from nbgrader.utils import is_grade, is_solution
 from grader.verdict import VERDICT_MIME, Cause, Status, Verdict
 from grader.verify import shown_points
 
-# Types of the errors that the grader puts among a cell's outputs.
+# Types of the error outputs that the grader adds to a cell.
 TIMED_OUT, NOT_RUN = "TimeLimit", "NotRun"
 MAX_TEXT = 20_000
 MAX_MARKUP = 200_000
 
-# The hidden region is the last thing in the cell.
+# The hidden region is at the end of the cell.
 HIDDEN = re.compile(
     r"^[^\n]*BEGIN HIDDEN TESTS[^\n]*\n(?P<hidden>.*?)^[^\n]*END HIDDEN TESTS[^\n]*\s*\Z",
     re.MULTILINE | re.DOTALL,
@@ -37,8 +37,8 @@ class Stop:
     """Why a cell did not run to its end.
 
     Attributes:
-        cause: for programs.
-        problem: for the learner.
+        cause: the reason, for programs.
+        problem: the reason in words, for the learner.
     """
 
     cause: Cause
@@ -46,10 +46,14 @@ class Stop:
 
 
 def made_output(kind: str, **fields: Any) -> NotebookNode:
-    """An output of our own making.
+    """Return a new output without validating it.
 
-    nbformat's function checks each against a schema, which takes as long as a small cell; the
-    notebook is checked as a whole when it is written.
+    nbformat's own function validates each output, which takes as long as a small cell. The whole
+    notebook is validated when it is written.
+
+    Args:
+        kind: the ``output_type``.
+        fields: its other fields.
     """
     if kind in ("display_data", "execute_result"):
         fields = {"metadata": {}} | fields
@@ -57,7 +61,7 @@ def made_output(kind: str, **fields: Any) -> NotebookNode:
 
 
 def split_hidden(source: str) -> tuple[str, str] | None:
-    """``(visible, hidden)`` of a graded cell that calls ``verify``; None for any other cell."""
+    """Return ``(visible, hidden)`` of the source of a cell that calls ``verify``; else None."""
     found = HIDDEN.search(source)
     if found is None or not CALLS_VERIFY.search(found["hidden"]):
         return None
@@ -65,9 +69,9 @@ def split_hidden(source: str) -> tuple[str, str] | None:
 
 
 def verified_parts(cell: NotebookNode) -> tuple[str, str] | None:
-    """``(visible, hidden)`` of a cell whose grade comes from ``verify``; None for any other.
+    """Return ``(visible, hidden)`` of a cell whose grade comes from ``verify``; None for any other.
 
-    A graded cell that a learner writes is marked by a person, whatever it holds.
+    A graded cell that a learner writes is graded by a person, whatever it contains.
     """
     if cell.cell_type != "code" or not is_grade(cell) or is_solution(cell):
         return None
@@ -75,7 +79,7 @@ def verified_parts(cell: NotebookNode) -> tuple[str, str] | None:
 
 
 def is_verified(cell: NotebookNode) -> bool:
-    """Whether the cell's grade comes from ``verify``."""
+    """Return whether the cell's grade comes from ``verify``."""
     return verified_parts(cell) is not None
 
 
@@ -85,16 +89,16 @@ def settle(
     hidden: list[NotebookNode],
     stop: Stop | None = None,
 ) -> list[NotebookNode]:
-    """The outputs of a verified cell: what its visible part showed, the report, the points.
+    """Return the outputs of a verified cell: those of its visible part, the report, the points.
 
-    Of the hidden part's output only the report is kept, because a learner's function may print
-    what it was called with.
+    Of the hidden part's outputs only the report is kept, because a learner's function could print
+    its hidden arguments.
 
     Args:
-        cell: the graded cell; its points are the most that can be earned.
+        cell: the graded cell; its points are the maximum.
         visible: outputs of the part above the hidden region.
         hidden: outputs of the hidden region.
-        stop: why there can be no verdict, when that is known already.
+        stop: why there is no verdict, if the cell was stopped.
     """
     grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
     report, earned = (None, 0.0) if stop else _verdict(hidden, grade_id, points)
@@ -109,9 +113,10 @@ def settle(
 def _verdict(
     outputs: list[NotebookNode], grade_id: str, points: float
 ) -> tuple[NotebookNode | None, float]:
-    """The report and the points that it states, or None where there is no sound one.
+    """Return the report and its points; ``(None, 0.0)`` if there is no valid report.
 
-    The cell's result says the same, but how a result is shown is for the learner to set.
+    The points are read from the report and not from the cell's result, because a learner's code can
+    change how results are displayed.
     """
     reports = [
         output
@@ -127,7 +132,7 @@ def _verdict(
 
 
 def as_points(stated: Any, points: float) -> float | None:
-    """The number that a verdict states, when it lies between 0 and ``points``; else None."""
+    """Return the number that a verdict states if it is between 0 and ``points``; else None."""
     try:
         value = float(stated)
     except (TypeError, ValueError):
@@ -141,7 +146,7 @@ def _no_verdict(verdict: Verdict) -> NotebookNode:
 
 
 def _why(hidden: list[NotebookNode]) -> dict[str, Any]:
-    """Why the hidden part gave no verdict: the cause, and a sentence."""
+    """Return why the hidden part gave no verdict, as fields ``cause`` and ``problem``."""
     for output in hidden:
         if output.output_type != "error":
             continue
@@ -155,7 +160,7 @@ def _why(hidden: list[NotebookNode]) -> dict[str, Any]:
 
 
 def read_verdicts(nb: NotebookNode) -> dict[str, Verdict]:
-    """The verdict of each verified cell of a graded notebook, by ``grade_id``."""
+    """Return the verdict of each verified cell of a graded notebook, by ``grade_id``."""
     found = {}
     for cell in nb.cells:
         if not is_verified(cell):
@@ -169,14 +174,14 @@ def read_verdicts(nb: NotebookNode) -> dict[str, Verdict]:
 
 
 def without_stderr(output: NotebookNode) -> NotebookNode:
-    """The same text where nbgrader does not look for a failure."""
+    """Return an output with stderr turned into stdout, because nbgrader gives 0 for stderr."""
     if output.output_type == "stream" and output.name == "stderr":
         return made_output("stream", name="stdout", text=output.text)
     return output
 
 
 def as_display(output: NotebookNode) -> NotebookNode:
-    """An output that no longer decides anything: errors become text, results become display."""
+    """Return an output as one that nbgrader does not grade: errors and results become displays."""
     if output.output_type == "error":
         text = plain("\n".join(output.traceback)) or f"{output.ename}: {plain(output.evalue)}"
         return made_output("display_data", data={"text/plain": text})
@@ -186,7 +191,7 @@ def as_display(output: NotebookNode) -> NotebookNode:
 
 
 def shorten(outputs: list[NotebookNode], most: int = MAX_TEXT) -> list[NotebookNode]:
-    """At most ``most`` characters of printed text in all, and of text in each other output."""
+    """Shorten printed text to ``most`` characters in all, and text of each other output as well."""
     kept, left = [], most
     for output in outputs:
         if output.output_type == "stream":
@@ -214,7 +219,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _fitting(kind: str, text: str | list[str], most: int) -> str:
-    """Text of a display. Half of a table or a formula shows nothing: markup goes as a whole."""
+    """Shorten text of a display; markup stays whole or is dropped, since a half may be invalid."""
     text = text if isinstance(text, str) else "".join(text)
     if kind == "text/plain":
         return _cut(text, most)
@@ -222,7 +227,7 @@ def _fitting(kind: str, text: str | list[str], most: int) -> str:
 
 
 def weight(value: Any) -> int:
-    """About how many bytes a message's content takes; numbers count as eight."""
+    """Return the approximate size of a message's content in bytes; a number counts as eight."""
     if isinstance(value, (str, bytes)):
         return len(value)
     if isinstance(value, dict):
@@ -233,5 +238,5 @@ def weight(value: Any) -> int:
 
 
 def plain(text: str) -> str:
-    """Without colours and cursor movements."""
+    """Return text without ANSI colours and cursor movements."""
     return ANSI.sub("", text)

@@ -1,8 +1,8 @@
-"""Run a check against a learner's code and say what came of it, and why.
+"""Run a check against a learner's code and compute the verdict.
 
-The reference and the learner's code play the same cases; a part earns its points when all its
-cases agree. Where they do not, each misconception plays the cases too:
-:mod:`grader.judging.diagnosis` says when one of them is what the learner did.
+The reference and the learner's code play the same cases. A part earns its points if all its cases
+agree. If they do not, each misconception plays the cases too, and
+:mod:`grader.judging.diagnosis` decides whether one of them behaves like the learner's code.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def judge(
     """Judge a function, class, value or dict of functions in this process.
 
     Args:
-        check: what must hold.
+        check: the check of the exercise.
         thing: what the learner wrote.
         seed: draws the cases.
-        source: the notebook's cells, for the look at what may not be used; or the learner's code,
-            for an exercise of several functions the code of each, by name. Empty when unknown.
+        source: what a rule about forbidden names is checked on: the notebook's cells; or the
+            learner's code; or, for several functions, the code of each by name. Empty if unknown.
     """
     with one_thread():
         key = answer_key(check, seed)
@@ -47,11 +47,13 @@ def judge(
 
 
 def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
-    """A verdict of :func:`judge` with failing examples.
+    """Return a verdict of :func:`judge` with failing examples.
 
     Args:
-        thing: what was judged; in a notebook it has the name that the check calls it by.
-        seed: public.
+        verdict: the verdict.
+        check: the check that it is of.
+        thing: what was judged; the notebook must know it under the name that the check uses.
+        seed: a public seed.
     """
     with one_thread():
         key = answer_key(check, verdict.seed)
@@ -61,7 +63,7 @@ def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Cases are too small to gain from more, and lose much on a machine that is busy."""
+    """Let torch use one thread: cases are too small to gain from more, and busy machines lose."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -71,17 +73,22 @@ def one_thread() -> Iterator[None]:
 
 
 def first_failure(key: AnswerKey, link: Link, suspect: int = 0) -> int | None:
-    """The number of a case in which an answer is wrong; none is asked after it.
+    """Play cases until the answer is wrong in one; return the number of that case.
 
-    For a machine's question, whether an answer earns everything: what it uses by name is not
-    looked at, and nothing is explained.
+    This only tells whether an answer earns full points: the names that it uses are not checked and
+    nothing is explained. ``python -m grader mutants`` calls it.
 
     Args:
-        suspect: the number of the case to ask before the others.
+        key: the answer key.
+        link: the link to the answer.
+        suspect: the number of the case to play first.
+
+    Returns:
+        The number of the case; None if the answer is right in all.
 
     Raises:
-        OutOfTime: when the learner's code was interrupted.
-        LinkLost: when it can no longer be asked.
+        OutOfTime: if the answer was interrupted.
+        LinkLost: if the answer can no longer be called.
     """
     check, unread = key.check, Look(key.check, "")
     for number in sorted(range(len(key.cases)), key=lambda n: n != suspect):
@@ -95,9 +102,14 @@ def first_failure(key: AnswerKey, link: Link, suspect: int = 0) -> int | None:
 
 
 def ask(key: AnswerKey, link: Link) -> list[Asked]:
-    """Let the learner's code play each case; nothing else is computed meanwhile.
+    """Play each case with the learner's code. The comparison comes later, in :func:`assess`.
 
-    Once its time is up, or it is gone, the rest stays unplayed, which decides against it.
+    When its time is up or it can no longer be called, the remaining cases are not played and count
+    as failed.
+
+    Args:
+        key: the answer key.
+        link: the link to the learner's code.
     """
     asked: list[Asked] = []
     unplayed: Outcome | None = None
@@ -121,13 +133,13 @@ def assess(
     source: str | Mapping[str, str] | Written = "",
     claims: tuple[str, ...] = (),
 ) -> Verdict:
-    """Compare what the learner's code did with what the reference does, and say why they differ.
+    """Compare the learner's outcomes with the reference's and return the verdict.
 
     Args:
-        key: what was asked, and what is right.
-        asked: what :func:`ask` gave for it.
+        key: the answer key.
+        asked: what :func:`ask` returned for it.
         source: as for :func:`judge`.
-        claims: as :class:`Verdict` has it.
+        claims: as :class:`grader.verdict.Verdict` has them.
     """
     check = key.check
     not_run = {c.part: c.not_run for c, _ in asked if c.not_run}
@@ -159,7 +171,7 @@ def assess(
 
 
 def claims_of(check: Check) -> tuple[str, ...]:
-    """What a check can only learn from the learner's own process."""
+    """Return what a check can only know from what the learner's own process says, in words."""
     traced = check.by_hand is not None and check.by_hand.needs_trace
     said = {
         "which operators ran": traced,

@@ -1,7 +1,7 @@
-"""What a learner wrote: the code cells that ran, statement by statement, and what each one binds.
+"""Parse the code cells that ran into statements, with the names that each statement binds.
 
-A cell is read as IPython runs it: magics and shell lines are put into Python first, and what a
-magic like ``%time`` or ``%%capture`` runs is read like any other code.
+A cell is parsed as IPython runs it: magics and shell lines become Python first, and the code that a
+magic such as ``%time`` or ``%%capture`` runs is parsed like any other code.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text."""
+    """Return the set of the words of a text."""
     return frozenset(text.split())
 
 
-# Code that does not parse, parses and does not compile, or is nested too deeply to be looked at.
+# Raised for code that does not parse, does not compile, or is nested too deeply.
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-# Characters; the tree of a longer cell takes too much memory to be kept.
+# Characters of a cell above which its syntax tree is not cached, because it takes much memory.
 LONG = 10_000
 
 # Magics that run their text as code of the notebook.
 PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun"})
-# Magics that leave the notebook's names, and what they stand for, as they are.
+# Magics that change neither the notebook's names nor their meaning.
 QUIET_MAGICS = words(
     "matplotlib config precision xmode pwd cd ls who who_ls whos history hist lsmagic env pip "
     "conda html markdown latex svg javascript js HTML SVG bash sh pinfo pinfo2 pdoc psource pycat "
     "cat writefile autosave colors dirs pdef pfile magic quickref logstop mkdir autoreload pdb "
     "debug"
 )
-# Of IPython's own extensions, the one that notebooks often begin with.
+# The one extension that is accepted, because many notebooks begin with it.
 KNOWN_EXTENSION = "load_ext autoreload"
-# What runs a file or text when a one-line cell begins with it, without a "%" too.
+# Magics that run a file or text, which IPython also accepts without "%" in a one-line cell.
 AUTOMAGIC = re.compile(r"\s*(run|load|load_ext|reload_ext|prun|time|timeit|edit|ed|macro)\s+\S")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -48,14 +48,14 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """A statement at a cell's outermost level, or the head of one that holds others.
+    """A statement at a cell's outermost level, or the head of a compound statement.
 
     Attributes:
         node: the statement; of a compound one only the head belongs to this unit.
-        binds: names that it gives a meaning; ``*`` for all those of a module.
-        certain: it runs whenever its cell does, and so replaces what the names meant before.
-        block: a number that it shares with the units of the same outermost statement.
-        declared: names that functions in it may bind anew, with a ``global`` statement.
+        binds: names that it binds; ``*`` for all names of a module.
+        certain: whether it runs whenever its cell does, so that its bindings replace earlier ones.
+        block: a number that is the same for all units of one outermost statement.
+        declared: names that functions in it may bind with a ``global`` statement.
     """
 
     node: ast.stmt
@@ -67,12 +67,12 @@ class Unit:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell as it was read.
+    """A parsed cell.
 
     Attributes:
-        units: its statements, those inside of ``if``, ``for``, ``with`` and ``try`` too.
-        magics: lines for IPython that may do anything, such as ``%run other.py``.
-        unread: it could not be read although it may have run.
+        units: its statements, including those inside ``if``, ``for``, ``with`` and ``try``.
+        magics: magics that may run anything, such as ``%run other.py``.
+        unread: whether it could not be parsed here, although it may have run.
     """
 
     units: tuple[Unit, ...] = ()
@@ -81,14 +81,23 @@ class Cell:
 
 
 class Written:
-    """The code cells that ran, in order, and what stands in them."""
+    """The code cells that ran, in order, with their statements and bindings.
+
+    Args:
+        cells: the sources of the first cells, as for :meth:`add`.
+        files: names of the files and folders beside the notebook, which code can import.
+
+    Attributes:
+        files: names of the modules beside the notebook.
+        cells: for each cell the parsed cell, and the flags ``given`` and ``finished`` of
+            :meth:`add`.
+        units: the units of all cells, each with whether it certainly ran.
+        block_of: for each unit, the numbers of its cell and of its block.
+        bindings: for each name, the indices in ``units`` of the units that bind it.
+        declared: the same for names that functions may bind with ``global``.
+    """
 
     def __init__(self, cells: Iterable[str] = (), *, files: Iterable[str] = ()):
-        """Take in some cells.
-
-        Args:
-            files: names of the files and folders beside the notebook, which code can import.
-        """
         self.files = frozenset(name.partition(".")[0] for name in files) - {""}
         self.cells: list[tuple[Cell, bool, bool]] = []
         self.units: list[tuple[Unit, bool]] = []
@@ -100,11 +109,12 @@ class Written:
             self.add(cell)
 
     def add(self, source: str, *, given: bool = False, finished: bool = True) -> None:
-        """Take in the next cell. One that doesn't parse is passed over: nothing of it ran.
+        """Add the next cell. A cell that does not parse counts as empty, because none of it ran.
 
         Args:
-            given: it came with the lab, so that nothing in it can be the learner's doing.
-            finished: it ran to its end; otherwise any of its statements may not have run.
+            source: the cell's source.
+            given: whether it came with the lab, so that it is trusted.
+            finished: whether it ran to its end; if not, any of its statements may not have run.
         """
         cell = (_read if len(source) > LONG else _read_again)(self._automatic(source))
         self.cells.append((cell, given, finished))
@@ -119,9 +129,9 @@ class Written:
                 self.declared.setdefault(name, []).append(place)
 
     def behind(self, name: str) -> str:
-        """The last definition of a name and of every name that it leans on, each once.
+        """Return the last definition of a name, and of every name that it uses, each once.
 
-        A statement that can't be read is left out.
+        A statement that cannot be turned into text is left out.
 
         Args:
             name: a function, class or variable at a cell's outermost level.
@@ -139,7 +149,7 @@ class Written:
         return "\n\n".join(found.values())
 
     def _automatic(self, source: str) -> str:
-        """A one-line cell such as ``run other.py`` as what it is for IPython: ``%run other.py``."""
+        """Add the "%" that IPython implies: ``run other.py`` becomes ``%run other.py``."""
         found = AUTOMAGIC.match(source)
         alone = found is not None and "\n" not in source.strip()
         if not alone or found[1] in self.bindings or re.match(r"\s*\w+\s*=[^=]", source):
@@ -148,7 +158,7 @@ class Written:
 
 
 def _read(source: str) -> Cell:
-    """The units of a cell."""
+    """Parse a cell."""
     try:
         tree = ast.parse(source)
     except (RecursionError, MemoryError):
@@ -161,22 +171,28 @@ def _read(source: str) -> Cell:
         return Cell(tuple(_units(body)), tuple(magics))
     except (RecursionError, MemoryError):
         return Cell(unread=True)
-    except Exception:  # IPython could not read it either
+    except Exception:  # IPython could not parse it either, so nothing ran
         return Cell()
 
 
-# What comes with a lab is the same for a whole class.
+# Cached, because cells that come with a lab are the same for a whole class.
 _read_again = lru_cache(maxsize=256)(_read)
 
 
 def _of_ipython(source: str, magics: list[str], depth: int) -> list[ast.stmt]:
-    """The statements that IPython makes of a cell that is not plain Python."""
+    """Return the statements of a cell that is not plain Python, as IPython transforms it.
+
+    Args:
+        source: the cell's source.
+        magics: gets the magics that may run anything.
+        depth: the number of magics around ``source``.
+    """
     tree = ast.parse(TransformerManager().transform_cell(source))
     return [new for old in tree.body for new in _without_magic(old, magics, depth)]
 
 
 def _without_magic(statement: ast.stmt, magics: list[str], depth: int) -> list[ast.stmt]:
-    """A statement with the code that its magic runs in place of the magic."""
+    """Return a statement with each magic replaced by the code that it runs."""
     body = getattr(statement, "body", None)
     if isinstance(body, list):
         statement.body = [new for old in body for new in _without_magic(old, magics, depth)]
@@ -186,7 +202,7 @@ def _without_magic(statement: ast.stmt, magics: list[str], depth: int) -> list[a
         return [statement]
     kind = call.func.attr
     if kind in ("system", "getoutput"):
-        call.func = ast.copy_location(ast.Name("str", ast.Load()), call.func)  # text comes of it
+        call.func = ast.copy_location(ast.Name("str", ast.Load()), call.func)  # it returns text
         return [statement]
     name, *rest = (argument.value for argument in call.args)
     text = "\n".join(rest[-1:]) if kind == "run_cell_magic" else "".join(rest)
@@ -206,7 +222,7 @@ def _without_magic(statement: ast.stmt, magics: list[str], depth: int) -> list[a
 
 
 def _asks_ipython(call: ast.expr | None) -> bool:
-    """Whether this is what IPython writes for a magic or a shell line."""
+    """Return whether this is the call that IPython writes for a magic or a shell line."""
     return (
         isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
@@ -219,7 +235,7 @@ def _asks_ipython(call: ast.expr | None) -> bool:
 
 
 def _units(body: list[ast.stmt], certain: bool = True, block: int = 0) -> Iterator[Unit]:
-    """Statements at the outermost level, and those inside its `if`, `for`, `with` and `try`."""
+    """Yield the units of statements, and those inside their ``if``, ``for``, ``with``, ``try``."""
     for number, statement in enumerate(body):
         within = block or number + 1
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
@@ -247,9 +263,9 @@ def _named_by(alias: ast.alias) -> frozenset[str]:
 
 
 def _parts(statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], bool]]:
-    """The bodies of a compound statement, each with whether it runs whenever the head does."""
+    """Yield the bodies of a compound statement, each with whether it always runs."""
     if isinstance(statement, (ast.With, ast.AsyncWith)):
-        yield statement.body, False  # a context may end its block early, and in silence
+        yield statement.body, False  # a context manager may end its block early without an error
     elif isinstance(statement, (ast.If, ast.For, ast.AsyncFor, ast.While)):
         yield statement.body, False
         yield statement.orelse, False
@@ -265,7 +281,7 @@ def _parts(statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], bool]]:
 
 
 def _head(statement: ast.stmt) -> list[ast.AST]:
-    """What of a compound statement does not stand in one of its bodies."""
+    """Return the parts of a compound statement that are outside of its bodies."""
     heads: list[ast.AST] = []
     for name, value in ast.iter_fields(statement):
         if name in ("body", "orelse", "finalbody"):
@@ -282,7 +298,7 @@ def _head(statement: ast.stmt) -> list[ast.AST]:
 
 
 def bound_in(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that some code binds in its own scope: not those of functions and classes inside."""
+    """Return the names that code binds in its own scope, not in functions and classes inside."""
     names: set[str] = set()
     waiting = list(nodes)
     while waiting:
@@ -315,16 +331,16 @@ def bound_in(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _declared_in(statement: ast.stmt) -> frozenset[str]:
-    """Names of the notebook that functions inside of a statement may bind anew."""
+    """Return the global names that functions inside of a statement declare and may bind."""
     found = (node.names for node in ast.walk(statement) if isinstance(node, ast.Global))
     return frozenset(name for names in found for name in names)
 
 
 def names_read_by(code: str) -> list[str]:
-    """The global names that some code reads: not a function's arguments and variables.
+    """Return the global names that code reads, without the local names of functions.
 
     Raises:
-        SyntaxError: for code that does not parse.
+        SyntaxError: if the code does not parse.
     """
     names, waiting = [], [symtable.symtable(code, "<cell>", "exec")]
     while waiting:
@@ -340,7 +356,7 @@ def names_read_by(code: str) -> list[str]:
 
 
 def importable(folder: Path) -> list[str]:
-    """Names of what lies in a folder and could be imported there."""
+    """Return the names of the files and folders in a folder that could be imported."""
     try:
         found = list(folder.iterdir())
     except OSError:
@@ -349,5 +365,5 @@ def importable(folder: Path) -> list[str]:
 
 
 def is_builtin(name: str) -> bool:
-    """Whether Python itself, or IPython, gives a name its meaning."""
+    """Return whether a name is built into Python or IPython."""
     return hasattr(builtins, name) or name == "get_ipython"

@@ -1,4 +1,4 @@
-"""Values as short Python that makes them again: for lines that a learner pastes into a notebook."""
+"""Write values as short Python expressions, for lines that a learner pastes into a notebook."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ import torch
 
 MAX_ITEMS = 60  # numbers and containers; nobody reads more in one line
 MAX_CHARACTERS = 400
-SHORTEST, LONGEST = 6, 256  # of a run of numbers that `torch.arange` stands for
+SHORTEST, LONGEST = 6, 256  # elements of a tensor that is written as `torch.arange`
+# dtypes that torch.tensor infers from Python numbers
 INFERRED = {torch.float32, torch.int64, torch.bool, torch.complex64}
 NUMPYS = {torch.float64: np.float64, torch.float32: np.float32, torch.float16: np.float16}
 
 
 class Unprintable(ValueError):
-    """A value that no short line of Python makes."""
+    """A value that cannot be written as a short line of Python."""
 
 
 def literal(value: Any, digits: int = 0) -> str:
-    """An expression whose value is this one: for a tensor with dtype, strides, offset and storage.
+    """Return an expression that makes a value.
 
-    It uses no name but ``torch`` and those of ``utils``'s data classes.
+    For a tensor it also makes the same dtype, strides, offset and storage. The expression uses no
+    names but ``torch`` and those of the data classes of ``utils``.
 
     Args:
-        digits: of numbers with a fraction; 0 for as many as it takes to be exact.
+        value: the value.
+        digits: significant digits of numbers with a fraction; 0 for as many as are exact.
 
     Raises:
-        Unprintable: when there is none, or none that is short.
+        Unprintable: if there is no such expression, or none that is short.
     """
     text = _Writer(digits).text(value)
     if len(text) > MAX_CHARACTERS:
@@ -89,7 +92,7 @@ class _Writer:
         suffix = ".requires_grad_()" if value.requires_grad else ""
         stored = plain.untyped_storage().nbytes() // plain.element_size()
         self._spend(plain.dim() if _counts(plain, stored) else stored)
-        # outermost first: in this order a dense tensor is contiguous
+        # dimensions by stride, largest first: permuted so, a dense tensor is contiguous
         order = sorted(range(plain.dim()), key=lambda dim: -plain.stride(dim))
         if _is_fresh(plain, stored):
             return self._fresh(plain) + suffix
@@ -129,7 +132,7 @@ class _Writer:
         return self._float(value, tensor.dtype) if tensor.dtype.is_floating_point else repr(value)
 
     def _float(self, value: float, dtype: torch.dtype) -> str:
-        """As few digits as make the same number again in the dtype, or those that are asked for."""
+        """Write a number in ``digits`` digits or, for 0, in as few as are exact in its dtype."""
         if math.isnan(value):
             return "torch.nan"
         if math.isinf(value):
@@ -146,13 +149,13 @@ class _Writer:
 
 
 def _is_fresh(tensor: torch.Tensor, stored: int) -> bool:
-    """Whether it is laid out as one that was just made of numbers, and nothing else is stored."""
+    """Return whether a tensor is laid out like a new one and uses its whole storage."""
     alike = torch.empty(tensor.shape, dtype=tensor.dtype, device="meta").stride()
     return tensor.stride() == alike and tensor.storage_offset() == 0 and tensor.numel() == stored
 
 
 def _counts(tensor: torch.Tensor, stored: int) -> bool:
-    """Whether a tensor's storage holds whole numbers that follow each other."""
+    """Return whether a tensor's storage holds consecutive whole numbers."""
     if not SHORTEST <= stored <= LONGEST or tensor.dtype.is_complex or tensor.dtype is torch.bool:
         return False
     whole = tensor.as_strided((stored,), (1,), 0).to(torch.float64)

@@ -1,6 +1,6 @@
-"""How a verdict is shown to a learner: what holds, what does not, what it looks like, what to read.
+"""Show a verdict to a learner: which parts are right, why others are not, and what to read.
 
-Neither hidden inputs nor their right answers appear in it.
+The text contains neither hidden inputs nor their right answers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Report:
     """A verdict in words and, for programs, as JSON.
 
     Args:
-        verdict: what the check said.
-        lesson: the number of the lesson that ``verdict.reads`` belongs to.
+        verdict: the verdict.
+        lesson: the number of the lesson that ``verdict.reads`` is a section of.
     """
 
     def __init__(self, verdict: Verdict, lesson: str):
@@ -48,10 +48,11 @@ class Report:
         return "\n".join(lines)
 
     def _why(self, part: PartResult, said: set[str]) -> list[str]:
-        """What is told of a part; a reason that was told above is not told again.
+        """Return the lines that explain a part; a reason that was given above is not repeated.
 
         Args:
-            said: the reasons that were told so far; it grows.
+            part: the part.
+            said: the reasons that were given so far; those of this part are added.
         """
         known = part.misconception
         why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.problem
@@ -69,7 +70,7 @@ class Report:
         return {"text/plain": str(self), VERDICT_MIME: self.verdict.to_json()}
 
     def show(self) -> None:
-        """Display it in a notebook, print it anywhere else."""
+        """Display the report in a notebook, or print it elsewhere."""
         if get_ipython() is None:
             print(self)
         else:
@@ -77,7 +78,7 @@ class Report:
 
 
 def points(value: float) -> str:
-    """2.0 as ``2``, 1.5 as ``1.5``."""
+    """Return points as text: 2.0 as ``2``, 1.5 as ``1.5``."""
     return f"{value:g}"
 
 

@@ -1,4 +1,4 @@
-"""The trusted side's way to the learner's code: in this process, or over a socket."""
+"""Call the learner's code from the trusted side: in this process, or over a socket."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from typing import Any, Protocol
 from grader.inside import codec
 from grader.inside.rpc_server import Answerer
 
-# Replies to requests of an earlier cell that came too late are thrown away; these are too many.
+# Late replies to requests of an earlier cell are dropped; more than these end the link.
 MAX_STALE = 100
-# What all replies of one exercise may come to. A byte of JSON counts for several of storages,
-# which need not be parsed.
+# Limit on the bytes of all replies of one exercise. A byte of JSON counts JSON_COSTS times, because
+# JSON must be parsed and storages need not be.
 MAX_TOTAL = 1 << 28
 JSON_COSTS = 8
 
 
 class OutOfTime(Exception):
-    """The cell's time was up while the learner's code ran."""
+    """The learner's code was interrupted at the cell's time limit."""
 
 
 class LinkLost(Exception):
-    """The learner's code can no longer be asked; the message says why, for a report."""
+    """The learner's code can no longer be called; the message says why, for a report."""
 
 
 class Link(Protocol):
-    """Something that answers requests, as :class:`grader.inside.rpc_server.Answerer` describes."""
+    """A connection for the requests that :class:`grader.inside.rpc_server.Answerer` describes."""
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Send a request, return the reply.
+        """Send a request and return the reply.
 
         Raises:
-            OutOfTime: when the learner's code was interrupted.
-            LinkLost: when there will be no more replies.
-            NotByValue: when what came back can't cross.
+            OutOfTime: if the learner's code was interrupted.
+            LinkLost: if there will be no more replies.
+            NotByValue: if the request or the result cannot be sent.
         """
 
 
 class InProcess:
-    """A link to code in this process, through the same bytes as a link to another one.
+    """A link to code in this process; it encodes and decodes all values as a socket would.
 
     Args:
         thing: what the learner wrote.
@@ -60,8 +60,8 @@ class InProcess:
 class OverSocket:
     """A link to :func:`grader.inside.rpc_server.serve` at the other end of a socket.
 
-    What arrives is read only while a request waits for its reply, and only the reply that carries
-    the request's own random number counts.
+    It reads only while a request waits for its reply, and accepts only a reply with the request's
+    own random id.
 
     Args:
         end: a connected stream socket.
@@ -82,19 +82,23 @@ class OverSocket:
             reply = self._receive()
             if isinstance(reply, dict) and reply.get("id") == number:
                 return _checked(reply)
-        raise LinkLost("it answered what it was not asked")
+        raise LinkLost("it sent too many replies to other requests")
 
     def end(self) -> None:
         """Tell the other side that there is nothing more to answer."""
         self._send(codec.pack({"do": "end"}))
 
     def cut(self, why: str) -> None:
-        """From any thread: let a request that waits, and every later one, raise LinkLost."""
+        """Make the waiting request and every later one raise LinkLost. Any thread may call this.
+
+        Args:
+            why: the message of the LinkLost.
+        """
         self._why = why
         os.write(self._cutter, b"x")
 
     def close(self) -> None:
-        """Give back what the link itself opened; the socket is its owner's."""
+        """Close the link's own pipe; the owner of the socket closes the socket."""
         os.close(self._cut)
         os.close(self._cutter)
 
@@ -113,7 +117,7 @@ class OverSocket:
         header = self._exactly(codec.HEADER.size)
         try:
             text, blobs = codec.sizes(header)
-        except codec.NotByValue as error:  # where the next message begins can't be known
+        except codec.NotByValue as error:  # the start of the next message is unknown
             raise LinkLost(f"it answered with {error}") from None
         self._left -= JSON_COSTS * text + blobs
         if self._left < 0:
@@ -140,18 +144,23 @@ class OverSocket:
         return b"".join(chunks)
 
     def _wait(self, for_writing: bool = False) -> None:
-        waiting = select.poll()  # select can't take the descriptors of a process that has many
+        waiting = select.poll()  # select.select fails for descriptors above 1023
         waiting.register(self._cut, select.POLLIN)
         try:
             waiting.register(self._end, select.POLLOUT if for_writing else select.POLLIN)
-        except ValueError:  # its owner has closed the socket
+        except ValueError:  # the owner has closed the socket
             raise LinkLost("its process is gone") from None
         if self._cut in dict(waiting.poll()):
             raise LinkLost(self._why)
 
 
 def _checked(reply: Any) -> dict[str, Any]:
-    """The reply, when it has the form of one."""
+    """Return a reply if it has the form of one.
+
+    Raises:
+        OutOfTime: if it says that the code was interrupted.
+        NotByValue: if it says that the result cannot be sent, or is no reply.
+    """
     if isinstance(reply, dict):
         if reply.get("interrupted") is True:
             raise OutOfTime

@@ -1,8 +1,8 @@
-"""The learner's code as a check sees it: something that is called by value.
+"""The learner's code as a check sees it: an object that is called by value.
 
-What goes in is copied, what comes out is copied, storage by storage: a view stays a view of the
-copied storage, so strides, offsets and sharing survive, while the two sides never hold the same
-bytes. A check reads the same whether the code runs in this process or in another one.
+Arguments and results are copied, storage by storage. A view stays a view of the copied storage, so
+strides, offsets and sharing survive, and the two sides never share bytes. A check is written the
+same way whether the code runs in this process or in another.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from grader.judging.rpc_client import Link
 MAX_MESSAGE = 240
 MAX_KINDS = 32
 NUMBER = re.compile(r"(?<![\w.])\d+(\.\d+)?(e[+-]?\d+)?")
-# What torch says of shapes and dimensions: it helps, and tells no value. An index that is out of
-# bounds may be a value.
+# torch's messages about shapes and dimensions. They help and reveal no value. Of the message about
+# an index that is out of bounds, the index is left out, because it may be a value.
 SIZES = r"\[[-\d, ]*\]"
 ABOUT_SHAPES = re.compile(
     "|".join(
@@ -57,11 +57,11 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 class SubjectRaised(Exception):
-    """The learner's code raised.
+    """The learner's code raised an exception.
 
     Attributes:
         kinds: the names of the exception's type and its bases, nearest first.
-        message: the first line of what it said, and the next where the first announces it.
+        message: the first line of its message, with the second if the first ends in a colon.
     """
 
     def __init__(self, kinds: tuple[str, ...], message: str):
@@ -71,7 +71,11 @@ class SubjectRaised(Exception):
 
     @classmethod
     def of(cls, description: Any) -> SubjectRaised:
-        """What another process says of an exception, as far as it can be used."""
+        """Make this of what the learner's process says of an exception; ignore invalid parts.
+
+        Args:
+            description: as :func:`grader.inside.rpc_server.describe` gives it, or anything else.
+        """
         said = description if isinstance(description, dict) else {}
         names = said.get("kinds")
         names = names[:MAX_KINDS] if isinstance(names, list) else []
@@ -81,10 +85,10 @@ class SubjectRaised(Exception):
         return cls(tuple(kinds) or ("Exception",), text[:1000])
 
     def in_words(self) -> str:
-        """The message as a report may show it: it can quote hidden inputs.
+        """Return the message for a report, without the hidden inputs that it may quote.
 
-        Numbers of more than one digit become ``#``, but for those of torch's sentences about
-        shapes, and what is long is cut.
+        Numbers of more than one digit become ``#``, except those in torch's messages about shapes.
+        A long message is cut.
         """
         message, end = "", 0
         for sentence in ABOUT_SHAPES.finditer(self.message):
@@ -98,13 +102,13 @@ class SubjectRaised(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """What one call did besides returning.
+    """The side effects of one call.
 
     Attributes:
-        changed: positions of the tensor and array arguments whose bytes changed.
+        changed: positions, among the tensor and array arguments, of those whose values changed.
         shares: for each tensor returned, the position of the argument whose storage it views, or
             ``None`` for a storage of its own.
-        ops: operators that touched an argument's storage, when a trace was asked for.
+        ops: operators that used an argument's storage, if they were recorded.
     """
 
     changed: tuple[int, ...]
@@ -116,8 +120,8 @@ class Subject:
     """A learner's function, class, value, or dict of functions.
 
     Args:
-        link: the way to it.
-        trace: watch the operators that reach the dispatcher.
+        link: the link to it.
+        trace: whether to record the operators that reach the dispatcher.
 
     Attributes:
         calls: one :class:`Call` for each call so far.
@@ -131,34 +135,42 @@ class Subject:
         self.got: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function by value; a class gives a :class:`Handle`.
+        """Call the function by value and return its result; a class returns a :class:`Handle`.
 
         Raises:
-            SubjectRaised: when the learner's code raised.
-            NotByValue: when what it returned can't cross.
+            SubjectRaised: if the learner's code raised.
+            NotByValue: if its result cannot be sent.
         """
         return self.run(args, kwargs)
 
     def __getitem__(self, name: str) -> Callable:
-        """The function of that name, when the exercise asks for several."""
+        """Return the function of that name, in an exercise with several."""
         return lambda *args, **kwargs: self.run(args, kwargs, name=name)
 
     def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
-        """Let a function of ``utils.drivers`` use the learner's thing, beside it, by value.
+        """Call a function of ``utils.drivers``, in the learner's process, with the learner's thing.
 
         Args:
-            driver: such as ``dispatch:log_ops``.
-            args, kwargs: what the driver gets after the learner's thing.
-            of: the function it gets, when the exercise asks for several.
+            driver: its name, such as ``dispatch:log_ops``.
+            args: the arguments after the learner's thing.
+            of: the function to pass, in an exercise with several.
+            kwargs: the keyword arguments.
+
+        Returns:
+            What the driver returned, by value.
 
         Raises:
-            SubjectRaised: when the driver raised, as it does where the learner's code does.
-            NotByValue: when what it returned can't cross.
+            SubjectRaised: if the driver or the learner's code raised.
+            NotByValue: if the result cannot be sent.
         """
         return self.run(args, kwargs, name=of, driver=driver)
 
     def value(self) -> Any:
-        """The learner's value itself, by value."""
+        """Return the learner's thing itself, by value.
+
+        Raises:
+            NotByValue: if it cannot be sent.
+        """
         return self.ask({"do": "value"})["value"]
 
     def run(
@@ -171,9 +183,22 @@ class Subject:
         method: str | None = None,
         driver: str | None = None,
     ) -> Any:
-        """Call the function, the one of that name, or a method of an instance made earlier.
+        """Call the learner's code, and record the side effects in ``calls``.
 
-        With a driver, call that in its place.
+        Args:
+            args: the arguments.
+            kwargs: the keyword arguments.
+            name: the function, in an exercise with several.
+            made: the number of an instance that the learner's class made.
+            method: the method of that instance.
+            driver: the function of ``utils.drivers`` to call instead, with the learner's thing.
+
+        Returns:
+            The result, or a :class:`Handle` to an instance.
+
+        Raises:
+            SubjectRaised: if the learner's code raised.
+            NotByValue: if the result cannot be sent, or the reply is not valid.
         """
         which = {"name": name, "made": made, "method": method, "driver": driver}
         given = {"args": args, "kwargs": kwargs, "trace": self._trace}
@@ -193,7 +218,12 @@ class Subject:
         return came
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request; one that tells of an exception raises :class:`SubjectRaised`."""
+        """Send a request and return the reply.
+
+        Raises:
+            SubjectRaised: if the reply reports an exception.
+            NotByValue: if the result cannot be sent, or the reply is not valid.
+        """
         reply = self._link.ask(request)
         if "raised" in reply:
             raise SubjectRaised.of(reply["raised"])
@@ -203,45 +233,52 @@ class Subject:
 
 
 class Handle:
-    """An instance that the learner's class made; its methods are called by value."""
+    """An instance of the learner's class, whose methods are called by value.
+
+    Args:
+        subject: the subject that made it.
+        made: its number there.
+    """
 
     def __init__(self, subject: Subject, made: int):
         self._subject = subject
         self._made = made
 
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method; ``"__call__"`` calls the instance itself.
+        """Call a method and return its result; ``"__call__"`` calls the instance itself.
 
-        A method that returns the instance, as ``eval`` does, gives a handle to it.
+        For a method that returns its instance, such as ``eval``, the result is a new handle to it.
 
         Raises:
-            SubjectRaised: when the method raised or does not exist.
+            SubjectRaised: if the method raised or does not exist.
+            NotByValue: if its result cannot be sent.
         """
         return self._subject.run(args, kwargs, made=self._made, method=method)
 
     def gradients(self, upstream: torch.Tensor, *args: Any) -> dict[str, Any]:
-        """What becomes of a gradient of the instance's output on its way back.
+        """Call the instance, a module, and send a gradient back through it.
 
         Args:
-            upstream: the gradient of the output, of its shape and dtype.
-            args: what the instance, a module, is called on.
+            upstream: the gradient of the output, with the output's shape and dtype.
+            args: the arguments of the call.
 
         Returns:
-            ``output``; ``arguments``, a gradient for each of ``args``; ``parameters``, a gradient
-            by name. None where none arrives, and throughout where the output does not have the
-            shape and dtype of ``upstream``.
+            ``output``; ``arguments``, the gradient of each of ``args``; and ``parameters``, the
+            gradients by name. A gradient is None where none arrives. All are None if the output
+            does not have the shape and dtype of ``upstream``.
 
         Raises:
-            SubjectRaised: when the forward or the backward raised.
+            SubjectRaised: if the forward or the backward pass raised.
         """
         asked = {"do": "gradients", "made": self._made, "args": args, "upstream": upstream}
         return self._subject.ask(asked)["value"]
 
     def get(self, attribute: str) -> Any:
-        """An attribute's value.
+        """Return an attribute's value.
 
         Raises:
-            SubjectRaised: when it does not exist.
+            SubjectRaised: if the attribute does not exist.
+            NotByValue: if the value cannot be sent.
         """
         asked = {"do": "get", "made": self._made, "attribute": attribute}
         return self._subject.ask(asked)["value"]
@@ -252,7 +289,7 @@ def _without_numbers(text: str) -> str:
 
 
 def tensors_in(value: Any) -> list[torch.Tensor | np.ndarray]:
-    """The tensors and arrays inside nested containers, in order."""
+    """Return the tensors and arrays inside nested containers, in order."""
     if isinstance(value, (torch.Tensor, np.ndarray)):
         return [value]
     if isinstance(value, Mapping):
@@ -263,7 +300,7 @@ def tensors_in(value: Any) -> list[torch.Tensor | np.ndarray]:
 
 
 def _address(tensor: torch.Tensor) -> int:
-    """Where a tensor's storage begins."""
+    """Return the address of a tensor's storage."""
     return tensor.untyped_storage().data_ptr()
 
 
@@ -280,7 +317,7 @@ def _argument_shared_by(tensor: Any, arguments: list) -> int | None:
 
 
 def _same_bytes(before: Any, after: Any) -> bool:
-    """Whether an argument still has its shape and values (NaN equals NaN)."""
+    """Return whether an argument kept its shape, dtype and values; NaN equals NaN."""
     if isinstance(before, np.ndarray):
         return before.shape == after.shape and np.array_equal(
             before.view(np.uint8) if before.flags.c_contiguous and before.size else before,
@@ -288,7 +325,7 @@ def _same_bytes(before: Any, after: Any) -> bool:
         )
     if before.shape != after.shape or before.dtype != after.dtype:
         return False
-    if torch.equal(before, after):  # most often, and faster; it takes no NaN for equal
+    if torch.equal(before, after):  # the fast and usual case; to it, NaN differs from NaN
         return True
     return bool(
         torch.isclose(_comparable(before), _comparable(after), rtol=0, atol=0, equal_nan=True).all()

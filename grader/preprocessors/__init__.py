@@ -1,7 +1,7 @@
-"""The steps that a notebook goes through when it is graded, as nbgrader runs them.
+"""nbgrader's exporters and preprocessors of this project: the steps of grading and feedback.
 
-``nbgrader_config.py`` names them as attributes of this package. Each is imported when it is first
-asked for: feedback needs no torch, and a command of nbgrader's should not wait for it.
+``nbgrader_config.py`` names them as attributes of this package. Each is imported at its first use,
+so that a command that needs no torch, such as feedback, does not import it.
 """
 
 import importlib
@@ -19,7 +19,11 @@ __all__ = list(STEPS)
 
 
 def __getattr__(name: str) -> Any:
-    """The step of that name."""
+    """Import and return a step.
+
+    Raises:
+        AttributeError: if there is no step with that name.
+    """
     if name not in STEPS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{STEPS[name]}"), name)

@@ -1,4 +1,4 @@
-"""nbgrader's ``autograde``, with its own copying of a submission's folder taken out."""
+"""nbgrader's ``autograde`` without its own copying of a submission's folder."""
 
 from __future__ import annotations
 
@@ -7,28 +7,26 @@ from nbgrader.converters.base import BaseConverter
 
 
 class _Copying(BaseConverter):
-    """Stands before nbgrader's own class in the order of calls, where that would copy."""
+    """Override nbgrader's copying; it comes before BaseConverter in the method resolution order."""
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        """Read the folder by :mod:`grader.submission.files`; nbgrader would follow links, wait for
-        FIFOs.
-        """
+        """Let the exporter read the folder; nbgrader would follow links and wait for FIFOs."""
         self.exporter.read_folder(assignment_id, student_id)
 
 
 class CarefulAutograde(Autograde, _Copying):
-    """nbgrader's Autograde; what lies beside a notebook comes from its exporter.
+    """nbgrader's Autograde, whose exporter reads the files beside a notebook.
 
-    nbgrader makes its converters by name and has no setting for their class. So the exporter, which
-    a converter makes before it looks into any submission, makes its converter one of these.
+    nbgrader has no setting for the class of a converter. But a converter makes its exporter before
+    it reads any submission, so the exporter changes the converter's class with :meth:`take_over`.
     """
 
     @classmethod
     def take_over(cls, converter: BaseConverter) -> None:
-        """Make this of a converter.
+        """Change a converter's class to this one.
 
         Raises:
-            TypeError: when it is not nbgrader's own Autograde, which is all that is known here.
+            TypeError: if it is not an instance of nbgrader's own Autograde.
         """
         if type(converter) not in (Autograde, cls):
             raise TypeError(f"expected nbgrader's Autograde, got {type(converter).__name__}")

@@ -1,4 +1,4 @@
-"""Runs a rebuilt submission, so that what a cell costs is its own learner's points and no more."""
+"""Run a rebuilt submission in a sandbox; whatever a cell does can only cost its own points."""
 
 from __future__ import annotations
 
@@ -38,49 +38,50 @@ from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
 if TYPE_CHECKING:
     from grader.judging.examiner import Examiner
 
-# So many times the limit may still arrive before a kernel that heeds no interrupt is killed.
+# A kernel that prints on after the interrupt is killed when its output exceeds FLOOD times the
+# limit.
 FLOOD = 4
 MAX_COUNT = 1_000_000
 UNREADABLE = "the output of this cell could not be read"
-# For the examples of a whole notebook, after its last cell.
+# For the failing examples of a whole notebook, which are searched after its last cell.
 ALL_EXAMPLES_SECONDS = 20
 
 
 class Execute(NbGraderExecute):
-    """nbgrader's Execute with these rules besides:
+    """nbgrader's Execute with additional rules:
 
-    - the kernel runs in a sandbox of its own (:mod:`grader.sandbox`); where that can't be, nothing
-      runs, unless ``unsafe_no_sandbox`` says so, which the notebook then tells in
-      ``metadata.open_the_hood.sandbox``;
-    - a cell that calls ``verify`` is judged here, outside of the sandbox: the kernel only answers
-      calls, and no verdict of its own counts;
-    - the cases are drawn from ``metadata.open_the_hood.seed``, a fresh one unless the notebook
-      comes with one; no kernel in a sandbox is told it;
-    - the visible part of such a cell may raise: the hidden part is judged all the same;
-    - stderr costs no points;
-    - after the last cell, when all verdicts stand, failing examples are looked for
-      (:mod:`grader.judging.example`), unless ``metadata.open_the_hood.examples`` is false: whatever
-      the learner's code does there costs at most the examples;
-    - limits are those of the lab (:class:`grader.sandbox.Limits`). A cell that takes too long, or
-      a notebook that prints too much, is interrupted; what does not heed that is killed, and the
-      cells after it say so.
+    - The kernel runs in its own sandbox (:mod:`grader.sandbox`). If this machine cannot make one,
+      nothing runs. ``unsafe_no_sandbox`` turns the sandbox off;
+      ``metadata.open_the_hood.sandbox`` of the notebook records which it was.
+    - A cell that calls ``verify`` is judged here, outside of the sandbox. The kernel only answers
+      calls; a verdict that comes from the kernel does not count.
+    - The cases are drawn from ``metadata.open_the_hood.seed``; a notebook without one gets a fresh
+      seed. A sandboxed kernel never learns the seed.
+    - If the visible part of such a cell raises, its hidden part is judged all the same.
+    - Output on stderr costs no points.
+    - After the last cell, when all verdicts are final, failing examples are searched for
+      (:mod:`grader.judging.example`), unless ``metadata.open_the_hood.examples`` is false. Whatever
+      the learner's code does then can only cost the examples.
+    - The limits are those of the lab (:class:`grader.sandbox.Limits`). A cell that takes too long
+      and a notebook that prints too much are interrupted. A kernel that ignores the interrupt is
+      killed, and the outputs of the later cells say so.
     """
 
     unsafe_no_sandbox = Bool(
-        False, help="Run submissions with the grader's own rights. Never for strangers' work."
+        False, help="Run submissions with the grader's own rights. Never use it on others' work."
     ).tag(config=True)
 
     max_cell_seconds = Integer(
-        0, help="Seconds that no cell with a learner's code may exceed; 0 for no such limit."
+        0, help="Upper limit in seconds for each cell with a learner's code; 0 for no limit."
     ).tag(config=True)
 
     @default("record_timing")
     def _record_timing_default(self) -> bool:
-        return False  # what it would write into the cells, `open_the_hood.seconds` says in short
+        return False  # `open_the_hood.seconds` of a cell takes less space
 
     @default("shutdown_kernel")
     def _shutdown_kernel_default(self) -> str:
-        return "immediate"  # nothing of a learner's runs after the last cell
+        return "immediate"  # no learner's code may run after the last cell
 
     def preprocess(
         self, nb: NotebookNode, resources: Any = None, km: Any = None
@@ -88,13 +89,13 @@ class Execute(NbGraderExecute):
         """Run every code cell of ``nb``, in place.
 
         Args:
-            resources: nbgrader's. ``resources["open_the_hood"]["headers"]``, where there is one,
-                is called for the folder of
-                :func:`grader.sandbox.compiled_headers.prepared_headers`.
+            nb: the rebuilt submission.
+            resources: nbgrader's resources. ``resources["open_the_hood"]["headers"]``, if there
+                is one, is :func:`grader.sandbox.compiled_headers.prepared_headers`.
 
         Raises:
-            CannotSandbox: when this machine can't, and nobody said that it need not.
-            ZygoteDied: when the grader lost the kernel, through no fault of the submission's.
+            CannotSandbox: if this machine cannot make a sandbox and ``unsafe_no_sandbox`` is off.
+            ZygoteDied: if the kernel was lost and the submission did not cause it.
         """
         begun = self._begun = time.monotonic()
         ours = nb.metadata.setdefault(KEY, NotebookNode())
@@ -118,7 +119,7 @@ class Execute(NbGraderExecute):
             record(nb, seconds=round(time.monotonic() - begun, 3))
 
     def create_kernel_manager(self) -> Any:
-        """A manager of kernels in sandboxes, or nbgrader's own."""
+        """Return a manager of sandboxed kernels or, with ``unsafe_no_sandbox``, nbgrader's own."""
         if self.unsafe_no_sandbox:
             return super().create_kernel_manager()
         folder = (self.resources.get("metadata") or {}).get("path")
@@ -132,8 +133,13 @@ class Execute(NbGraderExecute):
         return self.km
 
     def start_new_kernel(self, **kwargs: Any) -> None:
-        """Start the kernel; without a sandbox it gets the seed, and can import what checks need."""
-        # ipykernel warns about its ports at every start, which no grading log needs
+        """Start the kernel.
+
+        Without a sandbox the kernel judges itself, so it gets the seed and can import the grader.
+        If the submission's files cannot be copied, the kernel starts without them and the notebook
+        gets a note.
+        """
+        # without this, ipykernel logs a warning about its ports at every start
         self.extra_arguments = [*self.extra_arguments, "--IPKernelApp.log_level=40"]
         if self.unsafe_no_sandbox:
             path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -150,7 +156,7 @@ class Execute(NbGraderExecute):
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, index: int
     ) -> tuple[NotebookNode, Any]:
-        """Run one cell; whatever it does, the next one gets its turn."""
+        """Run one cell, if it is a code cell; whatever it does, the later cells are run too."""
         self._check_assign_resources(resources)
         if cell.cell_type == "code":
             self._run_cell(cell, index)
@@ -179,13 +185,13 @@ class Execute(NbGraderExecute):
             visible = first
             hidden, stop = self._verify(parts[1], cell, index)
             cell.outputs = settle(cell, visible, hidden, stop)
-        # a later cell that updates an earlier display finds nothing to write to
+        # a later cell must not update a display of this one
         self.clear_display_id_mapping(index)
         record_cell(cell, seconds=round(time.monotonic() - begun, 3))
         self.nb.cells[index] = cell
 
     def _seek_examples(self, index: int) -> None:
-        """Add failing examples to the reports, as far as time and kernel allow."""
+        """Add failing examples to the reports until the time is up or the kernel has stopped."""
         if not self._wrong:
             return
         from grader.judging.examiner import ExampleSeeker
@@ -203,7 +209,11 @@ class Execute(NbGraderExecute):
         self.nb.cells[index] = last
 
     def process_message(self, msg: Any, cell: NotebookNode, cell_index: int) -> Any:
-        """Take an output; once there is too much, interrupt, drop the rest, and kill at last."""
+        """Take a message from the kernel, within the limit on a notebook's output.
+
+        The message that exceeds the limit causes an interrupt. Later output is dropped, and above
+        ``FLOOD`` times the limit the kernel is killed.
+        """
         before, size = self._printed, weight(msg["content"]) + sum(map(len, msg["buffers"]))
         self._printed += size
         most = self._limits.output
@@ -221,14 +231,17 @@ class Execute(NbGraderExecute):
         await super()._async_poll_kernel_alive()
 
     def _stop_late(self) -> None:
-        """End a kernel in the open whose notebook has had its time; a sandbox ends by itself."""
+        """End an unsandboxed kernel whose notebook exceeds ``total_seconds``.
+
+        The zygote ends a sandbox at that limit.
+        """
         late = time.monotonic() - self._begun > self._limits.total_seconds
         if late and self.unsafe_no_sandbox and not self._stopped:
             run_sync(self.km.shutdown_kernel)(now=True)
             self._stopped = f"it ran longer than {self._limits.total_seconds} s in all"
 
     def _limit(self, cell: NotebookNode) -> None:
-        """Set the cell's time. What comes with the lab, such as imports, has all the lab's time."""
+        """Set a cell's time limit; ``max_cell_seconds`` spares the lab's own cells, as imports."""
         given = is_locked(cell) and not is_grade(cell)
         capped = self.max_cell_seconds and not given
         self.timeout = min(self._seconds, self.max_cell_seconds) if capped else self._seconds
@@ -241,10 +254,17 @@ class Execute(NbGraderExecute):
     def _verify(
         self, hidden: str, cell: NotebookNode, index: int
     ) -> tuple[list[NotebookNode], Stop | None]:
-        """The report on a graded cell, or what its hidden part left, and why there is none."""
+        """Judge a graded cell.
+
+        Args:
+            hidden: the hidden part of the cell.
+
+        Returns:
+            The report, or the error outputs if there is none; and, if the kernel was stopped, why.
+        """
         if self.unsafe_no_sandbox or self._stopped:
             return self._run(hidden, cell, index)
-        # it needs torch, which takes seconds, and a lab without checks does not
+        # imported here, because it imports torch, which a lab without checks does not need
         from grader.judging.examiner import Examiner
 
         with Examiner(hidden, self._seed, self._code, self.km.link) as examiner:
@@ -260,7 +280,11 @@ class Execute(NbGraderExecute):
     def _run(
         self, source: str, cell: NotebookNode, index: int
     ) -> tuple[list[NotebookNode], Stop | None]:
-        """Outputs of some code, and why it could not be run to its end, or None."""
+        """Execute code in the kernel.
+
+        Returns:
+            The outputs, and why the code did not run to its end; None if it did.
+        """
         if self._stopped:
             return [], Stop(Cause.KERNEL_STOPPED, f"not run, because {self._stopped}")
         part = NotebookNode(cell_type="code", source=source, outputs=[], execution_count=None)
@@ -272,7 +296,7 @@ class Execute(NbGraderExecute):
         try:
             self.execute_cell(part, index, store_history=True)
         except CellTimeoutError:
-            # it did not heed the interrupt either
+            # the code ignored the interrupt
             run_sync(self.km.shutdown_kernel)(now=True)
             problem = f"this cell did not end within {self.timeout} s and could not be interrupted"
             stop = Stop(Cause.TIMEOUT, problem)
@@ -283,17 +307,17 @@ class Execute(NbGraderExecute):
             stop = Stop(Cause.KERNEL_DIED, problem)
             self._stopped = "the kernel died in an earlier cell"
         except Exception:
-            # A learner's code can send any message; what can't be read is their loss alone.
+            # A learner's code can send any message. An unreadable one ends this cell only.
             self.log.exception("An output of cell %s could not be read", index)
             stop = Stop(Cause.NOT_EVALUATED, UNREADABLE)
         finally:
-            if self._polling is not None:  # nbclient leaves it running when something is raised
+            if self._polling is not None:  # nbclient does not cancel it after an exception
                 self._polling.cancel()
-        count = part.get("execution_count")  # any message may bring any value
+        count = part.get("execution_count")  # it comes from the kernel and may be any value
         cell.execution_count = count if type(count) is int and 0 <= count < MAX_COUNT else None
         try:
             outputs = shorten(part.outputs)
-        except (AttributeError, KeyError, TypeError):  # of a form that nobody expects
+        except (AttributeError, KeyError, TypeError):  # an output of an unexpected form
             stop = stop or Stop(Cause.NOT_EVALUATED, UNREADABLE)
         return outputs, stop
 

@@ -1,4 +1,4 @@
-"""Where ``nbgrader autograde`` reads a submission: it gets the rebuilt notebook, never the file."""
+"""The exporter of ``nbgrader autograde``: it hands on the rebuilt notebook, never the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import find_all_files
 from traitlets import Bool, Float
 
-import grader.judging.examiner  # now, so that no submission pays for it  # noqa: F401
+import grader.judging.examiner  # early, so that no submission's time includes it  # noqa: F401
 from grader.preprocessors.converter import CarefulAutograde
 from grader.run_record import RunRecord, record
 from grader.sandbox.compiled_headers import headers_of
@@ -34,14 +34,14 @@ from grader.submission.rebuild import rebuild
 
 @dataclass(frozen=True)
 class Beside:
-    """What came with the notebooks of a submission.
+    """The files that came with the notebooks of a submission.
 
     Attributes:
-        problem: why its folder can't be read, or empty.
-        theirs: the learner's own files, by relative path.
-        whole: whether these are all of them.
-        files: what lies beside a notebook that runs.
-        notes: what is to be said about it.
+        problem: why the submission's folder cannot be read; empty if it can.
+        theirs: the learner's files, by relative path.
+        whole: whether ``theirs`` has all of the learner's files.
+        files: the files that lie beside a notebook when it runs, by relative path.
+        notes: notes about the files, for the notebook.
     """
 
     problem: str
@@ -52,25 +52,26 @@ class Beside:
 
 
 class SubmissionExporter(NotebookExporter):
-    """nbgrader's way of reading notebooks, with :func:`grader.submission.rebuild.rebuild` in front.
+    """nbgrader's exporter, which rebuilds a submission before nbgrader sees it.
 
-    ``nbgrader autograde`` makes one before it touches a submission, and reads each submission
-    twice: as it was handed in, and as it was written into ``autograded/``. Only the first is
-    rebuilt. Each grading draws its cases anew, also with ``--force`` and by formgrader's button,
-    unless ``same_cases`` says otherwise.
+    ``nbgrader autograde`` makes one instance before it reads a submission. It reads each submission
+    twice: from ``submitted/``, and later from ``autograded/``, into which it was written. Only
+    the first is rebuilt (:func:`grader.submission.rebuild.rebuild`). Each grading draws new cases,
+    also with ``--force`` and from formgrader, unless ``same_cases`` is set.
 
-    The files beside it are read here, too, once. The notebook runs in a folder of its own with all
-    of them; ``autograded/`` gets those that others may open (:mod:`grader.submission.companions`).
+    This class also reads the files beside the notebooks, once for each submission. The notebook
+    runs in a folder of its own with all of them. ``autograded/`` gets only those that are safe to
+    open in a browser (:mod:`grader.submission.companions`).
     """
 
     same_cases = Bool(
         False,
-        help="Where the same submission is graded again (`--force`), ask the same hidden cases.",
+        help="Draw the same hidden cases when the same submission is graded again (`--force`).",
     ).tag(config=True)
 
     work_seconds = Float(
         SECONDS,
-        help="Processor seconds that one notebook's data may cost this process; then it earns 0.",
+        help="CPU seconds that this process may spend on one notebook's data; above, it earns 0.",
     ).tag(config=True)
 
     def __init__(self, config: Any = None, **kwargs: Any):
@@ -85,7 +86,10 @@ class SubmissionExporter(NotebookExporter):
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **kwargs: Any
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """The preprocessed notebook of a file, rebuilt first when it is a submission."""
+        """Return the preprocessed notebook of a file; rebuild it first if it is a submission.
+
+        A notebook whose data take more than ``work_seconds`` earns 0 and says so.
+        """
         if self.parent is None:
             return super().from_filename(filename, resources=resources, **kwargs)
         path = Path(filename)
@@ -127,9 +131,9 @@ class SubmissionExporter(NotebookExporter):
         return self.from_notebook_node(nb, resources=resources)
 
     def read_folder(self, assignment: str, student: str) -> None:
-        """Read what lies beside the notebooks of a submission, and put down what others may open.
+        """Read the files beside a submission's notebooks; copy the safe ones to ``autograded/``.
 
-        nbgrader calls it once for each submission, before it asks for the notebooks.
+        :class:`CarefulAutograde` calls this for each submission, before its notebooks are read.
         """
         converter, course = self.parent, self.parent.coursedir
         folder = Path(converter._format_source(assignment, student))
@@ -146,7 +150,7 @@ class SubmissionExporter(NotebookExporter):
         beside = merged(files, given)
         self._beside = Beside(problem, files, whole, beside, (*notes, *wrong))
         graded.mkdir(parents=True, exist_ok=True)
-        for left in graded.rglob("*"):  # where some notebooks of several are graded again
+        for left in graded.rglob("*"):  # of an earlier grading, if only some notebooks are regraded
             if left.suffix != ".ipynb" and not left.is_dir():
                 left.unlink()
         place(shown(beside, given), graded)
@@ -154,7 +158,7 @@ class SubmissionExporter(NotebookExporter):
     def _run(
         self, nb: NotebookNode, name: str, resources: dict[str, Any]
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Let the steps run a notebook among its files, in a folder that nobody serves."""
+        """Run the preprocessors on a notebook, in a temporary folder with its files."""
         with tempfile.TemporaryDirectory(prefix="submission-") as folder:
             place(self._beside.files, Path(folder))
             resources["metadata"] = {"name": name, "path": folder}
@@ -167,7 +171,7 @@ class SubmissionExporter(NotebookExporter):
 
     @cached_property
     def _given(self) -> dict[str, bytes]:
-        """The lab's own files beside its notebooks."""
+        """The lab's own files beside its notebooks, by relative path."""
         course = self.parent.coursedir
         folder = self._source_folder(course.assignment_id)
         paths = find_all_files(str(folder), [*course.ignore, "*.ipynb"])
@@ -181,9 +185,9 @@ class SubmissionExporter(NotebookExporter):
         return sorted(path.name for path in source_folder.glob("*.ipynb"))
 
     def _expect_every_notebook(self) -> None:
-        """Make nbgrader look at submissions with no notebook of the right name, too.
+        """Make nbgrader also grade submissions that have no notebook of an expected name.
 
-        It would leave them out and their old marks in place.
+        By itself it would skip them and keep their old marks.
         """
         course, assignments = self.parent.coursedir, self.parent.assignments
         expected = self._names(self._source_folder(course.assignment_id))
@@ -196,7 +200,7 @@ class SubmissionExporter(NotebookExporter):
                 assignments[str(folder)] = [str(folder / name) for name in expected]
 
     def _remember_seeds(self) -> None:
-        """Read what was graded before, because nbgrader removes it before it grades again."""
+        """Read the metadata of earlier gradings, which nbgrader deletes before it grades again."""
         for notebooks in self.parent.assignments.values():
             for filename in notebooks:
                 destination = self._destination(filename)

@@ -1,4 +1,4 @@
-"""Takes out of feedback what a learner should not read: hidden tests, rubrics, paths."""
+"""Remove from feedback what a learner must not read: hidden tests, rubrics, paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from grader.judging.graded_cell import is_verified, made_output, plain
 from grader.phase_paths import ROOT
 from grader.preprocessors.self_judged import NOTE, is_self_judged, known_outputs
 
-# The environment may lie inside the course's folder, and that inside the home: see _shorten.
+# Paths of this machine and their short names. They may lie inside each other, so _shorten replaces
+# the longest first.
 PATHS = [
     (sysconfig.get_path("purelib"), "site-packages"),
     (sysconfig.get_path("stdlib"), "python"),
@@ -33,11 +34,12 @@ CELL_FILE = re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.
 class CleanFeedback(NbGraderPreprocessor):
     """Prepare an autograded notebook for its learner.
 
-    Hidden regions and mark schemes go. In a cell that had one, an error keeps its last line only,
-    because its traceback would quote the region. Paths of the grading machine are shortened.
+    Hidden regions and mark schemes are removed. In a cell that had a hidden region, an error keeps
+    only its last line, because its traceback would quote the region. Paths of the grading machine
+    are shortened.
 
-    From the first hidden test on that ran in the learner's own kernel, as plain asserts do, nothing
-    that came out of the kernel is shown; see :mod:`grader.preprocessors.self_judged`.
+    A hidden test that is a plain assert runs in the learner's own kernel. From the first such test
+    on, no output of the kernel is shown; see :mod:`grader.preprocessors.self_judged`.
     """
 
     trust_output = Bool(
@@ -57,7 +59,10 @@ class CleanFeedback(NbGraderPreprocessor):
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, index: int
     ) -> tuple[NotebookNode, Any]:
-        """Clean one cell. The learner's own cells may say anything, markers of regions too."""
+        """Clean one cell.
+
+        Only graded cells and tasks lose regions: a learner's own cell may contain the same markers.
+        """
         if is_task(cell):
             self._scheme.preprocess_cell(cell, resources, index)
         if cell.cell_type != "code":
@@ -66,7 +71,7 @@ class CleanFeedback(NbGraderPreprocessor):
         judges_itself, known = is_self_judged(cell), known_outputs(cell)
         if is_grade(cell):
             if is_verified(cell):
-                # the report says the points in words, and the page beside it
+                # the report and the page show the points already
                 outputs = [o for o in outputs if o.output_type != "execute_result"]
             self._hidden.preprocess_cell(cell, resources, index)
             if cell.source != source:

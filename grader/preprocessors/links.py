@@ -1,7 +1,7 @@
-"""Where a learner's links may lead: to an absolute http(s) address, or within the page.
+"""Restrict a learner's links to absolute http(s) addresses and places within the page.
 
-A relative link leads to files that Jupyter serves from its own origin, with the rights of whoever
-clicks. Pages make links out of HTML, out of markdown and out of formulas.
+A relative link would lead to files that Jupyter serves from its own origin, with the rights of the
+person who clicks it. Pages make links from HTML, from markdown and from formulas.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from __future__ import annotations
 import html
 import re
 
-# `https:page.html` and `///host` are relative to a page, whatever they look like.
+# Browsers treat `https:page.html` and `///host` as relative, so the address must have `//` and a
+# host.
 ADDRESS = r"(?:https?://[\w\[]|\#)"
 LINK = re.compile(ADDRESS, re.IGNORECASE)
 PICTURE = r"data:image/(?:png|jpeg|gif);base64,|attachment:"
-# Where any dialect of markdown begins the address of an inline link, or of a reference's.
+# The end of a link's text before an address that is not allowed, for inline links and references,
+# in any dialect of markdown.
 BEGINS = re.compile(
     rf"\](?=\(\s*+<?+(?!{ADDRESS}|{PICTURE})|:\s*+<?+(?!{ADDRESS}|{PICTURE})\S)", re.IGNORECASE
 )
-# What in a formula makes links, loads, sets styles, or makes such commands.
+# Commands in a formula that make links, load something, set styles, or define such commands.
 COMMAND = re.compile(
     r"\\(?=(?:href|url|mmlToken|includegraphics|html[A-Za-z]+|style|class|cssId|bbox|require"
     r"|csname)(?![A-Za-z]))"
@@ -26,29 +28,32 @@ BROKEN = r"\\ "
 
 
 def is_link(address: str) -> bool:
-    """Whether a learner's link may lead there, as it stands in an attribute."""
+    """Return whether a learner's link may have this address, given as an attribute's value."""
     return LINK.match(address) is not None
 
 
 def without_commands(text: str) -> str:
-    """Text or HTML in whose formulas no command makes a link; it is there to be read."""
+    """Return text or HTML with the commands of :data:`COMMAND` made inert.
+
+    If an entity still spells such a command, the whole text is shown as it was written.
+    """
     text = COMMAND.sub(BROKEN, text)
     return verbatim(text) if has_commands(text) else text
 
 
 def has_commands(page: str) -> bool:
-    """Whether a formula in HTML has a command that makes a link."""
+    """Return whether a formula in HTML has one of the commands of :data:`COMMAND`."""
     return COMMAND.search(html.unescape(page)) is not None
 
 
 def without_links(markdown: str) -> str:
-    """Markdown in which no link but those that may be begins, however a page reads markdown.
+    """Return markdown in which no dialect finds a link that is not allowed.
 
-    A space before the address is all that it takes, so what is code stays the same code.
+    Only a space is inserted before the address, so code keeps its meaning.
     """
     return BEGINS.sub("] ", markdown)
 
 
 def verbatim(text: str) -> str:
-    """HTML that shows text as it was written, and is no markdown of any dialect's."""
+    """Return HTML that shows text as it was written and contains no markdown in any dialect."""
     return f"<pre>{without_links(html.escape(COMMAND.sub(BROKEN, text)))}</pre>"

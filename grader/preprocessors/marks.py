@@ -1,4 +1,4 @@
-"""Takes a submission's old marks away before it is graded."""
+"""Clear the old marks of a submission before it is graded again."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 
 class ClearMarks(NbGraderPreprocessor):
-    """Forget automatic marks, so that none survives a run that does not get to its end.
+    """Clear automatic marks, so that none survives if grading fails before its end.
 
-    A cell without a mark counts 0 and is listed as one that needs a person. Marks given by hand
-    stay, as everywhere in nbgrader, but a new submission's are listed to be looked at again.
+    A cell without a mark counts 0 and is listed as needing a manual grade. Manual marks stay, as
+    elsewhere in nbgrader; if the submission is new, they are listed for another look.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Clear the gradebook's marks of this submission; the notebook is left as it is."""
+        """Clear this submission's marks in the gradebook; return the notebook unchanged."""
         where = resources["nbgrader"]
         again = resources.get("open_the_hood", {}).get("again", False)
         with Gradebook(where["db_url"]) as gradebook:

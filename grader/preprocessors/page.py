@@ -1,4 +1,4 @@
-"""The exporter of ``nbgrader generate_feedback``: nbconvert's page, in a third of its time."""
+"""The exporter of ``nbgrader generate_feedback``: nbconvert's page in a third of the time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nbconvert.filters.highlight import Highlight2HTML
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat.notebooknode import NotebookNode
 
-# Cells as they came with the lab are most of each page, and the same in a whole class: so many
-# rendered cells are kept, where their text is not longer than this.
+# Most cells of a page come with the lab and are the same for a whole class. So up to KEPT rendered
+# cells are cached, if their text has at most LONGEST characters.
 KEPT, LONGEST = 512, 20_000
-# An image's tag up to the first `>`, which one of its attributes may hold. As long as something
-# follows that closes a tag, as a page's own end does, no character is looked at twice.
+# An image's tag up to the first `>`, which may stand inside an attribute. Matching takes linear
+# time, because a `>` always follows: the end of the page has one.
 IMAGE = re.compile(r"<img\b(?P<attributes>[^>]*)>", re.IGNORECASE)
 HAS_TEXT = re.compile(r"\salt(?=[\s=/]|\Z)", re.IGNORECASE)
 NO_TEXT = "No description has been provided for this image"
@@ -27,10 +27,10 @@ NO_TEXT = "No description has been provided for this image"
 class FeedbackExporter(HTMLExporter):
     """nbconvert's HTMLExporter for the pages of a class.
 
-    It parses no finished page. nbconvert does, with a parser in Python, for what assistive
-    technology needs: a text for images that have none, which is put in here all the same, and a way
-    to reach the cells of templates that are not feedback's. Nor does it render a cell again that it
-    has just rendered for somebody else.
+    It is faster for two reasons. It does not parse the finished page. nbconvert does, with a parser
+    in Python, for assistive technology: it adds a text to images without one, which this class
+    does with a regular expression, and makes the cells of other templates reachable by keyboard.
+    And it caches rendered cells that are the same for several learners.
     """
 
     def __init__(self, config: Any = None, **kwargs: Any):
@@ -41,7 +41,7 @@ class FeedbackExporter(HTMLExporter):
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kwargs: Any
     ) -> tuple[str, dict[str, Any]]:
-        """The page of a notebook."""
+        """Return the page of a notebook, and the resources."""
         about = nb.metadata.get("language_info", {})
         language = about.get("pygments_lexer", about.get("name"))
 
@@ -60,7 +60,7 @@ class FeedbackExporter(HTMLExporter):
 
     @pass_context
     def markdown2html(self, context: Context, source: str) -> str:
-        """HTML of a markdown cell."""
+        """Return the HTML of a markdown cell, from the cache if possible."""
         if len(source) > LONGEST or context.get("cell", {}).get("attachments"):
             return super().markdown2html(context, source)
         return self._rendered(source)

@@ -1,4 +1,4 @@
-"""Makes what a learner wrote safe to show in someone else's browser."""
+"""Make what a learner wrote safe to show in another person's browser."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ STYLES = {"background-color", "clear", "color", "direction", "display", "float",
 STYLES |= {"font-family", "font-size", "font-style", "font-weight", "height", "letter-spacing"}
 STYLES |= {"line-height", "overflow", "text-align", "text-decoration", "text-indent"}
 STYLES |= {"vertical-align", "white-space", "width"}
-# What a style may say: words, numbers and colours, and nothing that is loaded.
+# Values that a style may have: words, numbers and colours, nothing that loads a resource.
 PLAIN = re.compile(r"(?:[\w\s.,%#!+-]|\b(?:rgb|hsl)a?\([\d\s.,%/]*\))*")
 # The start of a tag, a comment or a declaration; `a < b` is none of them.
 MARKUP = re.compile(r"<[a-zA-Z/!?]")
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*\Z")
 BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
-# A word, and whether it is an attribute's name; it never looks at a character twice.
+# A word, and whether it is an attribute's name. Possessive, so it takes linear time.
 WORD = re.compile(r"[^\s\"'<>/=]++(?P<given>\s*+=)?")
 TAG = re.compile(r"<[a-zA-Z/][^\s/>]*")
-# Tags that a page's parser opens once more in each block after the one that they were left open in.
+# Tags that, left open, a browser opens again in each following block.
 REOPENED = re.compile(
     r"<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/>]", re.IGNORECASE
 )
-# What one text with markup may have; parsing takes time for each pair of them.
+# Limits for one text: tags, and pairs of a tag and a reopened tag, each of which takes time to
+# parse.
 MAX_TAGS = 10_000
 MAX_REOPENED = 400_000
-# And what a notebook may have in all: tags, characters of markdown, characters of pasted pictures
-# as often as they are shown.
+# Limits for a whole notebook: tags, characters of markdown (also for one text), and characters of
+# pasted pictures, counted each time that one is shown.
 MAX_TAGS_IN_ALL = 60_000
 MAX_MARKDOWN, MAX_MARKDOWN_IN_ALL = 20_000, 200_000
 MAX_PICTURES_IN_ALL = 1 << 25
@@ -57,12 +58,12 @@ TOO_MUCH = "... this has too much markup to be shown ..."
 
 
 class Sanitize(SanitizeHTML):
-    """nbconvert's SanitizeHTML with the course's own list of what is harmless.
+    """nbconvert's SanitizeHTML with the course's own list of harmless markup.
 
-    Applied to every output and to text cells that a learner wrote. Pictures must be inside the
-    page (``data:``), so that opening it tells nobody; for links see
-    :mod:`grader.preprocessors.links`. What would take long to clean, or to render in every page
-    that shows it, is shown as it was written or not at all.
+    It applies to every output and to text cells that a learner wrote. Pictures must be part of the
+    page (``data:``), so that opening the page sends no request. For links see
+    :mod:`grader.preprocessors.links`. Markup that would take long to clean or to render is shown
+    as it was written or left out.
     """
 
     @default("enabled")
@@ -74,7 +75,7 @@ class Sanitize(SanitizeHTML):
         return {"text/plain", "text/latex", "image/png", "image/jpeg", VERDICT_MIME}
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Sanitize every cell, and drop saved widgets, which a page would bring to life."""
+        """Sanitize every cell, and remove saved widgets, which a page would run."""
         nb.metadata.pop("widgets", None)
         self._left = {
             "tags": MAX_TAGS_IN_ALL,
@@ -86,7 +87,7 @@ class Sanitize(SanitizeHTML):
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, index: int
     ) -> tuple[NotebookNode, Any]:
-        """Sanitize a cell; text that came with the lab is left as it is."""
+        """Sanitize a cell; text cells that came with the lab stay as they are."""
         theirs = is_solution(cell) or cell.metadata.get("open_the_hood", {}).get("by") == "learner"
         if cell.cell_type == "code" or theirs:
             super().preprocess_cell(cell, resources, index)
@@ -95,7 +96,7 @@ class Sanitize(SanitizeHTML):
         return cell, resources
 
     def sanitize_code_outputs(self, outputs: list[NotebookNode]) -> list[NotebookNode]:
-        """Harmless data and, of what is said about it, the sizes of pictures."""
+        """Return the outputs with harmless data; of their metadata, only picture sizes stay."""
         outputs = super().sanitize_code_outputs(outputs)
         for output in outputs:
             if output.output_type in ("display_data", "execute_result"):
@@ -107,7 +108,7 @@ class Sanitize(SanitizeHTML):
         return outputs
 
     def sanitize_html_tags(self, text: Any) -> str:
-        """Harmless markup only; text without any is returned as it is."""
+        """Return HTML with harmless markup only, or ``TOO_MUCH`` above a limit."""
         text = without_commands(_joined(text))
         if not MARKUP.search(text):
             return text
@@ -118,7 +119,7 @@ class Sanitize(SanitizeHTML):
         return without_commands(_clean(text, _kept))
 
     def _harmless(self, markdown: str, attachments: Mapping[str, Any] | None = None) -> str:
-        """As :func:`harmless`; where it would take long, as it was written."""
+        """Return what :func:`harmless` does or, above a limit, the text as it was written."""
         pictures = [data for images in (attachments or {}).values() for data in images.values()]
         shown = markdown.count("![") * max(map(len, pictures), default=0)
         within = len(markdown) <= MAX_MARKDOWN and self._spend("markdown", len(markdown))
@@ -127,7 +128,7 @@ class Sanitize(SanitizeHTML):
         return verbatim(markdown)
 
     def _spend(self, what: str, amount: int) -> bool:
-        """Whether the notebook may still have so much; if so, it has."""
+        """Take an amount from one of the notebook's limits; return False if too little is left."""
         if amount > self._left[what]:
             return False
         self._left[what] -= amount
@@ -139,14 +140,16 @@ def _joined(text: Any) -> str:
 
 
 def harmless(markdown: str, attachments: Mapping[str, Any] | None = None) -> str:
-    """Text whose HTML is clean already; as it was written where markdown makes more of it.
+    """Return markdown that renders to harmless HTML.
 
-    Links and pictures come out of markdown, too, in more spellings than can be listed: so the
-    page's own renderer is asked. What it takes for no link, another page's may take for one.
+    Markdown makes links and pictures from more spellings than can be listed. So the page's own
+    renderer is run on the text. If the result is harmless, the text stays, except that
+    :func:`without_links` breaks links that another renderer might find. If not, the text is shown
+    as it was written.
 
     Args:
-        markdown: clean of HTML.
-        attachments: the cell's pictures.
+        markdown: text whose HTML is already clean.
+        attachments: the cell's pictures: by name, base64 data by MIME type.
     """
     if _renders_clean(markdown, attachments):
         return without_links(markdown)
@@ -162,14 +165,14 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any] | None = None) 
     try:
         page = MarkdownWithMath(IPythonRenderer(escape=False, attachments=pictures))
         rendered = page.render(markdown)
-    except Exception:  # a missing attachment, too deep a nesting, whatever a renderer trips over
+    except Exception:  # the renderer may raise anything, for a missing attachment or deep nesting
         return False
     tags = TAG.findall(rendered)
     if len(tags) > MAX_TAGS or len(tags) * len(REOPENED.findall(rendered)) > MAX_REOPENED:
         return False
     if {tag.lstrip("</").lower() for tag in tags} - (TEXT | BLOCKS | TABLES):
         return False
-    # Under other names, or attributes that hold a URL would be dropped before they can be noted.
+    # Rename the attributes: nh3 drops those with a refused URL before it calls the filter.
     mark = f"x{secrets.token_hex(8)}-"
     renamed = WORD.sub(lambda word: mark * bool(word["given"]) + word[0], rendered)
     refused = []
@@ -186,12 +189,18 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any] | None = None) 
 
 
 def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
-    """HTML of known tags only, with what `kept` makes of each attribute's value."""
+    """Return HTML with known tags only.
+
+    Args:
+        text: HTML.
+        kept: gets a tag, an attribute's name and its value; returns the new value, or None to
+            remove the attribute.
+    """
     return nh3.clean(
         text,
         tags=TEXT | BLOCKS | TABLES,
         attributes={},
-        generic_attribute_prefixes={""},  # all of them are asked about
+        generic_attribute_prefixes={""},  # so that the filter sees all attributes
         attribute_filter=kept,
         url_schemes={"http", "https", "data"},
         link_rel=None,
@@ -199,7 +208,7 @@ def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
 
 
 def _sizes(metadata: Any) -> NotebookNode:
-    """Width and height of pictures, where they are numbers: pages write them into tags."""
+    """Return the widths and heights of pictures if they are numbers; pages copy them into tags."""
     kept = NotebookNode()
     for kind in ("image/png", "image/jpeg"):
         about = metadata.get(kind)
@@ -210,7 +219,7 @@ def _sizes(metadata: Any) -> NotebookNode:
 
 
 def _kept(tag: str, name: str, value: str) -> str | None:
-    """What stays of an attribute's value; None where the attribute goes."""
+    """Return the harmless part of an attribute's value; None to remove the attribute."""
     if not _allowed(tag, name, value):
         return None
     return _style(value) if name == "style" else value

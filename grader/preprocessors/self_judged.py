@@ -1,11 +1,11 @@
-"""What feedback may show of plain hidden tests, which the learner's own process has read.
+"""Decide what feedback may show of plain hidden tests, which run in the learner's own kernel.
 
-A hidden test that is an ordinary ``assert`` runs in the kernel with the learner's code: a function
-that it calls can look at its caller's source, and whatever the kernel sends from then on, output,
-error or display, may hold that source in any disguise. So none of it is copied. What a learner
-needs is told in words that are known beforehand: the type of a built-in exception, and the message
-that the instructor wrote, when the one that came fits it. A report by ``verify`` is left out, too,
-where such a test ran before it: it may name types and exceptions of the learner's.
+A hidden test that is an ordinary ``assert`` runs in the kernel with the learner's code. A function
+that it calls can read its caller's source, and everything that the kernel sends from then on may
+contain that source in any encoding. So no such output is copied. Instead, the learner is told
+something that existed before the run: the type of a built-in exception, and the instructor's own
+message, if the actual message matches it. A report by ``verify`` after such a test is left out too,
+because it may quote names of the learner's types and exceptions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from grader.judging.graded_cell import NOT_RUN, TIMED_OUT, is_verified, made_out
 from grader.run_record import CellRecord
 
 HOLE = "…"
-# What the grader itself says, with no word of the run in it.
+# The grader's own errors and their messages, without any text from the run.
 OURS = {
     TIMED_OUT: "this cell was stopped at its time limit",
     NOT_RUN: "this cell could not be run to its end",
@@ -39,13 +39,17 @@ BUILT_IN = {
 
 
 def is_self_judged(cell: NotebookNode) -> bool:
-    """Whether the cell's points rest on what its own kernel says."""
+    """Return whether the learner's own kernel decides the cell's points."""
     graded = cell.cell_type == "code" and is_grade(cell) and not is_solution(cell)
     return bool(graded and not is_verified(cell))
 
 
 def known_outputs(cell: NotebookNode) -> list[NotebookNode]:
-    """What may be shown of a cell, hidden region included, that ran with hidden tests or later."""
+    """Return the outputs to show of a cell that has plain hidden tests or comes after such a cell.
+
+    Args:
+        cell: an autograded cell, with its hidden region.
+    """
     if not is_self_judged(cell):
         return []
     errors = [output for output in cell.outputs if output.output_type == "error"]
@@ -60,7 +64,7 @@ def known_outputs(cell: NotebookNode) -> list[NotebookNode]:
 
 
 def _in_known_words(error: NotebookNode, source: str) -> tuple[str, str]:
-    """Type and message of an error, both chosen from what was there before it was raised."""
+    """Return type and message of an error, both chosen from texts that existed before the run."""
     if error.ename in OURS:
         return error.ename, OURS[error.ename]
     kind = error.ename if error.ename in BUILT_IN else OTHER_TYPE
@@ -70,9 +74,9 @@ def _in_known_words(error: NotebookNode, source: str) -> tuple[str, str]:
 
 
 def _messages(source: str) -> Iterator[list[str]]:
-    """The messages of a cell's ``assert`` and ``raise``: each one's literal texts, in order.
+    """Yield, for each message of an ``assert`` or ``raise``, its literal texts in order.
 
-    What an f-string puts between them comes from the run, so it is not told.
+    The values that an f-string inserts between them come from the run, so they are left out.
     """
     try:
         tree = ast.parse(source)
@@ -96,7 +100,7 @@ def _messages(source: str) -> Iterator[list[str]]:
 
 
 def _fits(said: str, texts: list[str]) -> bool:
-    """Whether a message is these texts with anything between them; in time linear in its length."""
+    """Return whether a message consists of these texts with anything between; in linear time."""
     if len(texts) == 1:
         return said == texts[0]
     first, *between, last = texts

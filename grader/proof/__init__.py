@@ -1,1 +1,1 @@
-"""Proves the checks: what each accepts, rejects, names and misses, and a class that shows it."""
+"""Test the checks: what each accepts, rejects, names and misses, also with a sample class."""

@@ -1,9 +1,9 @@
-"""``python -m grader mutants``: what the checks miss.
+"""``python -m grader mutants``: find mistakes that the checks miss.
 
-Each small change (:mod:`grader.proof.mutate`) of the lab's own solution and of every alternate is
-judged as an answer would be, on several seeds. One that earns full points on any of them survives:
-the check needs a case for it, or a line beside it that says why it makes no difference
-(:meth:`utils.checks.Check.equivalent`).
+A mutant is the lab's own solution or an alternate with one small change
+(:mod:`grader.proof.mutate`). Each is judged like an answer, on several seeds. A mutant that earns
+full points on any seed survives. Then the check needs another case, or a line that says why the
+change makes no difference (:meth:`utils.checks.Check.equivalent`).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from grader.proof.mutate import Mutant, mutants
 from grader.proof.selftest import LabCode
 from utils.checks import Check, Equivalent
 
-# CPU seconds for the lab's cells, or for the cases of one seed, beside ten times what they take
-# with code that is not changed.
+# CPU seconds that a mutant gets for the lab's cells, or for the cases of one seed, in addition to
+# ten times what the unchanged code takes.
 LEAST_SECONDS = 0.15
 SOLUTION = "the lab's solution"
 
@@ -49,13 +49,14 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class Right:
-    """Code that is right, as a whole cell.
+    """Right code, as a whole cell.
 
     Attributes:
-        name: "the lab's solution", or an alternate's.
-        cell: what a learner would hand in.
-        lines: those of it that are changed, counted from 1.
-        offset: what to add to a line of the cell for that of the lab's text; None for an alternate.
+        name: "the lab's solution", or the name of an alternate.
+        cell: the cell, as a learner would hand it in.
+        lines: the lines of it to change, counted from 1.
+        offset: what to add to a line number of the cell to get that in the lab's text; None for an
+            alternate.
     """
 
     name: str
@@ -66,7 +67,14 @@ class Right:
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """A mutant, and on how many of the seeds it earned full points."""
+    """A judged mutant.
+
+    Attributes:
+        right: the code that it was made from.
+        mutant: the mutant.
+        survived: the number of seeds on which it earned full points.
+        seeds: the number of seeds.
+    """
 
     right: Right
     mutant: Mutant
@@ -74,7 +82,7 @@ class Trial:
     seeds: int
 
     def place(self) -> str:
-        """Where the change is, for a reader."""
+        """Return where the change is, for a reader."""
         if self.right.offset is None:
             return f"alternate “{self.right.name}”, line {self.mutant.line}"
         return f"lab.py:{self.mutant.line + self.right.offset}"
@@ -82,14 +90,15 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """What became of the mutants of one exercise.
+    """The result for the mutants of one exercise.
 
     Attributes:
-        killed: how many earned less than full points on every seed.
-        equivalent: those that survived and are said to make no difference.
-        survivors: the others.
-        stale: what is wrong with a line that says so, a sentence each.
-        seconds: of CPU.
+        check: the check of the exercise.
+        killed: the number of mutants that earned less than full points on every seed.
+        equivalent: mutants that survived and are declared to make no difference.
+        survivors: the other mutants that survived.
+        stale: for each wrong declaration, a sentence that says what is wrong.
+        seconds: CPU seconds that it took.
     """
 
     check: Check
@@ -101,7 +110,7 @@ class Survey:
 
     @property
     def made(self) -> int:
-        """How many mutants there were."""
+        """The number of mutants."""
         return self.killed + len(self.equivalent) + len(self.survivors)
 
 
@@ -109,17 +118,18 @@ def survey(check: Check, seeds: Sequence[str], lab: Path) -> Survey:
     """Judge the mutants of an exercise.
 
     Args:
-        seeds: what draws the cases, a grading run each.
-        lab: the lab's text.
+        check: the check of the exercise.
+        seeds: the seeds that draw the cases.
+        lab: the file with the lab's text.
 
     Raises:
-        UserError: when code without a change doesn't earn full points.
+        UserError: if the unchanged code does not earn full points.
     """
     began = time.process_time()
     code = LabCode.read(lab)
     trials = []
     with one_thread(), _filled_memory(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a mutant does is often odd
+        warnings.simplefilter("ignore")  # mutants cause many warnings
         for right in rights(check, lab):
             judge = _Judge(check, seeds, code, right)
             trials += [
@@ -140,7 +150,7 @@ def survey(check: Check, seeds: Sequence[str], lab: Path) -> Survey:
 
 @contextlib.contextmanager
 def _filled_memory() -> Iterator[None]:
-    """Let ``torch.empty`` hold NaN: what is left there by chance must not let a mutant survive."""
+    """Fill the result of ``torch.empty`` with NaN, so that no mutant survives by chance."""
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
@@ -150,7 +160,12 @@ def _filled_memory() -> Iterator[None]:
 
 
 def rights(check: Check, lab: Path) -> Iterator[Right]:
-    """The lab's own solution of an exercise, and its alternates."""
+    """Yield the lab's own solution of an exercise, and the alternates that have code.
+
+    Args:
+        check: the check of the exercise.
+        lab: the file with the lab's text.
+    """
     cell = next(
         c
         for c in parse(lab.name, lab.read_text(encoding="utf-8")).cells
@@ -173,7 +188,17 @@ def _solution_lines(cell: str) -> Iterator[int]:
 
 
 class _Judge:
-    """Judges the mutants of one piece of code."""
+    """Judge the mutants of one piece of right code.
+
+    Args:
+        check: the check of the exercise.
+        seeds: the seeds that draw the cases.
+        code: the lab's code around it.
+        right: the right code.
+
+    Raises:
+        UserError: if the right code fails a case.
+    """
 
     def __init__(self, check: Check, seeds: Sequence[str], code: LabCode, right: Right):
         self._check, self._code = check, code
@@ -182,7 +207,7 @@ class _Judge:
         self._limits = []
         self._suspect = 0
         for key in self._keys:
-            first_failure(key, InProcess(thing))  # whatever is imported or worked out only once
+            first_failure(key, InProcess(thing))  # not timed: imports and caches
             limit, failed = _timed(lambda key=key: first_failure(key, InProcess(thing)))
             self._limits.append(limit)
             if failed is not None:
@@ -192,13 +217,13 @@ class _Judge:
                 )
 
     def survived(self, mutant: Mutant) -> int:
-        """On how many seeds it earns full points; what does not run, or not end, earns nothing."""
+        """Return on how many seeds a mutant earns full points; 0 if it raises or does not end."""
         thing = None
         with _Alarm(self._to_make), contextlib.suppress(Exception):
             thing = self._thing(mutant.code)
         if thing is None:
             return 0
-        survived, suspect = 0, self._suspect  # what told the last one often tells the next
+        survived, suspect = 0, self._suspect  # the case that the last mutant failed, played first
         for key, limit in zip(self._keys, self._limits, strict=True):
             failed: int | None = suspect
             with _Alarm(limit):
@@ -216,17 +241,20 @@ class _Judge:
 
 
 def _timed(work: Callable[[], T]) -> tuple[float, T]:
-    """The CPU seconds that something like it may take, and what came of it."""
+    """Run some work; return the CPU seconds that a mutant of it may take, and its result."""
     began = time.process_time()
     found = work()
     return LEAST_SECONDS + 10 * (time.process_time() - began), found
 
 
 class _Alarm:
-    """Ends a block that takes more than its seconds of CPU, without a word.
+    """A context that silently ends its block after some seconds of CPU time.
 
-    Somebody's Ctrl-C inside the block goes on as such. Nothing collects garbage meanwhile: that
-    can take longer than the block.
+    A Ctrl-C of the user inside the block still raises KeyboardInterrupt. Garbage collection is off
+    in the block, because it can take longer than the block itself.
+
+    Args:
+        seconds: the CPU seconds.
     """
 
     def __init__(self, seconds: float):
@@ -237,7 +265,7 @@ class _Alarm:
         self._collects = gc.isenabled()
         gc.disable()
         self._before = signal.signal(signal.SIGPROF, self._ring)
-        # again and again: code that is being ended may catch what ends it
+        # repeatedly, because the code may catch the exception
         signal.setitimer(signal.ITIMER_PROF, self._seconds, self._seconds)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
@@ -273,23 +301,26 @@ def _stale(check: Check, trials: list[Trial]) -> Iterator[str]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``python -m grader mutants``."""
+    """Add the options of ``python -m grader mutants``."""
     parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
-    parser.add_argument("--exercise", action="append", help="only this one; may be repeated")
-    parser.add_argument("--seeds", type=int, default=3, help="how many (default: %(default)s)")
-    parser.add_argument("--seed", default="mutants", help="what they begin with")
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument("--exercise", action="append", help="only this exercise; may be repeated")
+    parser.add_argument("--seeds", type=int, default=3, help="seed count (default: %(default)s)")
+    parser.add_argument("--seed", default="mutants", help="prefix of the seeds")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
-    """Print what became of the mutants of each exercise; 1 when one survived or a line is stale.
+    """Judge the mutants of each exercise and print the results.
+
+    Returns:
+        1 if a mutant survived or a declaration is stale, else 0.
 
     Raises:
-        UserError: when there is nothing to judge, or it is not right to begin with.
+        UserError: if there is no exercise to judge, or if its unchanged code fails.
     """
     console = console or Console()
     if args.seeds < 1:
-        raise UserError("--seeds: at least 1")
+        raise UserError("--seeds: expected at least 1")
     seeds = [f"{args.seed}-{k}" for k in range(args.seeds)]
     found: dict[str, list[Survey]] = {}
     for phase in choose(root, args.phase):
@@ -300,7 +331,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
             if not args.json:
                 _print(console, phase.name, found[phase.name])
     if not found:
-        raise UserError("no exercise of that name")
+        raise UserError("no exercise of that name; `python -m grader selftest` lists them all")
     if args.json:
         plain = {name: [_plain(s) for s in each] for name, each in found.items()}
         print(json.dumps(plain, indent=1))

@@ -1,9 +1,9 @@
-"""Small changes of a piece of Python: each a mistake that somebody could make in one place.
+"""Make mutants of Python code: each has one small change, like a mistake in one place.
 
-The operators are those of mutation testing (comparisons, arithmetic, constants, branches, dropped
-calls), and a few for tensors: an exchanged dtype, ``keepdim``, a ``dim`` moved by one. What a
-program says and what it is documented with is left alone: docstrings, the messages of ``raise``
-and ``assert``, f-strings, annotations.
+The changes are those of mutation testing (comparisons, arithmetic, constants, branches, dropped
+calls), and a few for tensors: another dtype, ``keepdim``, a ``dim`` moved by one. Texts for a
+reader are not changed: docstrings, the messages of ``raise`` and ``assert``, f-strings,
+annotations.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ ARITHMETIC = {
     ast.BitOr: (ast.BitAnd, ast.BitXor),
     ast.BitXor: (ast.BitOr,),
 }
-# Where the order of the operands matters.
+# Operators whose operands are also swapped.
 ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
-# Functions that don't care which of two arguments comes first.
+# Functions for which the order of arguments makes no difference.
 SYMMETRIC = {"max", "min", "maximum", "minimum", "promote_types", "equal", "gcd"}
-# Functions and methods that are easily taken for each other, and dtypes.
+# Functions, methods and dtypes that are easily confused.
 SIBLINGS = (
     ("float32", "float64"),
     ("float16", "bfloat16"),
@@ -63,7 +63,7 @@ SIBLINGS = (
 )
 TAKEN_FOR = {a: b for one, other in SIBLINGS for a, b in ((one, other), (other, one))}
 TRANSPOSES = {"T", "mT", "H", "mH"}
-# Their text is for a reader.
+# Fields of syntax tree nodes that hold text for a reader.
 SAID = {
     ast.Raise: ("exc", "cause"),
     ast.Assert: ("msg",),
@@ -72,19 +72,19 @@ SAID = {
     ast.FunctionDef: ("returns",),
     ast.JoinedStr: ("values",),
 }
-# A keyword by which code only checks itself.
+# A keyword argument (of zip) that only makes code check itself.
 SELF_CHECK = "strict"
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A piece of code with one small change.
+    """Code with one small change.
 
     Attributes:
-        code: all of it, as ``ast.unparse`` writes it.
-        line: of what was changed, counted from 1 in the code as it was.
+        code: the whole code, as ``ast.unparse`` writes it.
+        line: the line of the change, counted from 1 in the original code.
         was: the lines that changed, as ``ast.unparse`` writes them, without indentation.
-        now: what stands there instead; ``pass`` where a statement was dropped.
+        now: the lines that replace them; ``pass`` for a dropped statement.
     """
 
     code: str
@@ -96,7 +96,7 @@ class Mutant:
         return f"`{self.was}` became `{self.now}`"
 
     def is_edit(self, old: str, new: str) -> bool:
-        """Whether ``new`` in place of ``old``, at one place, is what was changed."""
+        """Return whether the change replaces ``old`` by ``new`` in one place."""
         start = self.was.find(old) if old else -1
         while start >= 0:
             if self.was[:start] + new + self.was[start + len(old) :] == self.now:
@@ -106,14 +106,14 @@ class Mutant:
 
 
 def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
-    """Every small change, each once.
+    """Return every mutant of some code, each once.
 
     Args:
-        code: that of a cell, or of a function.
-        lines: where to change it, counted from 1; anywhere when not given.
+        code: the code of a cell or a function.
+        lines: the lines to change, counted from 1; all if not given.
 
     Raises:
-        SyntaxError: for code that does not parse.
+        SyntaxError: if the code does not parse.
     """
     tree = ast.parse(code)
     before = ast.unparse(tree)
@@ -133,7 +133,7 @@ def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
 
 
 def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
-    """Every node inside, with where it hangs: parent, field, and the index in a list."""
+    """Yield the parent, field, list index (or None) and node of every node that may be changed."""
     said = next((names for kind, names in SAID.items() if isinstance(node, kind)), ())
     for name, value in list(ast.iter_fields(node)):
         if name in said:
@@ -145,7 +145,7 @@ def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]
 
 
 def _confused_parameters(tree: ast.AST) -> dict[ast.AST, list[ast.Name]]:
-    """For each use of a function's parameter, the parameters beside it."""
+    """Return, for each use of a function's parameter, the neighbouring parameters."""
     found: dict[ast.AST, list[ast.Name]] = {}
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
@@ -159,7 +159,7 @@ def _confused_parameters(tree: ast.AST) -> dict[ast.AST, list[ast.Name]]:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """A docstring, or another text that stands alone."""
+    """Return whether a node is a docstring or another string that is a statement."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -188,7 +188,7 @@ def _changed_lines(before: str, after: str) -> tuple[str, str]:
 
 
 def _variants(node: ast.AST) -> Iterator[ast.AST]:
-    """What may stand in a node's place."""
+    """Yield the nodes that may replace a node."""
     if isinstance(node, ast.stmt):
         yield from _other_statements(node)
     elif isinstance(node, ast.comprehension):
@@ -246,7 +246,7 @@ def _other_branches(node: ast.If | ast.IfExp) -> Iterator[ast.AST]:
 
 
 def _negated(node: ast.If | ast.IfExp | ast.While) -> Iterator[ast.AST]:
-    """For a comparison its opposite is among the comparison's own changes."""
+    """Yield the node with its test negated, unless a change of the test itself does that."""
     simple = isinstance(node.test, ast.Compare) and len(node.test.ops) == 1
     if not simple and not isinstance(node.test, ast.UnaryOp):
         yield _with(node, test=ast.UnaryOp(ast.Not(), node.test))
@@ -263,7 +263,7 @@ def _other_slices(node: ast.Slice) -> Iterator[ast.Slice]:
 
 
 def _moved(number: ast.expr) -> Iterator[ast.expr]:
-    """One more and one less; for a constant that is among its own changes."""
+    """Yield a number plus and minus one, unless it is a constant, whose own changes do that."""
     if not isinstance(number, ast.Constant):
         yield ast.BinOp(number, ast.Add(), ast.Constant(1))
         yield ast.BinOp(number, ast.Sub(), ast.Constant(1))
@@ -325,11 +325,11 @@ def _other_expressions(node: ast.expr) -> Iterator[ast.expr]:
 def _other_calls(node: ast.Call) -> Iterator[ast.Call]:
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
     if isinstance(node.func, ast.Attribute):
-        yield node.func.value  # a method not called; of a module, it fails at once
+        yield node.func.value  # a dropped method call; for a module's function it fails at once
     plain = not any(isinstance(arg, ast.Starred) for arg in node.args)
     if plain and name in ("max", "min"):
         yield from node.args
-    elif plain and node.args and name != "tuple":  # which is as good as a list
+    elif plain and node.args and name != "tuple":  # a list often works as well as a tuple
         yield node.args[0]
     for k, keyword in enumerate(node.keywords):
         if not _is_self_check(keyword):
@@ -346,7 +346,7 @@ def _other_calls(node: ast.Call) -> Iterator[ast.Call]:
 
 
 def _with(node: ast.AST, **fields: object) -> ast.AST:
-    """The node with other fields; its children are shared."""
+    """Return a copy of a node with other fields; both share their children."""
     other = copy.copy(node)
     for name, value in fields.items():
         setattr(other, name, value)

@@ -1,4 +1,4 @@
-"""Prove the checks: each rejects and names its misconceptions and accepts every right solution.
+"""Test that each check rejects and names its misconceptions and accepts every right solution.
 
 ``python -m grader selftest`` runs every check against its own candidates and prints the table; the
 test suite does the same with a seed that is new in each run. A candidate runs among the lab's own
@@ -34,12 +34,12 @@ from utils.checks import Candidate, Check
 
 @dataclasses.dataclass(frozen=True)
 class LabCode:
-    """The code cells of a lab's text that a candidate runs among.
+    """The code cells of a lab's text, among which a candidate runs.
 
     Attributes:
-        given: cells that come with the lab, in order.
-        solutions: by exercise, the solution cell as the lab's text has it.
-        visible: by exercise, the code below it that a learner can see.
+        given: the cells that come with the lab, in order.
+        solutions: by exercise, the solution cell of the lab's text.
+        visible: by exercise, the code below the solution cell that a learner can see.
     """
 
     given: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class LabCode:
 
     @classmethod
     def read(cls, path: Path) -> LabCode:
-        """The code of a lab's text; none where the phase has no lab."""
+        """Read the code of a lab's text; there is none if the phase has no lab."""
         if not path.exists():
             return cls()
         cells = parse(path.name, path.read_text(encoding="utf-8")).cells
@@ -59,10 +59,13 @@ class LabCode:
         )
 
     def names_after(self, cell: str) -> dict[str, Any]:
-        """What is defined once the given cells and then this one have run, by name.
+        """Run the given cells and then another cell; return what is then defined, by name.
+
+        Args:
+            cell: the source of the cell.
 
         Raises:
-            Exception: whatever the cell raises.
+            Exception: anything that the cell raises.
         """
         names: dict[str, Any] = {"__name__": "__main__"}
         for code in self._given_compiled:
@@ -77,13 +80,14 @@ class LabCode:
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """What running a check against its own candidates showed.
+    """The result of a check with its own candidates.
 
     Attributes:
-        rejected: misconceptions that earned exactly what was predicted and were named.
-        accepted: alternates that earned all points.
-        faults: a sentence for each candidate that came out otherwise.
-        not_run: the parts that nothing was proven about, and why.
+        check: the check.
+        rejected: the number of misconceptions that earned the predicted points and were named.
+        accepted: the number of alternates that earned the expected points.
+        faults: a sentence for each candidate with another result.
+        not_run: the parts that could not be run here, and why.
     """
 
     check: Check
@@ -94,16 +98,24 @@ class Proof:
 
 
 def stops(lab: LabCode, exercise: str, cell: str) -> str:
-    """What the visible cells of an exercise say against a solution cell; empty for nothing.
+    """Return the error that the visible cells of an exercise raise for a solution cell.
+
+    Args:
+        lab: the lab's code.
+        exercise: the name of the exercise.
+        cell: the solution cell.
+
+    Returns:
+        The error in words; empty if there is none.
 
     Raises:
-        Exception: whatever the solution cell raises.
+        Exception: anything that the solution cell raises.
     """
     return refusal(lab.visible.get(exercise, ()), lab.names_after(with_inner_classes(cell)))
 
 
 def unseen(check: Check, lab: LabCode) -> list[str]:
-    """The misconceptions that pass every visible cell, so that only the grader speaks of them."""
+    """Return the misconceptions that pass every visible cell, so that only grading finds them."""
     solution = lab.solutions.get(check.name, "")
     return [
         candidate.name
@@ -113,7 +125,7 @@ def unseen(check: Check, lab: LabCode) -> list[str]:
 
 
 def prove(check: Check, seed: str, lab: LabCode) -> Proof:
-    """Run the check against every candidate, the lab's solution, a stub, and itself once more."""
+    """Run a check against its candidates, the lab's solution, a stub, and its reference again."""
     missing = check.not_run()
     trial = _Trial(check, seed, lab, missing)
     right = [f for candidate in check.alternates if (f := trial.of_alternate(candidate))]
@@ -130,7 +142,7 @@ def prove(check: Check, seed: str, lab: LabCode) -> Proof:
 
 @dataclasses.dataclass(frozen=True)
 class _Trial:
-    """One check on one seed; each method returns what is wrong, in a sentence, or nothing."""
+    """A check with one seed; each method returns a fault as a sentence, or an empty string."""
 
     check: Check
     seed: str
@@ -138,10 +150,10 @@ class _Trial:
     missing: dict[str, str]
 
     def of_reference(self) -> str:
-        """Whether a fresh key asks the same and answers the same as the one that was used.
+        """Compare the answer key that was used with a fresh one.
 
-        So the reference earns everything, and remembers no earlier call; and no candidate has
-        changed what the next is held against.
+        If they agree, the reference is deterministic and keeps no state between calls, and no
+        candidate has changed the outcomes that the next one was compared with.
         """
         check = self.check
         used, fresh = answer_key(check, self.seed), AnswerKey(check, self.seed)
@@ -179,7 +191,10 @@ class _Trial:
         """Run a solution cell and judge what it defines.
 
         Args:
-            named: the misconception that must be recognised, unless a rule is broken.
+            said: what the code is, for the sentence.
+            cell: the solution cell.
+            expected: the points that it should earn.
+            named: the misconception that must be named, unless a rule is broken; or empty.
         """
         check, several = self.check, isinstance(self.check.right, dict)
         wanted = list(check.right) if several else [check.name]
@@ -214,19 +229,19 @@ class _Trial:
 
 
 def _unknown(sources: Iterable[str], names: Mapping[str, Any]) -> str:
-    """The global names that some code reads and nothing defines, separated by commas."""
+    """Return the global names that code reads and nothing defines, separated by commas."""
     read = {name for source in sources for name in names_read_by(source)}
     return ", ".join(sorted(n for n in read if n not in names and not hasattr(builtins, n)))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``python -m grader selftest``."""
+    """Add the options of ``python -m grader selftest``."""
     parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
     parser.add_argument("--seed", default="proof", help="draws the cases (default: %(default)s)")
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
-    """Print the table of all checks; 1 when a check fails on one of its own candidates."""
+    """Print the table of all checks; return 1 if one fails on its own candidates."""
     console = Console()
     faults: list[str] = []
     for phase in choose(root, args.phase):
@@ -234,7 +249,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         if not checks:
             continue
         lab = LabCode.read(phase.lab)
-        with warnings.catch_warnings(action="ignore"):  # what a wrong solution calls down on itself
+        with warnings.catch_warnings(action="ignore"):  # wrong solutions cause them
             proofs = [prove(check, args.seed, lab) for check in checks.values()]
             hidden = [len(unseen(check, lab)) for check in checks.values()]
         console.print(_table(phase.name, proofs, hidden))

@@ -1,7 +1,7 @@
-"""What the visible cells of a lab say of a wrong solution: whether it passes them all.
+"""Test whether a wrong solution passes all visible cells of a lab.
 
-A learner stops at the first cell that says `not yet`; a misconception that passes every visible
-cell is heard of only when the work has been graded. ``python -m grader selftest`` counts them.
+A learner stops at the first cell that fails. A misconception that passes every visible cell is
+found only by grading. ``python -m grader selftest`` counts these misconceptions.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from typing import Any
 import torch
 
 HIDDEN = "### BEGIN HIDDEN TESTS"
-PICTURES = "utils.views"  # a figure shows, and never says that something is wrong
+PICTURES = "utils.views"  # figures are skipped, because they never report a mistake
 
 
 def visible_cells(cells: Iterable[Any]) -> dict[str, tuple[str, ...]]:
-    """By exercise, the code below its solution that a learner can see, in order.
+    """Return, by exercise, the code below its solution that a learner can see, in order.
 
-    That is the cells between the solution and the graded cell, and the visible part of the latter.
+    This is the cells between the solution and the graded cell, and the visible part of the graded
+    cell.
 
     Args:
-        cells: of a lab's text, in order, with ``kind``, ``source`` and ``header``.
+        cells: the cells of a lab's text, in order, with ``kind``, ``source`` and ``header``.
     """
     found: dict[str, tuple[str, ...]] = {}
     since: list[str] | None = None
@@ -44,15 +45,15 @@ def visible_cells(cells: Iterable[Any]) -> dict[str, tuple[str, ...]]:
 
 
 def refusal(cells: tuple[str, ...], names: Mapping[str, Any]) -> str:
-    """What stops a learner at the visible cells; empty when nothing does.
+    """Run the visible cells of an exercise; return the first error, or an empty string.
 
     Args:
-        cells: of one exercise, in order.
-        names: what is defined once the given cells and the learner's solution have run.
+        cells: the visible code of the exercise, in order.
+        names: what the given cells and the learner's solution define.
     """
     names = {name: _unseen if _draws(thing) else thing for name, thing in names.items()}
     before = torch.get_rng_state(), random.getstate()
-    torch.manual_seed(0)  # the same for everybody who is compared
+    torch.manual_seed(0)  # the same for all solutions
     random.seed(0)
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
@@ -67,10 +68,10 @@ def refusal(cells: tuple[str, ...], names: Mapping[str, Any]) -> str:
 
 
 def with_inner_classes(cell: str) -> str:
-    """A solution cell whose functions hold classes, with these below it as well.
+    """Return a solution cell with copies, at its end, of the classes inside its functions.
 
-    A candidate of one function keeps a class that it needs inside; a learner writes it above, and
-    the visible cells use it.
+    A candidate is a single function, so a class that it needs is inside of it. A learner writes the
+    class outside, where the visible cells can use it.
     """
     tree = ast.parse(cell)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -83,4 +84,4 @@ def _draws(thing: Any) -> bool:
 
 
 def _unseen(*_: Any, **__: Any) -> None:
-    """Stands for a figure."""
+    """Replace a function that draws a figure."""

@@ -1,11 +1,15 @@
-"""A warm, sandboxed kernel for every submission; `python -m grader doctor` tries it.
+"""Run a kernel in a sandbox for every submission; ``python -m grader doctor`` tests it.
 
-What sandboxes do not close: who runs beside another can feel its load, in the time that its own
-work takes and in what of shared files lies in memory, so two that agree on it can pass slow
-messages. Where Python's environment lies is seen inside, in every module's path and in
-/proc/self/mountinfo. Without cgroups a sandbox's memory is looked at ten times a second, so it can
-be exceeded for so long, and a sandbox that starts new sessions all the time has more of the
-processor than its share.
+Known limits of the sandbox:
+
+- Two sandboxes that run side by side can send each other slow messages, if both cooperate: one can
+  measure the other's load by the time that its own work takes, and by which parts of shared files
+  are in memory.
+- The path of the Python environment is visible inside, in every module's path and in
+  /proc/self/mountinfo.
+- There are no cgroups. The memory of a sandbox is measured ten times a second, so it can exceed its
+  limit for a tenth of a second. A sandbox that starts new sessions all the time gets more than its
+  share of the processor.
 """
 
 from grader.sandbox.limits import Limits

@@ -1,4 +1,4 @@
-"""A client for the kernel in a sandbox: what nbclient asks of one, over the sandbox's socket."""
+"""A client for the kernel in a sandbox, with the methods that nbclient calls."""
 
 from __future__ import annotations
 
@@ -17,16 +17,22 @@ from nbclient.exceptions import DeadKernelError
 from grader.inside import messages
 from grader.sandbox.limits import WAITS
 
-# Bounds what a flood can make this process hold; of a channel that nobody reads, the last remain.
+# Messages that a channel holds. It limits the memory that a flood of messages can take here; a
+# channel that nobody reads keeps the newest.
 MAX_WAITING = 16
 SECONDS_TO_SEND = 10
 PACKETS_AT_ONCE = 64
 SHORTEST = 0.05  # seconds between two looks at a sandbox's clock
-GONE = object()
+GONE = object()  # put into a channel when the kernel's end of the socket is closed
 
 
 class Channel:
-    """One of the two channels; both come over the same socket."""
+    """One of the two channels, shell or iopub; both use the same socket.
+
+    Args:
+        client: the client that the channel belongs to.
+        number: ``messages.SHELL`` or ``messages.IOPUB``.
+    """
 
     def __init__(self, client: SandboxClient, number: int) -> None:
         self._client = client
@@ -34,7 +40,7 @@ class Channel:
         self.waiting: asyncio.Queue[Any] = asyncio.Queue(MAX_WAITING)
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send a request; that the kernel is gone shows when its answer is read."""
+        """Send a request. If the kernel is gone, this is silent, and :meth:`get_msg` raises."""
         end, until = self._client.end, time.monotonic() + SECONDS_TO_SEND
         sandbox = select.poll()
         sandbox.register(end, select.POLLOUT)
@@ -46,22 +52,27 @@ class Channel:
                 end.send(packet)
 
     async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
-        """The next message.
+        """Return the next message.
 
-        Raises queue.Empty when none comes within `timeout` seconds of the sandbox's own, see
-        Limits, messages.Unreadable for something that is none, and DeadKernelError when none will
-        come any more.
+        Args:
+            timeout: seconds of the sandbox's own time (see :class:`grader.sandbox.Limits`); None
+                to wait without a limit.
+
+        Raises:
+            queue.Empty: if no message comes in that time.
+            messages.Unreadable: if the kernel sent something that is no message.
+            DeadKernelError: if the kernel's end of the socket is closed.
         """
         if self.waiting.empty():
             self._client.listen()
         said = await self._next(timeout)
         if said is GONE:
-            self.waiting.put_nowait(GONE)  # also for whoever asks next
+            self.waiting.put_nowait(GONE)  # for the next call
             await self._client.parent.over()
             raise DeadKernelError("the kernel's end of the socket is closed")
         if isinstance(said, Exception):
             raise said
-        return messages.decode(said)  # not before: what is read can be many times as large
+        return messages.decode(said)  # as late as possible: decoded, it may be many times as large
 
     async def _next(self, timeout: float | None) -> Any:
         if timeout is None or not self.waiting.empty():
@@ -77,21 +88,26 @@ class Channel:
         raise queue.Empty
 
     def put(self, said: Any) -> bool:
-        """A message's bytes, an exception, or GONE; True when a reader should come first."""
-        if self.waiting.full():  # no reader came since the last time
+        """Add a message's bytes, an exception or GONE; drop the oldest entry if it is full.
+
+        Returns:
+            True if the channel is now full, so that its reader should run before the next packet.
+        """
+        if self.waiting.full():  # nobody has read since it became full
             self.waiting.get_nowait()
         self.waiting.put_nowait(said)
         return self.waiting.full()
 
     def is_alive(self) -> bool:
-        """Whether it is connected."""
+        """Return whether the client's channels are started."""
         return self._client.channels_running
 
 
 class SandboxClient(AsyncKernelClient):
-    """The client of a SandboxedKernelManager, its `parent`.
+    """The client of a :class:`SandboxedKernelManager`, which is its ``parent``.
 
-    end: this side's end of the kernel's socket, not blocking; the manager closes it
+    Args:
+        end: this side's end of the kernel's socket, in non-blocking mode; the manager closes it.
     """
 
     def __init__(self, end: socket.socket, **kwargs: Any) -> None:
@@ -105,30 +121,34 @@ class SandboxClient(AsyncKernelClient):
 
     @property
     def shell_channel(self) -> Channel:
-        """Requests and their replies."""
+        """The channel of requests and their replies."""
         return self._channels[messages.SHELL]
 
     @property
     def iopub_channel(self) -> Channel:
-        """Outputs."""
+        """The channel of outputs."""
         return self._channels[messages.IOPUB]
 
     @property
     def channels_running(self) -> bool:
-        """Whether they were started and not stopped yet."""
+        """Whether the channels are started and not stopped."""
         return self._loop is not None
 
     def start_channels(self, *args: Any, **kwargs: Any) -> None:
-        """Take what comes, in the event loop that runs now."""
+        """Start the channels in the running event loop."""
         self._loop = asyncio.get_running_loop()
 
     def stop_channels(self) -> None:
-        """Take no more."""
+        """Stop reading the socket."""
         self._pause()
         self._loop = None
 
     async def wait_for_ready(self, timeout: float | None = None) -> None:
-        """Wait until the kernel says that it starts. Raises RuntimeError."""
+        """Wait for the kernel's first message.
+
+        Raises:
+            RuntimeError: if the kernel ends first, or sends nothing within ``timeout`` seconds.
+        """
         try:
             await self.iopub_channel.get_msg(timeout)
         except queue.Empty:
@@ -146,10 +166,18 @@ class SandboxClient(AsyncKernelClient):
         timeout: float | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Execute code and return the reply; `output_hook` is called with each of its outputs.
+        """Execute code and return the reply.
 
-        options: as for `execute`
-        Raises TimeoutError, and what Channel.get_msg raises.
+        Args:
+            code: the code.
+            output_hook: called with each output of the code.
+            timeout: seconds by the clock; None for no limit.
+            options: further arguments of ``execute``.
+
+        Raises:
+            TimeoutError: if the reply does not come in time.
+            messages.Unreadable: as :meth:`Channel.get_msg` does.
+            DeadKernelError: as :meth:`Channel.get_msg` does.
         """
         async with asyncio.timeout(timeout):
             asked = self.execute(code, **options)
@@ -162,7 +190,7 @@ class SandboxClient(AsyncKernelClient):
                 output_hook(message)
 
     def listen(self) -> None:
-        """Read what comes, from the first time that somebody waits for it."""
+        """Start to read the socket; a channel calls this when somebody waits for a message."""
         if not self._listening and self._loop is not None:
             self._loop.add_reader(self.end, self._take)
             self._listening = True
@@ -190,4 +218,4 @@ class SandboxClient(AsyncKernelClient):
             except messages.Unreadable as error:
                 complete = messages.IOPUB, error
             if complete is not None and self._channels[complete[0]].put(complete[1]):
-                return  # a reader comes first
+                return  # let the channel's reader run first

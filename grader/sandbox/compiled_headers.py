@@ -1,8 +1,8 @@
-"""Compiled headers for a lab whose exercises call ``torch.compile``.
+"""Provide compiled headers to labs whose exercises call ``torch.compile``.
 
-Most of what a kernel's first compilation takes is spent on torch's headers. So they are compiled
-once on each machine, and sandboxes are shown the outcome. Nothing else is prepared: a cache of what
-the reference solution compiles would hold its source, for every learner to read.
+A kernel's first compilation spends most of its time on torch's headers. So they are compiled once
+on each machine, and sandboxes see the result. Nothing else is prepared: a cache of what the
+reference solution compiles would contain its source, and every learner could read it.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ SECONDS = 600
 
 
 def headers_of(source_nb: NotebookNode) -> Callable[[], Path] | None:
-    """What gives a lab's sandboxes compiled headers; None where it does not say ``compile: true``.
+    """Return :func:`prepared_headers` for a lab that says ``compile: true``, None for any other.
 
     Args:
-        source_nb: the instructor's version.
+        source_nb: the instructor's version of the lab.
     """
     compiles = source_nb.metadata.get("open_the_hood", {}).get("compile", False)
     return prepared_headers if compiles else None
 
 
 def prepared_headers() -> Path:
-    """The folder with the compiled headers, to be shown to sandboxes.
+    """Return the folder with the compiled headers, for sandboxes; make it if it does not exist.
 
-    It is made when it is not there yet. Others who want it at the same time wait.
+    Processes that call this at the same time wait for the one that makes it.
 
     Raises:
-        UserError: when they can't be compiled on this machine.
+        UserError: if the headers cannot be compiled on this machine.
     """
     where = folder() / _key()
     if where.is_dir():
@@ -58,19 +58,19 @@ def prepared_headers() -> Path:
 
 
 def folder() -> Path:
-    """This user's folder of compiled headers."""
+    """Return this user's cache folder for compiled headers."""
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(caches).expanduser() / "open-the-hood" / "compiled"
 
 
 def _make(where: Path) -> None:
-    """Compile the headers and put them at ``where``, all of them or nothing."""
+    """Compile the headers and move them to ``where`` when all are complete."""
     with tempfile.TemporaryDirectory(prefix="making-", dir=where.parent) as scratch:
         made = Path(scratch) / "headers"
         made.mkdir()
         done = subprocess.run(
             [sys.executable, "-P", "-m", "grader.inside.headers", str(made)],
-            # as kernels have it, or theirs would be compiled in another way
+            # the environment of kernels, whose code must be compiled with the same options
             env={**environment(Path(scratch)), "PYTHONPATH": str(ROOT)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -85,12 +85,12 @@ def _make(where: Path) -> None:
                 f"line out, or install a C++ compiler (sudo apt install g++). It said: {said[0]}"
             )
         for path in (made, *made.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)  # sandboxes have users of their own
+            path.chmod(0o755 if path.is_dir() else 0o644)  # kernels have other user ids
         made.rename(where)
 
 
 def _key() -> str:
-    """Names what the headers depend on: torch, Python, the compiler, the processor."""
+    """Return a hash of what the headers depend on: torch, Python, the compiler, the processor."""
     import torch
 
     compiler = os.path.realpath(shutil.which("g++") or "")
@@ -102,7 +102,7 @@ def _key() -> str:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock, which the machine's kernel takes back when this process dies."""
+    """Hold a file lock, which Linux releases if this process dies."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

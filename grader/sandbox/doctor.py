@@ -1,4 +1,4 @@
-"""`python -m grader doctor`: whether this machine can run learners' code safely, and what to do."""
+"""``python -m grader doctor``: test whether this machine can sandbox learners' code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
 
 
 def problems() -> list[Problem]:
-    """Everything that keeps this machine from it; empty when a kernel could really be started."""
+    """Return what keeps this machine from running sandboxes.
+
+    If nothing obvious is missing, a kernel is started in a sandbox. If that works, the list is
+    empty.
+    """
     found = missing()
     if found:
         return found
@@ -37,11 +41,12 @@ def problems() -> list[Problem]:
     except CannotSandbox as error:
         return [error.problem]
     except (RuntimeError, ZygoteDied) as error:
-        return [Problem(f"a kernel did not start in its sandbox: {error}", "Try once more.")]
+        return [Problem(f"a kernel did not start in its sandbox: {error}", "Run it again.")]
     return []
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m grader doctor``."""
     parser.add_argument(
         "--install",
         action="store_true",
@@ -50,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Say what this machine can do; 1 when it cannot sandbox."""
+    """Print what this machine can do; return 1 if it cannot run sandboxes."""
     if args.install:
         install()
     found = problems()
@@ -71,7 +76,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def install() -> None:
-    """Install bubblewrap where it is missing. Raises UserError."""
+    """Install bubblewrap with apt-get if it is missing.
+
+    Raises:
+        UserError: if there is no apt-get, or if it fails.
+    """
     if shutil.which("bwrap"):
         return
     if shutil.which("apt-get") is None:

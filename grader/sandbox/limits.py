@@ -1,4 +1,4 @@
-"""What a learner's notebook may use; every limit's default stands here."""
+"""The limits of a learner's notebook, and their defaults."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from grader import UserError
 
 MIB = 2**20
-WAITS = 10
+WAITS = 10  # wall-clock time that a time limit may take, as a multiple of the limit
 
-# name in a lab's metadata -> (field, what one unit is)
+# name in a lab's metadata -> (field of Limits, size of one unit)
 UNITS = {
     "memory_mb": ("memory", MIB),
     "tmp_mb": ("tmp", MIB),
@@ -24,20 +24,25 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for one kernel and everything that it starts.
+    """Limits for one kernel and all processes that it starts.
 
-    memory: bytes of the processes together, beyond what the warm kernel starts with, and of the
-        files they made; a single process that asks for more gets a MemoryError
-    processes: processes and threads
-    file: bytes in one file
-    tmp: bytes in each of /tmp, the home folder and /dev/shm
-    output: bytes that a notebook may print or display (counted where the notebook is executed)
-    cell_seconds: for one cell
-    total_seconds: for the whole notebook, whatever its cells do: run, raise, or wait
-    grace: seconds between an interrupt and the kill
+    ``cell_seconds`` and ``total_seconds`` are seconds of the sandbox's own time: the time that it
+    waits for a processor used by others does not count. By the clock it may take at most ``WAITS``
+    times as long.
 
-    Seconds are the sandbox's own: those in which it waits for a processor that others have do not
-    count, until they are WAITS times as many as the limit.
+    Attributes:
+        memory: bytes of all processes together, beyond what a fresh kernel uses, and of the files
+            that they write. A single process that allocates more gets a MemoryError.
+        processes: number of processes and threads.
+        file: bytes in one file.
+        tmp: bytes in each of /tmp, the home folder and /dev/shm.
+        output: bytes that a notebook may print or display; counted where it is executed.
+        cell_seconds: time for one cell.
+        total_seconds: time for the whole notebook, whether its cells run, raise or wait.
+        grace: seconds between an interrupt and the kill.
+
+    Raises:
+        UserError: if a limit is no whole number above 0.
     """
 
     memory: int = 2048 * MIB
@@ -59,11 +64,14 @@ class Limits:
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Limits:
-        """The limits that a lab's notebook asks for in its metadata.
+        """Return the limits that a lab's notebook sets in its metadata.
 
-        metadata: the notebook's metadata, of which `open_the_hood.cell_seconds` and
-            `open_the_hood.limits` count; what is not named there keeps its default.
-        Raises UserError for a limit that does not exist and for one that is no positive number.
+        Args:
+            metadata: the notebook's metadata. ``open_the_hood.cell_seconds`` and
+                ``open_the_hood.limits`` are read; limits that they do not name keep their default.
+
+        Raises:
+            UserError: for an unknown limit and for one that is no whole number above 0.
         """
         ours = metadata.get("open_the_hood", {})
         chosen: dict[str, Any] = {}

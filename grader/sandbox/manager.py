@@ -1,4 +1,4 @@
-"""What nbclient talks to: a kernel manager whose kernels live in sandboxes."""
+"""A kernel manager for nbclient whose kernels run in sandboxes."""
 
 from __future__ import annotations
 
@@ -21,21 +21,24 @@ from grader.sandbox.client import SandboxClient
 from grader.sandbox.limits import Limits
 from grader.sandbox.warm_process import Warm, ZygoteDied, warm
 
-PYTHON = ("", "python", "python3")  # names under which Jupyter knows the Python that asks
-CLOCK = struct.Struct("d")  # as the zygote writes it
+PYTHON = ("", "python", "python3")  # Jupyter's kernel names for the Python that runs the grader
+CLOCK = struct.Struct("d")  # format in which the zygote writes the clock file
 SECONDS_TO_SAY_WHY = 1
 SECONDS_TO_END = 10
-OF_THE_SANDBOX = ("--HistoryManager.", "--IPKernelApp.log_level=")  # arguments that it sets itself
+OF_THE_SANDBOX = ("--HistoryManager.", "--IPKernelApp.log_level=")  # set by the kernel app itself
 
 
 class SandboxedKernelManager(AsyncKernelManager):
-    """Starts a kernel in a sandbox of its own, as AsyncKernelManager starts one in the open.
+    """Start a kernel in a sandbox, as AsyncKernelManager starts one without.
 
-    limits: what the kernel may use
-    files: a folder whose plain files the kernel gets a private copy of, as its working folder
-    headers: a folder of grader.sandbox.compiled_headers, which it is shown
-    link: after the start, this side of the socket pair whose other end the kernel has (its number
-        is in the kernel's environment as OPEN_THE_HOOD_LINK)
+    Args:
+        limits: what the kernel may use; the defaults if not given.
+        files: a folder whose plain files are copied into the kernel's working folder.
+        headers: the folder of :mod:`grader.sandbox.compiled_headers`, for a lab that compiles.
+
+    Attributes:
+        link: after the start, this side of a socket pair. The kernel has the other side; its
+            descriptor's number is in the environment variable OPEN_THE_HOOD_LINK.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class SandboxedKernelManager(AsyncKernelManager):
 
     @property
     def has_kernel(self) -> bool:
-        """Whether one was started and not shut down yet."""
+        """Whether a kernel was started and not shut down yet."""
         return self._lease is not None
 
     async def start_kernel(
@@ -68,12 +71,19 @@ class SandboxedKernelManager(AsyncKernelManager):
         cwd: str | None = None,
         env: dict[str, str] | None = None,
     ) -> None:
-        """Start it.
+        """Start the kernel in a new sandbox and return when it is confined.
 
-        extra_arguments: for IPKernelApp
-        cwd, env: not used; nothing of the grader's folders and environment gets into a sandbox
-        Raises CannotSandbox, ZygoteDied where trying once more makes sense, and UserError for a
-        kernel_name that is not Python's.
+        Args:
+            extra_arguments: command line arguments for IPKernelApp.
+            cwd: ignored, because a sandbox sees no folder of the grader.
+            env: ignored, because a sandbox gets nothing of the grader's environment.
+
+        Raises:
+            RuntimeError: if the manager already has a kernel.
+            UserError: if ``kernel_name`` is not a Python kernel.
+            CannotSandbox: if this machine cannot make the sandbox.
+            FilesRefused: if the submission's files could not be copied.
+            ZygoteDied: if the zygote died; retrying may help.
         """
         if self.has_kernel:
             raise RuntimeError("this manager has a kernel already")
@@ -82,7 +92,11 @@ class SandboxedKernelManager(AsyncKernelManager):
         await asyncio.to_thread(self._start, arguments)
 
     def _refuse_other_languages(self) -> None:
-        """Refuse any kernel but a Python one; that of a sandbox is the grader's own Python."""
+        """Refuse a kernel that is not Python; a sandbox always runs the grader's own Python.
+
+        Raises:
+            UserError: if the kernel is not installed or has another language.
+        """
         if self.kernel_name in PYTHON:
             return
         try:
@@ -95,7 +109,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         if language.lower() != "python":
             raise UserError(
                 f"the notebook asks for the kernel {self.kernel_name!r}, whose language is "
-                f"{language}: only Python is run behind walls; --unsafe-no-sandbox runs any"
+                f"{language}: only Python runs in a sandbox; --unsafe-no-sandbox runs any kernel"
             )
 
     def _start(self, arguments: list[str]) -> None:
@@ -125,13 +139,16 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._lease, self._end, self.link, self._clock = lease, end, link, clock
 
     def passed(self) -> float:
-        """Seconds of the sandbox's own, up to the last look at it: see Limits."""
+        """Return the seconds of the sandbox's own time (see :class:`Limits`) when last measured.
+
+        It is infinite if there is no kernel.
+        """
         if self._clock < 0:
             return math.inf
         return CLOCK.unpack(os.pread(self._clock, CLOCK.size, 0))[0]
 
     def client(self, **kwargs: Any) -> SandboxClient:
-        """A client of the kernel that was started."""
+        """Return a client of the running kernel."""
         return SandboxClient(self._end, parent=self, session=self.session, **kwargs)
 
     def _ask(
@@ -154,16 +171,17 @@ class SandboxedKernelManager(AsyncKernelManager):
         )
 
     async def is_alive(self) -> bool:
-        """Whether the kernel still runs."""
+        """Return whether the kernel still runs."""
         self._listen()
         return self._lease is not None and not self._ended
 
-    _async_is_alive = is_alive  # what a client asks its manager
+    _async_is_alive = is_alive  # the name by which Jupyter's clients call it
 
     def why_stopped(self) -> str:
-        """Why the kernel ended before it was told to, in words for a learner; or empty.
+        """Return, in words for a learner, why the kernel ended early; empty if it did not.
 
-        Raises ZygoteDied where the learner had no part in it and another try makes sense.
+        Raises:
+            ZygoteDied: if the learner's code did not cause it; retrying may help.
         """
         self._listen()
         if self._ended == "lost":
@@ -176,7 +194,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         }.get(self._ended, "")
 
     def _listen(self) -> None:
-        """Take note of an end that the zygote reported."""
+        """Read from the lease whether the zygote reported the end of the sandbox."""
         if self._lease is None or self._ended:
             return
         try:
@@ -184,7 +202,8 @@ class SandboxedKernelManager(AsyncKernelManager):
         except BlockingIOError:
             return
         except ConnectionError:
-            # It ended while a word of ours lay unread: that is reported once, before what it said.
+            # The zygote closed the lease before it read a word of ours. The first read reports
+            # that as an error; the zygote's own message comes with the second.
             try:
                 message = self._lease.recv(1 << 16)
             except OSError:
@@ -192,12 +211,16 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._ended = json.loads(message)["ended"] if message else "lost"
 
     async def interrupt_kernel(self) -> None:
-        """SIGINT for the kernel and what it runs in the foreground."""
+        """Send SIGINT to the kernel and its process group."""
         if await self.is_alive():
             self._lease.send(b"interrupt")
 
     async def shutdown_kernel(self, now: bool = False, restart: bool = False) -> None:
-        """End the kernel and everything it started; returns when nothing of it is left."""
+        """End the kernel's sandbox and return when all its processes have ended.
+
+        Raises:
+            ZygoteDied: if the sandbox does not end in time.
+        """
         if self._lease is None:
             return
         self._listen()
@@ -213,14 +236,20 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._clock = -1
 
     async def over(self) -> None:
-        """The kernel's socket is closed: know why, and let its sandbox end with it."""
-        async with self._ending:  # both channels' readers may ask
+        """Find out why the kernel's socket was closed, and end the sandbox if it still runs.
+
+        The client calls this when it reads the end of the socket.
+
+        Raises:
+            ZygoteDied: if the sandbox does not end in time.
+        """
+        async with self._ending:  # the readers of both channels may call this
             self._listen()
             if self._lease is None or self._ended:
                 return
             try:
                 await self._end_of_sandbox(SECONDS_TO_SAY_WHY)
-            except ZygoteDied:  # it closed the socket and lives on
+            except ZygoteDied:  # the kernel closed its socket but still runs
                 with contextlib.suppress(OSError):
                     self._lease.send(b"end")
                 await self._end_of_sandbox()
@@ -239,16 +268,16 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._listen()
 
     async def cleanup_resources(self, restart: bool = False) -> None:
-        """Nothing is left of a kernel that was shut down."""
+        """Do nothing: :meth:`shutdown_kernel` leaves nothing behind."""
 
     async def restart_kernel(self, now: bool = False, **kwargs: Any) -> None:
-        """A new kernel in a new sandbox."""
+        """Shut the kernel down and start a new one in a new sandbox."""
         await self.shutdown_kernel(now=True)
         await self.start_kernel(**kwargs)
 
 
 def _size(count: int) -> str:
-    """Bytes in words."""
+    """Return a number of bytes in words, in GiB or MiB where that takes one decimal at most."""
     for unit, name in ((2**30, "GiB"), (2**20, "MiB")):
         if count >= unit and count * 10 % unit == 0:
             return f"{count / unit:g} {name}"

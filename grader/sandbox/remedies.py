@@ -1,4 +1,4 @@
-"""What keeps a machine from making sandboxes, and what to do about it."""
+"""Find out what keeps a machine from making sandboxes, and what to do about it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ INSTALL = (
 
 @dataclass(frozen=True)
 class Problem:
-    """What is missing, and how to get it."""
+    """A reason why sandboxes do not work.
+
+    Attributes:
+        what: the reason, as a clause without a full stop.
+        how: what to do, as sentences or commands.
+    """
 
     what: str
     how: str
@@ -39,7 +44,7 @@ class Problem:
 
 
 def missing() -> list[Problem]:
-    """What can be seen without trying."""
+    """Return the problems that can be found without starting a sandbox."""
     if sys.platform != "linux":
         return [
             Problem(
@@ -53,7 +58,7 @@ def missing() -> list[Problem]:
         found.append(
             Problem(
                 f"the system call filter is written for {known}, not for {platform.machine()}",
-                "Grade on a machine of those.",
+                "Grade on a machine with one of these processors.",
             )
         )
     version = tuple(int(part) for part in platform.release().split(".")[:2])
@@ -61,7 +66,7 @@ def missing() -> list[Problem]:
         found.append(
             Problem(
                 f"Linux {platform.release()} is too old: sandboxes need 5.9 or newer",
-                "Bring the system up to date.",
+                "Update the system, or grade on a newer one.",
             )
         )
     if shutil.which("bwrap") is None:
@@ -70,18 +75,22 @@ def missing() -> list[Problem]:
 
 
 def explain(said: str) -> Problem:
-    """What lies behind a sandbox that could not be made, from the words that came with it."""
+    """Return the problem behind a failed sandbox.
+
+    Args:
+        said: the message of the failure, with what bubblewrap printed.
+    """
     if "bwrap: " in said:
         for words, problem in REMEDIES:
             if any(word in said.lower() for word in words):
                 return problem(said.partition("bwrap: ")[2])
     return Problem(
-        f"a sandbox could not be made: {said}", "`python -m grader doctor` tries it by itself."
+        f"a sandbox could not be made: {said}", "`python -m grader doctor` tests it alone."
     )
 
 
 def _switch(name: str) -> str:
-    """The value of a switch under /proc/sys, or empty where this system has none."""
+    """Return the value of a switch under /proc/sys; empty if this system does not have it."""
     try:
         return Path("/proc/sys", name).read_text().strip()
     except OSError:
@@ -89,7 +98,7 @@ def _switch(name: str) -> str:
 
 
 def _no_namespaces(said: str) -> Problem:
-    """The system refused bubblewrap a user namespace, or a namespace in it."""
+    """Return the problem if the system refused bubblewrap a namespace."""
     what = f"this system forbids the namespaces that bubblewrap makes sandboxes of ({said})"
     if _switch("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return Problem(
@@ -122,7 +131,7 @@ def _no_proc(said: str) -> Problem:
     )
 
 
-# words in what bubblewrap said, all in lower case -> what they mean
+# (words in bubblewrap's message, in lower case; what makes the problem). The first match counts.
 REMEDIES: tuple[tuple[tuple[str, ...], Callable[[str], Problem]], ...] = (
     (("unknown option",), _too_old),
     (("mount proc", "/newroot/proc"), _no_proc),

@@ -1,4 +1,7 @@
-"""What a sandbox shows of this machine: the Python environment, a stage of the project's files."""
+"""Choose what a sandbox sees of this machine: the Python environment and the stage.
+
+The stage is a folder with copies of the project's files that kernels import.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,13 @@ from grader.phase_paths import ROOT
 
 
 def make_stage(stage: Path) -> None:
-    """Make the folder `stage`: copies of `utils` and `grader/inside`, and `etc`.
+    """Make the folder ``stage`` with copies of ``utils`` and ``grader/inside``, and with ``etc``.
 
-    The zygote and its kernels import from the copies, because the project's root also holds what
-    no learner may see.
+    The zygote and its kernels import from the copies, because the project's root also contains
+    files that no learner may see.
+
+    Raises:
+        OSError: if a file cannot be written.
     """
     for package in ("utils", "grader/inside"):
         unwanted = shutil.ignore_patterns("__pycache__", "*.pyc")
@@ -27,7 +33,7 @@ def make_stage(stage: Path) -> None:
 
 
 def environment_folders() -> list[str]:
-    """This Python's folders: the environment's, and the interpreter's that it was made from."""
+    """Return the folders of this Python: the environment, and the interpreter it was made from."""
     executable = Path(os.path.realpath(sys.executable))
     found = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     found.add(str(executable.parent.parent))
@@ -35,6 +41,6 @@ def environment_folders() -> list[str]:
 
 
 def hidden_folders(shown: list[str]) -> list[str]:
-    """The project's root, where it lies in a folder that is shown."""
+    """Return the folders to hide: the project's root, if it lies in a folder that is shown."""
     inside = any(ROOT.is_relative_to(folder) for folder in (*shown, "/usr"))
     return [str(ROOT)] if inside and (ROOT / "phases").is_dir() else []

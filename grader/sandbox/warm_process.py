@@ -1,4 +1,4 @@
-"""The grading process's side of the zygote: start it, ask it for kernels, notice its end."""
+"""Start the zygote from the grading process, ask it for kernels, and notice its end."""
 
 from __future__ import annotations
 
@@ -29,33 +29,46 @@ sys.path.insert(0, sys.argv[1])
 from grader.inside.zygote import main
 main(int(sys.argv[2]))
 """
-# CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT, CAP_SYS_ADMIN: root's, unless a container took them
+# CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT, CAP_SYS_ADMIN: root has them unless a container drops them
 NEEDED = (6, 7, 18, 21)
-# Ids that no account has; a kernel of root's gets one for itself.
+# User ids that no account has. If root runs the grader, each kernel gets one of them.
 FIRST_USER, LAST_USER = 1_600_000_000, 2_000_000_000
 
 
 class CannotSandbox(UserError):
-    """This machine cannot run a learner's code safely: what is missing, and how to get it."""
+    """This machine cannot run a learner's code safely.
+
+    Args:
+        problem: what is missing, and how to get it.
+    """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(f"learners' code cannot be run safely here: {problem}")
         self.problem = problem
 
     def __reduce__(self) -> tuple[type[CannotSandbox], tuple[Problem]]:
-        return CannotSandbox, (self.problem,)  # as it crosses from a worker to the batch
+        return CannotSandbox, (self.problem,)  # for pickling, from a worker to the batch
 
 
 class FilesRefused(UserError):
-    """A submission's files could not be copied into its sandbox: too many, too large, too deep."""
+    """A submission's files could not be copied into its sandbox.
+
+    They are too many, too large or nested too deeply.
+    """
 
 
 class ZygoteDied(RuntimeError):
-    """The warm process ended under a submission; the next start makes a new one. Try again."""
+    """The zygote or a sandbox ended, or hung, through no fault of the learner's code.
+
+    The caller may retry: the next start makes a new zygote.
+    """
 
 
 def own_users() -> bool:
-    """Whether this process may give each kernel a user id of its own; else a user namespace."""
+    """Return whether this process may give each kernel its own user id.
+
+    If not, each kernel gets a user namespace.
+    """
     status = Path("/proc/self/status").read_text()
     held = int(
         next(line for line in status.splitlines() if line.startswith("CapEff")).split()[1], 16
@@ -69,10 +82,14 @@ def own_users() -> bool:
 
 
 class Warm:
-    """One zygote, and the folder that lives as long as it does."""
+    """A zygote, with a folder that exists as long as it runs."""
 
     def __init__(self) -> None:
-        """Start it, without waiting for it. Raises CannotSandbox."""
+        """Start the zygote without waiting for its imports.
+
+        Raises:
+            CannotSandbox: if a requirement is missing, or the folder cannot be written.
+        """
         for problem in missing():
             raise CannotSandbox(problem)
         self.owner = os.getpid()
@@ -82,9 +99,9 @@ class Warm:
         stage = self.folder / "stage"
         try:
             make_stage(stage)
-        except OSError as error:  # a full disk, no file so large
+        except OSError as error:  # such as a full disk or a limit on the size of files
             shutil.rmtree(self.folder, ignore_errors=True)
-            # that of a whole folder lists each file with what hindered it
+            # shutil.Error has a list of (source, target, reason), one for each file
             why = error.args[0][0][2] if isinstance(error, shutil.Error) else error
             raise CannotSandbox(
                 Problem(
@@ -115,11 +132,15 @@ class Warm:
                 cwd="/",
                 start_new_session=True,
             )
-        with contextlib.suppress(OSError):  # it ended at once, as `wait` will say
+        with contextlib.suppress(OSError):  # it ended at once; `wait` will report that
             self.control.send(json.dumps(told).encode())
 
     def wait(self) -> None:
-        """Wait until it has imported everything. Raises CannotSandbox."""
+        """Wait until the zygote has imported everything.
+
+        Raises:
+            CannotSandbox: if it ends first or takes more than ``SECONDS_TO_IMPORT``.
+        """
         if self.ready:
             return
         said = self._hear(self.control, SECONDS_TO_IMPORT)
@@ -136,16 +157,22 @@ class Warm:
             )
 
     def alive(self) -> bool:
-        """Whether it runs and is this process's own, not a fork's parent's."""
+        """Return whether the zygote runs and this process started it, not its parent by a fork."""
         return self.owner == os.getpid() and self.process.poll() is None
 
     def start(self, asked: Mapping[str, Any], descriptors: list[int], lease: socket.socket) -> None:
         """Ask for a kernel and wait until it is confined to its sandbox.
 
-        asked: limits in bytes, seconds and numbers
-        descriptors: what the zygote takes, its end of the lease first
-        lease: this side's end
-        Raises CannotSandbox when the sandbox could not be made, FilesRefused, ZygoteDied.
+        Args:
+            asked: the limits in bytes, seconds and numbers, and the other fields of a request.
+            descriptors: the descriptors for the zygote, its end of the lease first; that one is
+                closed here.
+            lease: this side's end of the lease.
+
+        Raises:
+            CannotSandbox: if the sandbox could not be made.
+            FilesRefused: if the submission's files could not be copied.
+            ZygoteDied: if the zygote or a process of the new sandbox died.
         """
         user = FIRST_USER + secrets.randbelow(LAST_USER - FIRST_USER) if self.own_users else 1000
         request = {**asked, "user": user, "own_user": self.own_users}
@@ -154,7 +181,7 @@ class Warm:
                 socket.send_fds(self.control, [json.dumps(request).encode()], descriptors)
         except OSError as error:
             raise ZygoteDied(f"the warm process is gone: {error}") from error
-        os.close(descriptors[0])  # so that the zygote's end is the only one
+        os.close(descriptors[0])  # only the zygote keeps it, so its death closes the lease
         said = self._hear(lease, SECONDS_TO_START)
         if said.get("files"):
             raise FilesRefused(said["problem"])
@@ -163,24 +190,24 @@ class Warm:
         if "problem" in said:
             raise CannotSandbox(explain(said["problem"]))
         if "started" not in said:
-            self.process.kill()  # where it hangs, too; its sandboxes end with it
+            self.process.kill()  # it may hang instead; its sandboxes end with it
             raise ZygoteDied("the warm process ended while it started a kernel")
 
     def close(self) -> None:
-        """End it and every sandbox; the folder goes with it."""
+        """End the zygote and all its sandboxes, and remove its folder."""
         if self.owner != os.getpid():
             return
         self.control.close()
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
-            self.process.kill()  # bubblewrap, and so each sandbox, dies with it
+            self.process.kill()  # bubblewrap dies with it, and so does each sandbox
             self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
     def _hear(where: socket.socket, seconds: float) -> dict[str, Any]:
-        """The next message; empty at the end of the connection and of patience."""
+        """Return the next message; empty if the connection ends or ``seconds`` pass."""
         where.settimeout(seconds)
         try:
             message = where.recv(1 << 16)
@@ -192,21 +219,26 @@ class Warm:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The zygote's environment, which every kernel's starts from: nothing of this process's."""
+    """Return the environment of the zygote and its kernels; it has nothing of this process's.
+
+    Args:
+        folder: the zygote's folder.
+    """
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "HOME": str(folder / "home"),
         "MPLCONFIGDIR": str(folder / "home"),
         "PYTHONNOUSERSITE": "1",
-        # one thread each: kernels run side by side, and results do not depend on the machine
+        # one thread for each kernel: kernels run side by side, and with a fixed number of threads
+        # results do not depend on the machine
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        # a sandbox would compile it anew; where it is there already, `headers.use` says so
+        # otherwise each sandbox would compile the headers; `headers.use` turns it on if they exist
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        # for what the warm process itself tries; a kernel has a place of its own
+        # for the zygote's own probes; a kernel has another folder
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
     }
 
@@ -216,7 +248,11 @@ _warm: Warm | None = None
 
 
 def warm() -> Warm:
-    """This process's zygote; a new one where there is none or it died. Raises CannotSandbox."""
+    """Return this process's zygote, ready for requests; start one if there is none or it died.
+
+    Raises:
+        CannotSandbox: if it cannot be started.
+    """
     global _warm
     with _lock:
         if _warm is None or not _warm.alive():
@@ -228,14 +264,14 @@ def warm() -> Warm:
 
 
 def warm_up() -> None:
-    """Start this process's zygote now, beside other work; what hinders it `warm` will say."""
+    """Start this process's zygote in the background; :func:`warm` reports problems later."""
     global _warm
     with _lock, contextlib.suppress(CannotSandbox):
         _warm = _warm or Warm()
 
 
 def cool() -> None:
-    """End this process's zygote and all its sandboxes, if there is one."""
+    """End this process's zygote, if there is one, and all its sandboxes."""
     global _warm
     with _lock:
         if _warm is not None:

@@ -1,6 +1,6 @@
-"""What a stranger's notebook may try, and what must come of it.
+"""Attacks by hostile submissions, and the tests that the grader withstands them.
 
-Each module here that is named for a family holds its attacks: functions that make a hostile
-submission out of a lazy learner's notebook, with a sentence on what it tries.
+Each family of attacks has a module of its name. An attack is a function that turns a lazy learner's
+notebook into a hostile submission; its docstring says what the attack tries.
 ``python -m tests.attacks`` prints them all.
 """

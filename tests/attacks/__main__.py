@@ -1,4 +1,4 @@
-"""``python -m tests.attacks``: every attack, what it tries, and what comes of it."""
+"""``python -m tests.attacks``: run the attacks and print what each tries and achieves."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.attacks.plain import PlainCourse
 
 
 def main() -> None:
-    """Run them and print the table."""
+    """Run the chosen attacks and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.attacks", description=__doc__)
-    parser.add_argument("only", nargs="*", help="families, or words of a name; all when none")
+    parser.add_argument("only", nargs="*", help="families, or words of a name (all by default)")
     parser.add_argument("--list", action="store_true", help="run nothing")
-    parser.add_argument("--plain", action="store_true", help="also on nbgrader as it comes")
+    parser.add_argument("--plain", action="store_true", help="also run them on plain nbgrader")
     args = parser.parse_args()
     chosen = [a for a in every_attack() if not args.only or any(w in str(a) for w in args.only)]
     console = Console(width=150)
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def summary(attack: Attack, ground: Ground) -> str:
-    """What the attack comes to, in a few words."""
+    """Run an attack and return its result in a few words."""
     try:
         outcome = commit(attack, ground)
     except Exception as error:
@@ -59,7 +59,7 @@ def summary(attack: Attack, ground: Ground) -> str:
 
 
 def points(attack: Attack, outcome: Outcome) -> list[str]:
-    """How the points compare with those of the same answers without the attack."""
+    """Compare the points with those of the same answers without the attack, in words."""
     score, honest = sum(outcome.scores.values()), sum(attack.honest.values())
     if score > honest:
         by = "by a claim" if attack.gains else "by cheating"

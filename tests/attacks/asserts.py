@@ -1,4 +1,4 @@
-"""Plain hidden tests, which run in the learner's own kernel, carried out into the feedback."""
+"""Attacks that carry plain hidden tests, which run in the learner's kernel, into the feedback."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-# Each learner's `f` passes or fails whatever the hidden number is; `g` is called afterwards.
+# The result of `f` does not depend on the hidden number; `g` is called after `f`.
 RIGHT_F = "def f(x):\n    return x"
 RIGHT_G = "def g(x):\n    return x"
 HIDDEN = (
@@ -22,10 +22,10 @@ def hidden_test():
 
 
 def source_notebook(number: int) -> NotebookNode:
-    """An ordinary nbgrader lab; its hidden tests know a number.
+    """Return an ordinary nbgrader lab whose hidden tests contain a number.
 
     Args:
-        number: what no learner should read.
+        number: the number, which no learner should be able to read.
     """
     nb = new_notebook()
 
@@ -46,11 +46,11 @@ def source_notebook(number: int) -> NotebookNode:
 
 
 def attempt(f: str = RIGHT_F, g: str = RIGHT_G, first: str = "", last: str = "", more: int = 0):
-    """The cells of one submission: what it answers, and runs before and after."""
+    """Return the cells of one submission: its answer, and code that runs before and after."""
     return {"f": f, "g": g, "first": first, "last": last, "more": more}
 
 
-# By what it tries: the submission.
+# The submissions, by what each tries.
 ATTEMPTS = {
     "prints what its caller knows": attempt(
         SEEN + "def f(x):\n    print(hidden_test())\n    return x"
@@ -128,7 +128,7 @@ ATTEMPTS = {
 
 
 def handed_in(released: NotebookNode, cells: dict) -> bytes:
-    """The submission's file."""
+    """Return the submission's file."""
     nb = nbformat.from_dict(released)
     by_id = {cell.metadata.nbgrader.grade_id: cell for cell in nb.cells}
     for name in ("f", "g"):

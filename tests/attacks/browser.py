@@ -1,4 +1,4 @@
-"""What a browser would make of a page."""
+"""Find what a browser would run or load in a page."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from html.parser import HTMLParser
 
 LINK = re.compile(r"https?://[\w\[]|#")
-# Commands of formulas that link, load or cover; MathJax looks for them outside of code.
+# Commands in formulas that link, load, or cover the page; MathJax reads formulas outside of code.
 FORMULA = re.compile(r"\\(href|url|mmlToken|includegraphics|html\w+|style|cssId|class|bbox)\b")
 QUIET = {"pre", "code", "script", "style", "textarea"}
 
 
 class _Dangers(HTMLParser):
-    """Collects what in a page can run, navigate, cover it, or call home."""
+    """Collect what can run code, navigate, cover the page, or send a request."""
 
     TAGS = {"script", "iframe", "frame", "object", "embed", "form", "base", "meta", "link"}
     TAGS |= {"svg", "math", "style"}
@@ -49,7 +49,7 @@ class _Dangers(HTMLParser):
 
 
 def dangers(page: str) -> list[str]:
-    """What a browser would run or load in a page, in order."""
+    """Return what a browser would run or load in a page, in order."""
     parser = _Dangers()
     parser.feed(page)
     parser.close()

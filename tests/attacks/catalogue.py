@@ -1,4 +1,4 @@
-"""How an attack is written down, and the list of all of them."""
+"""The form in which attacks are defined, and the list of all attacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAMILIES = (
     "feedback",
 )
 
-# What the lazy learner has right (``twice``) and wrong (all else).
+# The points of the lazy learner, who has ``twice`` right and all else wrong.
 HONEST = {"twice": 2.0, "row_sums": 0.0, "corner": 0.0}
 
 
@@ -34,20 +34,22 @@ class Attack:
     """One hostile submission.
 
     Attributes:
-        family: the module that it stands in.
+        family: the name of its module.
         name: the function's name, with spaces.
         tries: what it tries, in a sentence.
-        change: makes it out of the lazy learner's submission.
+        change: makes it from the lazy learner's submission.
         honest: points that the same answers earn without the attack.
-        earns: points that it earns: never more than ``honest`` in all, less where it harms itself.
-        risks: exercises whose points it may lose as well, by chance.
+        earns: points that it earns: those of ``honest``, fewer where it harms itself, more only in
+            ``gains``.
+        risks: exercises whose points it may lose by chance.
         tells: a pattern that the notes, the verdicts or the outputs must match afterwards.
-        gains: exercises whose points it gets because they rest on a claim of the learner's own
-            process, and whose verdict says so.
-        dangerous: outside of a sandbox it would harm this machine, or read what is not its own.
-        cell_seconds: the lab's limit: short where nothing but the limit ends it, long where
-            something else does.
-        seconds: at most so long, and as long again as some honest submissions take just then.
+        gains: exercises whose points it gets because they depend on a claim of the learner's own
+            process; their verdicts must list the claim.
+        dangerous: whether it would harm this machine, or read secrets, outside of a sandbox.
+        cell_seconds: the lab's time limit for a cell: short if only the limit ends the attack, long
+            if something else does.
+        seconds: the time that it may take, in addition to that of some honest submissions on the
+            same machine.
     """
 
     family: str
@@ -69,7 +71,7 @@ class Attack:
 
 @dataclass
 class Family:
-    """Collects the attacks of one module."""
+    """The attacks of one module."""
 
     name: str
     attacks: list[Attack] = field(default_factory=list)
@@ -86,12 +88,15 @@ class Family:
         seconds: float = 15.0,
         cell_seconds: int = 2,
     ) -> Callable[[Callable[[Work], None]], Callable[[Work], None]]:
-        """Decorator: the function makes the submission, its docstring says what it tries.
+        """Decorate a function that makes a submission; its docstring says what the attack tries.
+
+        See :class:`Attack` for the other arguments.
 
         Args:
-            honest: what its answers earn without the attack, where they are not the lazy ones.
-            costs: exercises that the attack itself ruins.
-            gains: points of exercises that rest on a claim.
+            honest: points of its answers without the attack, if they are not those of the lazy
+                learner.
+            costs: exercises whose points the attack itself loses.
+            gains: points that it gets in exercises that depend on a claim.
         """
         points = HONEST | (honest or {})
 
@@ -118,6 +123,6 @@ class Family:
 
 
 def every_attack() -> list[Attack]:
-    """All attacks, family by family."""
+    """Return all attacks, family by family."""
     modules = [importlib.import_module(f"tests.attacks.{name}") for name in FAMILIES]
     return [attack for module in modules for attack in module.family.attacks]

@@ -1,4 +1,4 @@
-"""A class of honest and hostile learners, graded together by ``python -m grader grade``."""
+"""Grade a class of honest and hostile learners together, with ``python -m grader grade``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.grader.batch.test_command import run
 from tests.grader.tiny import CONFIG, ROOT, environment, make_course, nbgrader, write
 
 RIGHT = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
-# Part of the class has nothing right but the first exercise.
+# Part of the class has only the first exercise right.
 HALF = {"twice": 2.0, "row_sums": 0.0, "corner": 0.0}
 SECONDS_A_CELL = 2
 WORKERS = 2
@@ -37,13 +37,13 @@ WORKERS = 2
 
 @dataclass(frozen=True)
 class Graded:
-    """What a run over a class came to.
+    """The result of grading a class.
 
     Attributes:
-        root: the course.
-        status: of the command.
-        said: what it printed, errors included.
-        seconds: that it took, on the clock.
+        root: the course's folder.
+        status: the exit status of the command.
+        said: what the command printed, errors included.
+        seconds: its time by the clock.
     """
 
     root: Path
@@ -52,7 +52,7 @@ class Graded:
     seconds: float
 
     def told(self, student: str) -> str:
-        """All that was written for a learner, feedback included, without what is drawn anew."""
+        """Return all text written for a learner, feedback included, without random values."""
         folders = [self.root / step / student for step in ("autograded", "feedback")]
         paths = [p for folder in folders for p in sorted(folder.rglob("*")) if p.is_file()]
         text = "\n".join(path.read_text(errors="replace") for path in paths)
@@ -64,7 +64,7 @@ class Graded:
 
 
 def make_class(root: Path, honest: int) -> Path:
-    """A course of honest learners; each prints a word of their own."""
+    """Make a course of honest learners; each prints a word of their own."""
     root.mkdir()
     shutil.copy(ROOT / "nbgrader_config.py", root)
     source = source_notebook()
@@ -74,14 +74,15 @@ def make_class(root: Path, honest: int) -> Path:
         work = _work(root, f"honest-{number:02}")
         work.answer_all()
         if number % 3 == 0:
-            for exercise in ("row_sums", "corner"):  # a report on a wrong answer tells its size
+            # stubs, because the report on a wrong answer has a size that differs by seed
+            for exercise in ("row_sums", "corner"):
                 work.answer(exercise, 'raise NotImplementedError("write your answer here")')
         write(nbformat.writes(work.nb).encode(), work.folder / f"{LAB}.ipynb")
     return root
 
 
 def add_attacks(root: Path, attacks: Sequence[Attack]) -> dict[str, Attack]:
-    """Put hostile learners among the others, in the alphabet, too; by student."""
+    """Add hostile learners whose names sort among the others; return the attacks by student."""
     students = {}
     for number, attack in enumerate(attacks):
         student = f"honest-{number:02}-{re.sub(r'[^a-z]', '-', str(attack).lower())}"
@@ -104,7 +105,7 @@ def _work(root: Path, student: str) -> Work:
 
 
 def one_of_each_family(count: int, seed: str) -> list[Attack]:
-    """So many attacks, from all families in turn."""
+    """Return so many attacks, drawn from all families in turn."""
     draw = random.Random(seed)
     by_family = {name: [a for a in every_attack() if a.family == name] for name in FAMILIES}
     for found in by_family.values():
@@ -113,7 +114,7 @@ def one_of_each_family(count: int, seed: str) -> list[Attack]:
 
 
 def grade_here(root: Path) -> Graded:
-    """Grade them all in this process, but for the sandboxes."""
+    """Grade the class in this process; only the kernels run in sandboxes."""
     make_gradebook(root / "gradebook.db")
     course = open_course(root)
     enter(course, (LAB,), LAB)
@@ -128,7 +129,7 @@ def grade_here(root: Path) -> Graded:
 
 
 def grade_class(root: Path) -> Graded:
-    """Grade them all as it is typed, and write their feedback."""
+    """Grade the class with the commands that an instructor types, and generate the feedback."""
     make_course(root, COURSE / "phases")
     begun = time.monotonic()
     done = grade(root, "--workers", str(WORKERS), lab=LAB)
@@ -140,7 +141,7 @@ def grade_class(root: Path) -> Graded:
 
 
 def grade_on_cluster(root: Path) -> Graded:
-    """The same on a Dask cluster whose workers have the course's own code."""
+    """Grade the class on a local Dask cluster."""
     make_course(root, COURSE / "phases")
     script = (
         "import sys; from distributed import LocalCluster\n"
@@ -162,7 +163,13 @@ def grade_on_cluster(root: Path) -> Graded:
 
 
 def compare(alone: Graded, mixed: Graded, hostile: dict[str, Attack]) -> None:
-    """Nobody honest is worse off, nobody hostile better."""
+    """Assert that hostile learners change nothing for honest ones, and gain nothing themselves.
+
+    Args:
+        alone: the honest learners graded alone.
+        mixed: the honest and hostile learners graded together.
+        hostile: the attack of each hostile learner.
+    """
     assert (alone.status, mixed.status) == (0, 0), mixed.said
     assert "Traceback" not in mixed.said, mixed.said
     before, after = rows(alone.root, LAB), rows(mixed.root, LAB)
@@ -189,18 +196,18 @@ def compare(alone: Graded, mixed: Graded, hostile: dict[str, Attack]) -> None:
 
 
 def copy_of(root: Path, to: Path) -> Path:
-    """The same course elsewhere, before it was graded."""
+    """Copy a course before it is graded."""
     shutil.copytree(root, to)
     return to
 
 
 def own_limits(hostile: Sequence[Attack]) -> float:
-    """Seconds on the clock that the hostile ones may take for themselves, side by side."""
+    """Return the seconds by the clock that the hostile learners' own limits add up to."""
     return sum(attack.seconds for attack in hostile) / WORKERS
 
 
 def figures(alone: Graded, mixed: Graded, hostile: Sequence[Attack]) -> str:
-    """The times as JSON."""
+    """Return the times as JSON."""
     return json.dumps(
         {
             "honest alone": round(alone.seconds, 1),

@@ -1,4 +1,4 @@
-"""Hands an attack in and grades it."""
+"""Hand an attack in and grade it."""
 
 from __future__ import annotations
 

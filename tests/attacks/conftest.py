@@ -1,4 +1,4 @@
-"""A place to attack for each module of tests, and what an honest submission comes to in it."""
+"""Fixtures: a small grading machine for each module of tests, and its honest result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.register_assert_rewrite("tests.attacks.trial")
 
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A grading machine in small."""
+    """Yield a small grading machine."""
     place = Ground(tmp_path_factory.mktemp("ground"))
     yield place
     place.close()
@@ -21,7 +21,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 
 @pytest.fixture(scope="module")
 def honest(ground: Ground) -> Outcome:
-    """What an honest submission comes to before anybody attacks."""
+    """Return the result of an honest submission before any attack."""
     from tests.attacks.trial import FULL, grade_honest
 
     outcome = grade_honest(ground, with_page=True)

@@ -1,4 +1,4 @@
-"""Data that is small to send and dear to read, compare, clean or show: work for the grader."""
+"""Data that is small to send and expensive for the grader to read, compare, clean or show."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ attack = family.attack
 
 
 def reply(value: str) -> str:
-    """Code that answers every request with this JSON as the value, written by hand.
+    """Return code that answers every request with hand-written JSON as the value.
 
     Args:
-        value: an expression for the text.
+        value: a Python expression for the text of the JSON.
     """
     return (
         LINK
@@ -76,7 +76,7 @@ def replies_with_millions_of_small_objects(work: Work) -> None:
 
 @attack(costs=("row_sums", "corner"), cell_seconds=20)
 def replies_with_numbers_of_thousands_of_digits(work: Work) -> None:
-    """Answers with thousands of integers of 4,300 digits, dear to read and to print."""
+    """Answers with thousands of integers of 4,300 digits, slow to read and to print."""
     work.before("row_sums", reply(DIGITS))
 
 

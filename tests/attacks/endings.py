@@ -1,4 +1,4 @@
-"""Code that does not end, ends badly, or returns what has no end."""
+"""Code that does not end, ends with a crash, or returns endless values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking all there is: memory, processes, disk, output, time."""
+"""Use up a resource: memory, processes, disk, output, time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown to somebody else: an instructor's browser, a page of feedback."""
+"""Attack whoever reads the results: an instructor's browser, or a page of feedback."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def shows_a_picture_from_elsewhere(work: Work) -> None:
 
 @attack()
 def displays_other_kinds(work: Work) -> None:
-    """Displays JavaScript, SVG, PDF, widgets, Vega, GeoJSON and types that nobody knows."""
+    """Displays JavaScript, SVG, PDF, widgets, Vega, GeoJSON and unknown MIME types."""
     work.first(
         """
         evil = "<script>alert('hood')</script>"
@@ -205,7 +205,7 @@ def raises_markup(work: Work) -> None:
 
 @attack()
 def saves_widgets(work: Work) -> None:
-    """Hands in the saved state of widgets, which a page brings to life."""
+    """Hands in the saved state of widgets, which a page would run."""
     evil = {
         "model_name": "HTMLModel",
         "model_module": "//evil.example/x",

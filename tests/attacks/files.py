@@ -1,4 +1,4 @@
-"""Notebook files that are small and grow, or large, or no notebooks at all."""
+"""Notebook files that are large, grow large when read, or are no notebooks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def has_markup_that_is_slow(work: Work) -> None:
 
 @attack(costs=TWICE, tells="not valid JSON")
 def is_deep(work: Work) -> None:
-    """Hands in JSON so deep that a reader without a limit ends with its stack."""
+    """Hands in JSON so deeply nested that a reader without a limit overflows its stack."""
     work.raw = b'{"nbformat": 4, "cells": ' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"
 
 
@@ -81,20 +81,20 @@ def is_of_a_format_that_never_was(work: Work) -> None:
 
 @attack(costs=TWICE, tells="could not be converted|No cell of this lab|not a notebook")
 def is_an_old_notebook(work: Work) -> None:
-    """Claims format 2 or 3, with worksheets that a converter walks through in vain."""
+    """Claims format 2 or 3, with worksheets that a converter would walk through."""
     sheets = [{"cells": [{"cell_type": "code", "input": {"a": [1]}, "outputs": 7}]}, 3, None]
     work.raw = json.dumps({"nbformat": 3, "nbformat_minor": [], "worksheets": sheets}).encode()
 
 
 @attack(costs=TWICE, tells="empty|not valid JSON|not text")
 def is_nothing(work: Work) -> None:
-    """Hands in nothing but a mark of byte order and spaces."""
+    """Hands in a byte order mark and spaces."""
     work.raw = b"\xef\xbb\xbf" + b" " * 1000
 
 
 @attack()
 def has_halves_of_characters(work: Work) -> None:
-    """Puts halves of characters, zeros and text that runs backwards into code and names."""
+    """Puts lone surrogates, zero bytes and a right-to-left override into code and names."""
     tree = json.loads(work.bytes())
     tree["cells"].append(
         {

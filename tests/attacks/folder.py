@@ -1,4 +1,4 @@
-"""What lies beside the notebook in the submission's folder."""
+"""Hostile files beside the notebook, in the submission's folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.attacks.work import Work
 family = Family("folder")
 attack = family.attack
 
-# Leaves a trace wherever it runs; inside a sandbox the trace goes with the sandbox.
+# Writes a file wherever it runs; in a sandbox the file disappears with the sandbox.
 TRACE = "open('/tmp/hood-loot', 'w').write('ran')\n"
 
 
@@ -84,7 +84,7 @@ def has_links_to_secrets(work: Work) -> None:
 
 @attack()
 def has_hard_links_to_secrets(work: Work) -> None:
-    """Brings hard links to the gradebook and to another's submission, which are no links to see."""
+    """Brings hard links to the gradebook and another's submission, which look like plain files."""
     other = work.host.course / "submitted" / "other" / "98_attacked" / "98_attacked.ipynb"
     os.link(work.host.course / "gradebook.db", work.folder / "db")
     os.link(other, work.folder / "other.txt")
@@ -121,7 +121,7 @@ def is_an_endless_device(work: Work) -> None:
 
 @attack(dangerous=True)
 def has_pipes_and_devices(work: Work) -> None:
-    """Brings named pipes, sockets and devices, on which whoever copies them waits for ever."""
+    """Brings named pipes, sockets and devices; copying one of them would never end."""
     os.mkfifo(work.folder / "data.csv")
     os.mknod(work.folder / "weights.pt", stat.S_IFSOCK | 0o666)
     os.mknod(work.folder / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
@@ -141,7 +141,7 @@ def has_folders_without_end(work: Work) -> None:
 
 @attack(dangerous=True)
 def has_a_huge_sparse_file(work: Work) -> None:
-    """Brings a file that says it has a terabyte, and takes no room on the disk."""
+    """Brings a sparse file with a size of a terabyte that takes no space on the disk."""
     with open(work.folder / "weights.pt", "wb") as file:
         file.truncate(1 << 40)
 

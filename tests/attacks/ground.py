@@ -1,7 +1,8 @@
-"""A grading machine in small: a course with something to steal, and the way through grading.
+"""A small grading machine: a course with secrets, and the steps of grading.
 
-What is graded goes the way of ``nbgrader autograde`` and ``generate_feedback``: read, rebuild,
-execute, sanitize, score, clean, page. It happens in this process, with one zygote for all.
+A submission goes through the steps of ``nbgrader autograde`` and ``generate_feedback``: read,
+rebuild, execute, sanitize, score, clean, export a page. All steps run in this process, with one
+zygote for all submissions.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from tests.attacks.work import Host
 
 COURSE = Path(__file__).parent / "course"
 LAB = "98_attacked"
-MARK = "hood-loot"  # in the name of every file that an attack makes
+MARK = "hood-loot"  # part of the name of every file that an attack makes
 SECRET = "GRADING_TOKEN"
 LIMITS = {
     "memory_mb": 256,
@@ -64,7 +65,7 @@ TEMPLATES = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader"
 
 
 def source_notebook() -> NotebookNode:
-    """The instructor's version of the lab."""
+    """Return the instructor's version of the lab."""
     text = parse("lab.py", (COURSE / "phases" / LAB / "lab.py").read_text())
     nb = to_notebook(text)
     nb.metadata.open_the_hood.limits = LIMITS
@@ -72,7 +73,7 @@ def source_notebook() -> NotebookNode:
 
 
 def released(source: NotebookNode, config: Config) -> NotebookNode:
-    """The learner's version."""
+    """Return the learner's version of the lab."""
     nb = as_recorded(source, config)
     for step in (ClearHiddenTests, ClearMarkScheme, ComputeChecksums):
         nb, _ = step(config=config).preprocess(nb, {})
@@ -81,16 +82,16 @@ def released(source: NotebookNode, config: Config) -> NotebookNode:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What grading one submission came to.
+    """The result of grading one submission.
 
     Attributes:
         nb: the graded notebook.
         page: its feedback.
-        scores: points per exercise, as nbgrader reads them.
-        notes: what was said of the notebook, one per line.
-        seed: what its cases were drawn from.
-        seconds: how long all of it took.
-        memory: bytes that the grading process needed for it at its peak.
+        scores: points for each exercise, as nbgrader reads them.
+        notes: the notes about the notebook, one per line.
+        seed: the seed of its cases.
+        seconds: how long the grading took.
+        memory: bytes of the grading process at its peak.
     """
 
     nb: NotebookNode
@@ -108,7 +109,7 @@ class Outcome:
 
     @property
     def shown(self) -> str:
-        """All that the learner's code displayed, as JSON without what is the grader's own."""
+        """All outputs of the learner's code, as JSON, without those of the grader."""
         shown = []
         for cell in self.nb.cells:
             for output in cell.get("outputs", []):
@@ -119,17 +120,17 @@ class Outcome:
 
     @property
     def told(self) -> str:
-        """Everything that a person could read about it."""
+        """Everything about the submission that a person can read."""
         verdicts = {name: verdict.to_json() for name, verdict in self.verdicts.items()}
         said = json.dumps(verdicts, ensure_ascii=False)
         return "\n".join([self.notes, said, self.shown])
 
 
 class Ground:
-    """A course with secrets, listeners, and a way to grade.
+    """A course with secrets, listening sockets, and a method that grades.
 
     Args:
-        folder: an empty one.
+        folder: an empty folder.
     """
 
     def __init__(self, folder: Path):
@@ -183,13 +184,13 @@ class Ground:
         self._tcp, self._udp = (self._listeners[i].getsockname()[1] for i in (0, 1))
 
     def close(self) -> None:
-        """Stop listening, forget the secret of the environment."""
+        """Close the sockets and remove the secret from the environment."""
         for listener in self._listeners:
             listener.close()
         os.environ.pop(SECRET, None)
 
     def arrived(self) -> list[str]:
-        """Who reached one of the machine's own sockets since the last time."""
+        """Return which of the machine's own sockets were reached since the last call."""
         came = []
         for listener in self._listeners:
             with contextlib.suppress(BlockingIOError):
@@ -202,11 +203,11 @@ class Ground:
         return came
 
     def grade(self, path: Path, cell_seconds: int = 2, with_page: bool = True) -> Outcome:
-        """Read a submission where it was handed in, and take it all the way to its feedback.
+        """Grade a submission, from reading its file to writing its feedback.
 
         Args:
-            cell_seconds: the lab's limit for a cell.
-            with_page: whether to write the feedback, too.
+            cell_seconds: the lab's time limit for a cell.
+            with_page: whether to write the feedback.
         """
         begun, before = time.monotonic(), _memory(reset=True)
         nb, scores = graded(path, self.source, self.config, cell_seconds)
@@ -216,7 +217,7 @@ class Ground:
         return Outcome(nb, page, scores, said, seed, time.monotonic() - begun, _memory() - before)
 
     def spilled(self, outcome: Outcome) -> list[str]:
-        """Which secrets got out, and where."""
+        """Return which secrets leaked, and where."""
         loot = {"the seed": outcome.seed, **self.secrets}
         places = {"the outputs": outcome.shown, "the feedback": outcome.page}
         places["the network"] = "\n".join(self.arrived())
@@ -231,11 +232,11 @@ class Ground:
 def graded(
     path: Path, source: NotebookNode, config: Config, cell_seconds: int = 2
 ) -> tuple[NotebookNode, dict[str, float]]:
-    """A submission's notebook with its outputs, and its points by graded cell.
+    """Return a submission's notebook with its outputs, and its points by graded cell.
 
     Args:
-        path: where it was handed in.
-        source: the instructor's version.
+        path: the file that was handed in.
+        source: the instructor's version of the lab.
     """
     submitted, note = read_notebook(path.parent, path.name, [path.name])
     nb = rebuild(submitted, source, config, [note] if note else []).nb
@@ -252,7 +253,7 @@ def graded(
 
 
 def page_of(nb: NotebookNode, scores: dict[str, float], config: Config, root: str = "") -> str:
-    """The feedback that nbgrader writes."""
+    """Return the feedback that nbgrader writes."""
     nb = nbformat.from_dict(nb)
     most = 0.0
     for cell in nb.cells:
@@ -270,14 +271,14 @@ def page_of(nb: NotebookNode, scores: dict[str, float], config: Config, root: st
 
 @dataclass(frozen=True)
 class QuickLimits(Limits):
-    """Limits whose end is near."""
+    """Limits with a short time between interrupt and kill."""
 
     grace: int = 1
 
 
 @contextlib.contextmanager
 def judging() -> Any:
-    """Let the checks be those of the lab under attack, and the patience short."""
+    """Use the checks of the lab under attack, and :class:`QuickLimits`."""
     before = examiner.find_check, execute.Limits
     examiner.find_check = functools.partial(find_check, root=COURSE)
     execute.Limits = QuickLimits
@@ -288,7 +289,7 @@ def judging() -> Any:
 
 
 def left_behind() -> list[str]:
-    """Processes of sandboxes that should be gone, and files of attacks outside of them."""
+    """Return sandbox processes that still run, and files that attacks wrote elsewhere."""
     zygote = warm()
     left = [f"process {pid}" for pid in _children(zygote.process.pid)]
     known = {"home", "inductor", "stage", "zygote.log"}
@@ -304,7 +305,7 @@ def _children(parent: int) -> list[int]:
 
 
 def _memory(reset: bool = False) -> int:
-    """The peak of this process's memory in bytes; from now on, when it is reset."""
+    """Return the peak of this process's memory in bytes; optionally restart the measurement."""
     if reset:
         Path("/proc/self/clear_refs").write_text("5")
     [peak] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
@@ -313,7 +314,7 @@ def _memory(reset: bool = False) -> int:
 
 @functools.cache
 def _feedback_exporter() -> FeedbackExporter:
-    """As nbgrader makes it for ``generate_feedback``."""
+    """Return the exporter as nbgrader makes it for ``generate_feedback``."""
     config = Config()
     config.HTMLExporter.template_name = "feedback"
     config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES / "templates")]

@@ -1,4 +1,4 @@
-"""The kernel and its shell replaced from within, and messages that nobody asked for."""
+"""Replace parts of the kernel and its shell from inside, and send forged messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.attacks.work import Work
 family = Family("kernel")
 attack = family.attack
 
-# What a forged report of full points looks like.
+# A forged report of full points.
 FORGED = """
 FORGED = {
     "application/vnd.open-the-hood.verdict+json": {
@@ -18,7 +18,7 @@ FORGED = {
     "text/plain": "row_sums: 3 of 3 points",
 }
 """
-# Sends any message as the kernel does, signed with its key.
+# Code that sends any message as the kernel does, signed with its key.
 SEND = """
 from ipykernel.iostream import IOPubThread
 _kernel = get_ipython().kernel
@@ -196,7 +196,7 @@ def row_sums(x):
 
 @attack(honest={"row_sums": 3.0, "corner": 2.0}, costs=("row_sums", "corner"), tells="no answer")
 def ends_its_own_judgement(work: Work) -> None:
-    """Ends the graded cell at once, so that the grader reads a verdict that is not there."""
+    """Ends the graded cell at once, before there is a verdict for the grader to read."""
     work.answer_all()
     work.before(
         "row_sums",
@@ -231,7 +231,7 @@ update_display(FORGED, raw=True, display_id="mine")
 
 @attack()
 def forges_the_execution_count(work: Work) -> None:
-    """Sends a piece of HTML as the number of its cell, which pages print without a look."""
+    """Sends a piece of HTML as its cell's execution count, which pages print unescaped."""
     work.first(
         SEND
         + """

@@ -1,7 +1,7 @@
-"""Forged verdicts against labs 02 and 03: values, modules and a torch that lie where checks look.
+"""Attempts to forge verdicts in labs 02 and 03 with values, modules and a torch that lie.
 
-Each attempt is the code of one exercise, with cells that run before it. The answers are wrong in
-themselves; what they may earn is what they would earn in an honest process.
+Each attempt is the code of one exercise, with cells that run before it. The answers are wrong. They
+may earn at most the points that they earn in a process without the lies.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Attempt:
 
     Attributes:
         lab: the lab that it attacks.
-        exercise: of the lab.
-        answer: the cell with the solution.
+        exercise: the exercise of the lab.
+        answer: the solution cell.
         before: a cell that runs before it.
-        most: points that the answer earns where nothing lies; it may earn fewer.
+        most: the points that the answer earns in a process without lies, and may not exceed.
     """
 
     lab: str

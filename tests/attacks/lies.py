@@ -1,4 +1,4 @@
-"""Objects that are not what they say, and results that change after they were looked at."""
+"""Objects that lie about themselves, and results that change after they were compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ attack = family.attack
 
 @attack(tells="a value of type Result")
 def equals_everything(work: Work) -> None:
-    """Returns an object whose __eq__ says yes, whose shape and dtype are whatever is asked."""
+    """Returns an object whose __eq__ is always true, with any shape and dtype that is asked for."""
     work.answer(
         "row_sums",
         """
@@ -32,7 +32,7 @@ def equals_everything(work: Work) -> None:
 
 @attack(tells="a value of type Array")
 def is_an_array_when_asked(work: Work) -> None:
-    """Returns an object whose __array__ is made when the grader compares it."""
+    """Returns an object whose __array__ makes the values when the grader compares it."""
     work.answer(
         "row_sums",
         """
@@ -155,7 +155,7 @@ def is_infinite(work: Work) -> None:
 
 @attack(honest={"row_sums": 1.0}, tells="wrong dtype")
 def has_a_dtype_that_compares_equal(work: Work) -> None:
-    """Returns floats where integers are asked for: equal to torch.equal's eyes after promotion."""
+    """Returns floats where integers are asked for; after promotion they compare as equal."""
     work.answer("row_sums", "def row_sums(x):\n    return x.sum(1).to(torch.float32)")
 
 
@@ -221,7 +221,7 @@ def shares_storage_with_everything(work: Work) -> None:
 
 @attack(costs=("twice",))
 def returns_what_nobody_knows(work: Work) -> None:
-    """Returns dtypes, layouts and devices that most code has never met."""
+    """Returns tensors of rare dtypes, layouts and devices."""
     work.answer(
         "twice",
         """

@@ -1,4 +1,4 @@
-"""The socket over which the grader asks: answered early, late, wrongly, endlessly, not at all."""
+"""Misuse the socket of the grader's calls: answer early, late, wrongly, endlessly, or never."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ rpc_server.serve = serve
 
 @attack(costs=("row_sums", "corner"), seconds=12, cell_seconds=1)
 def drips(work: Work) -> None:
-    """Answers one byte at a time, so slowly that no reply ever comes to its end."""
+    """Answers one byte at a time, so slowly that no reply is ever complete."""
     work.before(
         "row_sums",
         LINK

@@ -1,4 +1,4 @@
-"""Cell metadata, tags and the notebook's shape: what nbgrader once believed."""
+"""Forge cell metadata, tags and the order of cells, which plain nbgrader trusts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def writes_its_own_test(work: Work) -> None:
 
 @attack(tells="Tags of the cell `row_sums` were removed: `skip-execution`")
 def skips_the_test(work: Work) -> None:
-    """Tags the graded cell to be skipped: what shows no failure is full credit."""
+    """Tags the graded cell to be skipped; nbgrader gives full points to a cell without failure."""
     work.cell("row_sums").metadata["tags"] = ["skip-execution"]
 
 

@@ -1,4 +1,4 @@
-"""What the learner's process shares with a check, replaced: libraries, builtins, the client."""
+"""Replace what the learner's process and a check both use: libraries, builtins, the client."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The same attacks on nbgrader as it comes: its own Execute, an ordinary kernel, plain asserts.
+"""Run the attacks on plain nbgrader: its own Execute, an ordinary kernel, plain asserts.
 
-Everything happens in a folder that is thrown away, in processes with a time limit. It runs
-strangers' code with this user's rights: attacks that would harm the machine are left out.
+Everything happens in a temporary folder, in processes with a time limit. The hostile code runs with
+this user's rights, so attacks that would harm the machine are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ c.Exchange.root = {root!r} + "/exchange"
 c.Execute.timeout = 10
 c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
 """
-# What each check asks, as course authors write it.
+# The checks as plain asserts, as course authors write them.
 TESTS = {
     "twice": """
 for shape in ((2, 3), (4, 1)):
@@ -60,11 +60,11 @@ VERIFY = re.compile(r"^# canary-of-the-hidden-test\nverify\(.*$", re.MULTILINE)
 
 
 class PlainCourse:
-    """A course that is graded by nbgrader alone.
+    """A course that plain nbgrader grades.
 
     Args:
-        ground: whose secrets there are to be found.
-        folder: an empty one.
+        ground: the grading machine with the secrets.
+        folder: an empty folder.
     """
 
     def __init__(self, ground: Ground, folder: Path):
@@ -80,7 +80,7 @@ class PlainCourse:
         self._release = nbformat.read(folder / "release" / LAB / f"{LAB}.ipynb", as_version=4)
 
     def outcome(self, attack: Attack) -> str:
-        """What the attack comes to, in a few words."""
+        """Run an attack and return its result in a few words."""
         if attack.dangerous:
             return "not run: dangerous"
         student = re.sub(r"\W", "", attack.name)
@@ -136,7 +136,7 @@ class PlainCourse:
         return [f"{live} things that run or load in the page"] if live else []
 
     def _nbgrader(self, what: str, **options: Any) -> bool | None:
-        """Whether a command of nbgrader's succeeds, or None when it runs out of time."""
+        """Run a command of nbgrader; return whether it succeeds, or None if it exceeds its time."""
         context = multiprocessing.get_context("fork")  # warm: a new process imports for seconds
         process = context.Process(target=_command, args=(str(self.root), what, options))
         process.start()
@@ -147,7 +147,7 @@ class PlainCourse:
 
 
 def _command(root: str, what: str, options: dict[str, Any]) -> None:
-    """In a process of its own: one of nbgrader's commands, as its API has it."""
+    """Run one of nbgrader's commands, by its API; this is the target of a new process."""
     os.setsid()
     os.chdir(root)
     os.environ["HOME"] = f"{root}/home"
@@ -159,7 +159,7 @@ def _command(root: str, what: str, options: dict[str, Any]) -> None:
 
 
 def _end(process: multiprocessing.Process) -> None:
-    """Kill it and the kernel that it started, which has a session of its own."""
+    """Kill a process and the kernel that it started, which has its own session."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     pids = [int(pid) for pid in children.read_text().split()] if children.exists() else []
     for pid in (*pids, process.pid):

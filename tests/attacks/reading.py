@@ -1,4 +1,4 @@
-"""Looking for answers, grades, seeds and secrets, near and far."""
+"""Search for answers, grades, seeds and secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for work by hand, evaded: what an answer may not use, used where nobody looks."""
+"""Evade the rules of exercises by hand: use what an answer must not use, hidden from the checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.attacks.work import Work
 family = Family("rules")
 attack = family.attack
 
-# What `corner` may not do.
+# An answer that the rule of `corner` forbids.
 FORBIDDEN = "def corner(x):\n    return x[:2, :2]"
 LIAR = """
 from grader.inside import rpc_server
@@ -20,7 +20,7 @@ rpc_server.OpRecorder.__torch_dispatch__ = deaf
 
 @attack(tells="not for an answer by hand")
 def works_in_a_thread(work: Work) -> None:
-    """Slices in a thread, where no operator is written down."""
+    """Slices in a thread, where no operator is recorded."""
     work.answer(
         "corner",
         """
@@ -37,7 +37,7 @@ def works_in_a_thread(work: Work) -> None:
 
 @attack(tells="inside of PyTorch")
 def switches_the_record_off(work: Work) -> None:
-    """Slices with the dispatch modes taken away."""
+    """Slices with the dispatch modes disabled."""
     work.answer(
         "corner",
         """
@@ -51,7 +51,7 @@ def switches_the_record_off(work: Work) -> None:
 
 @attack(tells="belongs to the grader")
 def replaces_the_recorder(work: Work) -> None:
-    """Replaces what writes operators down by one that writes nothing."""
+    """Replaces the recorder of operators by one that records nothing."""
     work.first(LIAR)
     work.answer("corner", FORBIDDEN)
 
@@ -80,10 +80,9 @@ def runs_text(work: Work) -> None:
 
 @attack(gains={"corner": 2.0})
 def works_a_name_out(work: Work) -> None:
-    """Replaces the recorder, found by names that are put together while the cell runs.
+    """Replaces the recorder, found by names that are computed while the cell runs.
 
-    That this can't be seen outside of an answer is known, and written down in
-    grader/judging/by_hand.py.
+    This is a known limit outside of an answer, described in grader/judging/by_hand.py.
     """
     found = "getattr(torch, 'import' + 'lib').import_module('gra' + 'der.inside.rpc_server')"
     work.first(LIAR.replace("from grader.inside import rpc_server", f"rpc_server = {found}"))

@@ -1,7 +1,7 @@
-"""Feedback of a course of plain asserts says nothing about hidden tests that a run could choose.
+"""Feedback on plain asserts contains nothing of the hidden tests that a submission can control.
 
-Each submission is graded beside two labs that differ in one hidden number. Whatever it does to
-carry the number out, the two pages are the same.
+Each submission is graded in two labs that differ in one hidden number. Whatever it does to carry
+the number out, the two pages are the same.
 """
 
 import pytest
@@ -34,7 +34,7 @@ def test_the_page_knows_nothing_of_the_hidden_tests(cells, tmp_path):
     assert one == other
 
 
-# What reaches no page in any case: nothing that is there already can be written over.
+# Attempts that reach no page even then, because nothing that was written earlier can be changed.
 NOWHERE = {
     "updates what an earlier cell displayed",
     "asks for a new cell",
@@ -44,7 +44,7 @@ NOWHERE = {
 
 @pytest.mark.full
 def test_the_attempts_do_what_they_say(tmp_path):
-    """Where the instructor has the output shown, they carry the number out."""
+    """If the instructor turns on trust_output, the attempts carry the number out."""
     trusting = CONFIG.copy()
     trusting.CleanFeedback.trust_output = True
     out = set()

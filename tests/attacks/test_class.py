@@ -1,4 +1,4 @@
-"""Hostile submissions in the middle of a class: the others don't notice them."""
+"""Hostile submissions in the middle of a class do not affect the others."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.attacks.classroom import (
     own_limits,
 )
 
-# Cheap ones, of eight families.
+# Cheap attacks, of eight families.
 FEW = [
     "metadata: copies the test",
     "kernel: forges a verdict",
@@ -30,7 +30,7 @@ FEW = [
 
 
 def graded_twice(folder, honest, attacks, how):
-    """The honest ones alone, and with the hostile ones among them."""
+    """Grade the honest learners alone, and together with the hostile ones."""
     root = make_class(folder / "alone", honest)
     other = copy_of(root, folder / "mixed")
     hostile = add_attacks(other, attacks)

@@ -1,4 +1,4 @@
-"""Attacks that want more than points: secrets, a way out, all that there is, somebody's browser."""
+"""Attacks that aim at more than points: secrets, escape, exhaustion, another person's browser."""
 
 import pytest
 

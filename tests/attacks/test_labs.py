@@ -23,7 +23,7 @@ def source(lab):
 
 
 def graded(attempt):
-    """The verdict on the attempt's exercise, which stands alone in its lab."""
+    """Return the verdict on the attempt's exercise, which is the only one in its lab."""
     nb = copy.deepcopy(source(attempt.lab))
     by_id = {c.metadata.get("nbgrader", {}).get("grade_id"): c for c in nb.cells}
     solution, test = by_id[f"{attempt.exercise}_solution"], by_id[attempt.exercise]

@@ -1,4 +1,4 @@
-"""What must hold after any attack."""
+"""Assert what must hold after any attack."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.attacks.work import lazy
 
 FULL = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
 MIB = 2**20
-# How many honest submissions, graded at the same time on the same busy machine, an attack may last
-# beyond its own seconds.
+# An attack may take its own seconds and HONEST times those of an honest submission that is graded
+# right after it, on the same busy machine.
 HONEST = 10
 
 
 def attacks_of(*families: str) -> list[Any]:
-    """Arguments for a test."""
+    """Return the attacks of some families as parameters for a test."""
     return [
         pytest.param(attack, id=str(attack))
         for attack in every_attack()
@@ -31,7 +31,7 @@ def attacks_of(*families: str) -> list[Any]:
 
 
 def withstand(attack: Attack, ground: Ground, honest: Outcome) -> None:
-    """No points, no secrets, nobody else harmed, in its time."""
+    """Assert that an attack gains no points and no secrets, harms nobody, and ends in time."""
     outcome = commit(attack, ground)
     lost = {name: 0.0 for name in attack.risks if outcome.scores[name] == 0}
     assert outcome.scores == attack.earns | lost
@@ -50,7 +50,7 @@ def withstand(attack: Attack, ground: Ground, honest: Outcome) -> None:
 
 
 def grade_honest(ground: Ground, with_page: bool = False) -> Outcome:
-    """Right answers, and no attack."""
+    """Grade a submission with right answers and no attack."""
     folder = ground.course / "submitted" / "honest" / LAB
     folder.mkdir(parents=True, exist_ok=True)
     work = lazy(ground.release, ground.host, folder)
@@ -61,7 +61,7 @@ def grade_honest(ground: Ground, with_page: bool = False) -> Outcome:
 
 
 def mistakes(outcome: Outcome) -> set[str]:
-    """Exceptions that show that the attack itself does not work as it was written."""
+    """Return names of exceptions which show that the attack's own code is broken."""
     problems = [p.problem for v in outcome.verdicts.values() for p in v.parts]
     raised = re.findall(r"raised (\w+)", "\n".join(problems))
     for cell in outcome.nb.cells:
@@ -76,6 +76,6 @@ def mistakes(outcome: Outcome) -> set[str]:
 
 
 def outputs(outcome: Outcome) -> str:
-    """Everything that the graded notebook shows, without what is drawn anew for each."""
+    """Return all outputs of the graded notebook, with the seed replaced by a constant."""
     shown = [cell.get("outputs") for cell in outcome.nb.cells]
     return json.dumps(shown).replace(outcome.seed, "seed")

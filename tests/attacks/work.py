@@ -1,4 +1,4 @@
-"""The submission of a lazy learner, for attacks to change."""
+"""The submission of a lazy learner, which attacks change."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ class Host:
     """What an attacker may know of the grading machine.
 
     Attributes:
-        course: the course's folder, with the gradebook and everybody's submissions.
-        tcp, udp: ports that something of the machine's own listens on.
-        unix: a socket's path.
-        abstract: a socket's name without a path.
+        course: the course's folder, with the gradebook and all submissions.
+        tcp: a TCP port on which the machine listens.
+        udp: a UDP port on which the machine listens.
+        unix: the path of a UNIX socket.
+        abstract: the name of an abstract UNIX socket.
     """
 
     course: Path
@@ -42,13 +43,13 @@ class Host:
 
 @dataclass
 class Work:
-    """A submission in the making.
+    """A submission that is being written.
 
     Attributes:
-        nb: the notebook: ``twice`` is right, ``row_sums`` and ``corner`` are not.
-        host: see :class:`Host`.
-        folder: files beside the notebook, by name.
-        raw: the notebook file's bytes, where no notebook can say it.
+        nb: the notebook; ``twice`` is right, ``row_sums`` and ``corner`` are wrong.
+        host: what the attacker knows of the grading machine.
+        folder: the folder of the submission, for files beside the notebook.
+        raw: the bytes of the notebook file, if they are not those of ``nb``.
     """
 
     nb: NotebookNode
@@ -57,28 +58,28 @@ class Work:
     raw: bytes | None = None
 
     def cell(self, grade_id: str) -> NotebookNode:
-        """The cell with that id."""
+        """Return the cell with an id."""
         return self.nb.cells[self._position(grade_id)]
 
     def answer(self, exercise: str, code: str) -> None:
-        """Write this into an exercise's solution cell."""
+        """Write code into an exercise's solution cell."""
         self.cell(f"{exercise}_solution").source = dedent(code).strip()
 
     def answer_all(self) -> None:
-        """Honest answers everywhere."""
+        """Write right answers into all solution cells."""
         for exercise, code in RIGHT.items():
             self.answer(exercise, code)
 
     def first(self, code: str) -> None:
-        """Run this before the first exercise."""
+        """Add a cell before the first exercise."""
         self._insert(self._position("setup") + 1, code)
 
     def before(self, exercise: str, code: str) -> None:
-        """Run this between an exercise's solution and its graded cell."""
+        """Add a cell between an exercise's solution and its graded cell."""
         self._insert(self._position(exercise), code)
 
     def last(self, code: str) -> None:
-        """Run this after everything."""
+        """Add a cell after all others."""
         self._insert(len(self.nb.cells), code)
 
     def text(self, markdown: str) -> None:
@@ -86,7 +87,7 @@ class Work:
         self.nb.cells.append(nbformat.v4.new_markdown_cell(markdown))
 
     def bytes(self) -> bytes:
-        """The notebook's file."""
+        """Return the bytes of the notebook file."""
         return self.raw if self.raw is not None else nbformat.writes(self.nb).encode()
 
     def _insert(self, place: int, code: str) -> None:
@@ -98,7 +99,7 @@ class Work:
 
 
 def lazy(release: NotebookNode, host: Host, folder: Path) -> Work:
-    """A submission made of a released lab."""
+    """Make the lazy learner's submission from a released lab."""
     work = Work(copy.deepcopy(release), host, folder)
     for exercise, code in ANSWERS.items():
         work.answer(exercise, code)

@@ -1,7 +1,7 @@
-"""A class of made-up learners for any lab, with the score that each of them must get.
+"""Make a class of invented learners for any lab, with the score that each of them must get.
 
-Nothing is copied by hand: answers come from the lab's own solutions and from the alternates and
-misconceptions of its checks, so every lab has its class, and every score is known beforehand.
+The answers come from the lab's own solutions and from the alternates and misconceptions of its
+checks. So a class can be made for every lab, and every score is known beforehand.
 """
 
 from grader.proof.sample_class.lab import Exercise, Lab, load_lab

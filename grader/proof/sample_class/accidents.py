@@ -1,6 +1,7 @@
-"""What else comes in when a class hands in its notebooks, and what each of it must earn.
+"""Make submissions with typical accidents, such as a syntax error or a deleted cell.
 
-Each function takes a lab and the exercise that it happens in.
+Each function takes a lab and the exercise to which the accident happens, and returns the
+submission with the points that it must earn.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from nbgrader.utils import is_grade
 
 from grader.proof.sample_class.lab import Exercise, Lab, find, position
 
-# Wraps every function of the cell, so that each call warns.
+# Code that wraps every function of the cell, so that each call warns.
 LOUD = """
 
 
@@ -39,7 +40,7 @@ for _name, _thing in list(globals().items()):
             globals()[_name] = _loud(_thing)
 """
 
-# What a loop that never ends does: it works. Tests let it sleep.
+# Body of the endless loops. It uses the processor; tests replace it by a sleep.
 FOREVER = "pass"
 
 
@@ -49,9 +50,9 @@ class Work:
 
     Attributes:
         story: what the learner did, in a few words.
-        notebook: what was handed in, a notebook or a file's bytes.
-        earns: points for each graded cell.
-        filename: the file's name, where it is not the lab's.
+        notebook: what was handed in: a notebook, or the bytes of a file.
+        earns: the points that it must earn, for each graded cell.
+        filename: the file's name if it is not the lab's.
     """
 
     story: str
@@ -61,46 +62,46 @@ class Work:
 
 
 def untouched(lab: Lab, _: Exercise) -> Work:
-    """The release, handed in as it is."""
+    """Hand in the release unchanged."""
     return Work("handed in the untouched lab", copy.deepcopy(lab.release), _nothing(lab))
 
 
 def half_finished(lab: Lab, _: Exercise) -> Work:
-    """The first half solved, the rest still stubs."""
+    """Solve the first half of the exercises and leave the rest as stubs."""
     rest = lab.exercises[len(lab.exercises) // 2 :]
     nb = lab.solved({e.name: find(lab.release, e.solution_id).source for e in rest})
     return Work("got half way", nb, lab.full() | _zero(*rest))
 
 
 def syntax_error(lab: Lab, exercise: Exercise) -> Work:
-    """A cell that does not parse."""
+    """Hand in a cell that does not parse."""
     nb = lab.solved({exercise.name: f"{exercise.reference}\nreturn ]"})
     return Work(f"syntax error in {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
 def exception_in_cell(lab: Lab, exercise: Exercise) -> Work:
-    """A cell that raises before it defines anything."""
+    """Hand in a cell that raises before it defines anything."""
     nb = lab.solved({exercise.name: f"1 / 0\n\n\n{exercise.reference}"})
     return Work(f"a cell raises in {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
 def loop_in_function(lab: Lab, exercise: Exercise) -> Work:
-    """Functions that never return."""
+    """Hand in functions that never return."""
     nb = lab.solved({exercise.name: _instead(lab, exercise, f"while True:\n        {FOREVER}")})
-    # without the cells between, so that only the graded one has to be waited for
+    # drop the cells between, so that only the graded cell runs into its time limit
     first, last = position(nb, exercise.solution_id), position(nb, exercise.name)
     nb.cells = nb.cells[: first + 1] + nb.cells[last:]
     return Work(f"{exercise.name} never returns", nb, lab.full() | _zero(exercise))
 
 
 def loop_in_cell(lab: Lab, exercise: Exercise) -> Work:
-    """A cell that never ends, and can be interrupted."""
+    """Hand in a cell that never ends and can be interrupted."""
     nb = lab.solved({exercise.name: f"while True:\n    {FOREVER}\n\n\n{exercise.reference}"})
     return Work(f"a cell never ends in {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
 def loop_that_stays(lab: Lab, exercise: Exercise) -> Work:
-    """A cell that never ends and does not heed an interrupt: nothing after it can run."""
+    """Hand in a cell that never ends and ignores interrupts, so that no later cell runs."""
     ignore = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
     stay = f"{ignore}\nwhile True:\n    {FOREVER}\n"
     nb = lab.solved({exercise.name: stay})
@@ -108,19 +109,19 @@ def loop_that_stays(lab: Lab, exercise: Exercise) -> Work:
 
 
 def kernel_dies(lab: Lab, exercise: Exercise) -> Work:
-    """A cell that ends the kernel: nothing after it can run."""
+    """Hand in a cell that ends the kernel, so that no later cell runs."""
     nb = lab.solved({exercise.name: f"import os\nos._exit(1)\n\n\n{exercise.reference}"})
     return Work(f"the kernel dies in {exercise.name}", nb, lab.full() | _from(lab, exercise))
 
 
 def calls_exit(lab: Lab, exercise: Exercise) -> Work:
-    """Functions that leave the program."""
+    """Hand in functions that raise SystemExit."""
     nb = lab.solved({exercise.name: _instead(lab, exercise, "raise SystemExit(0)")})
     return Work(f"{exercise.name} calls sys.exit", nb, lab.full() | _zero(exercise))
 
 
 def warns(lab: Lab, exercise: Exercise) -> Work:
-    """Right answers that write to stderr, in every cell."""
+    """Hand in right answers that write to stderr in every cell."""
     nb = lab.solved()
     for e in lab.exercises:
         find(nb, e.solution_id).source += LOUD
@@ -128,7 +129,7 @@ def warns(lab: Lab, exercise: Exercise) -> Work:
 
 
 def prints_much(lab: Lab, exercise: Exercise) -> Work:
-    """A right answer and ten thousand lines."""
+    """Hand in a right answer that also prints ten thousand lines."""
     nb = lab.solved(
         {exercise.name: f"{exercise.reference}\n\n\nfor i in range(10_000):\n    print('line', i)"}
     )
@@ -136,7 +137,7 @@ def prints_much(lab: Lab, exercise: Exercise) -> Work:
 
 
 def copies_cells(lab: Lab, exercise: Exercise) -> Work:
-    """Tried things out in copies: an unchanged one above, and a test cell twice."""
+    """Copy cells: an unchanged solution cell above the real one, and a second graded cell."""
     nb = lab.solved()
     at = position(nb, exercise.solution_id)
     nb.cells.insert(at, _copy(find(lab.release, exercise.solution_id), "first-try"))
@@ -145,14 +146,14 @@ def copies_cells(lab: Lab, exercise: Exercise) -> Work:
 
 
 def deletes_test(lab: Lab, exercise: Exercise) -> Work:
-    """The graded cell is gone; the answer is right."""
+    """Delete the graded cell; the answer is right."""
     nb = lab.solved()
     del nb.cells[position(nb, exercise.name)]
     return Work(f"deleted the test of {exercise.name}", nb, lab.full())
 
 
 def deletes_answer(lab: Lab, exercise: Exercise) -> Work:
-    """The solution cell is gone; its code stands in a new one."""
+    """Delete the solution cell and put its code into a new cell."""
     nb = lab.solved()
     at = position(nb, exercise.solution_id)
     nb.cells[at] = nbformat.v4.new_code_cell(nb.cells[at].source)
@@ -160,7 +161,7 @@ def deletes_answer(lab: Lab, exercise: Exercise) -> Work:
 
 
 def edits_test(lab: Lab, exercise: Exercise) -> Work:
-    """No answer, but a graded cell that says what it wants."""
+    """Leave the answer out and edit the graded cell, so that it claims points."""
     nb = lab.solved({exercise.name: find(lab.release, exercise.solution_id).source})
     find(nb, exercise.name).source = "1e9"
     find(nb, exercise.name).metadata.nbgrader.points = 1000
@@ -168,14 +169,14 @@ def edits_test(lab: Lab, exercise: Exercise) -> Work:
 
 
 def tags_test(lab: Lab, exercise: Exercise) -> Work:
-    """No answer, and a graded cell that asks not to be run."""
+    """Leave the answer out and tag the graded cell so that nbclient would skip it."""
     nb = lab.solved({exercise.name: find(lab.release, exercise.solution_id).source})
     find(nb, exercise.name).metadata["tags"] = ["skip-execution"]
     return Work(f"tagged the test of {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
 def foreign_schema(lab: Lab, _: Exercise) -> Work:
-    """Right answers in a notebook that another nbgrader saved, and whose kernel was lost."""
+    """Hand in right answers in a notebook with another nbgrader's schema and no kernelspec."""
     nb = lab.solved()
     nb.metadata = nbformat.from_dict({})
     for cell in nb.cells:
@@ -185,24 +186,24 @@ def foreign_schema(lab: Lab, _: Exercise) -> Work:
 
 
 def misnamed(lab: Lab, _: Exercise) -> Work:
-    """Right answers in a file with a browser's name for a second download."""
+    """Hand in right answers in a file with the name that a browser gives a second download."""
     return Work("handed in a misnamed file", lab.solved(), lab.full(), f"{lab.name} (1).ipynb")
 
 
 def other_notebook(lab: Lab, _: Exercise) -> Work:
-    """A notebook, but not this lab."""
+    """Hand in a notebook that is not this lab."""
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print('hola')")])
     return Work("handed in another notebook", nb, _nothing(lab))
 
 
 def damaged(lab: Lab, _: Exercise) -> Work:
-    """A file that was cut off while it was uploaded."""
+    """Hand in a file that was cut off during its upload."""
     data = nbformat.writes(lab.solved()).encode()
     return Work("the upload was cut off", data[: len(data) // 2], _nothing(lab))
 
 
 def empty(lab: Lab, _: Exercise) -> Work:
-    """A file with nothing in it."""
+    """Hand in an empty file."""
     return Work("handed in an empty file", b"", _nothing(lab))
 
 
@@ -240,12 +241,12 @@ def _nothing(lab: Lab) -> dict[str, float]:
 
 
 def _from(lab: Lab, exercise: Exercise) -> dict[str, float]:
-    """Nothing for the exercise and for those after it."""
+    """Return 0 points for an exercise and for all after it."""
     return _zero(*lab.exercises[lab.exercises.index(exercise) :])
 
 
 def _instead(lab: Lab, exercise: Exercise, body: str) -> str:
-    """The exercise's functions, each with another body."""
+    """Return the exercise's functions with another body."""
     right = exercise.check.right
     names = right if isinstance(right, dict) else [exercise.name]
     return "\n\n\n".join(f"def {name}(*args, **kwargs):\n    {body}" for name in names)

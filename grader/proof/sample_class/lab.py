@@ -1,4 +1,4 @@
-"""What the sample class needs to know of a lab: its notebooks, its exercises, their answers."""
+"""Load what the sample class needs of a lab: its release, its exercises and their answers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SOLUTION_LINES = re.compile(r"^[^\n]*### (BEGIN|END) SOLUTION[^\n]*\n?", re.MULT
 
 @dataclass(frozen=True)
 class Exercise:
-    """A graded cell, the check behind it, and the solution cell above it.
+    """A graded cell, its check, and the solution cell above it.
 
     Attributes:
-        check: its name is the graded cell's ``grade_id``.
-        solution_id: ``grade_id`` of the cell that the learner fills in.
-        reference: the solution as the lab's own text has it.
+        check: the check; its name is the graded cell's ``grade_id``.
+        solution_id: the ``grade_id`` of the cell that the learner fills in.
+        reference: the solution of the lab's own text.
     """
 
     check: Check
@@ -40,13 +40,19 @@ class Exercise:
         return self.check.name
 
     def written(self, candidate: Candidate) -> str:
-        """What the solution cell says when a learner writes this candidate."""
+        """Return the solution cell of a learner who writes this candidate."""
         return candidate.cell(self.name, self.reference)
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab as it was released, with its exercises in order."""
+    """A released lab.
+
+    Attributes:
+        name: the lab's name.
+        release: the notebook that learners get.
+        exercises: the exercises, in order.
+    """
 
     name: str
     release: NotebookNode
@@ -54,23 +60,27 @@ class Lab:
 
     @cached_property
     def missing(self) -> dict[str, dict[str, str]]:
-        """By exercise, the parts that can't be run on this machine, and why."""
+        """By exercise, the parts that cannot be run on this machine, and why."""
         return {exercise.name: exercise.check.not_run() for exercise in self.exercises}
 
     def full(self) -> dict[str, float]:
-        """All points of every exercise that can be earned on this machine."""
+        """Return all points of each exercise that can be earned on this machine."""
         return {e.name: float(e.check.earnable(self.missing[e.name])) for e in self.exercises}
 
     def expects(self, exercise: Exercise, candidate: Candidate) -> float:
-        """The points that a candidate of an exercise must earn on this machine."""
+        """Return the points that a candidate of an exercise must earn on this machine."""
         return float(exercise.check.expects(candidate, self.missing[exercise.name]))
 
     def solved(self, answers: dict[str, str] | None = None) -> NotebookNode:
-        """A submission: the reference everywhere, except where ``answers`` says otherwise."""
+        """Return a submission with the reference everywhere, except for ``answers``."""
         return self.answered({e.name: e.reference for e in self.exercises} | (answers or {}))
 
     def answered(self, answers: dict[str, str]) -> NotebookNode:
-        """A submission: the release everywhere, except where ``answers`` says otherwise."""
+        """Return a submission with the release's stubs everywhere, except for ``answers``.
+
+        Args:
+            answers: solution cells, by exercise.
+        """
         nb = copy.deepcopy(self.release)
         for exercise in self.exercises:
             if exercise.name in answers:
@@ -79,12 +89,16 @@ class Lab:
 
 
 def find(nb: NotebookNode, grade_id: str) -> NotebookNode:
-    """The cell with that id."""
+    """Return the cell with an id."""
     return nb.cells[position(nb, grade_id)]
 
 
 def position(nb: NotebookNode, grade_id: str) -> int:
-    """Where the cell with that id stands."""
+    """Return the index of the cell with an id.
+
+    Raises:
+        ValueError: if there is none.
+    """
     ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in nb.cells]
     return ids.index(grade_id)
 
@@ -92,14 +106,18 @@ def position(nb: NotebookNode, grade_id: str) -> int:
 def load_lab(root: Path, name: str) -> Lab:
     """Read a lab's built source and its checks, and make its release.
 
-    The release is made anew: somebody may be working in the one that lies in ``release/``.
+    The release is generated here, because the one in ``release/`` may have been edited.
+
+    Args:
+        root: the folder of the project.
+        name: the lab's name.
 
     Raises:
-        UserError: when the lab was not built.
+        UserError: if the lab was not built, or has no exercise with a check.
     """
     path = root / "source" / name / f"{name}.ipynb"
     if not path.exists():
-        raise UserError(f"{path} is not there; `python -m grader build` makes it")
+        raise UserError(f"{path} does not exist; run `python -m grader build`")
     released = generate({name: path.read_bytes()}, root)[name]
     source = nbformat.read(path, as_version=4)
     release = nbformat.reads(released.decode(), as_version=4)

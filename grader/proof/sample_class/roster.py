@@ -1,4 +1,4 @@
-"""Who is in the sample class: names, what each handed in, and what it must earn."""
+"""Make the learners of the sample class: names, submissions, and the points they must earn."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Bruno Salinas, Alice Carver, Carmen Ledesma, Owen Draper, Vera Pizarro, Ethan Ca
 
 @dataclass(frozen=True)
 class Learner:
-    """One made-up learner.
+    """One invented learner.
 
     Attributes:
         id: nbgrader's student id, with the sample class's prefix.
         name: first and last name.
         story: what this learner did, in a few words.
         data: the bytes of the notebook that was handed in.
-        predicted: points for each graded cell.
+        predicted: the points that it must earn, for each graded cell.
         filename: the notebook's name, without folders.
     """
 
@@ -54,20 +54,20 @@ class Learner:
 
     @property
     def points(self) -> float:
-        """Points in all."""
+        """The sum of the predicted points."""
         return sum(self.predicted.values())
 
 
 def make_class(lab: Lab, happenings: Sequence[Callable] = accidents.ALL) -> list[Learner]:
-    """At least 24 learners, the same at every call.
+    """Make a class of at least 24 learners, the same at every call.
 
-    Together they hand in every alternate and every misconception of the lab's checks, and
-    whatever else happens.
+    Together they hand in every alternate and every misconception of the lab's checks, and every
+    accident.
 
     Args:
-        happenings: functions of :mod:`grader.proof.sample_class.accidents`; none for honest
-        learners
-            alone.
+        lab: the lab.
+        happenings: functions of :mod:`grader.proof.sample_class.accidents`; empty for a class
+            without accidents.
     """
     happened = (make(lab, _exercise(lab, i)) for i, make in enumerate(happenings))
     return _enrol(lab, [*_right(lab), *_mistaken(lab), *happened])
@@ -82,8 +82,9 @@ def sampled(exercise: Exercise, seed: str) -> list[Candidate]:
 def make_sample(lab: Lab, seed: str) -> list[Learner]:
     """As few learners as hand in every alternate and the :func:`sampled` misconceptions once.
 
-    One has solved everything, one has left the lab as it was. The others make a mistake in each
-    exercise, as long as there are mistakes left to make, and leave the rest as it was.
+    One learner solves everything and one hands in the untouched lab. The learners with
+    misconceptions have one in each exercise, while there are some left, and leave the other
+    exercises untouched.
     """
     columns = zip_longest(*(sampled(exercise, seed) for exercise in lab.exercises))
     mistaken = [
@@ -109,7 +110,7 @@ def make_sample(lab: Lab, seed: str) -> list[Learner]:
 
 
 def _enrol(lab: Lab, work: Sequence[accidents.Work]) -> list[Learner]:
-    """Give each piece of work a learner's name."""
+    """Return a learner with a name for each submission."""
     return [
         Learner(
             id=_student_id(name),
@@ -124,12 +125,12 @@ def _enrol(lab: Lab, work: Sequence[accidents.Work]) -> list[Learner]:
 
 
 def _exercise(lab: Lab, number: int) -> Exercise:
-    """Accidents happen in different exercises."""
+    """Return the exercise for the accident with this number, so that all exercises get some."""
     return lab.exercises[number % len(lab.exercises)]
 
 
 def _right(lab: Lab) -> list[accidents.Work]:
-    """The reference, and every alternate: one learner takes the first of each, and so on."""
+    """Return the reference and every alternate: the k-th learner has the k-th of each exercise."""
     work = [accidents.Work("solved everything", lab.solved(), lab.full())]
     columns = zip_longest(*(exercise.check.alternates for exercise in lab.exercises))
     for column in columns:
@@ -144,11 +145,11 @@ def _right(lab: Lab) -> list[accidents.Work]:
 
 
 def _mistaken(lab: Lab) -> list[accidents.Work]:
-    """Every misconception at least once, spread over learners who are right elsewhere, and one
-    learner who makes the same mistake everywhere.
+    """Return submissions that have every misconception at least once, and one common mistake.
 
-    A learner has a few of them, each in another exercise. So that the class looks like one, the
-    common mistakes of the first exercises come up again and again.
+    Each learner has a few misconceptions, in different exercises, and is right in the others. As
+    in a real class, several learners have the common mistakes of the first exercises. One more
+    learner makes the same mistake everywhere.
     """
     pairs = [
         (exercise, candidate)
@@ -179,7 +180,7 @@ def _mistaken(lab: Lab) -> list[accidents.Work]:
 
 
 def _common(lab: Lab, exercise: Exercise) -> Candidate:
-    """The exercise's misconception whose name most other exercises share."""
+    """Return the misconception of an exercise whose name is the most frequent in the lab."""
     names = [m.name for e in lab.exercises for m in e.check.misconceptions]
     return max(exercise.check.misconceptions, key=lambda m: names.count(m.name))
 
@@ -187,7 +188,14 @@ def _common(lab: Lab, exercise: Exercise) -> Candidate:
 def _with_misconceptions(
     lab: Lab, story: str, own: dict[str, tuple[Exercise, Candidate]], *, solved: bool = True
 ) -> accidents.Work:
-    """A learner with these mistakes, who has solved the rest, or left it as it was."""
+    """Return the submission of a learner with some misconceptions.
+
+    Args:
+        lab: the lab.
+        story: what the learner did.
+        own: the misconceptions, by exercise.
+        solved: whether the other exercises are solved or untouched.
+    """
     answers = {name: exercise.written(candidate) for name, (exercise, candidate) in own.items()}
     earns = {name: lab.expects(exercise, candidate) for name, (exercise, candidate) in own.items()}
     if solved:
@@ -197,7 +205,7 @@ def _with_misconceptions(
 
 
 def _names(count: int) -> list[str]:
-    """As many names as learners; past the list, they are numbered."""
+    """Return so many names; when the list is used up, names repeat with a number."""
     return [
         NAMES[i % len(NAMES)] + (f" {i // len(NAMES) + 1}" if i >= len(NAMES) else "")
         for i in range(count)
