@@ -34,6 +34,7 @@ class SandboxedKernelManager(AsyncKernelManager):
     limits: what the kernel may use
     files: a folder whose plain files the kernel gets a private copy of, as its working folder
     headers: a folder of grader.preprocessors.compiled, which it is shown
+    traces: whether it has the modules that trace loaded from the start, as with headers
     link: after the start, this side of the socket pair whose other end the kernel has (its number
         is in the kernel's environment as OPEN_THE_HOOD_LINK)
     """
@@ -44,12 +45,14 @@ class SandboxedKernelManager(AsyncKernelManager):
         limits: Limits | None = None,
         files: Path | None = None,
         headers: Path | None = None,
+        traces: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.limits = limits or Limits()
         self.files = files
         self.headers = headers
+        self.traces = traces
         self.link: socket.socket
         self._lease: socket.socket | None = None
         self._clock = -1
@@ -147,6 +150,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 "total_seconds": limits.total_seconds,
                 "files": self.files is not None,
                 "headers": str(self.headers) if self.headers else None,
+                "traces": self.traces,
                 "arguments": arguments,
             },
             descriptors,

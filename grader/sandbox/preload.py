@@ -83,6 +83,16 @@ COMPILER = (
     "torch.utils._cpp_embed_headers",
 )
 
+# For labs that trace, with an operator of their own.
+TRACER = (
+    "torch.testing._internal.optests",
+    "triton",
+    "triton.backends.nvidia.compiler",
+    "utils.softmax",
+    "utils.softmax.interpreter",
+    "utils.launching",
+)
+
 # Of the project, as the stage has it; a module that does not exist in it is left out.
 OURS = (
     "utils.accesses",
@@ -125,24 +135,34 @@ def _let_modes_start_alone() -> None:
     TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: False)
 
 
+def preload_tracer() -> None:
+    """Import what the first call of a traced function would, down to Inductor's door.
+
+    For labs that trace and never emit code: Dynamo, AOTAutograd, fake tensors, ``opcheck``; and
+    Triton with its interpreter, which wants no compiler either.
+    """
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
+    for name in (*COMPILER, *TRACER):
+        with contextlib.suppress(ModuleNotFoundError):  # as another torch has them
+            importlib.import_module(name)
+    from torch._dynamo.backends.registry import list_backends
+
+    list_backends()
+
+
 def preload_compiler() -> None:
     """Import what the first call of a compiled function would, and find out what it would.
 
     The compiler and the processor are tried in processes of their own, and the files of torch and
     Triton are hashed; Inductor remembers the answers, and every kernel inherits them.
     """
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
-    for name in COMPILER:
-        with contextlib.suppress(ModuleNotFoundError):  # as another torch has them
-            importlib.import_module(name)
-    from torch._dynamo.backends.registry import list_backends
+    preload_tracer()
     from torch._inductor import codecache, cpu_vec_isa
     from torch._inductor.codegen.common import get_device_op_overrides, init_backend_registration
     from torch._inductor.fx_passes import serialized_patterns
 
-    list_backends()
     init_backend_registration()
     get_device_op_overrides("cpu")
     for pattern in pkgutil.iter_modules(serialized_patterns.__path__):

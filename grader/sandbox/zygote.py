@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.sandbox import headers, kernel, linux, room, watch
-from grader.sandbox.preload import preload, preload_compiler
+from grader.sandbox.preload import preload, preload_compiler, preload_tracer
 
 WATCH_SECONDS = 0.1
 WAITS = 10  # times a limit that its room may take by the clock on the wall
@@ -96,7 +96,7 @@ class Zygote:
         self.grader = grader
         self.told = told
         self.tenants: list[Tenant] = []
-        self.compiles = False
+        self.compiles = self.traces = False
 
     def serve(self) -> None:
         """Until the grading process closes its socket or dies."""
@@ -155,11 +155,15 @@ class Zygote:
 
     def _start(self, asked: dict[str, Any], lease: socket.socket, given: list[int]) -> Tenant:
         told = self.told
+        if asked["traces"] and not self.traces:
+            preload_tracer()
+            _settle()
+            self.traces = True
         if asked["headers"] and not self.compiles:
             preload_compiler()
             headers.use(Path(asked["headers"]))
             _settle()
-            self.compiles = True
+            self.compiles = self.traces = True
         built = room.build(
             told["stage"],
             told["shown"],
