@@ -14,12 +14,12 @@
 # No GPU is needed. Kernels run in Triton's interpreter, on a CPU, and are compiled for a GPU that isn't there. (Triton has no build for macOS. There you can read this page with its outputs, and run it in a Linux container.)
 
 # %%
+import contextlib
 import inspect
 import warnings
 from collections import Counter
 
 import torch
-import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch._subclasses import FakeTensorMode
@@ -29,10 +29,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.course import PHASES
 from utils.drills import choice, number, true_false
+from utils.launching import launch, ptx_of, recorded_launches
 from utils.minigpt import load_minigpt
 from utils.softmax import compile_kernel, compiled, run, softmax
-from utils.softmax.interpreter import interpreted
-from utils.views import block_mask, course_path, dispatch_table, kernel_ptx, kernel_steps, proof_matrix, roofline
+from utils.views import (
+    block_mask,
+    course_path,
+    dispatch_table,
+    kernel_ptx,
+    kernel_steps,
+    proof_matrix,
+    roofline,
+)
 
 # %% [markdown]
 # ## Where we are
@@ -69,6 +77,7 @@ class Softmax(torch.autograd.Function):
         return run.backward(grad_output, *ctx.saved_tensors)  # launches the other
 
 
+torch.manual_seed(0)
 model = load_minigpt()
 tokens = torch.zeros(2, 32, dtype=torch.int64)
 logits = model(tokens).detach()
@@ -103,7 +112,7 @@ def attempt(action, lines=4):
 attempt(lambda: torch.compile(model.probabilities, fullgraph=True, backend="aot_eager")(tokens).shape)
 
 # %% [markdown]
-# A lock? There is one: in the code that launches kernels, three calls further down. The compiler follows Python line by line, into our function, into the launcher, into Triton's interpreter, and somewhere there it meets something it can't put into a graph. (On a GPU it would stumble elsewhere, or recognise the launch and get by. It is the same mistake: we let it look *into* a thing that it should have taken as a whole.)
+# Neither the class nor the model has a word of that. The compiler follows Python line by line, into our function, into the launcher, into the interpreter that plays GPU here, and somewhere there it asks a tensor without data for its address. (On a GPU it would stumble elsewhere, or recognise the launch and get by. The mistake is the same: it looks *into* a thing that it should take as a whole.)
 #
 # Why does it not take `torch.softmax` apart in this way? Listen with a mode of phase 04 to what the dispatcher hears of either.
 
@@ -118,7 +127,9 @@ class Heard(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         self.names.append(func.overloadpacket.__name__)
-        self.bytes += sum(t.nbytes for t in (*args, out) if isinstance(t, torch.Tensor))
+        if not func.is_view:  # a view moves nothing, and what is expanded is read once
+            tensors = [t for t in (*args, out) if isinstance(t, torch.Tensor)]
+            self.bytes += sum(t.untyped_storage().nbytes() for t in tensors)
         return out
 
 
@@ -212,15 +223,14 @@ def rms_first(x_ptr, y_ptr, columns, x_row, EPS: tl.constexpr, BLOCK: tl.constex
 attempt(lambda: rms_first[(4,)](torch.ones(4, 6), torch.ones(4, 6), 6, 6, EPS, 8))
 
 # %% [markdown]
-# So we hand it to the interpreter, which runs one program after the other in NumPy. Everything else is the same.
+# So `launch` goes where the tensors are: to a GPU if they are on one, and else to the interpreter, which runs one program after the other in NumPy. All else is the same.
 
 # %%
 def rms_1(x):
     """RMS norm of x (rows, columns), by the first kernel."""
-    rows, columns = x.shape
+    rows, columns = tuple(x.shape)
     y = torch.empty(rows, columns, dtype=x.dtype)
-    block = triton.next_power_of_2(columns)
-    interpreted(rms_first)[(rows,)](x, y, columns, x.stride(0), EPS, block)
+    launch(rms_first, (rows,), x, y, columns, x.stride(0), EPS, BLOCK=triton.next_power_of_2(columns))
     return y
 
 
@@ -261,7 +271,7 @@ def offsets(out_ptr, stride, WIDE: tl.constexpr):
 
 found = torch.zeros(4, dtype=torch.int64)
 for wide in (False, True):
-    interpreted(offsets)[(4,)](found, 2**30, wide)
+    launch(offsets, (4,), found, 2**30, wide)
     print(f"64 bits: {wide!s:5} ", *(f"{offset:,}" for offset in found.tolist()))
 
 # %% [markdown]
@@ -272,11 +282,11 @@ for wide in (False, True):
 # %%
 @triton.jit
 def rms_second(x_ptr, y_ptr, columns, x_row, x_column, EPS: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
+    line = tl.program_id(0).to(tl.int64)
     place = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row * x_row + place * x_column, mask=place < columns, other=0.0)
+    x = tl.load(x_ptr + line * x_row + place * x_column, mask=place < columns, other=0.0)
     mean = tl.sum(x * x) / columns
-    tl.store(y_ptr + row * columns + place, x * tl.rsqrt(mean + EPS), mask=place < columns)
+    tl.store(y_ptr + line * columns + place, x * tl.rsqrt(mean + EPS), mask=place < columns)
 
 
 wide = torch.randn(8, 6).t()
@@ -344,12 +354,23 @@ def row_peaks(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
 
 
 low, peaks = -1 - torch.rand(3, 5), torch.empty(3)
-interpreted(row_peaks)[(3,)](low, peaks, 5, BLOCK=8)
+launch(row_peaks, (3,), low, peaks, 5, BLOCK=8)
 print("kernel: ", peaks.tolist())
 print("PyTorch:", [round(peak, 3) for peak in low.amax(1).tolist()])
 
 # %% [markdown]
-# Zero, three times. The interpreter fills such places with 0, and so happens to do the compiler of this version; the documentation promises nothing. For a sum that is just the right value, which is why the mistake survives: our `rms_second` would pass without its `other`. What belongs there is the *neutral* value of whatever the block goes through next, the one that leaves the result as it is.
+# Zero, three times: with that the interpreter fills the places that are masked off. And a GPU? Triton's documentation promises nothing. What the compiler of this version does stands in its output, of which more later:
+
+# %%
+code = compile_kernel(
+    row_peaks, {"x_ptr": "*fp32", "out_ptr": "*fp32", "columns": "i32"}, {"BLOCK": 128}, divisible=["x_ptr"]
+)
+lines = [line.strip() for line in code.ptx.splitlines()]
+load = next(k for k, line in enumerate(lines) if "ld.global" in line)
+print(*lines[load - 1:load + 1], sep="\n")
+
+# %% [markdown]
+# The register is set to 0, and the load happens only if the predicate `%p1`, the mask, is on. So it is 0 there, too, today. For a sum that is just the right value, which is why the mistake survives: `rms_second` would pass without its `other`. What belongs there is the *neutral* value of whatever the block goes through next, the one that leaves the result as it is.
 
 # %% tags=["hide-input"]
 choice(
@@ -389,8 +410,8 @@ choice(
 # %%
 def rms_2(x):
     y = torch.empty(x.shape, dtype=x.dtype)
-    block = triton.next_power_of_2(x.shape[1])
-    interpreted(rms_second)[(len(x),)](x, y, x.shape[1], *x.stride(), EPS, block)
+    rows, columns = tuple(x.shape)
+    launch(rms_second, (rows,), x, y, columns, *x.stride(), EPS, BLOCK=triton.next_power_of_2(columns))
     return y
 
 
@@ -415,28 +436,27 @@ print("kernel:", rms_2(brain)[0].tolist())
 # %%
 @triton.jit
 def rms_kernel(x_ptr, y_ptr, columns, x_row, x_column, EPS: tl.constexpr, ACC: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
+    line = tl.program_id(0).to(tl.int64)
     place = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row * x_row + place * x_column, mask=place < columns, other=0.0)
+    x = tl.load(x_ptr + line * x_row + place * x_column, mask=place < columns, other=0.0)
     x = x.to(ACC)
     mean = tl.sum(x * x) / columns
     y = x * tl.rsqrt(mean + EPS)
-    tl.store(y_ptr + row * columns + place, y.to(y_ptr.dtype.element_ty), mask=place < columns)
+    tl.store(y_ptr + line * columns + place, y.to(y_ptr.dtype.element_ty), mask=place < columns)
 
 
-def launch(kernel, out, *inputs):
+def run_rows(kernel, out, *inputs):
     """Run a row kernel of this lesson on inputs (rows, columns); return `out`, filled."""
     rows, columns = out.shape
     strides = [step for tensor in inputs for step in tensor.stride()]
     wide = tl.float64 if out.dtype == torch.float64 else tl.float32
-    block = triton.next_power_of_2(columns)
-    interpreted(kernel)[(rows,)](*inputs, out, columns, *strides, EPS, wide, block)
+    launch(kernel, (rows,), *inputs, out, columns, *strides, EPS, wide, triton.next_power_of_2(columns))
     return out
 
 # %%
 for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
     x = (300 * torch.randn(4, 600)).to(dtype)
-    y = launch(rms_kernel, torch.empty_like(x), x)
+    y = run_rows(rms_kernel, torch.empty_like(x), x)
     true = rms_plain(x.double())
     print(f"{str(dtype):15} largest error {(y - true).abs().max():.0e}, one step at 4 is {4 * torch.finfo(dtype).eps:.0e}")
 
@@ -455,7 +475,7 @@ def to_bfloat16(x_ptr, y_ptr, BY_FLOAT32: tl.constexpr, BLOCK: tl.constexpr):
 
 numbers, out = torch.tensor([1.0, 2.0, 3.0, 0.5], dtype=torch.float64), torch.empty(4, dtype=torch.bfloat16)
 for by_float32 in (False, True):
-    interpreted(to_bfloat16)[(1,)](numbers, out, by_float32, 4)
+    launch(to_bfloat16, (1,), numbers, out, by_float32, BLOCK=4)
     print(f"by way of float32: {by_float32!s:5} ", out.tolist())
 
 # %% [markdown]
@@ -464,7 +484,7 @@ for by_float32 in (False, True):
 # %% tags=["hide-input"]
 true_false(
     "A kernel that is right in the interpreter, for all shapes, strides and dtypes, is right on a GPU.", False,
-    "Programs run one after another here, so two that write the same place never meet; memory beside a tensor is usually there; and what the compiler refuses (a global variable, `math.exp`) Python takes. The interpreter proves the arithmetic. For the rest compile, and run it on a GPU.",
+    "Programs run one after another here, so two that write the same place never meet; and Python accepts much that the compiler refuses, as you will see. The interpreter proves the arithmetic. For the rest compile it, and run it on a GPU.",
 )
 
 # %% [markdown]
@@ -477,12 +497,13 @@ true_false(
 # %%
 x = torch.randn(2048, 600, requires_grad=True)
 y = rms_plain(x)
+upstream = torch.randn(2048, 600)
 with Heard() as heard:
-    y.backward(torch.ones_like(y.detach()))
+    y.backward(upstream)
 print(f"{heard.bytes / x.nbytes:.1f} N ", *heard.names)
 
 # %% [markdown]
-# Seven times what is needed. (`ones_like` is our own; `detach` moves nothing, though the mode counts it.) The forward was the smaller half.
+# Nearly six times what is needed, and the forward was the smaller half.
 #
 # So we derive it by hand, as in phase 02. With $r = 1/\sqrt{\frac1n\sum x_j^2 + \varepsilon}$ and $y = r\,x$, each $x_i$ acts on its own $y_i$, and through r on all of them. Collect the terms:
 #
@@ -496,15 +517,15 @@ def rms_backward_kernel(
     g_ptr, x_ptr, dx_ptr, columns, g_row, g_column, x_row, x_column,
     EPS: tl.constexpr, ACC: tl.constexpr, BLOCK: tl.constexpr,
 ):
-    row = tl.program_id(0).to(tl.int64)
+    line = tl.program_id(0).to(tl.int64)
     place = tl.arange(0, BLOCK)
     on = place < columns
-    g = tl.load(g_ptr + row * g_row + place * g_column, mask=on, other=0.0).to(ACC)
-    x = tl.load(x_ptr + row * x_row + place * x_column, mask=on, other=0.0).to(ACC)
+    g = tl.load(g_ptr + line * g_row + place * g_column, mask=on, other=0.0).to(ACC)
+    x = tl.load(x_ptr + line * x_row + place * x_column, mask=on, other=0.0).to(ACC)
     r = tl.rsqrt(tl.sum(x * x) / columns + EPS)
     y = r * x
     dx = r * (g - y * (tl.sum(g * y) / columns))
-    tl.store(dx_ptr + row * columns + place, dx.to(dx_ptr.dtype.element_ty), mask=on)
+    tl.store(dx_ptr + line * columns + place, dx.to(dx_ptr.dtype.element_ty), mask=on)
 
 
 # %% [markdown]
@@ -516,7 +537,7 @@ y = rms_plain(x)
 y.register_hook(lambda g: print("g: shape", tuple(g.shape), "strides", g.stride()))
 y.sum().backward()
 g = torch.ones(()).expand(3, 4)
-dx = launch(rms_backward_kernel, torch.empty(3, 4), g, x.detach())
+dx = run_rows(rms_backward_kernel, torch.empty(3, 4), g, x.detach())
 print("as autograd has it:", torch.allclose(dx, x.grad, atol=1e-6))
 
 # %% [markdown]
@@ -541,7 +562,7 @@ choice(
 # %%
 @custom_op("hood::rms_norm", mutates_args=(), device_types="cpu")
 def rms_norm(x: torch.Tensor) -> torch.Tensor:
-    return launch(rms_kernel, torch.empty(x.shape, dtype=x.dtype), x)
+    return run_rows(rms_kernel, torch.empty(x.shape, dtype=x.dtype), x)
 
 
 print(torch.ops.hood.rms_norm.default._schema)
@@ -552,12 +573,12 @@ print(torch.ops.hood.rms_norm.default._schema)
 # **Predict.** Which of these four work now? A call; a mode that hears it; a backward; `torch.compile`.
 
 # %%
-x = torch.randn(4, 6, requires_grad=True)
+plain = torch.randn(4, 6)
 with Heard() as heard:
-    rms_norm(x.detach())
+    rms_norm(plain)
 print("heard:", heard.names)
-attempt(lambda: rms_norm(x).sum().backward(), lines=1)
-attempt(lambda: torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(x.detach()), lines=2)
+attempt(lambda: rms_norm(plain.clone().requires_grad_()).sum().backward(), lines=1)
+attempt(lambda: torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(plain), lines=2)
 
 # %% [markdown]
 # It is heard, by its name and whole. The backward is refused: `custom_op` has put a function at the Autograd keys that knows no formula and says so. (Remember phase 04's `double`, which had no such function, and was differentiable by accident. An honest error is worth more.) And the compiler no longer looks inside. It only wants to know one thing: what will come out?
@@ -575,7 +596,7 @@ def _(x):
 with FakeTensorMode():
     print(rms_norm(torch.empty(65536, 600, device="cuda")))
 print(rms_norm(torch.empty(65536, 600, device="meta")).shape)
-print(torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(x.detach()).shape)
+print(torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(plain).shape)
 
 # %% [markdown]
 # 157 megabytes on a GPU that isn't there, and a compiled call. The Meta slot of the row is filled, and every fake passes there.
@@ -589,7 +610,7 @@ print(torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(x.detach()).s
 # %%
 @custom_op("hood::rms_norm_backward", mutates_args=(), device_types="cpu")
 def rms_norm_backward(g: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    return launch(rms_backward_kernel, torch.empty(x.shape, dtype=x.dtype), g, x)
+    return run_rows(rms_backward_kernel, torch.empty(x.shape, dtype=x.dtype), g, x)
 
 
 @rms_norm_backward.register_fake
@@ -608,6 +629,7 @@ rms_norm.register_autograd(lambda ctx, g: rms_norm_backward(g, *ctx.saved_tensor
 
 # %%
 step = torch.compile(lambda x: rms_norm(x).square().sum(), fullgraph=True, backend="aot_eager")
+x = plain.requires_grad_()
 step(x).backward()
 compiled_grad, x.grad = x.grad, None
 rms_plain(x).square().sum().backward()
@@ -616,15 +638,12 @@ print("compiled, forward and backward, as eager:", torch.allclose(compiled_grad,
 # %% [markdown]
 # ### On which device
 #
-# One row, several devices: each backend has a slot of its own. The function for CUDA differs in one thing, the launch; here it is registered and never run. Before you look at the table: **Predict.** At which of the keys CPU, CUDA, Meta, AutogradCPU, SparseCPU does our row hold something?
+# One row, several devices: each backend has a slot of its own. `launch` goes where the tensors are, so the function for CUDA is nearly the same; here it is registered and never run. Before you look at the table: **Predict.** At which of the keys CPU, CUDA, Meta, AutogradCPU, SparseCPU does our row hold something?
 
 # %%
 @rms_norm.register_kernel("cuda")
 def _(x):
-    y, (rows, columns) = torch.empty(x.shape, dtype=x.dtype, device=x.device), x.shape
-    wide = tl.float64 if x.dtype == torch.float64 else tl.float32
-    rms_kernel[(rows,)](x, y, columns, *x.stride(), EPS, wide, triton.next_power_of_2(columns))
-    return y
+    return run_rows(rms_kernel, torch.empty(x.shape, dtype=x.dtype, device=x.device), x)
 
 
 dispatch_table(
@@ -645,7 +664,7 @@ import logging
 from torch._dynamo.backends.common import aot_autograd
 from torch.library import triton_op, wrap_triton
 
-logging.getLogger("torch._higher_order_ops").setLevel(logging.CRITICAL)  # it misses a GPU
+logging.getLogger("torch._dynamo").setLevel(logging.CRITICAL)  # it misses a GPU, at length
 
 
 @triton_op("hood::rms_open", mutates_args={})
@@ -662,11 +681,8 @@ def traced(op):
     """Print what the compiler's graph holds for op(x) * 2, with x on a fake GPU."""
     graphs = []
     backend = aot_autograd(fw_compiler=lambda graph, inputs: graphs.append(graph) or graph)
-    with FakeTensorMode():
-        try:
-            torch.compile(lambda x: op(x) * 2, backend=backend)(torch.empty(4, 600, device="cuda"))
-        except RuntimeError:
-            pass  # the graph is there; to run it takes a GPU
+    with FakeTensorMode(), contextlib.suppress(RuntimeError):  # only running it takes a GPU
+        torch.compile(lambda x: op(x) * 2, backend=backend)(torch.empty(4, 600, device="cuda"))
     calls = [node.target for node in graphs[0].graph.nodes if node.op == "call_function"]
     print(*(str(getattr(call, "__name__", call)) for call in calls), sep=", ")
 
@@ -687,6 +703,10 @@ choice(
     },
     answer="it refuses the call: the result must not be an input",
 )
+
+# %%
+same = custom_op("hood::same", lambda x: x, mutates_args=(), schema="(Tensor x) -> Tensor")
+attempt(lambda: same(torch.ones(3)), lines=1)
 
 # %% [markdown]
 # ## Proofs, and what each does not see
@@ -750,7 +770,7 @@ def fresh(x):
     return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
-def version(name, forward=lambda x: launch(rms_kernel, fresh(x), x), fake=fresh, formula=rms_norm_backward):
+def version(name, forward=lambda x: run_rows(rms_kernel, fresh(x), x), fake=fresh, formula=rms_norm_backward):
     """An operator like rms_norm, but for what is given."""
     made = custom_op(f"hood::{name}", forward, mutates_args=(), schema="(Tensor x) -> Tensor")
     if fake:
@@ -772,13 +792,13 @@ def by_block_backward(g, x):  # and its true derivative
 versions = {
     "right": rms_norm,
     "divides by BLOCK": version("by_block", forward=by_block, formula=by_block_backward),
-    "float32 inside": version("narrow", forward=lambda x: launch(rms_kernel, fresh(x.float()), x.float()).to(x.dtype)),
+    "float32 inside": version("narrow", forward=lambda x: run_rows(rms_kernel, fresh(x.float()), x.float()).to(x.dtype)),
     "half the gradient": version("half", formula=lambda g, x: rms_norm_backward(g, x) / 2),
     "no formula": version("no_formula", formula=None),
     "no fake": version("no_fake", fake=None),
     "fake like its input": version("like_input", fake=torch.empty_like),
-    "bare kernel in backward": version("bare", formula=lambda g, x: launch(rms_backward_kernel, fresh(x), g, x)),
-    "writes to its input": version("in_place", forward=lambda x: launch(rms_kernel, x, x).clone()),
+    "bare kernel in backward": version("bare", formula=lambda g, x: run_rows(rms_backward_kernel, fresh(x), g, x)),
+    "writes to its input": version("in_place", forward=lambda x: run_rows(rms_kernel, x, x).clone()),
 }
 
 # %% [markdown]
@@ -825,7 +845,28 @@ print(len(graphs), "graph; its last calls:", *[str(node.target) for node in grap
 # %% [markdown]
 # ## The same kernel as PTX
 #
-# So far NumPy has played GPU. The compiler, however, needs no GPU either: given the types of the arguments and a target it makes the same text as on a machine that has one. `sm_90` is a Hopper GPU, an H100 or H200.
+# So far NumPy has played GPU. The compiler, however, needs no GPU either: given the types of the arguments and a target it makes the same text as on a machine that has one. `sm_90` is a Hopper GPU, an H100 or H200. `ptx_of` takes a launch that was recorded.
+#
+# **Predict.** This kernel rounds its numbers to half precision if there are many of them. It has just been run. Does it compile?
+
+# %%
+@triton.jit
+def sometimes_half(x_ptr, columns, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + place)
+    if columns > 4:
+        x = x.to(tl.float16)
+    tl.store(x_ptr + place, x)
+
+
+with recorded_launches() as launches:
+    launch(sometimes_half, (1,), torch.randn(8), 8, BLOCK=8)
+attempt(lambda: ptx_of(launches[0]))
+
+# %% [markdown]
+# To Python a name is a name. In a compiled program a variable has one type, whichever way the program goes. The interpreter accepts a good deal more than a GPU can run, so a kernel that has never been compiled is half tested.
+#
+# Now ours, for contiguous rows of 600.
 
 # %%
 def for_hopper(columns, warps=4, known=()):
@@ -852,7 +893,7 @@ for stage in ("ttir", "ttgir", "llir", "ptx", "sass"):
 kernel_ptx(rms_kernel, code, line=6)
 
 # %% [markdown]
-# Eight loads, each under a *predicate* (`@%p1`): that is the mask. The sum goes in three stages. Each thread adds its own eight squares (`fma`). Then threads of a warp exchange: `shfl.sync.bfly` hands a register to the thread whose number differs in one bit, and after five of them, 16, 8, 4, 2, 1, all 32 hold the sum. Last, the four warps: one thread of each puts its sum into *shared* memory, all wait at a barrier (`bar.sync`), and the four sums are added with two exchanges more.
+# Eight loads, each under a predicate: that is the mask. The sum goes in three stages. Each thread adds its own eight squares (`fma`). Then threads of a warp exchange: `shfl.sync.bfly` hands a register to the thread whose number differs in one bit, and after five of them, 16, 8, 4, 2, 1, all 32 hold the sum. Last, the four warps: one thread of each puts its sum into *shared* memory, all wait at a barrier (`bar.sync`), and the four sums are added with two exchanges more.
 #
 # **Predict.** The same kernel with one warp: which of these instructions vanish?
 
@@ -1004,14 +1045,14 @@ print("\n".join(lines[first:first + 5]))
 print(inspect.getsource(op._save_output) + inspect.getsource(op._vjp) + inspect.getsource(op._vjp_of_backward))
 
 # %% [markdown]
-# **Predict**, as the last time in this lesson. Our `twice` could be differentiated no further, for it detached. Can this one? Ask it for a third derivative.
+# **Predict.** Our `twice` could be differentiated no further, for it detached. Can this one? Ask it for a third derivative.
 
 # %%
 x = torch.tensor([[0.5, -1.0, 2.0]], dtype=torch.float64, requires_grad=True)
 for function in (softmax, lambda x: torch.softmax(x, -1)):
-    d = function(x)[0, 0]
+    d = function(x)
     for _ in range(3):
-        (d,) = torch.autograd.grad(d.sum(), x, create_graph=True)
+        (d,) = torch.autograd.grad((d * torch.arange(1.0, 4)).sum(), x, create_graph=True)
     print(d.detach())
 
 # %% [markdown]
@@ -1039,7 +1080,7 @@ for function in (softmax, lambda x: torch.softmax(x, -1)):
 # - **Time**: streams, launches, measuring properly. Phase 09. The records that `python -m benchmarks.gpu` makes on a real GPU are for there.
 # - **Products of matrices in Triton**, with tiles and tensor cores, and attention fused with its softmax: Triton's own tutorials begin where this ends.
 # - **C++ and CUDA extensions**: the same registration, in another language (`TORCH_LIBRARY`).
-# - `vmap` over your operator (`register_vmap`), and `torch.func.grad`, which refuses what `custom_op` made.
+# - `vmap` over your operator: `register_vmap`.
 
 # %% [markdown]
 # ## Sources

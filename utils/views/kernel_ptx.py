@@ -19,7 +19,7 @@ from utils.views._type import text_width
 ROW, CODE = 20, 12  # CSS pixels from line to line, and the letters' size
 LEFT = 400  # room for the kernel's text
 MOST = 60  # instructions that are all drawn; of more, only the lit line's are
-FOLDED, LINES = 13, 13  # the letters' size there, and lines of instructions in each of two columns
+FOLDED, LINES = 13, 13  # the letters' size there, and lines in each of two columns
 COUNT_W, BAR_W = 34, 70  # the number of a line's instructions, and its bar
 
 

@@ -63,14 +63,17 @@ def run(
 def refusal(check: Callable[[Any], object], version: Any) -> str | None:
     """What `check` raises on a version, in one line; None when it raises nothing."""
     aside = io.StringIO()  # what a proof prints besides is no part of its verdict
-    with contextlib.redirect_stderr(aside), contextlib.redirect_stdout(aside):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                check(version)
-            except Exception as error:
-                said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                return said if len(said) <= MOST_WORDS else f"{said[:MOST_WORDS]}…"
+    with (
+        contextlib.redirect_stderr(aside),
+        contextlib.redirect_stdout(aside),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            check(version)
+        except Exception as error:
+            said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            return said if len(said) <= MOST_WORDS else f"{said[:MOST_WORDS]}…"
     return None
 
 

@@ -20,7 +20,7 @@ from utils.views._type import text_width
 Points = Mapping[str, Sequence[float]]
 BATCHES = tuple(2**power for power in range(15))
 STILL = 64  # the batch of a picture that does not move
-LEFT, HIGH, HEAD, TEXT = 130, 300, 30, 14  # the plot's left end, its height, the room above the roof
+LEFT, HIGH, HEAD, TEXT = 130, 300, 30, 14  # the plot's left, its height, room above the roof
 DETAILED = 4  # with more ops than this, labels are names only
 RIGHT = WIDTH - MARGIN
 
