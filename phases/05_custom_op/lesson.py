@@ -14,33 +14,21 @@
 # No GPU is needed. Kernels run in Triton's interpreter, on a CPU, and are compiled for a GPU that isn't there. (Triton has no build for macOS. There you can read this page with its outputs, and run it in a Linux container.)
 
 # %%
-import contextlib
-import inspect
 import warnings
 from collections import Counter
 
 import torch
 import triton
 import triton.language as tl
-from torch._subclasses import FakeTensorMode
-from torch.autograd import gradcheck, gradgradcheck
-from torch.library import custom_op, opcheck
+from torch.autograd import gradcheck
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.course import PHASES
 from utils.drills import choice, number, true_false
-from utils.launching import launch, ptx_of, recorded_launches
+from utils.launching import launch
 from utils.minigpt import load_minigpt
-from utils.softmax import compile_kernel, compiled, run, softmax
-from utils.views import (
-    block_mask,
-    course_path,
-    dispatch_table,
-    kernel_ptx,
-    kernel_steps,
-    proof_matrix,
-    roofline,
-)
+from utils.softmax import run, softmax
+from utils.views import course_path, dispatch_table, kernel_ptx, kernel_steps, row_lanes
 
 # %% [markdown]
 # ## Where we are
@@ -106,7 +94,7 @@ def attempt(action, lines=4):
             print(action())
     except Exception as error:
         said = [line for line in str(error).splitlines() if line.strip()][:lines]
-        print(f"{type(error).__name__}:", *(f"\n  {line.strip()[:150]}" for line in said), "\n  …")
+        print(f"{type(error).__name__}:", *(f"\n  {line.strip()[:230]}" for line in said), "\n  …")
 
 
 attempt(lambda: torch.compile(model.probabilities, fullgraph=True, backend="aot_eager")(tokens).shape)
@@ -228,7 +216,7 @@ attempt(lambda: rms_first[(4,)](torch.ones(4, 6), torch.ones(4, 6), 6, 6, EPS, 8
 # %%
 def rms_1(x):
     """RMS norm of x (rows, columns), by the first kernel."""
-    rows, columns = tuple(x.shape)
+    rows, columns = x.shape
     y = torch.empty(rows, columns, dtype=x.dtype)
     launch(rms_first, (rows,), x, y, columns, x.stride(0), EPS, BLOCK=triton.next_power_of_2(columns))
     return y
@@ -317,10 +305,10 @@ for columns in (512, 513, 600, 601):
     print(f"{columns} columns: a block of {block:,}, {block - columns} places masked off, {1 - columns / block:.0%} idle")
 
 # %% [markdown]
-# Masked places cost no memory, but they cost lanes: threads that add zeros. Just above a power of two, half of the machine is idle. Here is one row of 601; move `n` across 512, with the block that it needs.
+# Masked places cost no memory, but they cost lanes: threads that add zeros. Just above a power of two, half of them idle. Here is a row of 601; move the columns across 512 and 1,024.
 
 # %%
-block_mask(601, 1024)
+row_lanes(601)
 
 # %% [markdown]
 # The mask has two duties. The first is to keep the program away from memory that isn't its own. Let us see what happens without one. We cut input and output out of larger storages, so that what lies beside them is ours too; beside the output are sevens.
@@ -338,7 +326,7 @@ ground = torch.full((40,), 7.0)
 source, copy = torch.randn(40)[8:32].view(4, 6), ground[8:32].view(4, 6)
 kernel_steps(copy_rows, (4,), source, copy, 6, BLOCK=8, step=8)
 print("the copy is right:", torch.equal(copy, source))
-print("sevens beside it:", [value for value in ground[32:].tolist() if value == 7], "of 8")
+print("sevens left behind it:", int((ground[32:] == 7).sum()), "of 8")
 
 # %% [markdown]
 # The copy is right! What each program spoils of the next row, the next program repairs, because the interpreter runs them in order. A GPU promises no order, so there the copy is right on some days. And the last program has written over two numbers of somebody else's, which no comparison of results will ever show. Whoever tests a kernel cuts its output from the middle of a storage, and looks at both sides.
@@ -362,6 +350,8 @@ print("PyTorch:", [round(peak, 3) for peak in low.amax(1).tolist()])
 # Zero, three times: with that the interpreter fills the places that are masked off. And a GPU? Triton's documentation promises nothing. What the compiler of this version does stands in its output, of which more later:
 
 # %%
+from utils.softmax import compile_kernel
+
 code = compile_kernel(
     row_peaks, {"x_ptr": "*fp32", "out_ptr": "*fp32", "columns": "i32"}, {"BLOCK": 128}, divisible=["x_ptr"]
 )
@@ -410,7 +400,7 @@ choice(
 # %%
 def rms_2(x):
     y = torch.empty(x.shape, dtype=x.dtype)
-    rows, columns = tuple(x.shape)
+    rows, columns = x.shape
     launch(rms_second, (rows,), x, y, columns, *x.stride(), EPS, BLOCK=triton.next_power_of_2(columns))
     return y
 
@@ -560,6 +550,9 @@ choice(
 # Now tell PyTorch. First, that there is an operator at all: a name with a namespace, a schema, and a function for some kind of device. `custom_op` reads the schema off the annotations.
 
 # %%
+from torch.library import custom_op
+
+
 @custom_op("hood::rms_norm", mutates_args=(), device_types="cpu")
 def rms_norm(x: torch.Tensor) -> torch.Tensor:
     return run_rows(rms_kernel, torch.empty(x.shape, dtype=x.dtype), x)
@@ -588,6 +581,9 @@ attempt(lambda: torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(pla
 # The compiler runs the program on tensors without data. For those our kernel can do nothing, so it gets a stand-in, the **fake**: shape, strides, dtype, device of the result, and not a number.
 
 # %%
+from torch._subclasses import FakeTensorMode
+
+
 @rms_norm.register_fake
 def _(x):
     return torch.empty(x.shape, dtype=x.dtype, device=x.device)
@@ -659,6 +655,7 @@ dispatch_table(
 # `custom_op` makes a *closed* box: the compiler plans around it and never looks inside. Anything may be in there, an interpreted kernel, NumPy, a call of another library. Its sister `triton_op` makes an *open* one. Inside it the kernel is launched through `wrap_triton`, and the compiler sees that launch, with the kernel's own text. It needs a real CUDA device to run. To be traced it doesn't need one: we give it a fake.
 
 # %%
+import contextlib
 import logging
 
 from torch._dynamo.backends.common import aot_autograd
@@ -706,7 +703,10 @@ choice(
 
 # %%
 same = custom_op("hood::same", lambda x: x, mutates_args=(), schema="(Tensor x) -> Tensor")
-attempt(lambda: same(torch.ones(3)), lines=1)
+try:
+    same(torch.ones(3))
+except RuntimeError as error:
+    print("…", str(error).split("): ")[1][:134], "…")
 
 # %% [markdown]
 # ## Proofs, and what each does not see
@@ -753,6 +753,9 @@ def compile_both_ways(op):
         torch.testing.assert_close(got, torch.autograd.grad(op(x) * 2, x, weights)[0])
 
 # %%
+from torch.autograd import gradgradcheck
+from torch.library import opcheck
+
 proofs = {
     "compare": compare,
     "gradcheck": lambda op: gradcheck(op, samples(torch.float64)[0]),
@@ -780,6 +783,10 @@ def version(name, forward=lambda x: run_rows(rms_kernel, fresh(x), x), fake=fres
     return made
 
 
+def in_place(x):
+    return x.copy_(run_rows(rms_kernel, fresh(x), x)).clone(memory_format=torch.contiguous_format)
+
+
 def by_block(x):  # the sum divided by BLOCK, which is 8 for the 6 columns of the samples
     return (x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) / 8 + EPS)).contiguous()
 
@@ -798,13 +805,15 @@ versions = {
     "no fake": version("no_fake", fake=None),
     "fake like its input": version("like_input", fake=torch.empty_like),
     "bare kernel in backward": version("bare", formula=lambda g, x: run_rows(rms_backward_kernel, fresh(x), g, x)),
-    "writes to its input": version("in_place", forward=lambda x: run_rows(rms_kernel, x, x).clone()),
+    "writes to its input": version("in_place", forward=in_place),
 }
 
 # %% [markdown]
 # **Predict.** Before you run it, settle three things. Which instrument, if any, sees that a kernel divides by `BLOCK`, when its backward is the true derivative of the wrong function? Which sees half a gradient? And which is the only one to see a fake that is like its input?
 
 # %%
+from utils.views import proof_matrix
+
 proof_matrix(versions, proofs)
 
 # %% [markdown]
@@ -814,8 +823,8 @@ proof_matrix(versions, proofs)
 # - **Half a gradient** passes `opcheck`. It tests registration: that there is a gradient, which can be traced. Whether it is the right one, it doesn't ask.
 # - **A bare kernel** passes `gradcheck`. Its numbers are right. It can't be traced, and it can't be differentiated: to autograd the kernel's result doesn't depend on anything, so the second derivative is "expected to be zero".
 # - **A fake like its input** passes everything that has only seen contiguous tensors, and here even the compiler, which happens not to need the strides. `opcheck` sees it if, and only if, you show it a transposed input. An instrument sees what it is shown.
-# - **float32 inside** is right, to float32. Only `gradcheck` works in float64 and notices.
-# - **Writing to the input** is invisible to whoever looks at the result.
+# - **float32 inside** is right, to float32. Only `gradcheck` notices: its differences, in float64, are of steps that float32 can't see.
+# - **Writing to the input** is invisible to whoever looks at the result alone, and a compiler that believes the schema keeps the old value in mind. `opcheck` compares the input before and after.
 
 # %% tags=["hide-input"]
 choice(
@@ -847,9 +856,12 @@ print(len(graphs), "graph; its last calls:", *[str(node.target) for node in grap
 #
 # So far NumPy has played GPU. The compiler, however, needs no GPU either: given the types of the arguments and a target it makes the same text as on a machine that has one. `sm_90` is a Hopper GPU, an H100 or H200. `ptx_of` takes a launch that was recorded.
 #
-# **Predict.** This kernel rounds its numbers to half precision if there are many of them. It has just been run. Does it compile?
+# **Predict.** This kernel rounds its numbers to half precision if there are many of them. In the interpreter it runs. Does it compile?
 
 # %%
+from utils.launching import ptx_of, recorded_launches
+
+
 @triton.jit
 def sometimes_half(x_ptr, columns, BLOCK: tl.constexpr):
     place = tl.arange(0, BLOCK)
@@ -924,6 +936,8 @@ print("4,096 columns:", loads(for_hopper(4096, known=["columns", "x_row"])))
 # One can tell it more. The finished softmax passes the width as a number of groups, and the size of a group as a constant: 75 groups of 8. Here it is without that trick, and with it.
 
 # %%
+from utils.softmax import compiled
+
 for align in (1, 8):
     found = loads(compiled("sm_90", columns=600, align=align))
     print(f"groups of {align}:", *(f"{times} × {name.replace('.L1::evict_first.L2::cache_hint', '…')}" for name, times in found.items()))
@@ -948,7 +962,7 @@ for warps in (1, 2, 4, 8, 16):
     print(f"{warps:2} warps: {code.registers:3} registers a thread, {code.stack:5} bytes spilled to memory")
 
 # %% [markdown]
-# It *spills*: what finds no register goes to memory and comes back, the very traffic that one pass was to spare. (No registers are told where NVIDIA's tools, which Triton's package brings along, can't be found.)
+# It *spills*: what finds no register goes to memory and comes back, the very traffic that one pass was to spare. (The figures are those of NVIDIA's assembler, which Triton's package brings along.)
 #
 # So block, warps, and whether to keep the row or to walk over it, are choices, and the best depends on width, dtype and GPU. `triton.autotune` makes them by trying: a list of configurations, each timed at the first launch with new sizes. Without a GPU there is nothing to time. The course's softmax has a table in place of it, reasoned from figures like those above, which a run on a GPU can replace.
 
@@ -988,6 +1002,9 @@ number(
 # **Predict.** You raise the batch. Which of the three points moves?
 
 # %%
+from utils.views import roofline
+
+
 def work(batch):
     """FLOPs and bytes, in float32, of what happens at the end of MiniGPT, for `batch` × 32 tokens."""
     rows = 32 * batch
@@ -1022,6 +1039,8 @@ choice(
 # When you have yours, compare. You know all the parts; here is how they look when speed is meant.
 
 # %%
+import inspect
+
 from utils.softmax import kernel, op
 
 print(inspect.getsource(kernel.softmax_rows.fn))
@@ -1076,7 +1095,7 @@ for function in (softmax, lambda x: torch.softmax(x, -1)):
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Fusing without writing a kernel**: `torch.compile` would make one kernel of `rms_plain`, and phase 06 reads it. Write your own where the compiler finds no such form.
+# - **Fusing without writing a kernel**: phase 06 reads what `torch.compile` makes of `rms_plain` by itself. A kernel of one's own is for where the compiler finds nothing as good.
 # - **Time**: streams, launches, measuring properly. Phase 09. The records that `python -m benchmarks.gpu` makes on a real GPU are for there.
 # - **Products of matrices in Triton**, with tiles and tensor cores, and attention fused with its softmax: Triton's own tutorials begin where this ends.
 # - **C++ and CUDA extensions**: the same registration, in another language (`TORCH_LIBRARY`).

@@ -25,6 +25,7 @@ from utils.views.module_tree import module_tree
 from utils.views.port_difference import port_difference
 from utils.views.proof_matrix import proof_matrix
 from utils.views.roofline import roofline
+from utils.views.row_lanes import row_lanes
 from utils.views.share_map import share_map
 from utils.views.stride_explorer import stride_explorer
 
@@ -50,6 +51,7 @@ __all__ = [
     "port_difference",
     "proof_matrix",
     "roofline",
+    "row_lanes",
     "share_map",
     "stride_explorer",
 ]

@@ -175,18 +175,24 @@ def _draw_lanes(canvas: Canvas, owner: Memory, access: Access, y: float) -> None
     canvas.text(MARGIN + 24, middle, f"program {access.program}", size=TEXT)
     some = list(zip(access.elements, access.mask, strict=True))[:MOST_LANES]
     wide = min(44, (INNER - LANES_X) / len(some))
-    for on in (True, False):
-        boxes = [(MARGIN + LANES_X + k * wide, y, wide, LANE)
-                 for k, (_, here) in enumerate(some) if here == on]
-        fills = [STORAGE.tint if on else IDLE] * len(boxes)
-        canvas.boxes(boxes, fills, edge=STORAGE.colour if on else MUTED, dashed=not on)
     strange = set(outside(owner, access))
+    looks = {  # of a lane: fill, ink, edge
+        "on": (STORAGE.tint, INK, STORAGE.colour),
+        "off": (IDLE, MUTED, MUTED),
+        "beside": (GRADIENT.colour, GRADIENT.on, GRADIENT.colour),
+    }
+    lanes: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in looks}
     for k, (element, on) in enumerate(some):
         place = owner.offset + element
+        kind = "off" if not on else "beside" if place in strange else "on"
+        x = MARGIN + LANES_X + k * wide
+        lanes[kind].append((x, y, wide, LANE))
         if text_width(str(place), size=TEXT) < wide - 2:
-            ink = GRADIENT.colour if on and place in strange else INK if on else MUTED
-            canvas.text(MARGIN + LANES_X + (k + 0.5) * wide, middle, str(place), size=TEXT,
-                        colour=ink, ha="center")
+            canvas.text(x + wide / 2, middle, str(place), size=TEXT, colour=looks[kind][1],
+                        ha="center")
+    for kind, (fill, _, edge) in looks.items():
+        boxes = lanes[kind]
+        canvas.boxes(boxes, [fill] * len(boxes), edge=edge, dashed=kind == "off")
 
 
 def _draw_memory(
@@ -214,7 +220,7 @@ def _draw_memory(
             fills.append(fill)
         number = str(place)
         if text_width(number, size=13) < CELL:
-            on = STORAGE.on if place in lit else MUTED if stranger else INK
+            on = STORAGE.on if place in lit else MUTED if fill == IDLE else INK
             canvas.text(x + CELL / 2, top + CELL / 2, number, size=13, colour=on, ha="center")
     canvas.boxes(dashed, [IDLE] * len(dashed), edge=RULE, dashed=True)
     canvas.boxes(boxes, fills, edge=RULE)
