@@ -301,8 +301,8 @@ number(
 
 # %%
 for columns in (512, 513, 600, 601):
-    block = triton.next_power_of_2(columns)
-    print(f"{columns} columns: a block of {block:,}, {block - columns} places masked off, {1 - columns / block:.0%} idle")
+    places = triton.next_power_of_2(columns)
+    print(f"{columns} columns: a block of {places:,}, {places - columns} places masked off")
 
 # %% [markdown]
 # Masked places cost no memory, but they cost lanes: threads that add zeros. Just above a power of two, half of them idle. Here is a row of 601; move the columns across 512 and 1,024.
@@ -399,7 +399,7 @@ choice(
 
 # %%
 def rms_2(x):
-    y = torch.empty(x.shape, dtype=x.dtype)
+    y = x.new_empty(x.shape)
     rows, columns = x.shape
     launch(rms_second, (rows,), x, y, columns, *x.stride(), EPS, BLOCK=triton.next_power_of_2(columns))
     return y
@@ -555,7 +555,7 @@ from torch.library import custom_op
 
 @custom_op("hood::rms_norm", mutates_args=(), device_types="cpu")
 def rms_norm(x: torch.Tensor) -> torch.Tensor:
-    return run_rows(rms_kernel, torch.empty(x.shape, dtype=x.dtype), x)
+    return run_rows(rms_kernel, x.new_empty(x.shape), x)
 
 
 print(torch.ops.hood.rms_norm.default._schema)
@@ -578,7 +578,7 @@ attempt(lambda: torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(pla
 #
 # ### What comes out
 #
-# The compiler runs the program on tensors without data. For those our kernel can do nothing, so it gets a stand-in, the **fake**: shape, strides, dtype, device of the result, and not a number.
+# The compiler runs the program on tensors without data. For those our kernel can do nothing, so it gets a stand-in, the **fake**: shape, strides, dtype, device of the result, and not a number. (`x.new_empty(shape)` makes a contiguous tensor of x's dtype, where x is.)
 
 # %%
 from torch._subclasses import FakeTensorMode
@@ -586,7 +586,7 @@ from torch._subclasses import FakeTensorMode
 
 @rms_norm.register_fake
 def _(x):
-    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    return x.new_empty(x.shape)
 
 
 with FakeTensorMode():
@@ -606,16 +606,16 @@ print(torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(plain).shape)
 # %%
 @custom_op("hood::rms_norm_backward", mutates_args=(), device_types="cpu")
 def rms_norm_backward(g: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    return run_rows(rms_backward_kernel, torch.empty(x.shape, dtype=x.dtype), g, x)
+    return run_rows(rms_backward_kernel, x.new_empty(x.shape), g, x)
 
 
 @rms_norm_backward.register_fake
 def _(g, x):
-    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    return x.new_empty(x.shape)
 
 
 def keep_inputs(ctx, inputs, output):
-    ctx.save_for_backward(*inputs)
+    ctx.save_for_backward(*inputs)  # those of the forward, or g and x
 
 
 rms_norm.register_autograd(lambda ctx, g: rms_norm_backward(g, *ctx.saved_tensors), setup_context=keep_inputs)
@@ -634,12 +634,12 @@ print("compiled, forward and backward, as eager:", torch.allclose(compiled_grad,
 # %% [markdown]
 # ### On which device
 #
-# One row, several devices: each backend has a slot of its own. `launch` goes where the tensors are, so the function for CUDA is nearly the same; here it is registered and never run. Before you look at the table: **Predict.** At which of the keys CPU, CUDA, Meta, AutogradCPU, SparseCPU does our row hold something?
+# One row, several devices: each backend has a slot of its own. `launch` goes where the tensors are, so the function for CUDA is the same; here it is registered and never run. Before you look at the table: **Predict.** At which of the keys CPU, CUDA, Meta, AutogradCPU, SparseCPU does our row hold something?
 
 # %%
 @rms_norm.register_kernel("cuda")
 def _(x):
-    return run_rows(rms_kernel, torch.empty(x.shape, dtype=x.dtype, device=x.device), x)
+    return run_rows(rms_kernel, x.new_empty(x.shape), x)
 
 
 dispatch_table(
@@ -666,7 +666,7 @@ logging.getLogger("torch._dynamo").setLevel(logging.CRITICAL)  # it misses a GPU
 
 @triton_op("hood::rms_open", mutates_args={})
 def rms_open(x: torch.Tensor) -> torch.Tensor:
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    y = x.new_empty(x.shape)
     wrap_triton(rms_kernel)[(x.shape[0],)](x, y, x.shape[1], *x.stride(), EPS, tl.float32, 1024)
     return y
 
@@ -688,7 +688,7 @@ traced(rms_norm)
 traced(rms_open)
 
 # %% [markdown]
-# Above: our operator, a box. Below: the box is gone, and in its place are an `empty` and a launch that the compiler knows as one (`triton_kernel_wrapper…`; the `getitem` unpack its result). It can now do something with both, reuse that memory for one. If your operator is nothing but Triton and lives on GPUs, that is the better form; if it must also run on a CPU, or holds anything else, `custom_op`. The course uses `custom_op`, for your laptop's sake.
+# Above: our operator, a box. Below: the box is gone, and in its place are a `new_empty` and a launch that the compiler knows as one (`triton_kernel_wrapper…`; the `getitem` unpack its result). It can now do something with both, reuse that memory for one. If your operator is nothing but Triton and lives on GPUs, that is the better form; if it must also run on a CPU, or holds anything else, `custom_op`. The course uses `custom_op`, for your laptop's sake.
 
 # %% tags=["hide-input"]
 choice(
@@ -770,7 +770,7 @@ proofs = {
 
 # %%
 def fresh(x):
-    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    return x.new_empty(x.shape)
 
 
 def version(name, forward=lambda x: run_rows(rms_kernel, fresh(x), x), fake=fresh, formula=rms_norm_backward):
@@ -809,7 +809,7 @@ versions = {
 }
 
 # %% [markdown]
-# **Predict.** Before you run it, settle three things. Which instrument, if any, sees that a kernel divides by `BLOCK`, when its backward is the true derivative of the wrong function? Which sees half a gradient? And which is the only one to see a fake that is like its input?
+# **Predict.** Before you run it, settle three things. Which instrument, if any, sees that a kernel divides by `BLOCK`, when its backward is the true derivative of the wrong function? Which sees half a gradient? And which is the only one to see a fake that is like its input? (54 proofs are run, which takes a quarter of a minute.)
 
 # %%
 from utils.views import proof_matrix
@@ -823,8 +823,8 @@ proof_matrix(versions, proofs)
 # - **Half a gradient** passes `opcheck`. It tests registration: that there is a gradient, which can be traced. Whether it is the right one, it doesn't ask.
 # - **A bare kernel** passes `gradcheck`. Its numbers are right. It can't be traced, and it can't be differentiated: to autograd the kernel's result doesn't depend on anything, so the second derivative is "expected to be zero".
 # - **A fake like its input** passes everything that has only seen contiguous tensors, and here even the compiler, which happens not to need the strides. `opcheck` sees it if, and only if, you show it a transposed input. An instrument sees what it is shown.
-# - **float32 inside** is right, to float32. Only `gradcheck` notices: its differences, in float64, are of steps that float32 can't see.
-# - **Writing to the input** is invisible to whoever looks at the result alone, and a compiler that believes the schema keeps the old value in mind. `opcheck` compares the input before and after.
+# - **float32 inside** is right, to float32. Only `gradcheck` notices: it takes differences over steps of a millionth, of which float32 sees little.
+# - **Writing to the input** is invisible to whoever looks at the result alone, and even to the compiler. `opcheck` compares the input before and after.
 
 # %% tags=["hide-input"]
 choice(
