@@ -499,7 +499,7 @@ print(f"{heard.bytes / x.nbytes:.1f} N ", *heard.names)
 #
 # $$dx = r\,\bigl(g - y\cdot\tfrac1n\textstyle\sum_j g_j\,y_j\bigr)$$
 #
-# A reduction over the row, and then everything elementwise: the same form as the forward, and the same form as softmax's. What must be kept for it? y and r would do; so would x, from which both are quickly made again. x lies in memory anyway, as somebody's output; y and r would have to be kept on purpose. We keep x. (For softmax the choice falls otherwise. Work it out before the lab asks.)
+# A reduction over the row, and then everything elementwise: the same form as the forward, and the same form as softmax's. What must be kept for it? y and r would do; so would x, from which both are quickly made again. x lies in memory anyway, as somebody's output; y and r would have to be kept on purpose. We keep x. (For softmax the colleague kept y, and y alone. Work out why that is enough.)
 
 # %%
 @triton.jit
@@ -621,7 +621,7 @@ def keep_inputs(ctx, inputs, output):
 rms_norm.register_autograd(lambda ctx, g: rms_norm_backward(g, *ctx.saved_tensors), setup_context=keep_inputs)
 
 # %% [markdown]
-# It may not. The compiler traces the backward just as it traces the forward, on tensors without data, and would meet a bare kernel there: the opening's error once more, one floor lower. So the backward is an operator as well, with a fake of its own. In the matrix below you will see what else it is good for.
+# It may not. The compiler traces the backward just as it traces the forward, on tensors without data, and would meet a bare kernel there: the opening's mistake once more, one floor lower. So the backward is an operator as well, with a fake of its own. In the matrix below you will see what else it is good for.
 
 # %%
 step = torch.compile(lambda x: rms_norm(x).square().sum(), fullgraph=True, backend="aot_eager")
@@ -672,6 +672,9 @@ def rms_open(x: torch.Tensor) -> torch.Tensor:
 
 
 attempt(lambda: rms_open(torch.randn(4, 600)))
+
+# %% [markdown]
+# **Predict.** The compiler traces `op(x) * 2`, once with the closed box and once with the open one. What stands in its graph?
 
 # %%
 def traced(op):
@@ -925,11 +928,13 @@ def loads(code):
     return dict(Counter(word for word in code.ptx.split() if word.startswith("ld.global")))
 
 
-print("600 columns:  ", loads(for_hopper(600)))
-print("4,096 columns:", loads(for_hopper(4096, known=["columns", "x_row"])))
+for columns, known in {600: [], 4096: ["columns", "x_row"]}.items():
+    code = for_hopper(columns, known=known)
+    layout = next(line for line in code.ttgir.splitlines() if line.startswith("#blocked"))
+    print(f"{columns:5,} columns:", loads(code), layout.split("{")[1].split(",")[0])
 
 # %% [markdown]
-# 4,096 columns, nearly seven times as many, take the same eight loads. But 600 floats are 2,400 bytes, which *is* a multiple of 16. Each row could be loaded four at a time!
+# 4,096 columns, nearly seven times as many, take the same eight loads. TTGIR, where it is decided who holds what, says it as well: a thread holds one element and skips to its next, or it holds four neighbours at a time. But 600 floats are 2,400 bytes, which *is* a multiple of 16. Each row could be loaded four at a time!
 #
 # The compiler doesn't know. `columns` and `x_row` come in when the kernel is launched. Of such a number Triton asks one thing only, whether 16 divides it, and if so it compiles a version of its own; that is what `known` stands for. 4,096 % 16 = 0, and 600 % 16 = 8. So a stride of 600 is any number, and a row may begin anywhere.
 #

@@ -202,12 +202,12 @@ def _labels(plot: _Plot, ops: Sequence[Work], roof: Roof) -> list[_Label]:
     labels: list[_Label] = []
     for op, spot, limit in zip(ops, spots, limits, strict=True):
         bound = roof.at(op.intensity)
-        detail = f"at most {si(bound, 'FLOP/s')}"
+        details = (f"at most {si(bound, 'FLOP/s')}",)
         if op.attained is not None:
-            detail = f"{si(op.attained, 'FLOP/s')}, {op.attained / bound:.0%} of the bound"
-        lines = (op.name,) if len(ops) > DETAILED else (op.name, detail)
-        sizes = (TEXT, TEXT)
-        width = max(text_width(words, size=size) for words, size in zip(lines, sizes, strict=False))
+            share = f"{op.attained / bound:.0%} of the bound"
+            details = (si(op.attained, "FLOP/s"), share)
+        lines = (op.name,) if len(ops) > DETAILED else (op.name, *details)
+        width = max(text_width(words, size=TEXT) for words in lines)
         rooms = [label.room for label in labels]
         room = place(spot, width, 2 + 19 * len(lines), taken, frame, rooms)
         labels.append(_Label(op, spot, limit, room, lines))
@@ -223,8 +223,9 @@ def _draw_ops(canvas: Canvas, labels: Sequence[_Label]) -> None:
             canvas.line([label.spot, end], colour=MUTED, line=0.8)
         canvas.line([label.spot, label.limit], colour=KERNEL.colour, line=1.4)
         canvas.text(label.room.left, label.room.top + 9, label.lines[0], size=TEXT)
-        for words in label.lines[1:]:
-            canvas.text(label.room.left, label.room.top + 28, words, size=TEXT, colour=MUTED)
+        for row, words in enumerate(label.lines[1:]):
+            y = label.room.top + 28 + 19 * row
+            canvas.text(label.room.left, y, words, size=TEXT, colour=MUTED)
     for label in labels:
         fill = CARD if label.op.attained is None else KERNEL.colour
         canvas.marker(*label.spot, KERNEL.marker, size=11, fill=fill)
