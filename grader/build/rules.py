@@ -32,10 +32,11 @@ from grader.sandbox import Limits
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 LAB_SETTINGS = {"title": str, "points": (int, float), "cell_seconds": (int, float)}
-# `compile`: exercises call torch.compile, so grading needs a prepared cache. `gpu`: grading needs a
+# `compile`: true if exercises compile C++, so that grading needs prepared headers; "trace" if they
+# only trace (Dynamo, AOTAutograd, fake tensors), which needs no compiler. `gpu`: grading needs a
 # GPU. `limits`: see grader/sandbox/limits.py. `examples`: false if learners get no failing
 # examples.
-OPTIONAL_SETTINGS = {"compile": bool, "gpu": bool, "limits": dict, "examples": bool}
+OPTIONAL_SETTINGS = {"compile": (bool, str), "gpu": bool, "limits": dict, "examples": bool}
 PAGE_SETTINGS = {"title": str}
 LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re.IGNORECASE)
 REGIONS = {
@@ -94,8 +95,11 @@ def settings_problems(
         if key not in needed and key not in optional:
             yield Problem(text.path, 1, f"open_the_hood: unknown setting {key!r}")
         elif key in optional and not isinstance(value, optional[key]):
-            kind = optional[key].__name__
+            kinds = optional[key] if isinstance(optional[key], tuple) else (optional[key],)
+            kind = " or ".join(one.__name__ for one in kinds)
             yield Problem(text.path, 1, f"open_the_hood: {key} must be a {kind}, got {value!r}")
+        elif key == "compile" and value not in (True, False, "trace"):
+            yield Problem(text.path, 1, f'open_the_hood: compile is true or "trace", got {value!r}')
     for key, kind in needed.items():
         value = text.course.get(key)
         if not isinstance(value, kind) or isinstance(value, bool) or value in ("", 0):

@@ -84,6 +84,16 @@ COMPILER = (
     "torch.utils._cpp_embed_headers",
 )
 
+# For labs that trace, with an operator of their own.
+TRACER = (
+    "torch.testing._internal.optests",
+    "triton",
+    "triton.backends.nvidia.compiler",
+    "utils.softmax",
+    "utils.softmax.interpreter",
+    "utils.launching",
+)
+
 # Modules of the project. Those that the stage does not have are skipped.
 OURS = (
     "utils.accesses",
@@ -130,24 +140,34 @@ def _let_modes_start_alone() -> None:
     TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: False)
 
 
+def preload_tracer() -> None:
+    """Import what the first call of a traced function would, down to Inductor's door.
+
+    For labs that trace and never emit code: Dynamo, AOTAutograd, fake tensors, ``opcheck``; and
+    Triton with its interpreter, which wants no compiler either.
+    """
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
+    for name in (*COMPILER, *TRACER):
+        with contextlib.suppress(ModuleNotFoundError):  # as another torch has them
+            importlib.import_module(name)
+    from torch._dynamo.backends.registry import list_backends
+
+    list_backends()
+
+
 def preload_compiler() -> None:
     """Do in advance what the first call of a compiled function does: imports, probes and hashes.
 
     Inductor probes the compiler and the processor in processes of their own, and hashes the files
     of torch and Triton. It caches the results, and every kernel inherits the caches.
     """
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: True)  # torch's default
-    for name in COMPILER:
-        with contextlib.suppress(ModuleNotFoundError):  # another version of torch may lack some
-            importlib.import_module(name)
-    from torch._dynamo.backends.registry import list_backends
+    preload_tracer()
     from torch._inductor import codecache, cpu_vec_isa
     from torch._inductor.codegen.common import get_device_op_overrides, init_backend_registration
     from torch._inductor.fx_passes import serialized_patterns
 
-    list_backends()
     init_backend_registration()
     get_device_op_overrides("cpu")
     for pattern in pkgutil.iter_modules(serialized_patterns.__path__):

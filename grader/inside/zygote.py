@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.inside import bubblewrap, confinement, headers, linux, usage
-from grader.inside.preload import preload, preload_compiler
+from grader.inside.preload import preload, preload_compiler, preload_tracer
 
 WATCH_SECONDS = 0.1
 WAITS = 10  # wall-clock time that a sandbox may take, as a multiple of its time limit
@@ -118,7 +118,7 @@ class Zygote:
         self.grader = grader
         self.told = told
         self.tenants: list[Tenant] = []
-        self.compiles = False
+        self.compiles = self.traces = False
 
     def serve(self) -> None:
         """Serve until the grading process closes the control socket or dies."""
@@ -177,11 +177,15 @@ class Zygote:
 
     def _start(self, asked: dict[str, Any], lease: socket.socket, given: list[int]) -> Tenant:
         told = self.told
+        if asked["traces"] and not self.traces:
+            preload_tracer()
+            _settle()
+            self.traces = True
         if asked["headers"] and not self.compiles:
             preload_compiler()
             headers.use(Path(asked["headers"]))
             _settle()
-            self.compiles = True
+            self.compiles = self.traces = True
         built = bubblewrap.build(
             told["stage"],
             told["shown"],

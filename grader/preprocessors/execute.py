@@ -129,6 +129,7 @@ class Execute(NbGraderExecute):
             limits=self._limits,
             files=Path(folder) if folder else None,
             headers=prepare() if prepare else None,
+            traces=self.nb.metadata.open_the_hood.get("compile") == "trace",
         )
         return self.km
 

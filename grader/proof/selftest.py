@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import builtins
 import dataclasses
+import linecache
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -70,7 +71,10 @@ class LabCode:
         names: dict[str, Any] = {"__name__": "__main__"}
         for code in self._given_compiled:
             exec(code, names)
-        exec(compile(cell, "<solution>", "exec"), names)
+        # Triton's decorators read a function's source, and find it here, as in a notebook.
+        file = f"<solution {hash(cell):x}>"
+        linecache.cache[file] = len(cell), None, cell.splitlines(keepends=True), file
+        exec(compile(cell, file, "exec"), names)
         return names
 
     @cached_property

@@ -32,11 +32,13 @@ SECONDS = 600
 def headers_of(source_nb: NotebookNode) -> Callable[[], Path] | None:
     """Return :func:`prepared_headers` for a lab that says ``compile: true``, None for any other.
 
+    A lab that says ``compile: "trace"`` compiles no C++ and needs none.
+
     Args:
         source_nb: the instructor's version of the lab.
     """
     compiles = source_nb.metadata.get("open_the_hood", {}).get("compile", False)
-    return prepared_headers if compiles else None
+    return prepared_headers if compiles is True else None
 
 
 def prepared_headers() -> Path:

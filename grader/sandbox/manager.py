@@ -35,6 +35,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         limits: what the kernel may use; the defaults if not given.
         files: a folder whose plain files are copied into the kernel's working folder.
         headers: the folder of :mod:`grader.sandbox.compiled_headers`, for a lab that compiles.
+        traces: whether the kernel starts with the modules that trace loaded, as with headers.
 
     Attributes:
         link: after the start, this side of a socket pair. The kernel has the other side; its
@@ -47,12 +48,14 @@ class SandboxedKernelManager(AsyncKernelManager):
         limits: Limits | None = None,
         files: Path | None = None,
         headers: Path | None = None,
+        traces: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.limits = limits or Limits()
         self.files = files
         self.headers = headers
+        self.traces = traces
         self.link: socket.socket
         self._lease: socket.socket | None = None
         self._clock = -1
@@ -164,6 +167,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 "total_seconds": limits.total_seconds,
                 "files": self.files is not None,
                 "headers": str(self.headers) if self.headers else None,
+                "traces": self.traces,
                 "arguments": arguments,
             },
             descriptors,

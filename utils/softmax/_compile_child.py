@@ -51,7 +51,7 @@ def compile_request(request: dict) -> dict:
 def load(folder: Path, source: str, name: str):
     """The `@triton.jit` function called `name`; Triton reads its source back from a file."""
     path = folder / "kernel_under_compilation.py"
-    path.write_text("import triton\nimport triton.language as tl\n\n\n@triton.jit\n" + source)
+    path.write_text("import triton\nimport triton.language as tl\n\n\n" + source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import os
@@ -26,6 +27,12 @@ _POINTERS = {
     torch.bfloat16: "*bf16",
     torch.float32: "*fp32",
     torch.float64: "*fp64",
+    torch.int8: "*i8",
+    torch.uint8: "*u8",
+    torch.int16: "*i16",
+    torch.int32: "*i32",
+    torch.int64: "*i64",
+    torch.bool: "*i1",
 }
 
 
@@ -62,6 +69,21 @@ class Compiled:
 
 class CompileError(RuntimeError):
     """The kernel didn't compile; the message ends with what Triton said."""
+
+
+def pointer_type(dtype: torch.dtype) -> str:
+    """Triton's word for a pointer to such elements. Raises CompileError where it has none."""
+    if dtype not in _POINTERS:
+        raise CompileError(f"kernels are given no tensors of {dtype} here")
+    return _POINTERS[dtype]
+
+
+def sm_number(target: str) -> int:
+    """90 of "sm_90". Raises ValueError for what is no such name."""
+    match = re.fullmatch(r"sm_(\d+)", target)
+    if match is None:
+        raise ValueError(f'target: expected "sm_80", "sm_90" or the like, got {target!r}')
+    return int(match[1])
 
 
 def compiled(
@@ -126,8 +148,9 @@ def compile_kernel(
 ) -> Compiled:
     """Compile any Triton kernel for `target`, in a process of its own.
 
-    kernel: what `@triton.jit` returned, or the plain function; it may use `tl` and `triton` and no
-    other global, for only its own source travels.
+    kernel: what `@triton.jit` returned, or the plain function. Its source travels, and that of the
+    `@triton.jit` functions that it calls, and `tl.constexpr` globals; another global may be used by
+    no kernel, apart from `tl` and `triton`.
     signature: argument -> type, as Triton writes it: "*fp32" a pointer, "i32", "fp32".
     constants: argument -> value of every `tl.constexpr`: numbers, booleans, or dtypes of `tl`.
     divisible: arguments known to be multiples of 16, as a launch finds out by looking: an address
@@ -136,19 +159,17 @@ def compile_kernel(
         compile_kernel(add, {"x_ptr": "*fp32", "n": "i32"}, {"BLOCK": 1024}, divisible=["x_ptr"])
 
     Raises ValueError when arguments are missing or the target can't be read, TritonMissing, and
-    CompileError with what Triton said.
+    CompileError with what Triton said, or naming a global that can't travel.
     """
     require_triton()
-    match = re.fullmatch(r"sm_(\d+)", target)
-    if match is None:
-        raise ValueError(f'target: expected "sm_80", "sm_90" or the like, got {target!r}')
+    capability = sm_number(target)
     function = getattr(kernel, "fn", kernel)
     constants = dict(constants or {})
     _require_all(function, signature, constants)
     with tempfile.TemporaryDirectory() as folder:
         request = {
             "folder": folder,
-            "source": _source(function),
+            "source": _sources(function),
             "name": function.__name__,
             "signature": {
                 name: "constexpr" if name in constants else signature[name]
@@ -156,7 +177,7 @@ def compile_kernel(
             },
             "constants": {name: _encode(value) for name, value in constants.items()},
             "divisible": list(divisible),
-            "capability": int(match[1]),
+            "capability": capability,
             "num_warps": num_warps,
         }
         answer = _ask(request, function.__name__, target)
@@ -178,6 +199,50 @@ def _require_all(function: Any, signature: Mapping[str, str], constants: Mapping
             f"{function.__name__} takes {', '.join(expected)}: each must be in signature or "
             f"constants, once; got {', '.join(given)}"
         )
+
+
+def _sources(function: Any) -> str:
+    """A file's text with the function, and above it what it uses of its module."""
+    return "\n\n".join(_globals_of(function).values()) + f"\n\n@triton.jit\n{_source(function)}"
+
+
+def _globals_of(function: Any) -> dict[str, str]:
+    """Name -> text of the helpers and constants that a kernel uses, what they use first."""
+    import triton
+    import triton.language as tl
+
+    found: dict[str, str] = {}
+    for name in _loaded(function):
+        if name not in function.__globals__:
+            continue
+        value = function.__globals__[name]
+        if isinstance(value, tl.constexpr):
+            constant = value.value
+            if not isinstance(constant, (bool, int, float, str)):
+                raise CompileError(f"the global {name} is a tl.constexpr of {constant!r}")
+            # repr writes infinity as inf, which is no Python
+            text = f"float({str(constant)!r})" if type(constant) is float else repr(constant)
+            found[name] = f"{name} = tl.constexpr({text})"
+        elif hasattr(value, "fn") and hasattr(value, "arg_names"):
+            if value.fn is not function:
+                found |= _globals_of(value.fn)
+                found[name] = f"@triton.jit\n{_source(value.fn)}"
+        elif value not in (tl, triton):
+            raise CompileError(
+                f"{function.__name__} uses the global {name}, a {type(value).__name__}: a kernel "
+                "sees tl, triton, tl.constexpr values and @triton.jit functions, no others"
+            )
+    return found
+
+
+def _loaded(function: Any) -> list[str]:
+    """Names that a function's code reads and does not set, in order; no attributes."""
+    tree = ast.parse(_source(function))
+    body = [node for statement in tree.body[0].body for node in ast.walk(statement)]
+    names = [n for n in body if isinstance(n, ast.Name)]
+    own = {n.id for n in names if not isinstance(n.ctx, ast.Load)}
+    own |= set(inspect.signature(function).parameters)
+    return list(dict.fromkeys(n.id for n in names if n.id not in own))
 
 
 def _source(function: Any) -> str:

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import functools
 import threading
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import torch
+
 # A first launch imports this, and it must see the language unpatched.
 import triton.experimental.gluon  # noqa: F401
 import triton.language as tl
+from triton.runtime import interpreter
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
@@ -38,13 +43,27 @@ def interpreted(kernel: Any) -> Any:
     return _Launcher(function)
 
 
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Keep the language as the compiler wants it, unpatched, while it is open."""
+    with _LOCK:
+        yield
+
+
 class _Launcher:
     def __init__(self, function: InterpretedFunction) -> None:
         self.function = function
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
         def launch(*arguments: Any, **options: Any) -> None:
-            with _LOCK, _interpreted_language(), warnings.catch_warnings():
+            helpers = _helpers(self.function.fn)
+            storages = _storages(self.function.arg_names, arguments, options)
+            with (
+                _LOCK,
+                _interpreted_language(helpers),
+                _in_bounds(storages),
+                warnings.catch_warnings(),
+            ):
                 # -inf - -inf is NaN by design, and NumPy would say so on stderr.
                 warnings.simplefilter("ignore", RuntimeWarning)
                 self.function[grid](*arguments, **options)
@@ -52,26 +71,131 @@ class _Launcher:
         return launch
 
 
+class _Twin(InterpretedFunction):
+    """An interpreted function that other kernels call."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # Triton would patch the whole language again at every call, for two milliseconds.
+        try:
+            return self.rewrite()(*args, **kwargs)
+        except interpreter.InterpreterError:
+            raise
+        except Exception as error:
+            raise interpreter.InterpreterError(repr(error)) from error
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """`x.max(0)`: the language's functions are methods of its tensors, too."""
+        return self if instance is None else functools.partial(self, instance)
+
+
 @functools.cache
 def _twin(function: Callable[..., Any]) -> InterpretedFunction:
-    return InterpretedFunction(function)
+    return _Twin(function)
+
+
+def _storages(
+    names: list[str], arguments: tuple, options: dict[str, Any]
+) -> list[tuple[int, int, str]]:
+    """First address, end and name of the memory that a launch gives to a kernel."""
+    given = {**dict(zip(names, arguments, strict=False)), **options}
+    found = []
+    for name, value in given.items():
+        if isinstance(value, torch.Tensor):
+            storage = value.untyped_storage()
+            found.append((storage.data_ptr(), storage.data_ptr() + storage.nbytes(), name))
+    return found
 
 
 @contextmanager
-def _interpreted_language() -> Iterator[None]:
+def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
+    """Refuse loads and stores outside of the tensors' storages, which would hit anything.
+
+    Within a storage, but beside a view of it, everything is allowed, as it is on a GPU.
+    """
+    builder = interpreter.interpreter_builder
+    names = "create_masked_load", "create_masked_store"
+    before = {name: vars(builder).get(name) for name in names}
+    load, store = builder.create_masked_load, builder.create_masked_store
+
+    def check(kind: str, places: Any, mask: Any) -> None:
+        addresses = places.data[np.broadcast_to(mask.data, places.data.shape)]
+        if not addresses.size:
+            return
+        wide = max(places.get_element_ty().primitive_bitwidth // 8, 1)
+        low, high = int(addresses.min()), int(addresses.max()) + wide
+        if any(start <= low and high <= end for start, end, _ in storages):
+            return
+        for address in map(int, addresses.ravel()):
+            if not any(start <= address and address + wide <= end for start, end, _ in storages):
+                raise IndexError(_outside(kind, address, wide, builder.grid_idx, storages))
+
+    def checked_load(places: Any, mask: Any, *rest: Any) -> Any:
+        check("loads", places, mask)
+        return load(places, mask, *rest)
+
+    def checked_store(places: Any, value: Any, mask: Any, *rest: Any) -> Any:
+        check("stores", places, mask)
+        return store(places, value, mask, *rest)
+
+    builder.create_masked_load, builder.create_masked_store = checked_load, checked_store
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            if function is None:
+                delattr(builder, name)  # the class's own show again
+            else:
+                setattr(builder, name, function)
+
+
+def _outside(
+    kind: str, address: int, wide: int, program: tuple, storages: list[tuple[int, int, str]]
+) -> str:
+    """In words: which program goes where, counted from the nearest storage below or above."""
+    if not storages:
+        return f"program {program[0]} {kind} memory, and was given no tensor"
+    start, end, name = min(storages, key=lambda one: abs(one[0] - address))
+    return (
+        f"program {program[0]} {kind} element {(address - start) // wide} of what {name} lies in, "
+        f"which has {(end - start) // wide} elements: is a mask missing?"
+    )
+
+
+def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[int, tuple]:
+    """Namespaces with the `@triton.jit` functions that a kernel, or one of these, calls by name."""
+    found = {} if found is None else found
+    space = getattr(function, "__globals__", {})
+    for name in function.__code__.co_names:
+        called = space.get(name)
+        if isinstance(called, JITFunction) and (id(space), name) not in found:
+            found[id(space), name] = space, called
+            _helpers(called.fn, found)
+    return found
+
+
+@contextmanager
+def _interpreted_language(helpers: dict[tuple[int, str], tuple[dict, Any]]) -> Iterator[None]:
     """Let the language's own functions (`tl.max`, `tl.sum`, …) run interpreted, too.
 
-    They are `@triton.jit` functions themselves, made when Triton was imported. The interpreter
-    also leaves builtins patched when one of them has called another; all is put back here.
+    They are `@triton.jit` functions themselves, made when Triton was imported, and so are the
+    helpers of a kernel. The interpreter also leaves builtins patched when one of them has called
+    another; all is put back here.
     """
     before = [(place, dict(vars(place))) for place in _LIBRARIES + _LANGUAGE]
     try:
+        for (_, name), (space, called) in helpers.items():
+            space[name] = _twin(called.fn)
         for place, names in before:
             for name, value in names.items():
                 if isinstance(value, JITFunction):
                     setattr(place, name, _twin(value.fn))
+        # Once for all calls of a launch; the interpreter looks only for `tl` among the globals.
+        both = types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core})
+        interpreter._patch_lang(both)
         yield
     finally:
+        for (_, name), (space, called) in helpers.items():
+            space[name] = called
         for place, names in before:
             if place in _LANGUAGE:
                 for name in set(vars(place)) - set(names):

@@ -17,12 +17,15 @@ from utils.views.dtype_ruler import dtype_ruler
 from utils.views.finite_difference_error import finite_difference_error
 from utils.views.flops_by_operator import flops_by_operator
 from utils.views.kernel_ptx import kernel_ptx
+from utils.views.kernel_steps import kernel_steps
 from utils.views.key_explorer import key_explorer
 from utils.views.machine_report import machine_report
 from utils.views.memory_bars import memory_bars
 from utils.views.module_tree import module_tree
 from utils.views.port_difference import port_difference
+from utils.views.proof_matrix import proof_matrix
 from utils.views.roofline import roofline
+from utils.views.row_lanes import row_lanes
 from utils.views.share_map import share_map
 from utils.views.stride_explorer import stride_explorer
 
@@ -41,11 +44,14 @@ __all__ = [
     "flops_by_operator",
     "key_explorer",
     "kernel_ptx",
+    "kernel_steps",
     "machine_report",
     "memory_bars",
     "module_tree",
     "port_difference",
+    "proof_matrix",
     "roofline",
+    "row_lanes",
     "share_map",
     "stride_explorer",
 ]

@@ -6,13 +6,13 @@ from matplotlib.figure import Figure
 
 from utils.style import IDLE, INK, KERNEL, MUTED, RULE, STORAGE
 from utils.views import _live
-from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
+from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count
 
-CELL, ROW, LABEL, NOTE = 44, 46, 118, 128
+CELL, ROW, LABEL, NOTE, TEXT = 44, 46, 128, 132, 14
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 SHOWN, FIRST = 6, 4  # rows at the most, and those before the gap; the last two close the picture
-NARROW = 21  # CSS pixels; an index of three digits doesn't fit into a narrower cell
+NARROW = 30  # CSS pixels; an index of three digits doesn't fit into a narrower cell
 
 
 def block_mask(n: int, block: int) -> None:
@@ -23,8 +23,10 @@ def block_mask(n: int, block: int) -> None:
     """
     draw(n, block)
     most = max(2 * n, 4 * block, 16)
+    # A sheet that moves keeps the height of its fullest picture.
+    rows = SHOWN + 1 if _live.can_move() else 0
     _live.present(
-        draw,
+        lambda n, block: draw(n, block, rows),
         (n, block),
         lambda widgets: [
             widgets.IntSlider(value=n, min=0, max=most, description="n"),
@@ -33,8 +35,8 @@ def block_mask(n: int, block: int) -> None:
     )
 
 
-def draw(n: int, block: int) -> tuple[Figure, str]:
-    """The figure, and its alternative text."""
+def draw(n: int, block: int, least: int = 0) -> tuple[Figure, str]:
+    """The figure, and its alternative text. least: rows that the sheet has room for, or more."""
     if n < 0 or block not in BLOCKS:
         raise ValueError(
             f"block_mask needs n of 0 or more and a block among the powers of two up to 1024, "
@@ -43,25 +45,20 @@ def draw(n: int, block: int) -> tuple[Figure, str]:
     words = sentence(n, block)
     top = title_height(words) + 12
     rows = shown_programs(n, block)
-    canvas = Canvas(top + max(len(rows), 1) * ROW + 40)
+    canvas = Canvas(top + max(len(rows), least, 1) * ROW + 66)
     canvas.title(words)
     wide = INNER - LABEL - NOTE
     cell = min(CELL, wide / block)
     for row, program in enumerate(rows):
         y = top + row * ROW
         if program is None:
-            canvas.note(MARGIN, y + CELL / 2 - 4, f"… {_grid(n, block) - len(rows) + 1:,} more")
+            left_out = f"… {_grid(n, block) - len(rows) + 1:,} more"
+            canvas.text(MARGIN, y + CELL / 2 - 4, left_out, size=TEXT, colour=MUTED)
             continue
         _draw_program(canvas, y, n, block, program, cell)
     if not rows:
-        canvas.note(MARGIN, top + 16, "the grid is empty: nothing is launched")
-    y = top + max(len(rows), 1) * ROW + 14
-    canvas.marker(MARGIN + 8, y, KERNEL.marker, size=15, fill=KERNEL.colour, edge="none")
-    canvas.note(MARGIN + 24, y, "one run of the kernel")
-    canvas.boxes([(MARGIN + 178, y - 7, 14, 14)], [STORAGE.tint], edge=STORAGE.colour)
-    canvas.note(MARGIN + 200, y, "loaded and stored: i < n")
-    canvas.boxes([(MARGIN + 366, y - 7, 14, 14)], [IDLE], edge=MUTED, dashed=True)
-    canvas.note(MARGIN + 388, y, "masked off: the program has the place, and leaves memory alone")
+        canvas.text(MARGIN, top + 16, "the grid is empty: nothing is launched", size=TEXT)
+    _draw_legend(canvas, top + max(len(rows), 1) * ROW + 14)
     return canvas.finish(), describe(n, block)
 
 
@@ -97,6 +94,17 @@ def describe(n: int, block: int) -> str:
     return " ".join(parts)
 
 
+def _draw_legend(canvas: Canvas, y: float) -> None:
+    canvas.marker(MARGIN + 8, y, KERNEL.marker, size=15, fill=KERNEL.colour, edge="none")
+    canvas.text(MARGIN + 26, y, "one run of the kernel", size=TEXT, colour=MUTED)
+    canvas.boxes([(MARGIN + 210, y - 7, 14, 14)], [STORAGE.tint], edge=STORAGE.colour)
+    canvas.text(MARGIN + 234, y, "loaded and stored: i < n", size=TEXT, colour=MUTED)
+    y += 26
+    canvas.boxes([(MARGIN + 1, y - 7, 14, 14)], [IDLE], edge=MUTED, dashed=True)
+    words = "masked off: the program has the place, and leaves memory alone"
+    canvas.text(MARGIN + 26, y, words, size=TEXT, colour=MUTED)
+
+
 def _draw_program(
     canvas: Canvas, y: float, n: int, block: int, program: int, cell: float
 ) -> None:
@@ -104,7 +112,7 @@ def _draw_program(
     canvas.marker(
         MARGIN + 8, y + high / 2, KERNEL.marker, size=15, fill=KERNEL.colour, edge="none"
     )
-    canvas.text(MARGIN + 24, y + high / 2, f"program {program:,}")
+    canvas.text(MARGIN + 24, y + high / 2, f"program {program:,}", size=TEXT)
     first = program * block
     on = min(n - first, block)
     if cell >= NARROW:
@@ -116,7 +124,7 @@ def _draw_program(
             [(left + k * cell, y, cell, high) for k in range(on, block)],
             [IDLE] * (block - on), edge=MUTED, dashed=True,
         )
-        size = 13 if cell >= 36 else 10
+        size = TEXT if cell >= 36 else 13
         for k in range(block):
             ink = INK if k < on else MUTED
             middle = left + (k + 0.5) * cell
@@ -127,12 +135,12 @@ def _draw_program(
             canvas.boxes([box], [IDLE], edge=MUTED, dashed=True)
         canvas.boxes([(left, y, on * cell, high)], [STORAGE.tint], edge=STORAGE.colour)
         ends = left + 8, left + block * cell - 8
-        canvas.text(ends[0], y + high / 2, f"{first:,}", size=SMALL)
+        canvas.text(ends[0], y + high / 2, f"{first:,}", size=TEXT)
         ink = MUTED if on < block else INK
         last = f"{first + block - 1:,}"
-        canvas.text(ends[1], y + high / 2, last, size=SMALL, colour=ink, ha="right")
+        canvas.text(ends[1], y + high / 2, last, size=TEXT, colour=ink, ha="right")
     note = f"{on:,} of {block:,}" if on < block else f"all {block:,}" if block > 1 else "its one"
-    canvas.note(left + block * cell + 14, y + high / 2, note)
+    canvas.text(left + block * cell + 14, y + high / 2, note, size=TEXT, colour=MUTED)
     canvas.line([(MARGIN, y + high + 6), (MARGIN + INNER, y + high + 6)], colour=RULE, line=0.5)
 
 

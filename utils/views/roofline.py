@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from utils.figures import show
 from utils.style import CARD, INK, KERNEL, MUTED, STORAGE, WIDTH
 from utils.views import _live
-from utils.views._canvas import MARGIN, SMALL, Canvas, title_height
+from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import si
 from utils.views._place import Point, Rect, along, place
 from utils.views._roof import Roof, Work, works
@@ -20,7 +20,7 @@ from utils.views._type import text_width
 Points = Mapping[str, Sequence[float]]
 BATCHES = tuple(2**power for power in range(15))
 STILL = 64  # the batch of a picture that does not move
-LEFT, HIGH, HEAD = 118, 300, 30  # the plot's left end, its height, the room above the roof
+LEFT, HIGH, HEAD, TEXT = 130, 300, 30, 14  # the plot's left, its height, room above the roof
 DETAILED = 4  # with more ops than this, labels are names only
 RIGHT = WIDTH - MARGIN
 
@@ -143,14 +143,14 @@ def _draw_axes(canvas: Canvas, plot: _Plot) -> None:
     for flops in _decades(plot.floor, plot.ceiling, 7):
         y = plot.y(flops)
         canvas.line([(LEFT, y), (RIGHT, y)], line=0.8)
-        canvas.note(LEFT - 10, y, si(flops, "FLOP/s"), ha="right")
+        canvas.text(LEFT - 10, y, si(flops, "FLOP/s"), size=TEXT, colour=MUTED, ha="right")
     for intensity in _decades(plot.low, plot.high, 9):
         x = plot.x(intensity)
         canvas.line([(x, bottom), (x, bottom + 5)], colour=MUTED, line=0.8)
-        canvas.note(x, bottom + 15, f"{intensity:,.6g}", ha="center")
+        canvas.text(x, bottom + 16, f"{intensity:,.6g}", size=TEXT, colour=MUTED, ha="center")
     canvas.line([(LEFT, bottom), (RIGHT, bottom)], colour=MUTED, line=0.8)
     words = "arithmetic intensity: FLOP for each byte moved"
-    canvas.text((LEFT + RIGHT) / 2, bottom + 38, words, size=12, colour=MUTED, ha="center")
+    canvas.text((LEFT + RIGHT) / 2, bottom + 38, words, size=TEXT, colour=MUTED, ha="center")
 
 
 def _draw_roof(canvas: Canvas, plot: _Plot, roof: Roof) -> None:
@@ -159,21 +159,25 @@ def _draw_roof(canvas: Canvas, plot: _Plot, roof: Roof) -> None:
     canvas.line([(ridge, top), (ridge, plot.top + HIGH)], colour=MUTED, line=0.8, dashed=True)
     canvas.line([start, (ridge, top)], colour=STORAGE.colour, line=2.4)
     canvas.line([(ridge, top), (RIGHT, top)], colour=INK, line=2.4)
-    canvas.text(RIGHT, top - 13, f"compute {si(roof.flops, 'FLOP/s')}", size=12, ha="right")
+    canvas.text(RIGHT, top - 14, f"compute {si(roof.flops, 'FLOP/s')}", size=TEXT, ha="right")
     label = _slope_label(plot, roof)
     words = f"memory {si(roof.bandwidth, 'B/s')}"
-    canvas.text(label.left, label.top + 9, words, size=12, colour=STORAGE.colour)
-    canvas.note(ridge + 6, plot.top + HIGH - 10, f"ridge: {roof.ridge:.3g} FLOP per byte")
+    canvas.text(label.left, label.top + 9, words, size=TEXT, colour=STORAGE.colour)
+    words = f"ridge: {roof.ridge:.3g} FLOP per byte"
+    x, side = ridge + 7, "left"
+    if x + text_width(words, size=TEXT) > RIGHT:
+        x, side = ridge - 7, "right"
+    canvas.text(x, plot.top + HIGH - 12, words, size=TEXT, colour=MUTED, ha=side)
 
 
 def _slope_label(plot: _Plot, roof: Roof) -> Rect:
     """Where the words beside memory's slope stand: above it, near its lower end."""
     left = LEFT + 10
-    right = left + text_width(f"memory {si(roof.bandwidth, 'B/s')}", size=12)
+    right = left + text_width(f"memory {si(roof.bandwidth, 'B/s')}", size=TEXT)
     start, ridge = plot.y(roof.at(plot.low)), plot.x(roof.ridge)
     rise = (start - plot.y(roof.flops)) / (ridge - LEFT)
     bottom = start - rise * (right - LEFT) - 5
-    return Rect(left, bottom - 18, right, bottom)
+    return Rect(left, bottom - 19, right, bottom)
 
 
 @dataclass(frozen=True)
@@ -198,14 +202,14 @@ def _labels(plot: _Plot, ops: Sequence[Work], roof: Roof) -> list[_Label]:
     labels: list[_Label] = []
     for op, spot, limit in zip(ops, spots, limits, strict=True):
         bound = roof.at(op.intensity)
-        detail = f"at most {si(bound, 'FLOP/s')}"
+        details = (f"at most {si(bound, 'FLOP/s')}",)
         if op.attained is not None:
-            detail = f"{si(op.attained, 'FLOP/s')}, {op.attained / bound:.0%} of the bound"
-        lines = (op.name,) if len(ops) > DETAILED else (op.name, detail)
-        sizes = (12, SMALL)
-        width = max(text_width(words, size=size) for words, size in zip(lines, sizes, strict=False))
+            share = f"{op.attained / bound:.0%} of the bound"
+            details = (si(op.attained, "FLOP/s"), share)
+        lines = (op.name,) if len(ops) > DETAILED else (op.name, *details)
+        width = max(text_width(words, size=TEXT) for words in lines)
         rooms = [label.room for label in labels]
-        room = place(spot, width, 2 + 16 * len(lines), taken, frame, rooms)
+        room = place(spot, width, 2 + 19 * len(lines), taken, frame, rooms)
         labels.append(_Label(op, spot, limit, room, lines))
         taken += along(spot, room.nearest(*spot))
     return labels
@@ -218,9 +222,10 @@ def _draw_ops(canvas: Canvas, labels: Sequence[_Label]) -> None:
         if math.dist(label.spot, end) > 20:
             canvas.line([label.spot, end], colour=MUTED, line=0.8)
         canvas.line([label.spot, label.limit], colour=KERNEL.colour, line=1.4)
-        canvas.text(label.room.left, label.room.top + 9, label.lines[0], size=12)
-        for words in label.lines[1:]:
-            canvas.note(label.room.left, label.room.top + 25, words)
+        canvas.text(label.room.left, label.room.top + 9, label.lines[0], size=TEXT)
+        for row, words in enumerate(label.lines[1:]):
+            y = label.room.top + 28 + 19 * row
+            canvas.text(label.room.left, y, words, size=TEXT, colour=MUTED)
     for label in labels:
         fill = CARD if label.op.attained is None else KERNEL.colour
         canvas.marker(*label.spot, KERNEL.marker, size=11, fill=fill)
@@ -234,6 +239,6 @@ def _obstacles(plot: _Plot, roof: Roof) -> list[Rect]:
         *along(start, (ridge, top)),
         *along((ridge, top), (ridge, plot.top + HIGH)),
         Rect(ridge, top - 3, RIGHT, top + 3),
-        Rect(RIGHT - 180, top - 22, RIGHT, top),
+        Rect(RIGHT - 210, top - 24, RIGHT, top),
         _slope_label(plot, roof),
     ]

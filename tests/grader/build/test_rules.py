@@ -76,7 +76,13 @@ REFUSALS = {
     "compile": (
         "cell_seconds: 60",
         "cell_seconds: 60, compile: 1",
-        "compile must be a bool, got 1",
+        "compile must be a bool or str, got 1",
+        "# ---",
+    ),
+    "compile something else": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, compile: maybe",
+        "compile is true or \"trace\", got 'maybe'",
         "# ---",
     ),
     "half a second": (

@@ -52,3 +52,23 @@ def test_where_triton_interprets_anyway():
     )
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, check=True)
+
+
+@triton.jit
+def unmasked(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n, other=0.0))
+
+
+def test_a_store_beside_a_view_is_allowed_and_one_outside_of_its_storage_is_refused():
+    x, storage = torch.ones(4), torch.zeros(8)
+    interpreted(unmasked)[(1,)](x, storage[:3], 3, BLOCK=8)
+    assert storage.tolist() == [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    with pytest.raises(
+        triton.runtime.errors.InterpreterError,
+        match="program 0 stores element 8 of what y_ptr lies in, which has 8 elements",
+    ):
+        interpreted(unmasked)[(1,)](x, storage[:3], 3, BLOCK=16)
+    wrong = triton.runtime.errors.InterpreterError
+    with pytest.raises(wrong, match="loads element 4 of what x_ptr"):
+        interpreted(unmasked)[(1,)](x, torch.zeros(16), 9, BLOCK=16)

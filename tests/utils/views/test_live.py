@@ -208,3 +208,51 @@ def test_the_length_of_the_sequence_moves(shown):
     assert "At 32 tokens attention is 5.7% of 9.27 MFLOP" in spoken.value
     length.value = length.options[-1][1]
     assert "At 1,024 tokens attention is 65.7%" in spoken.value
+
+
+def test_the_steps_of_a_kernel_move(shown):
+    triton = pytest.importorskip("triton", reason="Triton has no build for this system")
+    from tests.utils.views.test_kernels import copy_unmasked
+
+    assert triton
+    slider, _, picture, spoken = shown(
+        views.kernel_steps, copy_unmasked, (2,), X[:2], torch.empty(3, 4), 4, BLOCK=4
+    )
+    assert (slider.min, slider.value, slider.max) == (1, 1, 4)
+    before = picture.value
+    slider.value = 4
+    assert "Step 4 of 4: program 1 stores 4 elements into 1 sector of y_ptr." in spoken.value
+    assert picture.value != before
+
+
+def test_each_proof_runs_once_and_any_cell_can_be_read(shown):
+    asked = []
+
+    def positive(number):
+        asked.append(number)
+        assert number > 0
+
+    version, proof, _, _, spoken = shown(
+        views.proof_matrix, {"one": 1, "minus one": -1}, {"positive": positive, "any": print}
+    )
+    assert asked == [1, -1]
+    assert (version.value, proof.value) == ("minus one", "positive")
+    version.value, proof.value = "one", "any"
+    assert "one, any: passes. No proof refuses it." in spoken.value
+    assert asked == [1, -1]
+
+
+def test_blocks_and_masks_move_on_a_sheet_of_one_height(shown):
+    n, block, _, picture, spoken = shown(views.block_mask, 601, 1024)
+    high = picture.value[20:24]  # of a PNG: its height in pixels
+    n.value, block.value = 2404, 256
+    assert "10 programs of 256 cover 2,404 elements" in spoken.value
+    assert picture.value[20:24] == high
+
+
+def test_the_columns_of_a_row_move(shown):
+    columns, _, picture, spoken = shown(views.row_lanes, 601)
+    before = picture.value
+    columns.value = 512
+    assert "fills its block" in spoken.value
+    assert picture.value != before

@@ -1,0 +1,181 @@
+"""Launch a Triton kernel wherever its tensors live, and see what a GPU would be given to run.
+
+`kernel[grid](...)` wants a GPU. `launch(kernel, grid, ...)` takes one where the tensors are on
+one, and Triton's interpreter where they are on a CPU. What was launched can be recorded, and
+compiled for a GPU that is not there: what only the interpreter accepts is found out on any machine.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from utils.softmax.compiled import CompileError, pointer_type, sm_number
+from utils.softmax.run import require_triton
+
+_INT32 = 2**31
+_ALIGNED = 16  # what Triton asks of an address or an integer to be told more than its type
+_recordings: list[list[Launched]] = []
+
+
+@dataclass(frozen=True, eq=False)
+class Launched:
+    """One launch.
+
+    Attributes:
+        kernel: what `@triton.jit` returned.
+        grid: programs along each axis.
+        arguments: all of the kernel's, by name.
+        num_warps: warps of 32 threads in a program.
+    """
+
+    kernel: Any
+    grid: tuple[int, ...]
+    arguments: Mapping[str, Any]
+    num_warps: int
+
+
+def launch(
+    kernel: Any, grid: tuple[int, ...], *args: Any, num_warps: int = 4, **kwargs: Any
+) -> None:
+    """Run `kernel` once for each place of `grid`, on the device where its tensors are.
+
+    kernel: what `@triton.jit` returned; args and kwargs: its arguments, tensors and numbers. A grid
+    with a 0 runs nothing. num_warps matters on a GPU alone.
+
+        launch(add, (triton.cdiv(n, 256),), x, y, n, BLOCK=256)
+
+    Raises TypeError for a kernel or grid that is none, or tensors on more than one device;
+    TritonMissing where there is no Triton; and what the kernel raises.
+    """
+    require_triton()
+    if not hasattr(kernel, "fn"):
+        raise TypeError(
+            f"launch expects what @triton.jit returned, got a {type(kernel).__name__}: "
+            "is the decorator missing?"
+        )
+    if not isinstance(grid, (tuple, list)) or not all(type(size) is int for size in grid):
+        raise TypeError(f"launch expects a tuple of whole numbers as grid, got {grid!r}")
+    bound = inspect.signature(kernel.fn).bind(*args, **kwargs)
+    bound.apply_defaults()
+    arguments = dict(bound.arguments)
+    devices = {value.device for value in arguments.values() if isinstance(value, torch.Tensor)}
+    if len(devices) > 1:
+        raise TypeError(f"launch expects tensors on one device, got {sorted(map(str, devices))}")
+    for found in _recordings:
+        found.append(Launched(kernel, tuple(grid), arguments, num_warps))
+    if 0 in grid:
+        return
+    device = devices.pop() if devices else torch.device("cpu")
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            kernel[tuple(grid)](**arguments, num_warps=num_warps)
+    else:
+        from utils.softmax.interpreter import interpreted
+
+        interpreted(kernel)[tuple(grid)](**arguments)
+
+
+@contextmanager
+def recorded_launches() -> Iterator[list[Launched]]:
+    """While it is open, each `launch` is also written down in the list that it gives."""
+    found: list[Launched] = []
+    _recordings.append(found)
+    try:
+        yield found
+    finally:
+        _recordings.remove(found)
+
+
+def ptx_of(launched: Launched, target: str = "sm_90") -> str:
+    """The PTX of a launch: what the compiler writes for these very arguments; no GPU is needed.
+
+    The kernel itself is compiled, with its helpers and `tl.constexpr` globals, as a launch on a
+    GPU would: a number that is 1 becomes a constant, and of numbers and addresses it is known
+    whether 16 divides them. The assembler behind PTX is not run.
+
+    Raises CompileError with what the compiler said, and ValueError for a target that can't be.
+    """
+    require_triton()
+    import triton.language as tl
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+    from triton.compiler.compiler import make_backend
+    from triton.runtime.jit import JITFunction
+
+    from utils.softmax.interpreter import compiling
+
+    kernel, name = launched.kernel, launched.kernel.fn.__name__
+    if not isinstance(kernel, JITFunction) or not isinstance(tl.max, JITFunction):
+        raise CompileError(f"{name} can't be compiled here: this process has TRITON_INTERPRET set")
+    signature, constants, attributes = _specialised(launched)
+    gpu = GPUTarget("cuda", sm_number(target), 32)
+    with compiling():
+        try:
+            source = ASTSource(kernel, signature, constants, attributes)
+            return _lowered(source, make_backend(gpu), gpu, launched.num_warps)
+        except Exception as error:
+            raise CompileError(f"{name} does not compile for {target}: {_said(error)}") from error
+
+
+def _lowered(source: Any, backend: Any, gpu: Any, num_warps: int) -> str:
+    """The PTX, by the stages of Triton's own pipeline."""
+    from triton._C.libtriton import ir
+
+    options = backend.parse_options({"num_warps": num_warps})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, options, source.language)
+    helpers = backend.get_codegen_implementation(options), backend.get_module_map()
+    module = source.make_ir(gpu, options, *helpers, context)
+    metadata = {"target": gpu, **options.__dict__}
+    for stage, lower in stages.items():
+        module = lower(module, metadata)
+        if stage == "ptx":
+            return module
+    raise CompileError(f"no stage of Triton's is called ptx: {', '.join(stages)}")
+
+
+def _specialised(launched: Launched) -> tuple[dict[str, str], dict[str, Any], dict]:
+    """Types, constants and what is known of the rest, as a launch would find them."""
+    signature: dict[str, str] = {}
+    constants: dict[str, Any] = {}
+    attributes: dict[tuple[int], list] = {}
+    parameters = {parameter.name: parameter for parameter in launched.kernel.params}
+    for place, (name, value) in enumerate(launched.arguments.items()):
+        parameter = parameters[name]
+        free = not parameter.do_not_specialize
+        one = type(value) is int and value == 1 and free
+        if parameter.is_constexpr or value is None or one:
+            signature[name], constants[name] = "constexpr", value
+            continue
+        number = value.data_ptr() if isinstance(value, torch.Tensor) else value
+        signature[name] = _type_of(value)
+        if free and type(number) is int and number % _ALIGNED == 0:
+            attributes[(place,)] = [["tt.divisibility", _ALIGNED]]
+    return signature, constants, attributes
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return pointer_type(value.dtype)
+    if isinstance(value, bool):
+        return "u1"
+    if isinstance(value, int):
+        return "i32" if -_INT32 <= value < _INT32 else "i64"
+    if isinstance(value, float):
+        return "fp32"
+    raise CompileError(f"a kernel takes tensors and numbers, got a {type(value).__name__}")
+
+
+def _said(error: BaseException) -> str:
+    """What the compiler said in the end: its messages begin with the code and a caret."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
