@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from grader.sandbox.warm import cool
 
+from grader.sandbox.warm_process import cool
 from tests.grader.sandbox.inmate import Inmate
 
-pytestmark = [pytest.mark.slow(12), pytest.mark.usefixtures("room")]
+pytestmark = [pytest.mark.slow(12), pytest.mark.usefixtures("sandbox")]
 
 FEW = 5
 CODE = """
@@ -43,4 +43,4 @@ def test_what_traces_is_there_from_the_start() -> None:
         values, said, missing = inmate.value(CODE)
     assert values == [3.0, 3.0, 3.0]
     assert said == ["SUCCESS", "SUCCESS"]
-    assert len(missing) <= FEW, f"add to TRACER in grader/sandbox/preload.py: {missing}"
+    assert len(missing) <= FEW, f"add to TRACER in grader/inside/preload.py: {missing}"
