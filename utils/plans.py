@@ -56,8 +56,8 @@ def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list
     if isinstance(module_class, type) and issubclass(module_class, nn.Module):
         raise TypeError("Module is to be written from nothing, not on top of torch.nn.Module")
 
-    class Node(module_class):
-        def forward(self, x):
+    class Node(module_class):  # type: ignore[misc,valid-type]  # a class that is only known then
+        def forward(self, x: Any) -> Any:
             for factor in self.factors:
                 x = x * getattr(self, factor)
             for child in self.parts:

@@ -108,7 +108,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
                 for name, lab in labs.items()
             }
             # one lab after the other, so that a worker needs the answers to one lab at a time
-            jobs = (job for run_of_lab in runs.values() for job in run_of_lab.jobs())
+            jobs: Iterator[Job] = (job for run_of_lab in runs.values() for job in run_of_lab.jobs())
             while not stopped():
                 for job, result in executor.run(jobs):
                     runs[job.lab.name].take(job, result)

@@ -81,6 +81,8 @@ class AutogradedFiles:
     def metadata(self, student: str, lab: str, name: str) -> dict[str, Any]:
         """The grader's own metadata of a notebook, empty when there is none."""
         data = read_file(self.course.folder("autograded", student, lab) / f"{name}.ipynb")
+        if isinstance(data, Unreadable):
+            return {}
         try:
             found = json.loads(data)["metadata"]["open_the_hood"]
             return found if isinstance(found, dict) else {}

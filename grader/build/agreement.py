@@ -15,9 +15,14 @@ from grader.build.text import Text
 class CheckLike(Protocol):
     """What the build needs to know of a check."""
 
-    name: str
-    points: float
-    reads: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def points(self) -> float: ...
+
+    @property
+    def reads(self) -> str: ...
 
 
 def check_problems(
@@ -48,7 +53,7 @@ def check_problems(
         where = places.get(name, (main, 1))
         if name not in tests:
             yield Problem(*where, f"no cell of {lab.path} uses check {name!r}")
-        if readable is not None and check.reads not in readable:
+        if lesson and readable is not None and check.reads not in readable:
             message = f"check {name!r} reads {check.reads!r}, which is no heading of {lesson.path}"
             yield Problem(*where, message)
 

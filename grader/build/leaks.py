@@ -121,7 +121,13 @@ def read_solution(cell: Cell, begin: int, end: int) -> Solution:
 
 def said_in(lines: list[str], statement: ast.stmt) -> list[str]:
     """The lines of a statement that parse_block read from `lines`, which it shifts by one."""
-    return lines[statement.lineno - 2 : statement.end_lineno - 1]
+    return lines[statement.lineno - 2 : _end(statement) - 1]
+
+
+def _end(node: ast.stmt) -> int:
+    """The number of a parsed statement's last line."""
+    assert node.end_lineno is not None
+    return node.end_lineno
 
 
 def released_pieces(cell: Cell) -> Iterator[Piece]:
@@ -162,8 +168,8 @@ def blank_stubs(cell: Cell, lines: list[str]) -> str:
     """The released code with `pass` where a solution region began, so that it still parses."""
     filled = list(lines)
     for begin, _ in regions_or_none(cell):
-        indent = re.match(r"\s*", cell.source.split("\n")[begin])[0]
-        filled[begin] = f"{indent}pass"
+        line = cell.source.split("\n")[begin]
+        filled[begin] = line[: len(line) - len(line.lstrip())] + "pass"
     return "\n".join(filled)
 
 
@@ -246,7 +252,7 @@ def completes(cell: Cell, solution: Solution) -> Iterator[tuple[int, str]]:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.lineno - 1 < solution.begin
-        and max(node.end_lineno - 1, *(n.end_lineno - 1 for n in node.body)) >= last_line(solution)
+        and max(_end(node) - 1, *(_end(n) - 1 for n in node.body)) >= last_line(solution)
     ]
     if not around:
         return

@@ -114,9 +114,9 @@ class Publisher(IOPubThread):
 
     def __init__(self, session: SandboxSession) -> None:
         self.session = session
-        self.socket = self.io_loop = None
+        self.socket = self.io_loop = None  # type: ignore[assignment]  # there is no thread
         self.thread = threading.Thread(name="IOPub")  # never started: that is how it is known
-        self.background_socket = self
+        self.background_socket = self  # type: ignore[assignment]  # it sends like one
 
     def schedule(self, f: Any) -> None:
         """Call it."""
@@ -137,7 +137,7 @@ class SandboxStream(OutStream):
         super().__init__(*args, **kwargs)
         threading.Thread(target=self._flush_soon, daemon=True).start()
 
-    def write(self, string: str) -> int | None:
+    def write(self, string: str) -> int | None:  # type: ignore[override]  # as ipykernel's
         """Write; a forked process writes to the pipe that the kernel reads."""
         if self._is_master_process():
             if self._characters > FLUSH_CHARACTERS:  # a signal's handler cut in before it was sent
@@ -207,7 +207,7 @@ class SandboxKernel(IPythonKernel):
     """IPython's kernel without subshells."""
 
     _supports_kernel_subshells = False
-    shell_class = Type(SandboxShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
+    shell_class: Any = Type(SandboxShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
     _execute_sleep = Float(0.0)  # there is no other thread that would publish meanwhile
 
     def listen(self, end: socket.socket) -> None:
@@ -238,9 +238,10 @@ class SandboxApp(IPKernelApp):
     Making it touches many pages of memory, which every fork would have to copy.
     """
 
-    kernel_class = Type(SandboxKernel, klass="ipykernel.kernelbase.Kernel").tag(config=True)
+    kernel: Any
+    kernel_class: Any = Type(SandboxKernel, klass="ipykernel.kernelbase.Kernel").tag(config=True)
 
-    def _nothing(self) -> None:
+    def _nothing(self, *_: Any, **__: Any) -> None:
         """A sandbox has no connection file, no ports, and no configuration of this machine's.
 
         The zygote knows when a kernel ends, and when whoever started it is gone.
@@ -286,13 +287,15 @@ class SandboxApp(IPKernelApp):
         kernel, shell = self.kernel, self.kernel.shell
         self.displayhook.get_execution_count = lambda: kernel.execution_count
         self.ipython_dir = shell.ipython_dir = f"{home}/.ipython"
+        assert self.profile_dir is not None
         self.profile_dir._location_isset = False
         self.profile_dir.location = f"{home}/.ipython/profile_default"
         shell.starting_dir = os.getcwd()
 
     def start(self) -> None:
         """Serve until the learner's code ends it, or the socket is closed."""
-        super(IPythonKernel, self.kernel).start()
+        kernel: IPythonKernel = self.kernel
+        super(IPythonKernel, kernel).start()
         self.kernel.shell.exit_now = False
         self.kernel.listen(self.session._end)
         self.kernel.io_loop.start()

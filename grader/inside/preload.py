@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import pkgutil
 import sys
+from typing import Any
 
 ALWAYS = (
     "numpy",
@@ -122,7 +123,8 @@ def _let_modes_start_alone() -> None:
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: False)
+    mode: Any = TorchDispatchMode
+    mode._should_skip_dynamo = classmethod(lambda cls: False)
 
 
 def preload_compiler() -> None:
@@ -133,7 +135,8 @@ def preload_compiler() -> None:
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
+    mode: Any = TorchDispatchMode
+    mode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
     for name in COMPILER:
         with contextlib.suppress(ModuleNotFoundError):  # as another torch has them
             importlib.import_module(name)

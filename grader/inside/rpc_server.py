@@ -49,6 +49,7 @@ class Answerer:
     def answer(self, request: dict[str, Any]) -> bytes:
         """The reply to one request, packed; nothing that the learner's code does raises."""
         number = request["id"]
+        reply: dict[str, Any]
         try:
             with _interruptible():
                 # packed here: to look at what came back may run the learner's code, too
@@ -228,7 +229,7 @@ class OpRecorder(TorchDispatchMode):
         # The default asks torch._dynamo to keep out, and so imports all of it: over a second.
         return False
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         touched = {_address(t) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
         if touched & self._inputs:
             self.ops.append(str(func._overloadpacket))

@@ -127,7 +127,7 @@ def forbid() -> None:
 
 def _steps(column: int, architecture: int) -> list[bytes]:
     """The filter. A jump counts the instructions that it skips."""
-    numbers = [row[column] for row in REFUSED.values() if row[column] is not None]
+    numbers = [n for row in REFUSED.values() if (n := row[column]) is not None]
     checks = [
         step
         for number in numbers

@@ -27,6 +27,8 @@ def load_checks(folder: Path) -> dict[str, Check]:
     # the real file name makes inspect.getsource work on the candidates; on classes it also looks
     # the module up by name
     spec = importlib.util.spec_from_file_location(f"checks_{folder.name}", files[0])
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

@@ -66,6 +66,8 @@ class Execute(NbGraderExecute):
       cells after it say so.
     """
 
+    extra_arguments: list[str]
+
     unsafe_no_sandbox = Bool(
         False, help="Run submissions with the grader's own rights. Never for strangers' work."
     ).tag(config=True)

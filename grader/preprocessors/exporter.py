@@ -62,6 +62,8 @@ class SubmissionExporter(NotebookExporter):
     of them; ``autograded/`` gets those that others may open (:mod:`grader.submission.companions`).
     """
 
+    parent: Any  # nbgrader's Autograde, or None
+
     same_cases = Bool(
         False,
         help="Where the same submission is graded again (`--force`), ask the same hidden cases.",
@@ -87,6 +89,7 @@ class SubmissionExporter(NotebookExporter):
         """The preprocessed notebook of a file, rebuilt first when it is a submission."""
         if self.parent is None:
             return super().from_filename(filename, resources=resources, **kwargs)
+        assert resources is not None
         path = Path(filename)
         source = self._source_folder(resources["nbgrader"]["assignment"]) / path.name
         source_nb = nbformat.read(source, as_version=4)
@@ -113,7 +116,7 @@ class SubmissionExporter(NotebookExporter):
         nb = rebuild(submitted, source_nb, self.config, notes).nb
         ours = nb.metadata.open_the_hood
         ours.submission = digest({path.stem: submitted}, self._beside.theirs)
-        before = self._graded.get(self._destination(str(path)), {})
+        before: Mapping[str, Any] = self._graded.get(self._destination(str(path)), {})
         again = self._beside.whole and before.get("submission") == ours.submission
         stored = before.get("seed") if again and self.same_cases else None
         ours.seed = stored or secrets.token_hex(16)
@@ -135,7 +138,10 @@ class SubmissionExporter(NotebookExporter):
         folder = Path(converter._format_source(assignment, student))
         graded = Path(converter._format_dest(assignment, student))
         given = self._given
-        problem, files, notes, wrong, whole = why_no_folder(folder), {}, [], [], True
+        problem, whole = why_no_folder(folder), True
+        files: dict[str, bytes] = {}
+        notes: list[Note] = []
+        wrong: list[Note] = []
         if not problem:
             files, notes = read_beside(folder, [*course.ignore, "*.ipynb"])
             whole = not notes

@@ -91,7 +91,7 @@ def _took(cell: NotebookNode) -> float:
 
 def _span(cell: NotebookNode) -> tuple[float, float] | None:
     """When nbclient saw a cell start and end, in seconds since the epoch; None unless it did."""
-    stamps = _mapping(cell.metadata.get("execution"))
+    stamps: Any = _mapping(cell.metadata.get("execution"))
     with contextlib.suppress(TypeError, ValueError):
         start = datetime.fromisoformat(stamps.get("iopub.execute_input"))
         end = datetime.fromisoformat(stamps.get("shell.execute_reply"))

@@ -61,7 +61,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         """Whether one was started and not shut down yet."""
         return self._lease is not None
 
-    async def start_kernel(
+    async def start_kernel(  # type: ignore[override]  # see the class
         self,
         *,
         extra_arguments: list[str] | tuple[str, ...] = (),
@@ -86,7 +86,9 @@ class SandboxedKernelManager(AsyncKernelManager):
         if self.kernel_name in PYTHON:
             return
         try:
-            language = self.kernel_spec.language
+            spec = self.kernel_spec
+            assert spec is not None
+            language = spec.language
         except NoSuchKernel:
             raise UserError(
                 f"the notebook asks for the kernel {self.kernel_name!r}, which is not installed "
@@ -130,7 +132,7 @@ class SandboxedKernelManager(AsyncKernelManager):
             return math.inf
         return CLOCK.unpack(os.pread(self._clock, CLOCK.size, 0))[0]
 
-    def client(self, **kwargs: Any) -> SandboxClient:
+    def client(self, **kwargs: Any) -> SandboxClient:  # type: ignore[override]  # see the class
         """A client of the kernel that was started."""
         return SandboxClient(self._end, parent=self, session=self.session, **kwargs)
 
@@ -153,7 +155,7 @@ class SandboxedKernelManager(AsyncKernelManager):
             lease,
         )
 
-    async def is_alive(self) -> bool:
+    async def is_alive(self) -> bool:  # type: ignore[override]  # see the class
         """Whether the kernel still runs."""
         self._listen()
         return self._lease is not None and not self._ended
@@ -191,12 +193,15 @@ class SandboxedKernelManager(AsyncKernelManager):
                 message = b""
         self._ended = json.loads(message)["ended"] if message else "lost"
 
-    async def interrupt_kernel(self) -> None:
+    async def interrupt_kernel(self) -> None:  # type: ignore[override]  # see the class
         """SIGINT for the kernel and what it runs in the foreground."""
         if await self.is_alive():
+            assert self._lease is not None
             self._lease.send(b"interrupt")
 
-    async def shutdown_kernel(self, now: bool = False, restart: bool = False) -> None:
+    async def shutdown_kernel(  # type: ignore[override]  # see the class
+        self, now: bool = False, restart: bool = False
+    ) -> None:
         """End the kernel and everything it started; returns when nothing of it is left."""
         if self._lease is None:
             return
@@ -229,19 +234,28 @@ class SandboxedKernelManager(AsyncKernelManager):
     async def _end_of_sandbox(self, seconds: float = SECONDS_TO_END) -> None:
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
-        loop.add_reader(self._lease, lambda: ended.done() or ended.set_result(None))
+        lease = self._lease
+        assert lease is not None
+
+        def note() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        loop.add_reader(lease, note)
         try:
             await asyncio.wait_for(ended, seconds)
         except TimeoutError:
             raise ZygoteDied(f"a sandbox did not end within {seconds} s") from None
         finally:
-            loop.remove_reader(self._lease)
+            loop.remove_reader(lease)
         self._listen()
 
-    async def cleanup_resources(self, restart: bool = False) -> None:
+    async def cleanup_resources(self, restart: bool = False) -> None:  # type: ignore[override]  # see the class
         """Nothing is left of a kernel that was shut down."""
 
-    async def restart_kernel(self, now: bool = False, **kwargs: Any) -> None:
+    async def restart_kernel(  # type: ignore[override]  # see the class
+        self, now: bool = False, **kwargs: Any
+    ) -> None:
         """A new kernel in a new sandbox."""
         await self.shutdown_kernel(now=True)
         await self.start_kernel(**kwargs)

@@ -24,6 +24,8 @@ class Collect(ExchangeCollect):
     one; what has no proper name is passed over. The log says so, and the others are collected.
     """
 
+    src_records: list[dict[str, Any]]
+
     def init_src(self) -> None:
         """Find the newest submission of each learner."""
         super().init_src()

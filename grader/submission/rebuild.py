@@ -19,6 +19,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -75,7 +76,8 @@ def rebuild(
         notes: what was put right before, to be said with the rest.
     """
     if isinstance(submitted, NotebookNode):
-        submitted = nbformat.writes(submitted).encode()
+        text: str = nbformat.writes(submitted)
+        submitted = text.encode()
     master = as_recorded(source_nb, config)
     try:
         if isinstance(submitted, Unreadable):
@@ -93,7 +95,8 @@ def rebuild(
 
 def as_recorded(source_nb: NotebookNode, config: Config | None = None) -> NotebookNode:
     """The source as nbgrader's gradebook holds it: stubs in place of solutions, hidden tests in."""
-    nb, resources = copy.deepcopy(source_nb), {}
+    nb = copy.deepcopy(source_nb)
+    resources: dict[str, Any] = {}
     for step in (LockCells, ClearSolutions, ClearOutput, ComputeChecksums):
         nb, resources = step(config=config).preprocess(nb, resources)
     return nb
@@ -106,7 +109,8 @@ def is_owned(cell: NotebookNode) -> bool:
 
 def _as_released(master: NotebookNode, config: Config | None) -> dict[str, str]:
     """``{grade_id: text}`` of the owned cells as learners got them."""
-    nb, resources = copy.deepcopy(master), {}
+    nb = copy.deepcopy(master)
+    resources: dict[str, Any] = {}
     for step in (ClearHiddenTests, ClearMarkScheme):
         nb, resources = step(config=config).preprocess(nb, resources)
     return {c.metadata.nbgrader.grade_id: c.source for c in nb.cells if is_owned(c)}
@@ -205,7 +209,8 @@ def _free_cells(
 
 def _free_source_cells(master: NotebookNode) -> dict[str, tuple[NotebookNode, str | None]]:
     """The source's cells that nobody owns, by text, and the owned cell before each."""
-    cells, after = {}, None
+    cells: dict[str, tuple[NotebookNode, str | None]] = {}
+    after: str | None = None
     for cell in master.cells:
         if is_owned(cell):
             after = cell.metadata.nbgrader.grade_id

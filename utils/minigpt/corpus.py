@@ -153,7 +153,7 @@ def build(seed: int = 0) -> Corpus:
     rng.shuffle(train)
 
     used = {line.words for line in train}
-    tests = (_new_lines(rng, pool, used) for pool in (seen, unseen, seen, unseen))
+    tests: Any = (_new_lines(rng, pool, used) for pool in (seen, unseen, seen, unseen))
     return Corpus(tuple(train), *tests, composed, own_form)
 
 
