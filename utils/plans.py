@@ -160,7 +160,7 @@ def _is_factor(entry: Any) -> bool:
     return not isinstance(entry, Mapping) and entry[0] in ("parameter", "buffer", "same", "frozen")
 
 
-def _at(root: Any, path: str) -> Tensor | Any:
+def _at(root: Any, path: str) -> Any:
     thing = root
     for name in filter(None, path.split(".")):
         thing = getattr(thing, name)

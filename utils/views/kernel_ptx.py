@@ -44,16 +44,16 @@ def kernel_ptx(kernel: Any, code: Compiled, *, line: int | None = None) -> None:
     _live.present(
         lambda at: draw(text, found, at),
         (line,),
-        lambda widgets: [
-            widgets.IntSlider(value=line, min=1, max=len(text), description="line")
-        ],
+        lambda widgets: [widgets.IntSlider(value=line, min=1, max=len(text), description="line")],
     )
 
 
 def source_lines(kernel: Any) -> list[str]:
     """The kernel's lines from its `def` on, without indentation and comments."""
     text = inspect.cleandoc("\n" + inspect.getsource(getattr(kernel, "fn", kernel)))
-    text = text[re.search(r"^def ", text, re.MULTILINE).start() :]
+    begin = re.search(r"^def ", text, re.MULTILINE)
+    assert begin is not None
+    text = text[begin.start() :]
     return [re.sub(r"\s*#.*$", "", line) for line in text.rstrip().splitlines()]
 
 
