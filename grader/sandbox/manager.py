@@ -28,6 +28,8 @@ SECONDS_TO_END = 10
 OF_THE_SANDBOX = ("--HistoryManager.", "--IPKernelApp.log_level=")  # arguments that it sets itself
 
 
+# The overrides that mypy is told to ignore are coroutines, as AsyncKernelManager's own; mypy sees
+# those of its synchronous base.
 class SandboxedKernelManager(AsyncKernelManager):
     """Starts a kernel in a sandbox of its own, as AsyncKernelManager starts one in the open.
 
