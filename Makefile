@@ -43,6 +43,8 @@ check: WORKERS = $(CORES)
 # How tests are chosen and spread: tests/conftest.py.
 check test proof: $(STAMP) sandbox
 	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+	@$(RUN) mypy
 	@$(RUN) python -m grader build --check
 	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --costs
 
@@ -58,7 +60,7 @@ bench: $(STAMP)
 	  $(RUN) python -m benchmarks.gpu; else echo "No NVIDIA GPU here: its kernels are not measured."; fi
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find phases utils grader tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A .venv without a stamp is half-made, and one whose stamp names another folder was moved here:

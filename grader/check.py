@@ -174,7 +174,8 @@ def _print(console: Console, lab: str, found: list[Row], notes: list[Note], seed
     for note in notes:
         console.print(f"[yellow]note[/yellow] {escape(note.message)}")
     graded = [row for row in found if row.earned is not None]
-    earned, points = sum(row.earned for row in graded), sum(row.points for row in graded)
+    earned = sum(row.earned for row in found if row.earned is not None)
+    points = sum(row.points for row in graded)
     table = Table(title=lab, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
     table.add_column("exercise", "total")
     by_hand = sum(row.points for row in found if row.earned is None)

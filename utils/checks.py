@@ -389,7 +389,7 @@ class Check:
                 name=name,
                 thing={**self.right, **own} if several else own,
                 own=tuple(own.values()) if several else (thing,) if callable(thing) else (),
-                earns=sum(by_part.values()) if by_part is not None else earns,
+                earns=sum(earns.values()) if isinstance(earns, Mapping) else earns,
                 by_part=by_part,
                 explanation=explanation,
                 partial=several and set(own) != set(self.right),
@@ -440,6 +440,7 @@ def _source_as(function: Callable, name: str) -> str:
     written = getattr(function, "_source", None) or inspect.getsource(function)
     tree = ast.parse(textwrap.dedent(written))
     node = tree.body[0]
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
     node.decorator_list = []
     node.name = name
     return ast.unparse(node)

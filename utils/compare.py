@@ -320,7 +320,8 @@ def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | 
         equal = int(got) == int(want)
     else:
         tol = how.tolerance or default_tolerance(torch.float64)
-        equal = bool(np.isclose(got, want, rtol=tol.rtol, atol=tol.atol, equal_nan=True))
+        number: Any = want
+        equal = bool(np.isclose(got, number, rtol=tol.rtol, atol=tol.atol, equal_nan=True))
     if equal:
         return None
     noun = kind_of(want).split(" ", 1)[1]

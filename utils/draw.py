@@ -6,7 +6,7 @@ import hashlib
 import math
 import random
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -118,7 +118,8 @@ class SmallDraw(Draw):
     def _smallest(self, options: Sequence[T], count: int) -> Sequence[T]:
         if not all(type(option) in (int, float) for option in options):
             return options
-        return sorted(options, key=abs)[: count + self._reach - 1]
+        numbers: Any = options
+        return sorted(numbers, key=abs)[: count + self._reach - 1]
 
     def _values(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         if self._reach > 4 and dtype.is_floating_point:

@@ -20,8 +20,10 @@ class ExpectationFailed(AssertionError):
 
     def _render_traceback_(self) -> list[str]:
         """IPython's hook: the frames between the learner and the message help nobody."""
-        return ["not yet  " + line if i == 0 else "         " + line
-                for i, line in enumerate(str(self).splitlines())]
+        return [
+            "not yet  " + line if i == 0 else "         " + line
+            for i, line in enumerate(str(self).splitlines())
+        ]
 
 
 def expect_equal(label: str, got: Any, want: Any, *, strides: bool = False) -> None:

@@ -13,6 +13,7 @@ import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -116,7 +117,7 @@ def _gpus() -> tuple[str, tuple[Gpu, ...]]:
     return "", ()
 
 
-def _target(properties: object) -> str:
+def _target(properties: Any) -> str:
     """NVIDIA's sm_90, or AMD's own name such as gfx942."""
     amd = getattr(properties, "gcnArchName", "") if torch.version.hip else ""
     return amd.partition(":")[0] or f"sm_{properties.major}{properties.minor}"

@@ -56,8 +56,8 @@ def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list
     if isinstance(module_class, type) and issubclass(module_class, nn.Module):
         raise TypeError("Module is to be written from nothing, not on top of torch.nn.Module")
 
-    class Node(module_class):
-        def forward(self, x):
+    class Node(module_class):  # type: ignore[misc,valid-type]  # a class that is only known then
+        def forward(self, x: Any) -> Any:
             for factor in self.factors:
                 x = x * getattr(self, factor)
             for child in self.parts:
@@ -160,7 +160,7 @@ def _is_factor(entry: Any) -> bool:
     return not isinstance(entry, Mapping) and entry[0] in ("parameter", "buffer", "same", "frozen")
 
 
-def _at(root: Any, path: str) -> Tensor | Any:
+def _at(root: Any, path: str) -> Any:
     thing = root
     for name in filter(None, path.split(".")):
         thing = getattr(thing, name)

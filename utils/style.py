@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 INK = "#1f2a37"  # text and the chosen thing
 MUTED = "#5b6675"  # labels and notes; contrast 5.7 on the card
@@ -65,7 +66,7 @@ def course_style() -> Iterator[None]:
         yield
 
 
-RC = {
+RC: dict[Any, Any] = {
     "figure.dpi": CSS_DPI,
     "figure.facecolor": CARD,
     "figure.figsize": (WIDTH / CSS_DPI, 4.0),

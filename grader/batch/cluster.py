@@ -107,10 +107,11 @@ class Cluster:
                 for future in self._done(at_work):
                     task = at_work.pop(future)
                     result = self._result(future, task)
-                    if result.retryable and (last := task.again(result.problem)) is None:
+                    last = task.again(result.problem) if result.retryable else result
+                    if last is None:
                         waiting.append(task)
                     else:
-                        yield task.job, last if result.retryable else result
+                        yield task.job, last
         finally:
             with contextlib.suppress(Exception):
                 self._client.cancel(list(at_work))

@@ -116,7 +116,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
             }
             # One lab after the other, so that a worker needs the answer key of only one lab at a
             # time.
-            jobs = (job for run_of_lab in runs.values() for job in run_of_lab.jobs())
+            jobs: Iterator[Job] = (job for run_of_lab in runs.values() for job in run_of_lab.jobs())
             while not stopped():
                 for job, result in executor.run(jobs):
                     runs[job.lab.name].take(job, result)

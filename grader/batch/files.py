@@ -93,6 +93,8 @@ class AutogradedFiles:
     def run_record(self, student: str, lab: str, name: str) -> RunRecord:
         """Read what was recorded of a notebook's run; empty when there is no such notebook."""
         data = read_file(self.course.folder("autograded", student, lab) / f"{name}.ipynb")
+        if isinstance(data, Unreadable):
+            return {}
         try:
             return RunRecord.of(json.loads(data)["metadata"])
         except (TypeError, ValueError, KeyError):

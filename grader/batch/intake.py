@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import nbformat
@@ -103,7 +104,10 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
     files: dict[str, bytes] = {}
     notes: list[Note] = []
     renamed: dict[str, Note] = {}
-    timestamp, time_file, wrong = None, b"", []
+    timestamp: datetime | None = None
+    time_file = b""
+    wrong: list[Note] = []
+    notebooks: dict[str, bytes | Unreadable]
     problem = why_no_folder(folder)
     if problem:
         notebooks = {name: Unreadable(problem) for name in lab.notebooks}
@@ -123,7 +127,7 @@ def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
         files=files,
         notes=(*notes, *wrong),
         renamed=renamed,
-        timestamp=timestamp and timestamp.isoformat(),
+        timestamp=timestamp.isoformat() if timestamp else None,
         time_file=time_file if timestamp else b"",
         digest=digest(notebooks, files, [note.message for note in (*notes, *renamed.values())]),
     )

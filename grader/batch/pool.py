@@ -14,8 +14,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import Any, Final
 
 from grader import UserError
 from grader.batch.job import Job, Result, failed, given_up
@@ -30,7 +32,15 @@ TICK = 0.5
 STUCK_SECONDS = 3600.0
 SECONDS_TO_START = 60.0
 SECONDS_TO_END = 2.0
-NEW = object()
+
+
+class New(Enum):
+    """What stands for a worker that is to be started."""
+
+    NEW = auto()
+
+
+NEW: Final = New.NEW
 
 
 @dataclass
@@ -185,7 +195,9 @@ class Pool:
             self._fill(waiting, new)
             if not any(worker.tasks for worker in self._workers):
                 return
-            by_connection = {worker.connection: worker for worker in self._workers}
+            by_connection: dict[Any, Worker] = {
+                worker.connection: worker for worker in self._workers
+            }
             for connection in wait(by_connection, TICK):
                 yield from self._hear(by_connection[connection], waiting)
             for worker in self._workers:
@@ -205,13 +217,14 @@ class Pool:
                 self._workers.append(worker)
             worker.give(task)
 
-    def _free_worker(self) -> Worker | object | None:
+    def _free_worker(self) -> Worker | New | None:
         """Return the worker with the fewest jobs, ``NEW`` to start one, or None if all are full."""
         least = min(self._workers, key=lambda worker: len(worker.tasks), default=None)
         if least is not None and not least.tasks:
             return least
         if len(self._workers) < self._size:
             return NEW
+        assert least is not None  # there is room for one worker at least
         return least if len(least.tasks) < AHEAD else None
 
     def _hear(self, worker: Worker, waiting: deque[Task]) -> Iterator[tuple[Job, Result]]:

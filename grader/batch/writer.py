@@ -27,7 +27,18 @@ from nbgrader.api import (
 from nbgrader.converters import Autograde
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade, is_task
-from sqlalchemy import Column, MetaData, String, Table, Text, event, select, text
+from sqlalchemy import (
+    Column,
+    Insert,
+    MetaData,
+    String,
+    Table,
+    Text,
+    Update,
+    event,
+    select,
+    text,
+)
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from traitlets.config import Config
@@ -203,6 +214,7 @@ class Writer:
     ) -> None:
         """Set the late penalty as nbgrader's AssignLatePenalties does, with its plugin."""
         submitted.late_submission_penalty = None
+        assert self._late is not None
         late = submission.total_seconds_late
         if late > 0:
             session.flush()
@@ -323,7 +335,7 @@ def _state(error: BaseException | None) -> str:
 def cells_of(source: bytes, config: Config) -> set[tuple]:
     """Return what nbgrader's gradebook stores of a notebook: ids, texts, points."""
     nb = as_recorded(nbformat.reads(source.decode(), as_version=4), config)
-    found = set()
+    found: set[tuple] = set()
     for cell in filter(is_owned, nb.cells):
         ours = cell.metadata.nbgrader
         found.add(("text", ours.grade_id, cell.cell_type, cell.source))
@@ -374,6 +386,7 @@ def _set_marks(
 
 
 def _upsert(session: Session, submission: str, exists: bool, values: dict[str, str]) -> None:
+    statement: Insert | Update
     if exists:
         statement = RECORDS.update().where(RECORDS.c.submission_id == submission)
     else:

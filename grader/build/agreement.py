@@ -21,9 +21,14 @@ class CheckLike(Protocol):
         reads: the heading of the lesson section to read again.
     """
 
-    name: str
-    points: float
-    reads: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def points(self) -> float: ...
+
+    @property
+    def reads(self) -> str: ...
 
 
 def check_problems(
@@ -58,7 +63,7 @@ def check_problems(
         where = places.get(name, (main, 1))
         if name not in tests:
             yield Problem(*where, f"no cell of {lab.path} uses check {name!r}")
-        if readable is not None and check.reads not in readable:
+        if lesson and readable is not None and check.reads not in readable:
             message = f"check {name!r} reads {check.reads!r}, which is no heading of {lesson.path}"
             yield Problem(*where, message)
 

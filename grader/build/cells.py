@@ -160,6 +160,7 @@ def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
         if words == begin:
             opened = index
         else:
+            assert opened is not None
             found.append((opened, index))
             opened = None
     if opened is not None:

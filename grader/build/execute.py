@@ -67,6 +67,7 @@ def this_python(folder: str) -> AsyncKernelManager:
     manager = AsyncKernelManager(
         kernel_name="python3", transport="ipc", connection_file=str(Path(folder, "kernel.json"))
     )
+    assert manager.kernel_spec is not None
     manager.kernel_spec.argv = [
         *(sys.executable, "-m", "ipykernel_launcher"),
         *("-f", "{connection_file}"),

@@ -138,7 +138,13 @@ def read_solution(cell: Cell, begin: int, end: int) -> Solution:
 
 def said_in(lines: list[str], statement: ast.stmt) -> list[str]:
     """Return the lines of a statement. Its line numbers are one too high, by `parse_block`."""
-    return lines[statement.lineno - 2 : statement.end_lineno - 1]
+    return lines[statement.lineno - 2 : _end(statement) - 1]
+
+
+def _end(node: ast.stmt) -> int:
+    """Return the number of a parsed statement's last line."""
+    assert node.end_lineno is not None
+    return node.end_lineno
 
 
 def released_pieces(cell: Cell) -> Iterator[Piece]:
@@ -179,8 +185,8 @@ def blank_stubs(cell: Cell, lines: list[str]) -> str:
     """Return the released code with `pass` in place of each solution region, so that it parses."""
     filled = list(lines)
     for begin, _ in regions_or_none(cell):
-        indent = re.match(r"\s*", cell.source.split("\n")[begin])[0]
-        filled[begin] = f"{indent}pass"
+        line = cell.source.split("\n")[begin]
+        filled[begin] = line[: len(line) - len(line.lstrip())] + "pass"
     return "\n".join(filled)
 
 
@@ -274,7 +280,7 @@ def completes(cell: Cell, solution: Solution) -> Iterator[tuple[int, str]]:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.lineno - 1 < solution.begin
-        and max(node.end_lineno - 1, *(n.end_lineno - 1 for n in node.body)) >= last_line(solution)
+        and max(_end(node) - 1, *(_end(n) - 1 for n in node.body)) >= last_line(solution)
     ]
     if not around:
         return

@@ -92,7 +92,9 @@ def make_gradebook(path: Path) -> None:
 def run_nbgrader(name: str, config: Config) -> str:
     """Generate one assignment and return the error that nbgrader logged, or an empty string."""
     course = CourseDirectory(config=config, assignment_id=name)
-    with errors_of(get_logger()) as said:
+    log = get_logger()
+    assert isinstance(log, logging.Logger)
+    with errors_of(log) as said:
         try:
             GenerateAssignment(coursedir=course, config=config, force=True).start()
         except NbGraderException as error:

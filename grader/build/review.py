@@ -62,7 +62,7 @@ def lab_differences(labs: list[Texts]) -> Iterator[Problem]:
     """Yield where committed labs and releases differ from what the texts and nbgrader make."""
     if not labs:
         return
-    expected = {texts.phase.name: to_notebook(texts.lab) for texts in labs}
+    expected = {texts.phase.name: to_notebook(texts.lab) for texts in labs if texts.lab}
     sources = {name: to_bytes(notebook) for name, notebook in expected.items()}
     for texts in labs:
         yield from compare(texts.phase, texts.phase.source, expected[texts.phase.name])
@@ -113,7 +113,8 @@ def orphans(known: list[PhasePaths]) -> Iterator[Problem]:
             if path in expected:
                 continue
             try:
-                built = stamp(read(path))
+                notebook = read(path)
+                built = notebook and stamp(notebook)
             except ValueError:
                 continue
             if built:

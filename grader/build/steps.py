@@ -156,7 +156,7 @@ def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
     if not labs:
         return
     root = labs[0].phase.root
-    sources = {texts.phase.name: to_bytes(to_notebook(texts.lab)) for texts in labs}
+    sources = {texts.phase.name: to_bytes(to_notebook(texts.lab)) for texts in labs if texts.lab}
     releases = generate(sources, root)
     for texts in labs:
         phase = texts.phase
@@ -245,7 +245,7 @@ def bring_home(chosen: Iterable[PhasePaths], say: Say) -> None:
             except ValueError as error:
                 problems.append(Problem(phase.relative(path), 0, str(error)))
             else:
-                if content:
+                if content and notebook:
                     changed.append((phase, phase.root / text.path, content, path, notebook))
     refuse_if_any(problems)
     for phase, text_path, content, path, notebook in changed:

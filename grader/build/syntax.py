@@ -32,7 +32,9 @@ def parse_block(source: str) -> list[ast.stmt]:
     """
     body = textwrap.indent(textwrap.dedent(source), "    ")
     tree = ast.parse(f"async def block():\n{body}\n    pass\n")
-    return tree.body[0].body[:-1]
+    block = tree.body[0]
+    assert isinstance(block, ast.AsyncFunctionDef)
+    return block.body[:-1]
 
 
 def normal(node: ast.AST) -> str:

@@ -208,6 +208,8 @@ def build(
     finally:
         for descriptor in inherited:
             os.close(descriptor)
+    assert keeper.stdout is not None
+    assert keeper.stderr is not None
     try:
         if _line(keeper.stdout.fileno()) != b"r\n":
             with contextlib.suppress(subprocess.TimeoutExpired):

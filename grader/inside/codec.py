@@ -232,7 +232,7 @@ class _Encoder:
         if value.nbytes > MAX_BYTES:  # before it is copied
             raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-        data = value.tobytes(order)
+        data = value.tobytes("F" if order == "F" else "C")
         return [self._blob(data), len(data), value.dtype.str, list(value.shape), order]
 
     def _tensor(self, value: torch.Tensor) -> list[Any]:
@@ -314,8 +314,10 @@ class _Decoder:
             return slice(*self._values(_list(content, 3), depth))
         if kind == "config":
             module, name, fields = content
-            known = getattr(sys.modules.get(module), name, None)
-            if not (module.startswith("utils.") and dataclasses.is_dataclass(known)):
+            known: Any = getattr(sys.modules.get(module), name, None)
+            # is_dataclass is true of an instance, too
+            is_class = isinstance(known, type) and dataclasses.is_dataclass(known)
+            if not (module.startswith("utils.") and is_class):
                 raise NotByValue("a value of an unknown class")
             values = self._values(list(fields.values()), depth)
             return known(**dict(zip(fields, values, strict=True)))
@@ -352,7 +354,9 @@ class _Decoder:
         kind = np.dtype(dtype)
         if self._spend(shape, kind.itemsize) * kind.itemsize != nbytes:
             raise NotByValue("a message with an array whose bytes do not fit its shape")
-        return np.frombuffer(self._storage(index, nbytes), kind).reshape(shape, order=order)
+        return np.frombuffer(self._storage(index, nbytes), kind).reshape(
+            shape, order="F" if order == "F" else "C"
+        )
 
     def _tensor(
         self,

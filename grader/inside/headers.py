@@ -30,7 +30,7 @@ def make(folder: Path) -> None:
         index[f"{header} {command}"] = Path(made).name
         return made
 
-    codecache._precompile_header = keep
+    codecache._precompile_header = keep  # type: ignore[assignment]  # torch has a cached one
     codecache._HEADER_DIR = str(folder)
     codecache._HEADER_LOCK_DIR = str(folder / "locks")
     config.cpp_cache_precompile_headers = True
@@ -54,7 +54,7 @@ def use(folder: Path) -> None:
         name = index.get(f"{header} {command}")
         return name and f"{SHOWN}/{name}"
 
-    codecache._precompile_header = find
+    codecache._precompile_header = find  # type: ignore[assignment]  # None: not precompiled
     config.cpp_cache_precompile_headers = True
 
 

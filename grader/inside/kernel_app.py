@@ -120,9 +120,9 @@ class Publisher(IOPubThread):
 
     def __init__(self, session: SandboxSession) -> None:
         self.session = session
-        self.socket = self.io_loop = None
+        self.socket = self.io_loop = None  # type: ignore[assignment]  # there is no thread
         self.thread = threading.Thread(name="IOPub")  # never started, so streams flush directly
-        self.background_socket = self
+        self.background_socket = self  # type: ignore[assignment]  # it sends like one
 
     def schedule(self, f: Any) -> None:
         """Call ``f`` at once."""
@@ -143,7 +143,7 @@ class SandboxStream(OutStream):
         super().__init__(*args, **kwargs)
         threading.Thread(target=self._flush_soon, daemon=True).start()
 
-    def write(self, string: str) -> int | None:
+    def write(self, string: str) -> int | None:  # type: ignore[override]  # as ipykernel's
         """Write to the buffer or, in a forked process, to the pipe that the kernel reads."""
         if self._is_master_process():
             if self._characters > FLUSH_CHARACTERS:  # a signal handler interrupted the last flush
@@ -216,7 +216,7 @@ class SandboxKernel(IPythonKernel):
     """IPython's kernel without subshells."""
 
     _supports_kernel_subshells = False
-    shell_class = Type(SandboxShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
+    shell_class: Any = Type(SandboxShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
     _execute_sleep = Float(0.0)  # no other thread has to publish in the meantime
 
     def listen(self, end: socket.socket) -> None:
@@ -247,9 +247,10 @@ class SandboxApp(IPKernelApp):
     Making it writes to many pages of memory, which every fork would otherwise have to copy.
     """
 
-    kernel_class = Type(SandboxKernel, klass="ipykernel.kernelbase.Kernel").tag(config=True)
+    kernel: Any
+    kernel_class: Any = Type(SandboxKernel, klass="ipykernel.kernelbase.Kernel").tag(config=True)
 
-    def _nothing(self) -> None:
+    def _nothing(self, *_: Any, **__: Any) -> None:
         """Replace steps that a sandbox does not need.
 
         It has no connection file, no ports, and no configuration of this machine. The zygote
@@ -297,13 +298,15 @@ class SandboxApp(IPKernelApp):
         kernel, shell = self.kernel, self.kernel.shell
         self.displayhook.get_execution_count = lambda: kernel.execution_count
         self.ipython_dir = shell.ipython_dir = f"{home}/.ipython"
+        assert self.profile_dir is not None
         self.profile_dir._location_isset = False
         self.profile_dir.location = f"{home}/.ipython/profile_default"
         shell.starting_dir = os.getcwd()
 
     def start(self) -> None:
         """Serve until the learner's code ends the kernel or the socket is closed."""
-        super(IPythonKernel, self.kernel).start()
+        kernel: IPythonKernel = self.kernel
+        super(IPythonKernel, kernel).start()
         self.kernel.shell.exit_now = False
         self.kernel.listen(self.session._end)
         self.kernel.io_loop.start()

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import pkgutil
 import sys
+from typing import Any
 
 ALWAYS = (
     "numpy",
@@ -137,7 +138,8 @@ def _let_modes_start_alone() -> None:
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: False)
+    mode: Any = TorchDispatchMode
+    mode._should_skip_dynamo = classmethod(lambda cls: False)
 
 
 def preload_tracer() -> None:
@@ -148,7 +150,8 @@ def preload_tracer() -> None:
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    TorchDispatchMode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
+    mode: Any = TorchDispatchMode
+    mode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
     for name in (*COMPILER, *TRACER):
         with contextlib.suppress(ModuleNotFoundError):  # as another torch has them
             importlib.import_module(name)

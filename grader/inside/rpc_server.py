@@ -63,6 +63,7 @@ class Answerer:
         Whatever the learner's code raises becomes part of the reply and is not raised here.
         """
         number = request["id"]
+        reply: dict[str, Any]
         try:
             with _interruptible():
                 # pack inside of the try, because reading the result may run the learner's code
@@ -262,7 +263,7 @@ class OpRecorder(TorchDispatchMode):
         # torch's default imports all of torch._dynamo, which takes over a second.
         return False
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         touched = {_address(t) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
         made = func(*args, **(kwargs or {}))
         if touched & self._inputs:

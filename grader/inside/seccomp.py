@@ -133,7 +133,7 @@ def forbid() -> None:
 
 def _steps(column: int, architecture: int) -> list[bytes]:
     """Return the instructions of the filter. A jump's operand is the number that it skips."""
-    numbers = [row[column] for row in REFUSED.values() if row[column] is not None]
+    numbers = [n for row in REFUSED.values() if (n := row[column]) is not None]
     checks = [
         step
         for number in numbers

@@ -54,6 +54,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import Any
 
 from grader.judging.flow import INSIDES, LIBRARIES, Hidden, Reading, Use, read, shorten
 from grader.judging.learner_source import Cell, Written, words
@@ -396,7 +397,7 @@ class _Facts:
 @lru_cache(maxsize=512)
 def _facts(cell: Cell) -> _Facts:
     facts = _Facts()
-    blocks = {}
+    blocks: dict[int, list[ast.AST]] = {}
     for unit in cell.units:  # the parts of a compound statement are units too; visit each once
         blocks.setdefault(unit.block, []).append(unit.node)
     seen: set[int] = set()
@@ -459,6 +460,7 @@ def _look_at(node: ast.AST, facts: _Facts) -> None:
 
 
 def _look_at_call(node: ast.Call, facts: _Facts) -> None:
+    assert isinstance(node.func, ast.Name)
     name = node.func.id
     if name in ("vars", "locals") and not node.args:
         facts.names.append((name, Hidden(shorten(node), ALL_NAMES, node.lineno)))
@@ -469,11 +471,12 @@ def _look_at_call(node: ast.Call, facts: _Facts) -> None:
     elif name == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
         root, rest = _dotted(node.args[0])
         if root:
-            whole = f"{rest}.{node.args[1].value}".lstrip(".")
+            looked_up: Any = node.args[1].value
+            whole = f"{rest}.{looked_up}".lstrip(".")
             facts.chains.append((root, whole, False, Hidden(shorten(node), "", node.lineno)))
 
 
-def _imports(path: str, alias: ast.alias, node: ast.AST, facts: _Facts) -> None:
+def _imports(path: str, alias: ast.alias, node: ast.stmt, facts: _Facts) -> None:
     hidden = Hidden(shorten(node), "which is no module of the course or of Python", node.lineno)
     facts.imports.append((path.partition(".")[0], id(alias) in facts.tried, hidden))
     if not path.startswith(HARMLESS) and (why := _elsewhere(path)):

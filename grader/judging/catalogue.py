@@ -33,6 +33,8 @@ def load_checks(folder: Path) -> dict[str, Check]:
     # inspect.getsource needs the real file name for the candidates and, for classes, the module in
     # sys.modules
     spec = importlib.util.spec_from_file_location(f"checks_{folder.name}", files[0])
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

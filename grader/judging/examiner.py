@@ -138,7 +138,9 @@ class ExampleSeeker(_Asking):
 
     def report(self) -> NotebookNode:
         """Return the verdict with its examples as an output; call it after the question ran."""
-        return self._examiner.report_on(self._examiner.verdict.with_examples(self._answers()))
+        verdict = self._examiner.verdict
+        assert verdict is not None
+        return self._examiner.report_on(verdict.with_examples(self._answers()))
 
     def _talk(self) -> dict[str, Example]:
         examiner = self._examiner

@@ -209,7 +209,7 @@ def _same(check: Check, got: _Call, want: _Call) -> bool:
     if got.refused:
         return False
     if got.raised or want.raised:
-        return bool(got.raised and want.raised) and got.raised.kinds == want.raised.kinds
+        return bool(got.raised and want.raised and got.raised.kinds == want.raised.kinds)
     try:
         return agree(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
     except MemoryError:

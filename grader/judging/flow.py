@@ -147,6 +147,11 @@ class Scope:
     outer: frozenset[str] = frozenset()  # declared global
     function: OwnFunction | None = None
 
+    def above(self) -> Scope:
+        """The scope around this one, which is not the notebook's."""
+        assert self.parent is not None
+        return self.parent
+
 
 @dataclass(eq=False)
 class OwnFunction:
@@ -284,8 +289,9 @@ class _Flow:
                 break
         self.telling = True
         self._pass()
-        order = {"key": lambda found: found.line}
-        return Reading(tuple(sorted(self.uses, **order)), tuple(sorted(self.hidden, **order)))
+        uses = sorted(self.uses, key=lambda use: use.line)
+        hidden = sorted(self.hidden, key=lambda one: one.line)
+        return Reading(tuple(uses), tuple(hidden))
 
     def _pass(self) -> None:
         names = [self.name] if self.name else list(self.written.bindings)
@@ -386,7 +392,7 @@ class _Flow:
                 if here.kind == "class":  # else it is still that of the notebook
                     found |= self.global_(name)
                 return found
-            here = here.parent
+            here = here.above()
         return self.global_(name)
 
     def global_(self, name: str) -> frozenset:
@@ -422,6 +428,7 @@ class _Flow:
 
     def _before(self, place: int) -> bool:
         """Whether a statement may have run before the one that is run over now."""
+        assert self.now is not None
         if place < self.now:
             return True
         units = self.written.units
@@ -436,7 +443,7 @@ class _Flow:
     def store(self, name: str, values: frozenset, scope: Scope) -> None:
         here = scope
         while here.kind == "comprehension" and name not in here.names:
-            here = here.parent
+            here = here.above()
         if here.kind == "notebook":
             if self.now is not None:
                 self.put(("global", self.now, name), values)
@@ -446,7 +453,7 @@ class _Flow:
             self.put((here, name), values)
         else:  # nonlocal
             while here.kind != "notebook" and (name not in here.names or here.kind == "class"):
-                here = here.parent
+                here = here.above()
             key = ("declared", name) if here.kind == "notebook" else (here, name)
             self.put(key, values)
 
@@ -595,7 +602,7 @@ class _Flow:
             for base in one.bases
         )
 
-    def item(self, values: frozenset, index: Any, node: ast.AST) -> frozenset:
+    def item(self, values: frozenset, index: Any, node: ast.AST | None) -> frozenset:
         """What an index gives; ``None`` stands for any index."""
         found: set = set()
         for value in values:
@@ -616,7 +623,7 @@ class _Flow:
     def size_of(self, box: Box) -> int:
         return 64 if (box, 0) in self.at or (box, 1) in self.at else 0
 
-    def iterate(self, values: frozenset, node: ast.AST) -> frozenset:
+    def iterate(self, values: frozenset, node: ast.AST | None) -> frozenset:
         found: set = set()
         for value in values:
             if isinstance(value, Box) and value.kind == "dict":
@@ -804,7 +811,7 @@ class _Flow:
     def enter(self, node: Any, scope: Scope) -> None:
         for one in node.items:
             values = self.expr(one.context_expr, scope)
-            entered = set()
+            entered: set = set()
             for value in values:
                 if isinstance(value, Instance):
                     entered |= self.dunder(value, "__enter__", []) or {value}
@@ -833,7 +840,7 @@ class _Flow:
     def statement(self, node: ast.stmt, scope: Scope) -> None:
         if isinstance(node, Function):
             function = self.define(node, scope)
-            values = frozenset({function})
+            values: frozenset = frozenset({function})
             for decorator in reversed(node.decorator_list):
                 values = self.decorate(decorator, values, function, scope)
             self.annotations(node, scope)
@@ -860,9 +867,9 @@ class _Flow:
             self.assign(node.target, old | values if values else old, scope)
         elif isinstance(node, ast.Return):
             values = self.expr(node.value, scope) if node.value else IS_PLAIN
-            function = self.function_of(scope)
-            if function is not None:
-                self.put(("returns", function), values)
+            returning = self.function_of(scope)
+            if returning is not None:
+                self.put(("returns", returning), values)
         elif isinstance(node, ast.Delete):
             for target in node.targets:
                 if not isinstance(target, ast.Name):
@@ -1035,7 +1042,7 @@ class _Flow:
         values = self.expr(node.value, scope)
         here = scope
         while here.kind == "comprehension":
-            here = here.parent
+            here = here.above()
         self.store(node.target.id, values, here)
         return values
 
@@ -1090,7 +1097,8 @@ class _Flow:
         return frozenset(found)
 
     def _UnaryOp(self, node: ast.UnaryOp, scope: Scope) -> frozenset:
-        values, found = self.expr(node.operand, scope), set()
+        values = self.expr(node.operand, scope)
+        found: set = set()
         for value in values:
             if isinstance(value, Instance):
                 found |= self.dunder(value, "__neg__", []) | self.dunder(value, "__invert__", [])
@@ -1309,9 +1317,9 @@ class _Flow:
                 names = text.replace(",", " ").split() if isinstance(text, str) else list(text)
             except Exception:
                 names = []
-            names = tuple(n for n in names if isinstance(n, str))
-            known = self.classes[id(node)] = OwnClass("", Scope("class", self.notebook), names)
-            self.own_names |= set(names)
+            fields = tuple(n for n in names if isinstance(n, str))
+            known = self.classes[id(node)] = OwnClass("", Scope("class", self.notebook), fields)
+            self.own_names |= set(fields)
             self.changed = True
         return known
 
@@ -1343,8 +1351,9 @@ class _Flow:
         if name == "super":
             function = self.function_of(scope)
             while function is not None and function.of_class is None:
-                function = self.function_of(function.scope.parent)
-            return frozenset({Parent(function.of_class)}) if function else IS_FOREIGN
+                function = self.function_of(function.scope.above())
+            of = function and function.of_class
+            return frozenset({Parent(of)}) if of else IS_FOREIGN
         if name == "type" and len(args.given) == 1:
             return frozenset(v.of if isinstance(v, Instance) else v for v in first)
         if name in GIVES_PLAIN:
@@ -1370,15 +1379,15 @@ class _Flow:
             self.put((box, "*"), args.spread)
             return frozenset({box})
         if name in ("zip", "enumerate"):
-            pair, pairs = Box(id(node), "pair"), Box(id(node), "pairs")
+            row, rows = Box(id(node), "pair"), Box(id(node), "pairs")
             parts = [self.iterate(values, node) for values in args.given]
             if name == "enumerate":
                 parts = [IS_PLAIN, *parts[:1]]
             for index, values in enumerate(parts):
-                self.put((pair, index), values)
-            self.put((pair, "*"), self.iterate(args.spread, node) | args.spread)
-            self.put((pairs, "*"), frozenset({pair}))
-            return frozenset({pairs})
+                self.put((row, index), values)
+            self.put((row, "*"), self.iterate(args.spread, node) | args.spread)
+            self.put((rows, "*"), frozenset({row}))
+            return frozenset({rows})
         if name in (
             "list",
             "tuple",
@@ -1432,10 +1441,7 @@ class _Flow:
         default = NOTHING.union(*args.given[2:])
         literal = _literal(node, 1)
         if literal is not None:
-            found = NOTHING
-            for piece in [literal]:
-                found |= self.attribute(bases, piece, node)
-            return self.note(found, node) | default
+            return self.note(self.attribute(bases, literal, node), node) | default
         found: set = set(default)
         for base in bases:
             if isinstance(base, (Instance, OwnClass)):
@@ -1467,7 +1473,7 @@ class _Flow:
             return False
         name, here = node.args[1].id, scope
         while here.kind != "notebook" and name not in here.names:
-            here = here.parent
+            here = here.above()
         function = here.function
         if function is None or getattr(function.node, "name", "") != self.name:
             return False
@@ -1508,7 +1514,7 @@ _OPERATORS = {
 
 def _blend(values: frozenset) -> frozenset:
     """What arithmetic makes of some values."""
-    found = {v for v in values if isinstance(v, Kept)}
+    found: set = {v for v in values if isinstance(v, Kept)}
     if any(v == FOREIGN or isinstance(v, (Path, Method)) for v in values):
         foreign = any(not isinstance(v, Method) or v.name not in PLAIN_ATTRIBUTES
                       for v in values if v != PLAIN)  # fmt: skip

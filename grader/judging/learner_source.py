@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -151,8 +152,13 @@ class Written:
     def _automatic(self, source: str) -> str:
         """Add the "%" that IPython implies: ``run other.py`` becomes ``%run other.py``."""
         found = AUTOMAGIC.match(source)
-        alone = found is not None and "\n" not in source.strip()
-        if not alone or found[1] in self.bindings or re.match(r"\s*\w+\s*=[^=]", source):
+        alone = "\n" not in source.strip()
+        if (
+            found is None
+            or not alone
+            or found[1] in self.bindings
+            or re.match(r"\s*\w+\s*=[^=]", source)
+        ):
             return source
         return f"%{source.strip()}"
 
@@ -195,9 +201,10 @@ def _without_magic(statement: ast.stmt, magics: list[str], depth: int) -> list[a
     """Return a statement with each magic replaced by the code that it runs."""
     body = getattr(statement, "body", None)
     if isinstance(body, list):
-        statement.body = [new for old in body for new in _without_magic(old, magics, depth)]
+        whole: Any = statement
+        whole.body = [new for old in body for new in _without_magic(old, magics, depth)]
         return [statement]
-    call = getattr(statement, "value", None)
+    call: Any = getattr(statement, "value", None)
     if not _asks_ipython(call):
         return [statement]
     kind = call.func.attr

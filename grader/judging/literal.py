@@ -93,7 +93,8 @@ class _Writer:
         stored = plain.untyped_storage().nbytes() // plain.element_size()
         self._spend(plain.dim() if _counts(plain, stored) else stored)
         # dimensions by stride, largest first: permuted so, a dense tensor is contiguous
-        order = sorted(range(plain.dim()), key=lambda dim: -plain.stride(dim))
+        strides = plain.stride()
+        order = sorted(range(plain.dim()), key=lambda dim: -strides[dim])
         if _is_fresh(plain, stored):
             return self._fresh(plain) + suffix
         if _is_fresh(plain.permute(order), stored):

@@ -67,6 +67,8 @@ class Execute(NbGraderExecute):
       killed, and the outputs of the later cells say so.
     """
 
+    extra_arguments: list[str]
+
     unsafe_no_sandbox = Bool(
         False, help="Run submissions with the grader's own rights. Never use it on others' work."
     ).tag(config=True)

@@ -64,6 +64,8 @@ class SubmissionExporter(NotebookExporter):
     open in a browser (:mod:`grader.submission.companions`).
     """
 
+    parent: Any  # nbgrader's Autograde, or None
+
     same_cases = Bool(
         False,
         help="Draw the same hidden cases when the same submission is graded again (`--force`).",
@@ -92,6 +94,7 @@ class SubmissionExporter(NotebookExporter):
         """
         if self.parent is None:
             return super().from_filename(filename, resources=resources, **kwargs)
+        assert resources is not None
         path = Path(filename)
         source = self._source_folder(resources["nbgrader"]["assignment"]) / path.name
         source_nb = nbformat.read(source, as_version=4)
@@ -139,7 +142,10 @@ class SubmissionExporter(NotebookExporter):
         folder = Path(converter._format_source(assignment, student))
         graded = Path(converter._format_dest(assignment, student))
         given = self._given
-        problem, files, notes, wrong, whole = why_no_folder(folder), {}, [], [], True
+        problem, whole = why_no_folder(folder), True
+        files: dict[str, bytes] = {}
+        notes: list[Note] = []
+        wrong: list[Note] = []
         if not problem:
             files, notes = read_beside(folder, [*course.ignore, "*.ipynb"])
             whole = not notes

@@ -38,7 +38,7 @@ class FeedbackExporter(HTMLExporter):
         self._highlighted = lru_cache(KEPT)(self._highlight)
         self._rendered = lru_cache(KEPT)(lambda text: HTMLExporter.markdown2html(self, {}, text))
 
-    def from_notebook_node(
+    def from_notebook_node(  # type: ignore[override]  # text, as of all template exporters
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kwargs: Any
     ) -> tuple[str, dict[str, Any]]:
         """Return the page of a notebook, and the resources."""

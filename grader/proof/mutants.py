@@ -17,6 +17,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -208,7 +209,7 @@ class _Judge:
         self._suspect = 0
         for key in self._keys:
             first_failure(key, InProcess(thing))  # not timed: imports and caches
-            limit, failed = _timed(lambda key=key: first_failure(key, InProcess(thing)))
+            limit, failed = _timed(partial(first_failure, key, InProcess(thing)))
             self._limits.append(limit)
             if failed is not None:
                 raise UserError(
@@ -351,8 +352,8 @@ def _print(console: Console, title: str, surveys: list[Survey]) -> None:
         table.add_column(name, str(sum(numbers)), justify="right")
     table.add_column("CPU", f"{sum(s.seconds for s in surveys):.1f} s", justify="right")
     for k, s in enumerate(surveys):
-        numbers = [str(numbers[k]) for numbers in columns.values()]
-        table.add_row(s.check.name, *numbers, f"{s.seconds:.1f} s")
+        row = [str(column[k]) for column in columns.values()]
+        table.add_row(s.check.name, *row, f"{s.seconds:.1f} s")
     console.print(table)
     for s in surveys:
         for t in s.survivors:

@@ -12,8 +12,12 @@ import ast
 import copy
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
-COMPARISONS = {
+Node = TypeVar("Node", bound=ast.AST)
+Branching = TypeVar("Branching", ast.If, ast.IfExp, ast.While)
+
+COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE, ast.NotEq),
     ast.LtE: (ast.Lt, ast.Gt, ast.Eq),
     ast.Gt: (ast.GtE, ast.LtE, ast.NotEq),
@@ -25,7 +29,7 @@ COMPARISONS = {
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }
-ARITHMETIC = {
+ARITHMETIC: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Add: (ast.Sub, ast.Mult),
     ast.Sub: (ast.Add,),
     ast.Mult: (ast.Add, ast.FloorDiv),
@@ -184,7 +188,11 @@ def _changed_lines(before: str, after: str) -> tuple[str, str]:
         del was[0], now[0]
     while was and now and was[-1] == now[-1]:
         del was[-1], now[-1]
-    return tuple("\n".join(line.strip() for line in lines) for lines in (was, now))
+    return _stripped(was), _stripped(now)
+
+
+def _stripped(lines: list[str]) -> str:
+    return "\n".join(line.strip() for line in lines)
 
 
 def _variants(node: ast.AST) -> Iterator[ast.AST]:
@@ -204,7 +212,7 @@ def _is_target(node: ast.expr) -> bool:
     return isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
 
 
-def _other_statements(node: ast.stmt) -> Iterator[ast.stmt]:
+def _other_statements(node: ast.stmt) -> Iterator[ast.AST]:
     match node:
         case ast.FunctionDef() | ast.ClassDef():
             for k in range(len(node.decorator_list)):
@@ -229,8 +237,8 @@ def _other_statements(node: ast.stmt) -> Iterator[ast.stmt]:
             yield ast.Assign([node.target], node.value, lineno=node.lineno)
             for op in ARITHMETIC.get(type(node.op), ()):
                 yield _with(node, op=op())
-        case ast.Return(value=ast.expr()):
-            method = ast.Attribute(node.value, "float", ast.Load())
+        case ast.Return(value=ast.expr() as value):
+            method = ast.Attribute(value, "float", ast.Load())
             yield ast.Return(ast.Call(method, [], []))
         case ast.Break():
             yield ast.Continue()
@@ -239,13 +247,13 @@ def _other_statements(node: ast.stmt) -> Iterator[ast.stmt]:
     yield ast.Pass()
 
 
-def _other_branches(node: ast.If | ast.IfExp) -> Iterator[ast.AST]:
+def _other_branches(node: ast.If) -> Iterator[ast.AST]:
     for taken in (True, False):
         yield _with(node, test=ast.Constant(taken))
     yield from _negated(node)
 
 
-def _negated(node: ast.If | ast.IfExp | ast.While) -> Iterator[ast.AST]:
+def _negated(node: Branching) -> Iterator[Branching]:
     """Yield the node with its test negated, unless a change of the test itself does that."""
     simple = isinstance(node.test, ast.Compare) and len(node.test.ops) == 1
     if not simple and not isinstance(node.test, ast.UnaryOp):
@@ -271,15 +279,15 @@ def _moved(number: ast.expr) -> Iterator[ast.expr]:
 
 def _other_expressions(node: ast.expr) -> Iterator[ast.expr]:
     match node:
-        case ast.Constant(value=bool()):
-            yield ast.Constant(not node.value)
-        case ast.Constant(value=int()):
-            yield ast.Constant(node.value + 1)
-            yield ast.Constant(node.value - 1)
-        case ast.Constant(value=float()):
-            yield ast.Constant(2 * node.value or 1.0)
-        case ast.Constant(value=str()):
-            yield ast.Constant(node.value + "_")
+        case ast.Constant(value=bool() as value):
+            yield ast.Constant(not value)
+        case ast.Constant(value=int() as value):
+            yield ast.Constant(value + 1)
+            yield ast.Constant(value - 1)
+        case ast.Constant(value=float() as value):
+            yield ast.Constant(2 * value or 1.0)
+        case ast.Constant(value=str() as value):
+            yield ast.Constant(value + "_")
         case ast.UnaryOp():
             yield node.operand
         case ast.BoolOp():
@@ -292,8 +300,8 @@ def _other_expressions(node: ast.expr) -> Iterator[ast.expr]:
                 for other in COMPARISONS[type(op)]:
                     yield _with(node, ops=[*node.ops[:k], other(), *node.ops[k + 1 :]])
         case ast.BinOp():
-            for op in ARITHMETIC.get(type(node.op), ()):
-                yield _with(node, op=op())
+            for operator in ARITHMETIC.get(type(node.op), ()):
+                yield _with(node, op=operator())
             yield node.left
             yield node.right
             if isinstance(node.op, ORDERED):
@@ -322,7 +330,7 @@ def _other_expressions(node: ast.expr) -> Iterator[ast.expr]:
                 yield _with(node, keys=_without(node.keys, k), values=_without(node.values, k))
 
 
-def _other_calls(node: ast.Call) -> Iterator[ast.Call]:
+def _other_calls(node: ast.Call) -> Iterator[ast.expr]:
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
     if isinstance(node.func, ast.Attribute):
         yield node.func.value  # a dropped method call; for a module's function it fails at once
@@ -345,7 +353,7 @@ def _other_calls(node: ast.Call) -> Iterator[ast.Call]:
                 yield _with(node, args=[*node.args[:k], moved, *node.args[k + 1 :]])
 
 
-def _with(node: ast.AST, **fields: object) -> ast.AST:
+def _with(node: Node, **fields: object) -> Node:
     """Return a copy of a node with other fields; both share their children."""
     other = copy.copy(node)
     for name, value in fields.items():

@@ -96,7 +96,7 @@ def _span(cell: NotebookNode) -> tuple[float, float] | None:
 
     The result is None when a stamp is missing.
     """
-    stamps = _mapping(cell.metadata.get("execution"))
+    stamps: Any = _mapping(cell.metadata.get("execution"))
     with contextlib.suppress(TypeError, ValueError):
         start = datetime.fromisoformat(stamps.get("iopub.execute_input"))
         end = datetime.fromisoformat(stamps.get("shell.execute_reply"))

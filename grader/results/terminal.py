@@ -62,7 +62,7 @@ def _exercises(graded: list[Graded]) -> Table:
     table.add_column("some", justify="right")
     table.add_column("none", justify="right")
     for name in graded[0].verdicts if graded else []:
-        marks = [one.scores[name] for one in graded if one.scores.get(name) is not None]
+        marks = [mark for one in graded if (mark := one.scores.get(name)) is not None]
         most = graded[0].most[name]
         share = sum(marks) / (most * len(marks)) if marks else 0.0
         full, none = sum(m == most for m in marks), sum(m == 0 for m in marks)

@@ -110,6 +110,8 @@ class SandboxClient(AsyncKernelClient):
         end: this side's end of the kernel's socket, in non-blocking mode; the manager closes it.
     """
 
+    parent: Any  # the SandboxedKernelManager that made it
+
     def __init__(self, end: socket.socket, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.end = end
@@ -158,7 +160,7 @@ class SandboxClient(AsyncKernelClient):
                 f"the kernel ended before it was ready: {self.parent.why_stopped()}"
             ) from None
 
-    async def execute_interactive(
+    async def execute_interactive(  # type: ignore[override]  # nbclient never gives the others
         self,
         code: str,
         *,
@@ -197,6 +199,7 @@ class SandboxClient(AsyncKernelClient):
 
     def _pause(self) -> None:
         if self._listening:
+            assert self._loop is not None
             self._loop.remove_reader(self.end)
             self._listening = False
 
@@ -213,6 +216,7 @@ class SandboxClient(AsyncKernelClient):
                 for channel in self._channels.values():
                     channel.put(GONE)
                 return
+            complete: tuple[int, Any] | None
             try:
                 complete = self._assembler.take(packet)
             except messages.Unreadable as error:

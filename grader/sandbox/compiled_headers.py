@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from nbformat.notebooknode import NotebookNode
 
@@ -96,7 +97,12 @@ def _key() -> str:
     import torch
 
     compiler = os.path.realpath(shutil.which("g++") or "")
-    about = [torch.__version__, sys.version, sys.prefix, torch.backends.cpu.get_cpu_capability()]
+    about: list[Any] = [
+        torch.__version__,
+        sys.version,
+        sys.prefix,
+        torch.backends.cpu.get_cpu_capability(),
+    ]
     if compiler and os.path.exists(compiler):
         about += [compiler, os.stat(compiler).st_size, os.stat(compiler).st_mtime]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]

@@ -28,6 +28,8 @@ SECONDS_TO_END = 10
 OF_THE_SANDBOX = ("--HistoryManager.", "--IPKernelApp.log_level=")  # set by the kernel app itself
 
 
+# The overrides that mypy is told to ignore are coroutines, as AsyncKernelManager's own; mypy sees
+# those of its synchronous base.
 class SandboxedKernelManager(AsyncKernelManager):
     """Start a kernel in a sandbox, as AsyncKernelManager starts one without.
 
@@ -67,7 +69,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         """Whether a kernel was started and not shut down yet."""
         return self._lease is not None
 
-    async def start_kernel(
+    async def start_kernel(  # type: ignore[override]  # see the class
         self,
         *,
         extra_arguments: list[str] | tuple[str, ...] = (),
@@ -103,7 +105,9 @@ class SandboxedKernelManager(AsyncKernelManager):
         if self.kernel_name in PYTHON:
             return
         try:
-            language = self.kernel_spec.language
+            spec = self.kernel_spec
+            assert spec is not None
+            language = spec.language
         except NoSuchKernel:
             raise UserError(
                 f"the notebook asks for the kernel {self.kernel_name!r}, which is not installed "
@@ -150,7 +154,7 @@ class SandboxedKernelManager(AsyncKernelManager):
             return math.inf
         return CLOCK.unpack(os.pread(self._clock, CLOCK.size, 0))[0]
 
-    def client(self, **kwargs: Any) -> SandboxClient:
+    def client(self, **kwargs: Any) -> SandboxClient:  # type: ignore[override]  # see the class
         """Return a client of the running kernel."""
         return SandboxClient(self._end, parent=self, session=self.session, **kwargs)
 
@@ -174,7 +178,7 @@ class SandboxedKernelManager(AsyncKernelManager):
             lease,
         )
 
-    async def is_alive(self) -> bool:
+    async def is_alive(self) -> bool:  # type: ignore[override]  # see the class
         """Return whether the kernel still runs."""
         self._listen()
         return self._lease is not None and not self._ended
@@ -214,12 +218,15 @@ class SandboxedKernelManager(AsyncKernelManager):
                 message = b""
         self._ended = json.loads(message)["ended"] if message else "lost"
 
-    async def interrupt_kernel(self) -> None:
+    async def interrupt_kernel(self) -> None:  # type: ignore[override]  # see the class
         """Send SIGINT to the kernel and its process group."""
         if await self.is_alive():
+            assert self._lease is not None
             self._lease.send(b"interrupt")
 
-    async def shutdown_kernel(self, now: bool = False, restart: bool = False) -> None:
+    async def shutdown_kernel(  # type: ignore[override]  # see the class
+        self, now: bool = False, restart: bool = False
+    ) -> None:
         """End the kernel's sandbox and return when all its processes have ended.
 
         Raises:
@@ -262,19 +269,30 @@ class SandboxedKernelManager(AsyncKernelManager):
     async def _end_of_sandbox(self, seconds: float = SECONDS_TO_END) -> None:
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
-        loop.add_reader(self._lease, lambda: ended.done() or ended.set_result(None))
+        lease = self._lease
+        assert lease is not None
+
+        def note() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        loop.add_reader(lease, note)
         try:
             await asyncio.wait_for(ended, seconds)
         except TimeoutError:
             raise ZygoteDied(f"a sandbox did not end within {seconds} s") from None
         finally:
-            loop.remove_reader(self._lease)
+            loop.remove_reader(lease)
         self._listen()
 
-    async def cleanup_resources(self, restart: bool = False) -> None:
+    async def cleanup_resources(  # type: ignore[override]  # see the class
+        self, restart: bool = False
+    ) -> None:
         """Do nothing: :meth:`shutdown_kernel` leaves nothing behind."""
 
-    async def restart_kernel(self, now: bool = False, **kwargs: Any) -> None:
+    async def restart_kernel(  # type: ignore[override]  # see the class
+        self, now: bool = False, **kwargs: Any
+    ) -> None:
         """Shut the kernel down and start a new one in a new sandbox."""
         await self.shutdown_kernel(now=True)
         await self.start_kernel(**kwargs)

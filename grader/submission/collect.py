@@ -25,6 +25,8 @@ class Collect(ExchangeCollect):
     logged, and the other submissions are collected.
     """
 
+    src_records: list[dict[str, Any]]
+
     def init_src(self) -> None:
         """Find the newest submission of each learner. nbgrader calls this."""
         super().init_src()

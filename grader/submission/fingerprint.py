@@ -30,8 +30,8 @@ def digest(
     """
     parts = []
     for name, data in notebooks.items():
-        is_data = isinstance(data, bytes)
-        parts.append(f"notebook {name} {hashlib.sha256(data).hexdigest() if is_data else data}")
+        shown = hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else str(data)
+        parts.append(f"notebook {name} {shown}")
     for name, data in sorted(files.items()):
         if name != TIMESTAMP:
             parts.append(f"file {name} {hashlib.sha256(data).hexdigest()}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
 from nbgrader.apps.api import NbGraderAPI
@@ -49,5 +50,6 @@ def _submitted_timestamp(api: NbGraderAPI, assignment: str, student: str) -> dat
 
 
 def _apart(handler: JupyterHandler) -> str:
-    policy = JupyterHandler.content_security_policy.fget(handler)
+    whole: Any = JupyterHandler.content_security_policy  # the property, not what it gives
+    policy = whole.fget(handler)
     return f"{policy}; sandbox allow-scripts"

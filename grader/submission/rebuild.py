@@ -19,6 +19,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -76,7 +77,8 @@ def rebuild(
         notes: earlier notes on the submission; they come first in the result.
     """
     if isinstance(submitted, NotebookNode):
-        submitted = nbformat.writes(submitted).encode()
+        text: str = nbformat.writes(submitted)
+        submitted = text.encode()
     master = as_recorded(source_nb, config)
     try:
         if isinstance(submitted, Unreadable):
@@ -94,7 +96,8 @@ def rebuild(
 
 def as_recorded(source_nb: NotebookNode, config: Config | None = None) -> NotebookNode:
     """Return the source as nbgrader's gradebook has it: with stubs and with hidden tests."""
-    nb, resources = copy.deepcopy(source_nb), {}
+    nb = copy.deepcopy(source_nb)
+    resources: dict[str, Any] = {}
     for step in (LockCells, ClearSolutions, ClearOutput, ComputeChecksums):
         nb, resources = step(config=config).preprocess(nb, resources)
     return nb
@@ -107,7 +110,8 @@ def is_owned(cell: NotebookNode) -> bool:
 
 def _as_released(master: NotebookNode, config: Config | None) -> dict[str, str]:
     """Return ``{grade_id: text}`` of the owned cells in the learner's version."""
-    nb, resources = copy.deepcopy(master), {}
+    nb = copy.deepcopy(master)
+    resources: dict[str, Any] = {}
     for step in (ClearHiddenTests, ClearMarkScheme):
         nb, resources = step(config=config).preprocess(nb, resources)
     return {c.metadata.nbgrader.grade_id: c.source for c in nb.cells if is_owned(c)}
@@ -206,7 +210,8 @@ def _free_cells(
 
 def _free_source_cells(master: NotebookNode) -> dict[str, tuple[NotebookNode, str | None]]:
     """Return the source's cells that are not owned, by text, with the owned cell before each."""
-    cells, after = {}, None
+    cells: dict[str, tuple[NotebookNode, str | None]] = {}
+    after: str | None = None
     for cell in master.cells:
         if is_owned(cell):
             after = cell.metadata.nbgrader.grade_id

@@ -29,7 +29,7 @@ for number in ("", "0", None, 0):
     )
 
 
-@attack(costs=("twice",), tells="was not asked|not be interrupted", cell_seconds=1)
+@attack(costs=("twice",), tells="too many replies|not be interrupted", cell_seconds=1)
 def answers_a_thousand_times_beforehand(work: Work) -> None:
     """Writes so many old answers that the grader has to read for ever."""
     work.first(

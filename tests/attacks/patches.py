@@ -146,8 +146,9 @@ def says_not_interrupted(work: Work) -> None:
         "row_sums",
         """
         from grader.inside import rpc_server
-        rpc_server.describe = lambda error: {"kinds": ["InfrastructureError"], "message": "retry
-        me"} def row_sums(x):
+        kinds = ["InfrastructureError"]
+        rpc_server.describe = lambda error: {"kinds": kinds, "message": "retry me"}
+        def row_sums(x):
             raise RuntimeError
         """,
     )

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from grader import demo
 from grader.proof.sample_class import Learner, accidents, load_lab, make_class
+from grader.sandbox import doctor
 from tests.grader.headers import prepared_by_two
 from tests.grader.tiny import (
     LAB,
@@ -56,6 +57,25 @@ class GradedCourse:
     def page(self, learner: Learner) -> str:
         """Return the learner's feedback page."""
         return (self.root / "feedback" / learner.id / LAB / f"{LAB}.html").read_text()
+
+
+@pytest.fixture(scope="session")
+def problems() -> list[str]:
+    return [str(problem) for problem in doctor.problems()]
+
+
+def demand_sandboxes(problems: list[str]) -> None:
+    """Without bubblewrap a test that needs a sandbox is skipped; with it, it fails without one."""
+    if problems and shutil.which("bwrap"):
+        pytest.fail(f"bubblewrap is here, and there is no sandbox: {problems[0]}")
+    if problems:
+        pytest.skip(f"not run: {problems[0]}")
+
+
+@pytest.fixture
+def sandbox(problems: list[str]) -> None:
+    """For a test that needs a sandbox."""
+    demand_sandboxes(problems)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
@@ -29,43 +29,44 @@ class _Fallthrough:
 FALLTHROUGH = _Fallthrough()
 
 
-def _two_layers(x, w1, w2):
+def _two_layers(x: Tensor, w1: Tensor, w2: Tensor) -> Tensor:
     return F.relu(x @ w1) @ w2
 
 
-def _joined(a, b):
+def _joined(a: Tensor, b: Tensor) -> Tensor:
     return torch.cat([a, b], dim=0).sum(dim=0, keepdim=True)
 
 
-def _made(x):
+def _made(x: Tensor) -> Tensor:
     return x + torch.ones(x.shape[-1]) * torch.arange(x.shape[-1])
 
 
-def _in_place(x):
+def _in_place(x: Tensor) -> Tensor:
     y = x.clone()
     y.multiply_(2).subtract_(x, alpha=-3)
     return y
 
 
-def _with_keywords(x):
+def _with_keywords(x: Tensor) -> Tensor:
     return torch.add(x, x[0], alpha=2, out=torch.empty(x.shape))
 
 
-def _there_and_back(x, w):
+def _there_and_back(x: Tensor, w: Tensor) -> Tensor:
     weight = w.clone().requires_grad_()
     F.linear(x, weight).square().mean().backward()
+    assert weight.grad is not None
     return weight.grad
 
 
-def _attention(q, k, v):
+def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v
 
 
-def _linear(x, w, b):
+def _linear(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return F.linear(x, w, b)
 
 
-def _sum_of_products(total, a, b):
+def _sum_of_products(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
     # a sum of one column, which is stretched: its sizes say nothing of the product's
     return torch.baddbmm(total[..., :1], a, b, beta=2)
 
@@ -260,7 +261,7 @@ def play_dispatcher(
     dispatcher = dispatcher_class(order)
     depth = 0
 
-    def go_on(op, keys, value):
+    def go_on(op: Any, keys: Any, value: Any) -> Any:
         nonlocal depth
         depth += 1
         try:
@@ -270,7 +271,7 @@ def play_dispatcher(
         finally:
             depth -= 1
 
-    def kernel(own_op, described):
+    def kernel(own_op: Any, described: Any) -> Any:
         what, *words = described
         if what == "fallthrough":
             return FALLTHROUGH
@@ -345,7 +346,8 @@ def measure(
             results[name] = ("raised", type(error).__name__)
             continue
         if isinstance(came, quantity_class):
-            results[name] = ("Quantity", came.values, dict(came.units))
+            quantity: Any = came
+            results[name] = ("Quantity", quantity.values, dict(quantity.units))
         else:
             results[name] = (type(came).__name__, came)
     return results

@@ -153,8 +153,12 @@ def build(seed: int = 0) -> Corpus:
     rng.shuffle(train)
 
     used = {line.words for line in train}
-    tests = (_new_lines(rng, pool, used) for pool in (seen, unseen, seen, unseen))
-    return Corpus(tuple(train), *tests, composed, own_form)
+    test_seen, test_held_out, tune_seen, tune_held_out = (
+        _new_lines(rng, pool, used) for pool in (seen, unseen, seen, unseen)
+    )
+    return Corpus(
+        tuple(train), test_seen, test_held_out, tune_seen, tune_held_out, composed, own_form
+    )
 
 
 Pools = dict[str, list[Combination]]  # language code -> combinations to draw from

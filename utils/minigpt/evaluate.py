@@ -124,13 +124,14 @@ class Report:
 def evaluate(model: MiniGPT, tokenizer: Tokenizer, data: Corpus) -> Report:
     """Every figure of a model on a corpus that it was trained on."""
     sentences = [line for line in data.train if line.cell]  # lists would only blur the counts
-    grams = [NGram(order, len(tokenizer)).fit(sentences) for order in ORDERS]
+    three, five = (NGram(order, len(tokenizer)).fit(sentences) for order in ORDERS)
     perplexity = tuple(
         Perplexity(
             split,
             len(lines),
             minigpt_perplexity(model, tokenizer, lines),
-            *(gram.tune(like_them).perplexity(lines) for gram in grams),
+            three.tune(like_them).perplexity(lines),
+            five.tune(like_them).perplexity(lines),
             grammar_perplexity(lines),
         )
         for split, lines, like_them in (

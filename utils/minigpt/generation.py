@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -160,9 +160,10 @@ def complete(
 def attention_maps(model: MiniGPT, tokens: Tensor) -> Tensor:
     """Every head's attention over tokens (B, T): (n_layers, B, H, T, T), read by forward hooks."""
     maps: list[Tensor] = []
+    blocks: Any = model.blocks
     hooks = [
         block.attention.pattern.register_forward_hook(lambda _, __, output: maps.append(output))
-        for block in model.blocks
+        for block in blocks
     ]
     try:
         model.hidden(tokens)

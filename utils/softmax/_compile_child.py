@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import triton
 import triton.language as tl
@@ -48,17 +49,19 @@ def compile_request(request: dict) -> dict:
     return answer
 
 
-def load(folder: Path, source: str, name: str):
+def load(folder: Path, source: str, name: str) -> Any:
     """The `@triton.jit` function called `name`; Triton reads its source back from a file."""
     path = folder / "kernel_under_compilation.py"
     path.write_text("import triton\nimport triton.language as tl\n\n\n" + source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return getattr(module, name)
 
 
-def decode(value):
+def decode(value: Any) -> Any:
     """A constant; {"dtype": "fp32"} is `tl.float32`, which JSON can't carry."""
     return tl.dtype(value["dtype"]) if isinstance(value, dict) else value
 

@@ -248,7 +248,9 @@ def _loaded(function: Any) -> list[str]:
 def _source(function: Any) -> str:
     """The function's text from its `def` on."""
     text = inspect.cleandoc("\n" + inspect.getsource(function))
-    return text[re.search(r"^def ", text, re.MULTILINE).start() :] + "\n"
+    begin = re.search(r"^def ", text, re.MULTILINE)
+    assert begin is not None
+    return text[begin.start() :] + "\n"
 
 
 def _encode(value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.library import custom_op
@@ -40,20 +42,20 @@ def _(grad_output: Tensor, y: Tensor) -> Tensor:
 # again; that second one is plain PyTorch, which can be differentiated as often as anyone likes.
 
 
-def _save_output(ctx, inputs: tuple[Tensor], output: Tensor) -> None:
+def _save_output(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
     ctx.save_for_backward(output)
 
 
-def _vjp(ctx, grad_output: Tensor) -> Tensor:
+def _vjp(ctx: Any, grad_output: Tensor) -> Tensor:
     (y,) = ctx.saved_tensors
     return row_softmax_backward(grad_output, y)
 
 
-def _save_inputs(ctx, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+def _save_inputs(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
     ctx.save_for_backward(*inputs)
 
 
-def _vjp_of_backward(ctx, v: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def _vjp_of_backward(ctx: Any, v: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """With v the gradient of dx = y * (g - g·y): those of g and of y."""
     g, y = ctx.saved_tensors
     grad_g = grad_y = None
@@ -75,12 +77,12 @@ row_softmax_backward.register_autograd(_vjp_of_backward, setup_context=_save_inp
 
 
 @row_softmax.register_vmap
-def _(info, in_dims: tuple[int], x: Tensor) -> tuple[Tensor, int]:
+def _(info: Any, in_dims: tuple[int], x: Tensor) -> tuple[Tensor, int]:
     return row_softmax(x.movedim(in_dims[0], 0)), 0
 
 
 @row_softmax_backward.register_vmap
-def _(info, in_dims: tuple[int | None, int | None], *tensors: Tensor) -> tuple[Tensor, int]:
+def _(info: Any, in_dims: tuple[int | None, int | None], *tensors: Tensor) -> tuple[Tensor, int]:
     batched = [
         tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
         for tensor, dim in zip(tensors, in_dims, strict=True)

@@ -74,7 +74,7 @@ def plan(
     rows, columns = next(iter(inputs.values())).shape
     strides = {name: _strides(tensor) for name, tensor in inputs.items()}
     align = math.gcd(_VECTOR, columns, *(row for row, _ in strides.values()))
-    arguments = {f"{name}_ptr": tensor for name, tensor in inputs.items()}
+    arguments: dict[str, Any] = {f"{name}_ptr": tensor for name, tensor in inputs.items()}
     arguments["dx_ptr" if "g" in inputs else "y_ptr"] = out
     for name, (row, column) in strides.items():
         arguments |= {f"{name}_row_groups": row // align, f"{name}_column_stride": column}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.collections import PathCollection
@@ -117,7 +118,8 @@ class Canvas:
         """One of matplotlib's marker shapes, `size` CSS pixels across."""
         style = MarkerStyle(marker)
         path = style.get_path().transformed(style.get_transform())
-        centred = Path(path.vertices * (size, -size) + (x, y), path.codes)
+        vertices: Any = path.vertices
+        centred = Path(vertices * (size, -size) + (x, y), path.codes)
         self._add([centred], [fill], edge, 1.2, False)
 
     def finish(self) -> Figure:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-Node = Hashable
+Node = Any  # hashable
 Edge = tuple[Node, Node]  # from a node to one of its inputs
 GAP, LANE = 18, 14  # pixels between two things of a row, and the width of an edge that passes by
 

@@ -92,7 +92,7 @@ def cut(words: str, width: float, *, size: float, mono: bool = False) -> str:
         return words
     keep = len(words) - 1
     while keep > 2:
-        short = f"{words[: keep - keep // 2]}…{words[-(keep // 2):]}"
+        short = f"{words[: keep - keep // 2]}…{words[-(keep // 2) :]}"
         if text_width(short, size=size, mono=mono) <= width:
             return short
         keep -= 1
@@ -123,7 +123,12 @@ def draw_chips(canvas: Canvas, chips: Sequence[Chip], *, size: float) -> None:
     for dashed in (False, True):
         some = [chip for chip in chips if chip.look.dashed == dashed]
         boxes = [(chip.x, chip.y - high / 2, chip.width(size), high) for chip in some]
-        canvas.boxes(boxes, [chip.look.fill for chip in some], edge=MUTED if dashed else "none",
-                     radius=4, dashed=dashed)
+        canvas.boxes(
+            boxes,
+            [chip.look.fill for chip in some],
+            edge=MUTED if dashed else "none",
+            radius=4,
+            dashed=dashed,
+        )
     for chip in chips:
         canvas.text(chip.x + PAD, chip.y, chip.words, size=size, colour=chip.look.ink)

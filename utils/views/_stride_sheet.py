@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -32,7 +33,7 @@ class StrideSheet:
         # The grid shows the last three dimensions, the ones before them fixed at the lit index.
         self.leading = index[:-3]
         self.shape = (1, 1, 1, *layout.shape)[-3:]
-        self.corner = (0, 0, 0, *index)[-3:]
+        self.corner: Any = (0, 0, 0, *index)[-3:]
         self.planes, self.rows, self.columns = self._windows()
 
     def _windows(self) -> tuple[range, range, range]:
@@ -75,6 +76,7 @@ class StrideSheet:
             step = [(str(i), VIEW.colour), (f"·{s}", INK)]
             terms += [([("+", MUTED)], ""), (step, f"dim {dim}")]
         terms += [([("=", MUTED)], ""), ([(str(lit), STORAGE.colour)], "element")]
+        assert lit is not None
         address = [(f"byte {lit * layout.itemsize}", STORAGE.colour)]
         terms += [([("→", MUTED)], ""), (address, f"{lit} × {layout.itemsize} B")]
 
@@ -189,6 +191,7 @@ class StrideSheet:
 
     def _draw_wire(self) -> None:
         """From the lit cell of the strip to that of the grid, in the gaps, across no number."""
+        assert self.lit is not None
         x, y = self._strip_xy(self.lit)
         start = x + CELL_W / 2, y + CELL_H
         end_x, end_y = self._grid_xy(self.corner)
@@ -235,7 +238,8 @@ class StrideSheet:
         """The values of the cells in the grid's window, in order; None where there are none."""
         windows = (self.planes, self.rows, self.columns)
         kept = windows[3 - min(3, len(self.layout.shape)) :]
-        return plain(self.tensor[(*self.leading, *(slice(w.start, w.stop) for w in kept))])
+        place: Any = (*self.leading, *(slice(w.start, w.stop) for w in kept))
+        return plain(self.tensor[place])
 
     def _labelled(self) -> bool:
         return len(self.layout.shape) > 2 and not self.layout.empty

@@ -88,7 +88,7 @@ def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:
     return Geometry(
         tuple(tensor.shape),
         tuple(tensor.stride()),
-        tensor.storage_offset(),
+        tensor.storage_offset(),  # type: ignore[arg-type]  # symbolic only while torch compiles
         itemsize,
         tensor.untyped_storage().nbytes() // itemsize,
     )

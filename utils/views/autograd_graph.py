@@ -102,14 +102,16 @@ def read(tensor: Tensor, named: dict[str, Tensor]) -> tuple[dict, dict, int, int
     as well.
     """
     known = {id(leaf): name for name, leaf in named.items()}
-    order, seen = [tensor.grad_fn], {tensor.grad_fn}
+    root: Any = tensor.grad_fn
+    order, seen = [root], {root}
     for node in order:
         for source, _ in node.next_functions:
             if source is not None and source not in seen:
                 seen.add(source)
                 order.append(source)
     shown = order[:MOST]
-    nodes, storages = {}, {}
+    nodes: dict[Any, Node] = {}
+    storages: dict[Any, int] = {}
     holders: Counter[int] = Counter()
     for k, node in enumerate(order):
         leaf = getattr(node, "variable", None)
@@ -224,5 +226,3 @@ def _cut(words: str, width: float, size: float) -> str:
     while words and text_width(words + "…", size=size) > width:
         words = words[:-1]
     return words + "…"
-
-

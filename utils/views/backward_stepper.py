@@ -148,18 +148,31 @@ def draw(tape: Tape, step: int) -> tuple[Figure, str]:
         box = (places.x[name] - WIDE / 2, y(name), WIDE, HIGH)
         canvas.boxes([box], [fill], radius=7)
         middle = box[1] + HIGH / 2
-        canvas.text(places.x[name], middle - 9, f"{name} = {short(tape.values[name])}",
-                    size=13, colour=ink, ha="center")
+        canvas.text(
+            places.x[name],
+            middle - 9,
+            f"{name} = {short(tape.values[name])}",
+            size=13,
+            colour=ink,
+            ha="center",
+        )
         adjoint = short(tape.adjoints[name]) if name in visited else "not yet"
-        canvas.text(places.x[name], middle + 10, f"adjoint {adjoint}", size=SMALL,
-                    colour=ink if name in visited else MUTED, ha="center")
+        canvas.text(
+            places.x[name],
+            middle + 10,
+            f"adjoint {adjoint}",
+            size=SMALL,
+            colour=ink if name in visited else MUTED,
+            ha="center",
+        )
     left = MARGIN + GRAPH_W + 40
     canvas.note(left, top + 6, f"d{tape.order[0]} / d…, in the order of backward")
     for k, name in enumerate(tape.order):
         line = top + 36 + k * LINE
         if name == now:
-            canvas.marker(left - 12, line, GRADIENT.marker, size=10, fill=GRADIENT.colour,
-                          edge="none")
+            canvas.marker(
+                left - 12, line, GRADIENT.marker, size=10, fill=GRADIENT.colour, edge="none"
+            )
         ink = INK if name in visited else MUTED
         canvas.text(left, line, name, mono=True, colour=ink)
         told = tape.lines[name] if name in visited else "…"

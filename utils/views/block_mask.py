@@ -105,24 +105,23 @@ def _draw_legend(canvas: Canvas, y: float) -> None:
     canvas.text(MARGIN + 26, y, words, size=TEXT, colour=MUTED)
 
 
-def _draw_program(
-    canvas: Canvas, y: float, n: int, block: int, program: int, cell: float
-) -> None:
+def _draw_program(canvas: Canvas, y: float, n: int, block: int, program: int, cell: float) -> None:
     left, high = MARGIN + LABEL, CELL - 10
-    canvas.marker(
-        MARGIN + 8, y + high / 2, KERNEL.marker, size=15, fill=KERNEL.colour, edge="none"
-    )
+    canvas.marker(MARGIN + 8, y + high / 2, KERNEL.marker, size=15, fill=KERNEL.colour, edge="none")
     canvas.text(MARGIN + 24, y + high / 2, f"program {program:,}", size=TEXT)
     first = program * block
     on = min(n - first, block)
     if cell >= NARROW:
         canvas.boxes(
             [(left + k * cell, y, cell, high) for k in range(on)],
-            [STORAGE.tint] * on, edge=STORAGE.colour,
+            [STORAGE.tint] * on,
+            edge=STORAGE.colour,
         )
         canvas.boxes(
             [(left + k * cell, y, cell, high) for k in range(on, block)],
-            [IDLE] * (block - on), edge=MUTED, dashed=True,
+            [IDLE] * (block - on),
+            edge=MUTED,
+            dashed=True,
         )
         size = TEXT if cell >= 36 else 13
         for k in range(block):

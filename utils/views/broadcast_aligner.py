@@ -153,7 +153,8 @@ def _draw_result(
         words = "≠" if size is None else str(size)
         _draw_fitting(canvas, x + width / 2, middle, words, width - 8, 16, CARD)
     clash = bool(alignment.clashes)
-    remark = "RuntimeError" if clash else count(math.prod(alignment.result), "element")
+    sizes = (size for size in alignment.result if size is not None)  # None where two clash
+    remark = "RuntimeError" if clash else count(math.prod(sizes), "element")
     canvas.note(_note_x(columns), middle, remark)
 
 

@@ -124,11 +124,11 @@ class _Drawing:
             lane = self.top - 12 - LANE * self.lanes[need, number]
             start, stop = x + self.width * 0.72, end_x + self.width * 0.28
             return [(start, y), (start, lane), (stop, lane), (stop, end_y - 1)]
-        start, stop = (x + self.width, y + BOX_H / 2), (end_x - 1, end_y + BOX_H / 2)
+        first, last = (x + self.width, y + BOX_H / 2), (end_x - 1, end_y + BOX_H / 2)
         if y == end_y:
-            return [start, stop]
+            return [first, last]
         turn = x + self.width + 7 + 6 * turning.index(need)
-        return [start, (turn, start[1]), (turn, stop[1]), stop]
+        return [first, (turn, first[1]), (turn, last[1]), last]
 
     def draw_box(self, canvas: Canvas, step: Step, done: bool, lit: bool) -> None:
         x, y = self.corner(step.number)

@@ -58,8 +58,11 @@ def dispatch_bars(function: Callable[..., Any], *args: Any) -> None:
         lambda widgets: [
             widgets.IntSlider(value=start, min=1, max=deepest, description="depth"),
             widgets.IntSlider(value=1, min=1, max=max(1, rows), description="tell of line"),
-            *([widgets.IntSlider(value=1, min=1, max=len(calls), description="from call")]
-              if pages else []),
+            *(
+                [widgets.IntSlider(value=1, min=1, max=len(calls), description="from call")]
+                if pages
+                else []
+            ),
         ],
     )
 
@@ -72,8 +75,11 @@ def depth_of(calls: Sequence[Call]) -> int:
 def fitting(calls: Sequence[Call]) -> int:
     """The largest depth at which all calls fit into one picture, at least 1."""
     depths = [depth for call in calls for depth, _ in call.walk()]
-    fits = [deep for deep in range(1, depth_of(calls) + 1)
-            if sum(depth < deep for depth in depths) <= MOST]
+    fits = [
+        deep
+        for deep in range(1, depth_of(calls) + 1)
+        if sum(depth < deep for depth in depths) <= MOST
+    ]
     return max(fits, default=1)
 
 
@@ -116,8 +122,12 @@ def draw(
     tops = _tops(shown, top)
     for depth_now in range(1 + max(bar.depth for bar in shown)):
         some = [k for k, bar in enumerate(shown) if bar.depth == depth_now]
-        canvas.boxes([_box(shown, tops, k) for k in some], [_fill(shown[k]) for k in some],
-                     edge=RULE, radius=4)
+        canvas.boxes(
+            [_box(shown, tops, k) for k in some],
+            [_fill(shown[k]) for k in some],
+            edge=RULE,
+            radius=4,
+        )
     lit = min(lit, len(shown) - 1)
     x = MARGIN + INDENT * shown[lit].depth
     box = (x, tops[lit], MARGIN + INNER - INSET * shown[lit].depth - x, BAR)
@@ -150,8 +160,12 @@ def _box(shown: Sequence[Bar], tops: Sequence[float], k: int) -> Box:
     bar, x = shown[k], MARGIN + INDENT * shown[k].depth
     last = k + bar.rows - 1
     inside = sum(j + shown[j].rows - 1 == last for j in range(k + 1, last + 1))
-    return (x, tops[k], MARGIN + INNER - INSET * bar.depth - x,
-            tops[last] + BAR + BETWEEN * inside - tops[k])
+    return (
+        x,
+        tops[k],
+        MARGIN + INNER - INSET * bar.depth - x,
+        tops[last] + BAR + BETWEEN * inside - tops[k],
+    )
 
 
 def _fill(bar: Bar) -> str:

@@ -46,9 +46,7 @@ def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
     )
 
 
-def draw(
-    ops: Sequence[str], keys: Sequence[str], op: str, key: str
-) -> tuple[Figure, str]:
+def draw(ops: Sequence[str], keys: Sequence[str], op: str, key: str) -> tuple[Figure, str]:
     """The map with one slot lit, and its alternative text."""
     slots = {name: [dispatch.table(name).get(k) for k in keys] for name in ops}
     words = sentence(slots)
@@ -66,8 +64,14 @@ def draw(
     _draw_heads(canvas, keys, left, wide, top, lit[1])
     for k, name in enumerate(ops):
         text = cut(name, LABEL_W - 12, size=TEXT, mono=True)
-        canvas.text(MARGIN, top + ROW * (k + 0.5), text, size=TEXT, mono=True,
-                    colour=INK if k == lit[0] else MUTED)
+        canvas.text(
+            MARGIN,
+            top + ROW * (k + 0.5),
+            text,
+            size=TEXT,
+            mono=True,
+            colour=INK if k == lit[0] else MUTED,
+        )
     cells = [
         (left + wide * j, top + ROW * k, wide - 2, ROW - 2, look(entry))
         for k, row in enumerate(slots.values())
@@ -95,8 +99,9 @@ def _draw_heads(
     """The names of the keys as a staircase: each over its column, the highest at the top."""
     xs = [left + wide * (k + 0.5) - 1 for k in range(len(keys))]
     ys = [top - 10 - HEAD * (len(keys) - k) + HEAD / 2 for k in range(len(keys))]
-    canvas.lines([[(x, y + 8), (x, top - 2)] for x, y in zip(xs, ys, strict=True)],
-                 colour=RULE, line=1)
+    canvas.lines(
+        [[(x, y + 8), (x, top - 2)] for x, y in zip(xs, ys, strict=True)], colour=RULE, line=1
+    )
     grounds = []
     for k, (x, y, key) in enumerate(zip(xs, ys, keys, strict=True)):
         room = text_width(key, size=TEXT)
@@ -107,13 +112,16 @@ def _draw_heads(
     canvas.boxes(grounds, [CARD] * len(grounds), edge="none")
 
 
-def _draw_cells(
-    canvas: Canvas, cells: Sequence[tuple[float, float, float, float, Look]]
-) -> None:
+def _draw_cells(canvas: Canvas, cells: Sequence[tuple[float, float, float, float, Look]]) -> None:
     for dashed in (False, True):
         some = [cell for cell in cells if cell[4].dashed == dashed]
-        canvas.boxes([cell[:4] for cell in some], [cell[4].fill for cell in some],
-                     edge=MUTED if dashed else "none", line=0.8, dashed=dashed)
+        canvas.boxes(
+            [cell[:4] for cell in some],
+            [cell[4].fill for cell in some],
+            edge=MUTED if dashed else "none",
+            line=0.8,
+            dashed=dashed,
+        )
     for x, y, wide, high, kind in cells:
         canvas.text(x + wide / 2, y + high / 2, kind.mark, size=TEXT, colour=kind.ink, ha="center")
 
@@ -134,8 +142,10 @@ def in_words(op: str, key: str) -> str:
     if entry is None:
         return f"{op} at {key}: nothing. A call that ends here is an error."
     file = cut(entry.file, INNER - 90, size=TOLD)
-    code = "an empty slot that says: fall through to the next key" if entry.fallthrough else (
-        f"{'an' if entry.kind[0] in 'aeiou' else 'a'} {entry.kind}"
+    code = (
+        "an empty slot that says: fall through to the next key"
+        if entry.fallthrough
+        else (f"{'an' if entry.kind[0] in 'aeiou' else 'a'} {entry.kind}")
     )
     return f"{op} at {key}: {code}, registered at {file}, line {entry.line}."
 
@@ -149,6 +159,7 @@ def describe(
         kinds: dict[str, list[str]] = {}
         for key, entry in zip(keys, row, strict=True):
             kinds.setdefault(held(entry), []).append(key)
-        parts.append(f"{name}: " + "; ".join(f"{kind} at {listed(at)}"
-                                              for kind, at in kinds.items()) + ".")
+        parts.append(
+            f"{name}: " + "; ".join(f"{kind} at {listed(at)}" for kind, at in kinds.items()) + "."
+        )
     return " ".join(parts)

@@ -69,7 +69,7 @@ def draw(x: Tensor, out: Tensor, training: bool) -> tuple[Figure, str]:
         wide = (INNER - LABEL_W) / len(x)
         for j, value in enumerate(row.tolist()):
             box = (MARGIN + LABEL_W + j * wide, y, wide - 3, HIGH)
-            gone = value == 0 and x[j] != 0
+            gone = bool(value == 0 and x[j] != 0)
             part = VIEW if k == 2 else STORAGE
             share = min(abs(value) / most, 1.0)
             fill = CARD if gone else _mix(part.colour, 0.1 + 0.9 * share)
@@ -78,10 +78,14 @@ def draw(x: Tensor, out: Tensor, training: bool) -> tuple[Figure, str]:
             text = "0" if gone else short(round(value, 2), 4)
             ink = MUTED if gone else "#ffffff" if share > 0.75 else INK
             if wide > 24:
-                canvas.text(box[0] + box[2] / 2, y + HIGH / 2, text, size=10, colour=ink,
-                            ha="center")
-    canvas.note(MARGIN + LABEL_W, top + 3 * ROW - 14,
-                "darker: larger; dashed: dropped" if training else "darker: larger")
+                canvas.text(
+                    box[0] + box[2] / 2, y + HIGH / 2, text, size=10, colour=ink, ha="center"
+                )
+    canvas.note(
+        MARGIN + LABEL_W,
+        top + 3 * ROW - 14,
+        "darker: larger; dashed: dropped" if training else "darker: larger",
+    )
     return canvas.finish(), describe(x, out, training, words)
 
 
@@ -115,6 +119,5 @@ def describe(x: Tensor, out: Tensor, training: bool, words: str) -> str:
 
 def _mix(colour: str, share: float) -> str:
     pairs = zip(to_rgb(IDLE), to_rgb(colour), strict=True)
-    return to_hex([a + (b - a) * share for a, b in pairs])
-
-
+    red, green, blue = (a + (b - a) * share for a, b in pairs)
+    return to_hex((red, green, blue))

@@ -70,8 +70,8 @@ def draw(forms: Sequence[Format]) -> tuple[Figure, str]:
             [STORAGE.tint, STORAGE.colour],
             edge="none",
         )
-        power = _power(form.fraction)
-        canvas.text(PRECISION_X, y + BAR_H / 2 - 7, power, size=12, mono=True, ha="right")
+        finest = _power(form.fraction)
+        canvas.text(PRECISION_X, y + BAR_H / 2 - 7, finest, size=12, mono=True, ha="right")
         digits = (form.fraction + 1) * math.log10(2)
         canvas.note(PRECISION_X, y + BAR_H / 2 + 9, f"{digits:.1f} decimal digits", ha="right")
         reach = f"{number(form.smallest_normal, 3)} to {number(form.largest, 3)}"

@@ -91,7 +91,7 @@ def describe(value: float, rows: Sequence[Stored]) -> str:
 
 def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
     y = top - 16
-    x = LEFT
+    x: float = LEFT
     keys = (("sign", INK), ("exponent", STORAGE.colour), ("fraction", STORAGE.tint))
     for name, colour in keys:
         canvas.boxes([(x, y - 5, 10, 10)], [colour])

@@ -114,8 +114,9 @@ def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> tupl
             if math.isfinite(error)
         ]
         canvas.line(path, colour=curve.colour, line=1.8)
-        canvas.marker(px(STEPS[curve.best]), py(curve.errors[curve.best]), "o", size=9,
-                      fill=curve.colour)
+        canvas.marker(
+            px(STEPS[curve.best]), py(curve.errors[curve.best]), "o", size=9, fill=curve.colour
+        )
     for k, curve in enumerate(curves):
         y = top + 12 + 48 * k
         canvas.line([(RIGHT + 14, y), (RIGHT + 30, y)], colour=curve.colour, line=2.4)
@@ -141,9 +142,7 @@ def sentence(curves: tuple[Curve, ...]) -> str:
     )
 
 
-def describe(
-    exact: float, curves: tuple[Curve, ...], x: float, chosen: int, words: str
-) -> str:
+def describe(exact: float, curves: tuple[Curve, ...], x: float, chosen: int, words: str) -> str:
     """The alternative text: each curve's best step, and the lit one's errors."""
     rows = [
         f"{curve.name}: smallest relative error {number(curve.errors[curve.best], 2)} at h = "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -49,7 +50,7 @@ class Products(TorchDispatchMode):
         super().__init__()
         self.flops: dict[str, int] = {}
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
         if func.namespace == "aten" and name in PRODUCTS:
             a, b = (args[k] for k in PRODUCTS[name])
@@ -103,9 +104,7 @@ def measure(model: nn.Module, tokens: Tensor) -> Counted:
     steps = {LONGEST * k // POINTS for k in range(1, POINTS + 1)}
     lengths = tuple(sorted({1, 2, 4, 8, 16, 32, length} | steps))
     names = [name for name in COLOURS if any(name in counts for counts in heard)]
-    curves = {
-        name: _parabola(samples, [counts.get(name, 0) for counts in heard]) for name in names
-    }
+    curves = {name: _parabola(samples, [counts.get(name, 0) for counts in heard]) for name in names}
     flops = tuple({name: int(curve(n)) for name, curve in curves.items()} for n in lengths)
     return Counted(batch, lengths, flops)
 
@@ -141,8 +140,14 @@ def share(counts: Counts) -> float:
 
 def crossing(found: Counted) -> int | None:
     """The first counted length at which attention is half of the work or more."""
-    return next((length for length, counts in zip(found.lengths, found.flops, strict=True)
-                 if share(counts) >= 0.5), None)
+    return next(
+        (
+            length
+            for length, counts in zip(found.lengths, found.flops, strict=True)
+            if share(counts) >= 0.5
+        ),
+        None,
+    )
 
 
 def draw(found: Counted, chosen: int) -> tuple[Figure, str]:
@@ -163,18 +168,32 @@ def draw(found: Counted, chosen: int) -> tuple[Figure, str]:
 
     canvas.lines([[(LEFT, py(t)), (RIGHT, py(t))] for t in ticks], colour=RULE, line=0.8)
     for tick in ticks:
-        canvas.text(LEFT - 8, py(tick), si(tick, "FLOP") if tick else "0", size=TEXT,
-                    colour=MUTED, ha="right")
+        canvas.text(
+            LEFT - 8,
+            py(tick),
+            si(tick, "FLOP") if tick else "0",
+            size=TEXT,
+            colour=MUTED,
+            ha="right",
+        )
     for n in (0, 256, 512, 768, 1024):
         canvas.text(px(n), top + HIGH + 16, str(n), size=TEXT, colour=MUTED, ha="center")
-    canvas.text((LEFT + RIGHT) / 2, top + HIGH + 39, "length of the sequence, in tokens",
-                size=TEXT, colour=MUTED, ha="center")
-    canvas.text(MARGIN, top - 20, f"FLOPs of a forward, batch {found.batch}", size=TEXT,
-                colour=MUTED)
+    canvas.text(
+        (LEFT + RIGHT) / 2,
+        top + HIGH + 39,
+        "length of the sequence, in tokens",
+        size=TEXT,
+        colour=MUTED,
+        ha="center",
+    )
+    canvas.text(
+        MARGIN, top - 20, f"FLOPs of a forward, batch {found.batch}", size=TEXT, colour=MUTED
+    )
     canvas.line([(px(length), top), (px(length), top + HIGH)], colour=INK, line=1, dashed=True)
     for name in found.operators:
-        path = [(px(n), py(c.get(name, 0)))
-                for n, c in zip(found.lengths, found.flops, strict=True)]
+        path = [
+            (px(n), py(c.get(name, 0))) for n, c in zip(found.lengths, found.flops, strict=True)
+        ]
         canvas.line([(px(0), py(0)), *path], colour=COLOURS[name].colour, line=2.4)
         canvas.marker(*path[chosen], "o", size=10, fill=COLOURS[name].colour, edge=CARD)
     _draw_bars(canvas, found.operators, counts, length, top)
@@ -197,8 +216,9 @@ def _draw_bars(
         canvas.text(BARS_X + BARS_W, y + 6, f"{flops / total:.1%}", size=15, ha="right")
         boxes += [(BARS_X, y + 18, BARS_W, 10), (BARS_X, y + 18, BARS_W * flops / total, 10)]
         fills += [part.tint, part.colour]
-        canvas.text(BARS_X, y + 42, cut(f"{flops:,} FLOP", BARS_W, size=TEXT), size=TEXT,
-                    colour=MUTED)
+        canvas.text(
+            BARS_X, y + 42, cut(f"{flops:,} FLOP", BARS_W, size=TEXT), size=TEXT, colour=MUTED
+        )
     canvas.boxes(boxes, fills, edge="none")
     y = top + 66 * len(operators) + 10
     canvas.text(BARS_X, y, cut(f"{total:,} in all", BARS_W, size=TEXT), size=TEXT)

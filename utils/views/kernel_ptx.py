@@ -46,16 +46,16 @@ def kernel_ptx(kernel: Any, code: Compiled, *, line: int | None = None) -> None:
     _live.present(
         lambda at: draw(text, found, at),
         (line,),
-        lambda widgets: [
-            widgets.IntSlider(value=line, min=1, max=len(text), description="line")
-        ],
+        lambda widgets: [widgets.IntSlider(value=line, min=1, max=len(text), description="line")],
     )
 
 
 def source_lines(kernel: Any) -> list[str]:
     """The kernel's lines from its `def` on, without indentation and comments."""
     text = inspect.cleandoc("\n" + inspect.getsource(getattr(kernel, "fn", kernel)))
-    text = text[re.search(r"^def ", text, re.MULTILINE).start() :]
+    begin = re.search(r"^def ", text, re.MULTILINE)
+    assert begin is not None
+    text = text[begin.start() :]
     return [re.sub(r"\s*#.*$", "", line) for line in text.rstrip().splitlines()]
 
 
@@ -125,8 +125,9 @@ def _draw_folded(text: list[str], found: list[Instruction], line: int) -> tuple[
     words = sentence(found, line)
     top = title_height(words) + 34
     own = folded([one for one in found if one.line == line])
-    longest = max(len(folded([one for one in found if one.line == k + 1]))
-                  for k in range(len(text)))
+    longest = max(
+        len(folded([one for one in found if one.line == k + 1])) for k in range(len(text))
+    )
     each = [sum(one.line == k + 1 for one in found) for k in range(len(text))]
     half, lines = top + ROW * (len(text) + 1), min(-(-longest // 2), LINES)
     canvas = Canvas(half + 30 + ROW * lines + 12)
@@ -135,18 +136,30 @@ def _draw_folded(text: list[str], found: list[Instruction], line: int) -> tuple[
     edge = MARGIN + INNER
     canvas.text(edge, top - 22, "instructions of one thread", size=FOLDED, colour=MUTED, ha="right")
     high = ROW - 2
-    canvas.boxes([(MARGIN - 6, top + (line - 1) * ROW - high / 2, INNER + 12, high)],
-                 [KERNEL.tint], edge="none", radius=4)
-    bars = [(edge - COUNT_W - BAR_W * n / max(each), top + row * ROW - 5,
-             BAR_W * n / max(each), 10) for row, n in enumerate(each)]
+    canvas.boxes(
+        [(MARGIN - 6, top + (line - 1) * ROW - high / 2, INNER + 12, high)],
+        [KERNEL.tint],
+        edge="none",
+        radius=4,
+    )
+    bars = [
+        (edge - COUNT_W - BAR_W * n / max(each), top + row * ROW - 5, BAR_W * n / max(each), 10)
+        for row, n in enumerate(each)
+    ]
     canvas.boxes(bars, [KERNEL.colour] * len(bars), edge="none")
     room = INNER - COUNT_W - BAR_W - 36
     for row, words_of_line in enumerate(text):
         y = top + row * ROW
         canvas.text(MARGIN + 16, y, f"{row + 1}", size=FOLDED, colour=MUTED, ha="right")
         _code(canvas, MARGIN + 26, y, words_of_line, room, row + 1 == line, FOLDED)
-        canvas.text(edge, y, f"{each[row]}", size=FOLDED, ha="right",
-                    colour=INK if row + 1 == line else MUTED)
+        canvas.text(
+            edge,
+            y,
+            f"{each[row]}",
+            size=FOLDED,
+            ha="right",
+            colour=INK if row + 1 == line else MUTED,
+        )
     canvas.line([(MARGIN, half - 8), (edge, half - 8)])
     canvas.text(MARGIN, half + 8, f"line {line} became", size=FOLDED, colour=MUTED)
     column, most = INNER / 2, 2 * lines
@@ -157,8 +170,13 @@ def _draw_folded(text: list[str], found: list[Instruction], line: int) -> tuple[
             canvas.text(x + 28, y, f"{times} ×", size=FOLDED, colour=MUTED, ha="right")
     if len(own) > most:
         rest = sum(times for _, times in own[most - 1 :])
-        canvas.text(MARGIN + column + 36, half + 34 + ROW * (lines - 1), f"… {rest} more",
-                    size=FOLDED, colour=MUTED)
+        canvas.text(
+            MARGIN + column + 36,
+            half + 34 + ROW * (lines - 1),
+            f"… {rest} more",
+            size=FOLDED,
+            colour=MUTED,
+        )
     return canvas.finish(), describe(text, found, line)
 
 

@@ -77,9 +77,7 @@ def kernel_steps(
     _live.present(
         lambda at: draw(tensors, found, at),
         (step,),
-        lambda widgets: [
-            widgets.IntSlider(value=step, min=1, max=len(found), description="step")
-        ],
+        lambda widgets: [widgets.IntSlider(value=step, min=1, max=len(found), description="step")],
     )
 
 
@@ -94,9 +92,7 @@ def memory(name: str, tensor: torch.Tensor) -> Memory:
     return Memory(name, told, length, itemsize, tensor.storage_offset(), inside)
 
 
-def draw(
-    tensors: Sequence[Memory], found: Sequence[Access], step: int
-) -> tuple[Figure, str]:
+def draw(tensors: Sequence[Memory], found: Sequence[Access], step: int) -> tuple[Figure, str]:
     """The figure with one load or store lit, and its alternative text."""
     if not 1 <= step <= len(found):
         raise ValueError(f"step: expected 1 to {len(found)}, got {step}")
@@ -145,9 +141,7 @@ def sentence(owner: Memory, access: Access, step: int, steps: int) -> str:
     return f"{lead} {count(len(touched), 'element')} {way} {used} of {owner.name}."
 
 
-def describe(
-    tensors: Sequence[Memory], found: Sequence[Access], step: int, words: str
-) -> str:
+def describe(tensors: Sequence[Memory], found: Sequence[Access], step: int, words: str) -> str:
     """The alternative text: the launch's tensors, and the lit step in numbers."""
     access = found[step - 1]
     owner = next(one for one in tensors if one.name == access.tensor)
@@ -188,8 +182,9 @@ def _draw_lanes(canvas: Canvas, owner: Memory, access: Access, y: float) -> None
         x = MARGIN + LANES_X + k * wide
         lanes[kind].append((x, y, wide, LANE))
         if text_width(str(place), size=TEXT) < wide - 2:
-            canvas.text(x + wide / 2, middle, str(place), size=TEXT, colour=looks[kind][1],
-                        ha="center")
+            canvas.text(
+                x + wide / 2, middle, str(place), size=TEXT, colour=looks[kind][1], ha="center"
+            )
     for kind, (fill, _, edge) in looks.items():
         boxes = lanes[kind]
         canvas.boxes(boxes, [fill] * len(boxes), edge=edge, dashed=kind == "off")
@@ -201,8 +196,9 @@ def _draw_memory(
     ink = STORAGE.colour if now else INK
     canvas.text(MARGIN, y + 10, one.name, size=TEXT, mono=True, colour=ink)
     start = MARGIN + text_width(one.name, size=TEXT, mono=True) + 14
-    canvas.text(start, y + 10, cut(one.told, MARGIN + INNER - start, size=TEXT), size=TEXT,
-                colour=MUTED)
+    canvas.text(
+        start, y + 10, cut(one.told, MARGIN + INNER - start, size=TEXT), size=TEXT, colour=MUTED
+    )
     lit = set(places(one, now)) if now else set()
     past = {place for access in before for place in places(one, access)}
     boxes, fills, dashed = [], [], []
@@ -232,8 +228,14 @@ def _draw_memory(
     canvas.boxes(frames, ["none"] * len(frames), edge=INK, line=2, radius=3)
     if one.shown < one.length:
         x, top = _cell(one, one.shown - 1, y)
-        canvas.text(MARGIN + INNER, y + 10, f"the first {one.shown} of {one.length:,}", size=TEXT,
-                    colour=MUTED, ha="right")
+        canvas.text(
+            MARGIN + INNER,
+            y + 10,
+            f"the first {one.shown} of {one.length:,}",
+            size=TEXT,
+            colour=MUTED,
+            ha="right",
+        )
 
 
 def _cell(one: Memory, place: int, y: float) -> tuple[float, float]:

@@ -22,8 +22,17 @@ from utils.views._slots import Chip, Look, cut, draw_chips, file_name, held, loo
 from utils.views._type import text_width
 
 OPERATORS = (
-    "aten::mm", "aten::mul.Tensor", "aten::add_.Tensor", "aten::relu", "aten::t", "aten::view",
-    "aten::linear", "aten::matmul", "aten::softmax.int", "aten::_softmax", "aten::sum",
+    "aten::mm",
+    "aten::mul.Tensor",
+    "aten::add_.Tensor",
+    "aten::relu",
+    "aten::t",
+    "aten::view",
+    "aten::linear",
+    "aten::matmul",
+    "aten::softmax.int",
+    "aten::_softmax",
+    "aten::sum",
     "aten::clone",
 )
 YOURS, CPU, META, FAKE = "yours", "cpu", "meta", "cuda (fake)"
@@ -95,7 +104,7 @@ def key_explorer(op: Any, tensor: Tensor) -> None:
     dispatch.table(start.op)
     operators = list(dict.fromkeys((start.op, *OPERATORS)))
     _live.present(
-        lambda *values: draw(tensor, Situation(*values, dtype=start.dtype)),
+        lambda *values: draw(tensor, replace(Situation(*values), dtype=start.dtype)),
         [getattr(start, name) for name in CONTROLS],
         lambda widgets: [
             widgets.SelectionSlider(
@@ -169,7 +178,7 @@ def _make(device: str, dtype: torch.dtype, grad: bool, inference: bool, conj: bo
 
 
 class _Listens(TorchDispatchMode):
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or {}))
 
 
@@ -206,13 +215,21 @@ def places(tensor: Tensor, given: Tensor) -> list[str]:
     suffix = suffix or tensor.device.type.upper()
     backend = dispatch.keys_of(tensor)[-1]
     autocast = "CPU" if suffix == "Meta" else suffix
-    keys = [SNAPSHOT, f"Autocast{autocast}", f"Autograd{suffix}", "ADInplaceOrView",
-            "Conjugate", "Python", "BackendSelect", backend]
+    keys = [
+        SNAPSHOT,
+        f"Autocast{autocast}",
+        f"Autograd{suffix}",
+        "ADInplaceOrView",
+        "Conjugate",
+        "Python",
+        "BackendSelect",
+        backend,
+    ]
     # What else the learner's tensor brings keeps its row when another tensor takes its place.
-    above = None
+    above: str | None = None
     for key in dispatch.keys_of(given)[:-1]:
         if key not in keys and not key.startswith(("Autocast", "Autograd")):
-            keys.insert(keys.index(above) + 1 if above in keys else 0, key)
+            keys.insert(keys.index(above) + 1 if above and above in keys else 0, key)
         above = key
     return keys
 
@@ -240,8 +257,13 @@ def read(tensor: Tensor, now: Situation) -> tuple[list[Row], Outcome]:
     with contexts(now, here.device.type):
         own, thread = dispatch.keys_of(here), dispatch.thread_keys()
         rows = [
-            Row(key, key in own, key in thread.included, key in thread.excluded,
-                dispatch.table(now.op).get(key))
+            Row(
+                key,
+                key in own,
+                key in thread.included,
+                key in thread.excluded,
+                dispatch.table(now.op).get(key),
+            )
             for key in places(here, tensor)
         ]
     return rows, outcome(here, now)
@@ -263,7 +285,7 @@ def outcome(tensor: Tensor, now: Situation) -> Outcome:
 def switches(tensor: Tensor, now: Situation) -> list[tuple[str, Outcome]]:
     """For each switch, in words: whose code would run if it alone were moved."""
     half = torch.float16 if now.dtype != torch.float16 else torch.float32
-    flips = {
+    flips: dict[str, dict[str, Any]] = {
         f"{'−' if getattr(now, name) else '+'} {words}": {name: not getattr(now, name)}
         for name, words in LABELS.items()
     }
@@ -295,8 +317,13 @@ def draw(tensor: Tensor, now: Situation) -> tuple[Figure, str]:
         canvas.text(x, top - 22, cut(head, 300, size=TEXT), size=TEXT, colour=MUTED)
     canvas.text(TENSOR_X, top - 22, "tensor", size=TEXT, colour=MUTED, ha="center")
     _draw_rows(canvas, top, rows, runs)
-    canvas.text(MARGIN, below, "Who would run first if one switch alone were moved:", size=TEXT,
-                colour=MUTED)
+    canvas.text(
+        MARGIN,
+        below,
+        "Who would run first if one switch alone were moved:",
+        size=TEXT,
+        colour=MUTED,
+    )
     _draw_switches(canvas, below + 16, others, runs)
     return canvas.finish(), describe(now, rows, runs, others, words)
 
@@ -304,8 +331,9 @@ def draw(tensor: Tensor, now: Situation) -> tuple[Figure, str]:
 def _draw_rows(canvas: Canvas, top: float, rows: list[Row], runs: Outcome) -> None:
     at = {row.key: top + ROW * (k + 0.5) for k, row in enumerate(rows)}
     right = MARGIN + INNER
-    canvas.lines([[(MARGIN, y + ROW / 2), (right, y + ROW / 2)] for y in at.values()],
-                 colour=RULE, line=0.6)
+    canvas.lines(
+        [[(MARGIN, y + ROW / 2), (right, y + ROW / 2)] for y in at.values()], colour=RULE, line=0.6
+    )
     if runs.first is not None and runs.first.key in at:
         box = (MARGIN, at[runs.first.key] - ROW / 2 + 1, INNER, ROW - 2)
         canvas.boxes([box], [IDLE], edge=INK, line=1.6, radius=6)
@@ -313,29 +341,37 @@ def _draw_rows(canvas: Canvas, top: float, rows: list[Row], runs: Outcome) -> No
         if entry is not None and entry.key in at:
             canvas.text(MARGIN + 6, at[entry.key], mark, size=TEXT)
     brought = [row for row in rows if row.tensor]
-    canvas.boxes([(TENSOR_X - 4.5, at[row.key] - 4.5, 9, 9) for row in brought],
-                 [INK if row.left else MUTED for row in brought], edge="none", radius=4.5)
+    canvas.boxes(
+        [(TENSOR_X - 4.5, at[row.key] - 4.5, 9, 9) for row in brought],
+        [INK if row.left else MUTED for row in brought],
+        edge="none",
+        radius=4.5,
+    )
     canvas.lines(
         [
-            [(NAME_X - 2, at[row.key]),
-             (NAME_X + 2 + text_width(row.key, size=NAME, mono=True), at[row.key])]
-            for row in rows if row.excluded and (row.tensor or row.added)
+            [
+                (NAME_X - 2, at[row.key]),
+                (NAME_X + 2 + text_width(row.key, size=NAME, mono=True), at[row.key]),
+            ]
+            for row in rows
+            if row.excluded and (row.tensor or row.added)
         ],
-        colour=INK, line=1.4,
+        colour=INK,
+        line=1.4,
     )
     chips = []
     for row in rows:
         y, ink = at[row.key], INK if row.left else MUTED
         canvas.text(NAME_X, y, row.key, size=NAME, colour=ink, mono=True)
         thread = "takes away" if row.excluded else "adds" if row.added else ""
-        canvas.text(THREAD_X, y, thread, size=TEXT,
-                    colour=INK if row.tensor or row.added else MUTED)
+        canvas.text(
+            THREAD_X, y, thread, size=TEXT, colour=INK if row.tensor or row.added else MUTED
+        )
         kind = look(row.slot) if row.left else UNASKED
         chips.append(Chip(SLOT_X, y, held(row.slot), kind))
         if row.slot is not None:
             name = cut(file_name(row.slot), right - FILE_X - 4, size=TEXT)
-            canvas.text(FILE_X, y, name, size=TEXT,
-                        colour=INK if row.key in runs.keys else MUTED)
+            canvas.text(FILE_X, y, name, size=TEXT, colour=INK if row.key in runs.keys else MUTED)
     draw_chips(canvas, chips, size=TEXT)
 
 
@@ -378,18 +414,28 @@ def describe(
 ) -> str:
     """The alternative text: the situation, each key's story, and what would move the winner."""
     on = [label for name, label in LABELS.items() if getattr(now, name)]
-    parts = [f"Key explorer for {now.op}. {words}",
-             f"Switched on: {listed(on)}." if on else "Nothing is switched on."]
+    parts = [
+        f"Key explorer for {now.op}. {words}",
+        f"Switched on: {listed(on)}." if on else "Nothing is switched on.",
+    ]
     for row in rows:
-        story = [w for w, is_so in (("brought by the tensor", row.tensor),
-                                    ("added by the thread", row.added),
-                                    ("taken away by the thread", row.excluded)) if is_so]
+        story = [
+            w
+            for w, is_so in (
+                ("brought by the tensor", row.tensor),
+                ("added by the thread", row.added),
+                ("taken away by the thread", row.excluded),
+            )
+            if is_so
+        ]
         slot = held(row.slot)
         if row.slot is not None:
             slot += f" from {file_name(row.slot)}"
         parts.append(f"{row.key}: {listed(story) or 'not in the call'}; {slot}.")
     moves = [f"{words} ({then})" for words, then in others if then != runs]
     same = [words for words, then in others if then == runs]
-    parts.append(f"Moved alone, these change who runs first: {listed(moves) or 'none'}; "
-                 f"these do not: {listed(same) or 'none'}.")
+    parts.append(
+        f"Moved alone, these change who runs first: {listed(moves) or 'none'}; "
+        f"these do not: {listed(same) or 'none'}."
+    )
     return " ".join(parts)

@@ -64,7 +64,9 @@ def draw(machine: Machine, *, building: bool = False) -> tuple[Figure, str]:
             colour = RULE if dashed else INK
             canvas.line(
                 [(x, y + BOX_H / 2), (x + GAP - 6, y + BOX_H / 2)],
-                colour=MUTED if dashed else colour, line=1.4, dashed=dashed,
+                colour=MUTED if dashed else colour,
+                line=1.4,
+                dashed=dashed,
             )
             tip, middle = x + GAP, y + BOX_H / 2
             corners = [(tip, middle), (tip - 9, middle - 4.5), (tip - 9, middle + 4.5)]

@@ -99,7 +99,7 @@ def _looks(parts: Mapping[str, int]) -> dict[str, tuple[str, str]]:
     greys = cycle(GREYS)
     found: dict[str, tuple[str, str]] = {}
     for name in parts:
-        own = [look for keys, *look in LOOKS if any(key in name.lower() for key in keys)]
-        look = tuple(own[0]) if own else None
+        own = [(c, mark) for keys, c, mark in LOOKS if any(key in name.lower() for key in keys)]
+        look = own[0] if own else None
         found[name] = look if look and look not in found.values() else (next(greys), "s")
     return found

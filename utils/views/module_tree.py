@@ -105,9 +105,9 @@ def _held(part: nn.Module, path: str, seen: dict[int, str]) -> Iterator[Held]:
         first = seen.setdefault(id(tensor), here)
         kind = "parameter" if first == here else "shared"
         yield _one(name, kind, tensor, first)
-    for name, tensor in part._buffers.items():
-        if tensor is not None:
-            yield _one(name, "buffer", tensor)
+    for name, buffer in part._buffers.items():
+        if buffer is not None:
+            yield _one(name, "buffer", buffer)
     for name, value in vars(part).items():
         inside = value if isinstance(value, (list, tuple)) else (value,)
         for k, each in enumerate(inside):
@@ -145,7 +145,7 @@ def draw(kind: str, rows: list[Row]) -> tuple[Figure, str]:
     for row, held in zip(shown, lines, strict=True):
         canvas.line([(MARGIN, y - 11), (MARGIN + INNER, y - 11)], colour=RULE, line=0.6)
         name = row.path.rpartition(".")[2] or "(the whole)"
-        x = MARGIN + INDENT * row.depth
+        x: float = MARGIN + INDENT * row.depth
         leaf = not any(other.path.startswith(f"{row.path}.") for other in rows if row.path)
         whole = not row.path
         canvas.text(x, y, _cut(name, KIND_X - x - 8, 12, True), size=12, mono=True)

@@ -105,8 +105,12 @@ def draw(stages: list[Stage], tolerance: float) -> tuple[Figure, str]:
         good = stage.error <= tolerance
         colour = VIEW.colour if good else GRADIENT.colour if lit else "#dca08c" if after else MUTED
         if lit:
-            canvas.boxes([(MARGIN - 8, y - 13, WIDTH - 2 * MARGIN + 16, 26)], [GRADIENT.tint],
-                         edge="none", radius=6)
+            canvas.boxes(
+                [(MARGIN - 8, y - 13, WIDTH - 2 * MARGIN + 16, 26)],
+                [GRADIENT.tint],
+                edge="none",
+                radius=6,
+            )
             canvas.line([(edge, y - 13), (edge, y + 13)], colour=INK, line=1.2, dashed=True)
         canvas.text(MARGIN, y, stage.name, size=12, mono=True, colour=INK if not after else MUTED)
         canvas.line([(left, y), (px(stage.error), y)], colour=colour, line=2.4 if lit else 1.6)
@@ -142,9 +146,7 @@ def sentence(stages: list[Stage], tolerance: float) -> str:
 
 def describe(stages: list[Stage], tolerance: float, words: str) -> str:
     """The alternative text: each stage and its difference."""
-    told = ", ".join(
-        f"{stage.name} {stage.why or number(stage.error, 2)}" for stage in stages
-    )
+    told = ", ".join(f"{stage.name} {stage.why or number(stage.error, 2)}" for stage in stages)
     return (
         f"Difference of a port from its original after each stage, allowed {number(tolerance, 1)}. "
         f"{words} {told}."

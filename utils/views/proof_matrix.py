@@ -100,20 +100,36 @@ def draw(table: Refusals, version: str, proof: str) -> tuple[Figure, str]:
     left = MARGIN + LABEL_W
     for k, lines in enumerate(heads):
         for row, line in enumerate(reversed(lines)):
-            canvas.text(left + wide * (k + 0.5) - 1, top - 14 - HEAD * row, line, size=SMALL,
-                        colour=INK if proofs[k] == proof else MUTED, ha="center")
+            canvas.text(
+                left + wide * (k + 0.5) - 1,
+                top - 14 - HEAD * row,
+                line,
+                size=SMALL,
+                colour=INK if proofs[k] == proof else MUTED,
+                ha="center",
+            )
     boxes, fills = [], []
     for row, name in enumerate(names):
         y = top + ROW * row
-        canvas.text(MARGIN, y + ROW / 2 - 1, cut(name, LABEL_W - 10, size=TEXT), size=TEXT,
-                    colour=INK if name == version else MUTED)
+        canvas.text(
+            MARGIN,
+            y + ROW / 2 - 1,
+            cut(name, LABEL_W - 10, size=TEXT),
+            size=TEXT,
+            colour=INK if name == version else MUTED,
+        )
         for k, one in enumerate(proofs):
             passes = table[name][one] is None
             boxes.append((left + wide * k, y, wide - 2, ROW - 2))
             fills.append(VIEW.tint if passes else GRADIENT.colour)
-            canvas.text(left + wide * (k + 0.5) - 1, y + ROW / 2 - 1,
-                        "passes" if passes else "refuses", size=SMALL,
-                        colour=INK if passes else GRADIENT.on, ha="center")
+            canvas.text(
+                left + wide * (k + 0.5) - 1,
+                y + ROW / 2 - 1,
+                "passes" if passes else "refuses",
+                size=SMALL,
+                colour=INK if passes else GRADIENT.on,
+                ha="center",
+            )
     canvas.boxes(boxes, fills, edge="none")
     at = left + wide * proofs.index(proof) - 2, top + ROW * names.index(version) - 2
     canvas.boxes([(*at, wide + 2, ROW + 2)], ["none"], edge=CARD, line=5)

@@ -24,9 +24,7 @@ def row_lanes(columns: int) -> None:
     _live.present(
         draw,
         (columns,),
-        lambda widgets: [
-            widgets.IntSlider(value=columns, min=1, max=MOST, description="columns")
-        ],
+        lambda widgets: [widgets.IntSlider(value=columns, min=1, max=MOST, description="columns")],
     )
 
 

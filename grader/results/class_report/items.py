@@ -97,6 +97,8 @@ def judge_item(pairs: Pairs, points: float) -> Judgement:
         return Judgement(*found, why, True)
     if r is None:
         return Judgement(*found, "everyone earned the same, here or in the rest")
+    assert low is not None
+    assert high is not None
     if high < WEAK:
         why = "those who do well elsewhere do no better here: is there a trap in it?"
         return Judgement(*found, why, True)

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 from grader.results.class_report.names import Names
 from grader.results.class_report.tally import Tally
 from grader.results.gradebook import Cell, Graded
+from grader.verdict import PartResult, Verdict
 
 ENCODING = "utf-8-sig"
 EXERCISE_COLUMNS = (
@@ -58,7 +59,10 @@ class LearnerSheet:
         verdict = one.verdicts.get(cell.name)
         if verdict is None:
             return "", ""
-        said = [verdict, *(part for part in verdict.parts if not part.misconception)]
+        said: list[Verdict | PartResult] = [
+            verdict,
+            *(part for part in verdict.parts if not part.misconception),
+        ]
         problems = (self._names.problem(about, one) for about in said)
         return "; ".join(verdict.explanations), next(filter(None, problems), "")
 

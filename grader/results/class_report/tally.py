@@ -249,6 +249,7 @@ class Tally:
             exercise.add(one, self._names)
             if one.attempted and not exercise.cell.by_hand:
                 score = one.scores[exercise.name]
+                assert score is not None
                 exercise.pairs.add(score, automatic - score)
 
     def _attend(self, one: Graded) -> None:

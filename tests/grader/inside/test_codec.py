@@ -158,6 +158,17 @@ def test_hostile_messages_are_refused(tree, blobs):
         unpack(message(tree, blobs))
 
 
+def test_what_a_message_names_as_a_class_must_be_one(monkeypatch):
+    @dataclasses.dataclass
+    class Caller:
+        def __call__(self) -> str:
+            raise AssertionError("called")
+
+    monkeypatch.setattr("utils.compare.EXACT", Caller())
+    with pytest.raises(NotByValue):
+        unpack(message({"config": ["utils.compare", "EXACT", {}]}))
+
+
 def test_hostile_bytes_are_refused():
     whole = pack([torch.arange(3.0), "x"])
     for cut in (codec.HEADER.size, len(whole) - 1):

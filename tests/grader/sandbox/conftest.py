@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 
-from grader.sandbox import doctor
 from grader.sandbox.warm_process import cool
+from tests.grader.conftest import demand_sandboxes
 from tests.grader.sandbox.inmate import Inmate
-
-
-@pytest.fixture(scope="session")
-def problems() -> list[str]:
-    return [str(problem) for problem in doctor.problems()]
-
-
-def demand_sandboxes(problems: list[str]) -> None:
-    """Without bubblewrap a test that needs a sandbox is skipped; with it, it fails without one."""
-    if problems and shutil.which("bwrap"):
-        pytest.fail(f"bubblewrap is here, and there is no sandbox: {problems[0]}")
-    if problems:
-        pytest.skip(f"not run: {problems[0]}")
-
-
-@pytest.fixture
-def sandbox(problems: list[str]) -> None:
-    """For a test that needs a sandbox."""
-    demand_sandboxes(problems)
 
 
 @pytest.fixture(scope="module")

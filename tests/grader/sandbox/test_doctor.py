@@ -15,7 +15,7 @@ from grader.inside.bubblewrap import SandboxError, build
 from grader.sandbox import CannotSandbox, remedies, stage
 from grader.sandbox.remedies import Problem, explain, missing
 from grader.sandbox.warm_process import Warm
-from tests.grader.sandbox.conftest import demand_sandboxes
+from tests.grader.conftest import demand_sandboxes
 
 
 @pytest.mark.usefixtures("sandbox")
