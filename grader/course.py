@@ -68,8 +68,9 @@ class Course:
     def database(self) -> Path | None:
         """The gradebook's file; None where it is no file, as in PostgreSQL."""
         url = make_url(self.directory.db_url)
-        is_file = url.get_backend_name() == "sqlite" and url.database
-        return self.root / url.database if is_file else None
+        if url.get_backend_name() != "sqlite" or not url.database:
+            return None
+        return self.root / url.database
 
 
 def open_course(root: Path) -> Course:

@@ -94,7 +94,7 @@ class AutogradedFiles:
         """Read what was recorded of a notebook's run; empty when there is no such notebook."""
         data = read_file(self.course.folder("autograded", student, lab) / f"{name}.ipynb")
         if isinstance(data, Unreadable):
-            return {}
+            return RunRecord()
         try:
             return RunRecord.of(json.loads(data)["metadata"])
         except (TypeError, ValueError, KeyError):

@@ -78,7 +78,7 @@ class SubmissionExporter(NotebookExporter):
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
-        self._graded: dict[str, NotebookNode] = {}
+        self._graded: dict[str, RunRecord] = {}
         if self.parent is not None:
             guard()
             CarefulAutograde.take_over(self.parent)

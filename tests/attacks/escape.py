@@ -216,7 +216,7 @@ def writes_to_the_machine(work: Work) -> None:
         f"""
         import os, sys, torch, grader.inside.rpc_server, utils
         for path in (torch.__file__, grader.inside.rpc_server.__file__, utils.__file__,
-        sys.executable,
+                     sys.executable,
                      "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/sys/fs/cgroup/x",
                      "/usr/bin/hood-loot", "/etc/passwd", "{work.host.course}/gradebook.db",
                      "/proc/self/oom_score_adj", "/proc/1/oom_score_adj"):

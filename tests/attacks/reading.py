@@ -188,7 +188,7 @@ def imports_the_grader(work: Work) -> None:
             except Exception as error:
                 print(found.name, error)
         for name in ("grader.judging.catalogue", "grader.judging.judge", "checks_98_attacked",
-        "phases"):
+                     "phases"):
             try:
                 print(importlib.import_module(name))
             except Exception as error:

@@ -238,7 +238,9 @@ def _globals_of(function: Any) -> dict[str, str]:
 def _loaded(function: Any) -> list[str]:
     """Names that a function's code reads and does not set, in order; no attributes."""
     tree = ast.parse(_source(function))
-    body = [node for statement in tree.body[0].body for node in ast.walk(statement)]
+    [definition] = tree.body
+    assert isinstance(definition, ast.FunctionDef)
+    body = [node for statement in definition.body for node in ast.walk(statement)]
     names = [n for n in body if isinstance(n, ast.Name)]
     own = {n.id for n in names if not isinstance(n.ctx, ast.Load)}
     own |= set(inspect.signature(function).parameters)

@@ -174,7 +174,7 @@ def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[in
 
 
 @contextmanager
-def _interpreted_language(helpers: dict[tuple[int, str], tuple[dict, Any]]) -> Iterator[None]:
+def _interpreted_language(helpers: dict[Any, tuple[dict, Any]]) -> Iterator[None]:
     """Let the language's own functions (`tl.max`, `tl.sum`, …) run interpreted, too.
 
     They are `@triton.jit` functions themselves, made when Triton was imported, and so are the

@@ -89,7 +89,7 @@ def memory(name: str, tensor: torch.Tensor) -> Memory:
     dtype = str(tensor.dtype).removeprefix("torch.")
     told = f"shape {tuple(tensor.shape)}, strides {tensor.stride()}, {dtype}"
     inside = frozenset(places.flatten().tolist())
-    return Memory(name, told, length, itemsize, tensor.storage_offset(), inside)
+    return Memory(name, told, length, itemsize, int(tensor.storage_offset()), inside)
 
 
 def draw(tensors: Sequence[Memory], found: Sequence[Access], step: int) -> tuple[Figure, str]:
@@ -201,7 +201,9 @@ def _draw_memory(
     )
     lit = set(places(one, now)) if now else set()
     past = {place for access in before for place in places(one, access)}
-    boxes, fills, dashed = [], [], []
+    boxes: list[tuple[float, float, float, float]] = []
+    fills: list[str] = []
+    dashed: list[tuple[float, float, float, float]] = []
     for place in range(one.shown):
         x, top = _cell(one, place, y)
         stranger = place not in one.inside

@@ -202,7 +202,7 @@ def _labels(plot: _Plot, ops: Sequence[Work], roof: Roof) -> list[_Label]:
     labels: list[_Label] = []
     for op, spot, limit in zip(ops, spots, limits, strict=True):
         bound = roof.at(op.intensity)
-        details = (f"at most {si(bound, 'FLOP/s')}",)
+        details: tuple[str, ...] = (f"at most {si(bound, 'FLOP/s')}",)
         if op.attained is not None:
             share = f"{op.attained / bound:.0%} of the bound"
             details = (si(op.attained, "FLOP/s"), share)
