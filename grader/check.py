@@ -34,7 +34,7 @@ SEED = re.compile(r"[0-9a-fA-F]{2,64}")
 
 
 @dataclass(frozen=True)
-class Row:
+class ExerciseRow:
     """One row of the table: an exercise, its points, the problems, and where to read.
 
     Attributes:
@@ -124,7 +124,7 @@ def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]
     return best[1], best[2]
 
 
-def rows(nb: NotebookNode) -> list[Row]:
+def rows(nb: NotebookNode) -> list[ExerciseRow]:
     """Return one row for each graded cell of a graded notebook, in order."""
     verdicts = read_verdicts(nb)
     found = []
@@ -134,11 +134,11 @@ def rows(nb: NotebookNode) -> list[Row]:
         name, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
         verdict = verdicts.get(name)
         if verdict is None:
-            found.append(Row(name, None, points, ("marked by a person",)))
+            found.append(ExerciseRow(name, None, points, ("marked by a person",)))
         else:
             reads = f"lesson {verdict.lesson}, “{verdict.reads}”" if verdict.reads else ""
             found.append(
-                Row(
+                ExerciseRow(
                     name,
                     verdict.earned,
                     points,
@@ -170,7 +170,9 @@ def problems(verdict: Verdict) -> tuple[str, ...]:
     )
 
 
-def _print(console: Console, lab: str, found: list[Row], notes: list[Note], seed: str) -> None:
+def _print(
+    console: Console, lab: str, found: list[ExerciseRow], notes: list[Note], seed: str
+) -> None:
     for note in notes:
         console.print(f"[yellow]note[/yellow] {escape(note.message)}")
     graded = [row for row in found if row.earned is not None]
@@ -196,7 +198,7 @@ def _print(console: Console, lab: str, found: list[Row], notes: list[Note], seed
     console.print(f"seed {seed}: pass it as `--seed` to get the same cases again", style="dim")
 
 
-def _colour(row: Row) -> str:
+def _colour(row: ExerciseRow) -> str:
     if row.earned is None:
         return "default"
     return "green" if row.earned == row.points else "yellow" if row.earned else "red"

@@ -115,7 +115,7 @@ def show_class(root: Path, lab: str, learners: Sequence[Learner], console: Conso
     graded = read_class(open_course(root), lab, PREFIX)
     stories = {learner.id: learner.story for learner in learners}
     print_summary(console, f"{lab}: {len(graded)} learners", graded, stories)
-    surprises = compare(learners, graded)
+    surprises = score_surprises(learners, graded)
     count = sum(len(learner.predicted) for learner in learners)
     if not surprises:
         console.print(f"[green]All {count} scores are the predicted ones.[/green]")
@@ -154,7 +154,7 @@ def remove_class(root: Path, lab: str) -> None:
                 gradebook.remove_student(student)
 
 
-def compare(learners: Sequence[Learner], graded: Sequence[Graded]) -> list[str]:
+def score_surprises(learners: Sequence[Learner], graded: Sequence[Graded]) -> list[str]:
     """Return one line for each score that differs from the predicted one."""
     scores = {one.student: one.scores for one in graded}
     return [

@@ -46,7 +46,7 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
     from grader.judging.example import fresh_seed
     from grader.judging.judge import exemplify, judge
     from grader.judging.learner_source import Written
-    from grader.judging.report import Report
+    from grader.judging.report import VerdictReport
 
     phase, check = find_check(name)
     seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)
@@ -56,7 +56,7 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
     if called_so and not os.environ.get(NO_EXAMPLES_VARIABLE):
         with _interrupted_after(EXAMPLE_SECONDS):
             verdict = exemplify(verdict, check, things or thing, fresh_seed())
-    Report(verdict, phase.number).show()
+    VerdictReport(verdict, phase.number).show()
     return Points(verdict.earned)
 
 

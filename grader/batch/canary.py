@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 
 from grader import UserError
-from grader.batch.job import Job, Lab, Result
+from grader.batch.job import Job, LabFiles, Result
 
 # So many failures in a row make the canary necessary.
 DOUBT = 10
@@ -27,7 +27,7 @@ class Canary:
         sandbox: whether to grade in a sandbox, as in :class:`Job`.
     """
 
-    def __init__(self, lab: Lab, sandbox: bool):
+    def __init__(self, lab: LabFiles, sandbox: bool):
         self._lab, self._sandbox = lab, sandbox
         self._failures = 0
         self._wanted = self._sent = False

@@ -17,9 +17,9 @@ from rich.console import Console
 from grader import UserError
 from grader.batch.canary import Canary
 from grader.batch.intake import read_lab, read_submission_of
-from grader.batch.job import Job, Lab, Result, failed
+from grader.batch.job import Job, LabFiles, Result, failed
 from grader.batch.lock import only_one
-from grader.batch.outcome import Outcome
+from grader.batch.outcome import RunOutcome
 from grader.batch.pool import Pool
 from grader.batch.progress import Shown
 from grader.batch.writer import Recorded, Writer
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
             "[bold red]No sandbox:[/bold red] learners' code runs with your rights. It can read "
             "and change your files and the grades, and use the network. Each grade records this."
         )
-    outcomes = {name: Outcome(name) for name in labs}
+    outcomes = {name: RunOutcome(name) for name in labs}
     with only_one(course), _interruptible() as stopped, Writer(course) as writer:
         for lab in labs.values():
             _enter(course, writer, lab, console)
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     return 0 if all(outcome.complete for outcome in outcomes.values()) else 1
 
 
-def _enter(course: Course, writer: Writer, lab: Lab, console: Console) -> None:
+def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
     """Enter the lab in the gradebook, unless the gradebook has it in its current form."""
     if writer.knows(lab):
         return
@@ -164,10 +164,10 @@ class _Run:
         self,
         course: Course,
         writer: Writer,
-        lab: Lab,
+        lab: LabFiles,
         students: list[str],
         args: argparse.Namespace,
-        outcome: Outcome,
+        outcome: RunOutcome,
         shown: Shown,
     ):
         self.course, self.writer, self.lab = course, writer, lab

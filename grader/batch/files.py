@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nbgrader.converters import Autograde
 
-from grader.batch.job import GradedNotebook
+from grader.batch.job import NotebookResult
 from grader.course import Course
 from grader.run_record import RunRecord
 from grader.submission.files import read_file
@@ -38,7 +38,7 @@ class AutogradedFiles:
         self,
         student: str,
         lab: str,
-        notebooks: Sequence[GradedNotebook],
+        notebooks: Sequence[NotebookResult],
         beside: Mapping[str, bytes],
     ) -> str:
         """Replace a submission's graded files and return their stamp.

@@ -24,8 +24,8 @@ from traitlets.utils.importstring import import_item
 
 from grader import UserError
 from grader.batch.job import (
-    GradedNotebook,
     Job,
+    NotebookResult,
     Result,
     as_file,
     failed,
@@ -106,7 +106,7 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
     return Result(notebooks, time.monotonic() - started, "; ".join(problems))
 
 
-def _grade_notebook(job: Job, name: str, folder: str) -> tuple[GradedNotebook, list[str]]:
+def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, list[str]]:
     submitted, source_nb = job.notebooks[name], read_source(job.lab.notebooks[name])
     notes = [*job.notes, *([job.renamed[name]] if name in job.renamed else [])]
     try:
@@ -142,7 +142,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[GradedNotebook, l
         if is_solution(cell) or is_task(cell)
     }
     seed = RunRecord.of(nb.metadata).seed
-    return GradedNotebook(name, as_file(nb), seed, scores, unanswered), problems
+    return NotebookResult(name, as_file(nb), seed, scores, unanswered), problems
 
 
 def _steps(config: Config) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from nbgrader.utils import find_all_files
 from traitlets.config import Config
 
 from grader import UserError
-from grader.batch.job import Lab
+from grader.batch.job import LabFiles
 from grader.batch.version import version
 from grader.course import Course
 from grader.submission.companions import unshown
@@ -56,13 +56,13 @@ class Submission:
     time_file: bytes
     digest: str
 
-    def key(self, lab: Lab, sandbox: bool) -> str:
+    def key(self, lab: LabFiles, sandbox: bool) -> str:
         """Return a hash of this submission, the lab, the grader and the way of grading."""
         said = [note.message for note in self.notes]
         return digest_of([lab.digest, self.digest, str(self.timestamp), *said, str(sandbox)])
 
 
-def read_lab(course: Course, name: str) -> Lab:
+def read_lab(course: Course, name: str) -> LabFiles:
     """Read the instructor's notebooks and files of an assignment.
 
     Raises:
@@ -85,7 +85,7 @@ def read_lab(course: Course, name: str) -> Lab:
     config = Config({k: v for k, v in course.config.items() if k not in PLACES})
     settings = json.dumps(config, sort_keys=True, default=_name_of)
     parts = [f"{k}\0{hashlib.sha256(v).hexdigest()}" for k, v in (notebooks | files).items()]
-    return Lab(
+    return LabFiles(
         name=name,
         notebooks=notebooks,
         files=files,
@@ -97,7 +97,7 @@ def read_lab(course: Course, name: str) -> Lab:
     )
 
 
-def read_submission_of(course: Course, lab: Lab, student: str) -> Submission:
+def read_submission_of(course: Course, lab: LabFiles, student: str) -> Submission:
     """Read everything that a learner handed in. Problems become notes; nothing is raised."""
     folder = course.folder("submitted", student, lab.name)
     names = [f"{name}.ipynb" for name in lab.notebooks]

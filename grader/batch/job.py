@@ -23,7 +23,7 @@ from grader.submission.rebuild import rebuild
 
 
 @dataclass(frozen=True)
-class Lab:
+class LabFiles:
     """What all submissions of an assignment have in common.
 
     Attributes:
@@ -68,7 +68,7 @@ class Job:
         sandbox: whether learners' code runs in a sandbox.
     """
 
-    lab: Lab
+    lab: LabFiles
     student: str
     notebooks: Mapping[str, bytes | Unreadable]
     files: Mapping[str, bytes]
@@ -97,7 +97,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class GradedNotebook:
+class NotebookResult:
     """A graded notebook.
 
     Attributes:
@@ -128,7 +128,7 @@ class Result:
             be started.
     """
 
-    notebooks: tuple[GradedNotebook, ...]
+    notebooks: tuple[NotebookResult, ...]
     seconds: float
     problem: str = ""
     retryable: bool = False
@@ -145,7 +145,7 @@ def given_up(job: Job, problem: str, seconds: float = 0.0) -> Result:
     return Result(_as_released(job, unreadable(f"{problem.capitalize()}."), 0.0), seconds, problem)
 
 
-def _as_released(job: Job, note: Note, score: float | None) -> tuple[GradedNotebook, ...]:
+def _as_released(job: Job, note: Note, score: float | None) -> tuple[NotebookResult, ...]:
     notebooks = []
     for name, source in job.lab.notebooks.items():
         nb = rebuild(Unreadable(note.message), read_source(source), job.lab.config).nb
@@ -157,7 +157,7 @@ def _as_released(job: Job, note: Note, score: float | None) -> tuple[GradedNoteb
             for c in nb.cells
             if is_grade(c)
         }
-        notebooks.append(GradedNotebook(name, as_file(nb), "", scores, {}))
+        notebooks.append(NotebookResult(name, as_file(nb), "", scores, {}))
     return tuple(notebooks)
 
 

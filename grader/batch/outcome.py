@@ -12,7 +12,7 @@ from grader.batch.job import Job, Result
 MOST_LINES = 20
 
 
-class Outcome:
+class RunOutcome:
     """Counts the results of one lab's run.
 
     Attributes:

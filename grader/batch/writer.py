@@ -46,7 +46,7 @@ from traitlets.utils.importstring import import_item
 
 from grader import UserError
 from grader.batch.files import AutogradedFiles
-from grader.batch.job import GradedNotebook, Job, Lab, Result
+from grader.batch.job import Job, LabFiles, NotebookResult, Result
 from grader.course import Course
 from grader.submission.files import TIMESTAMP
 from grader.submission.rebuild import as_recorded, is_owned
@@ -134,7 +134,7 @@ class Writer:
                     connection.execute(JOURNAL.delete())
         self.gradebook.close()
 
-    def knows(self, lab: Lab) -> bool:
+    def knows(self, lab: LabFiles) -> bool:
         """Return whether the gradebook has the lab in its current form."""
         with self._said_clearly(), self._transaction():
             try:
@@ -351,7 +351,7 @@ def _cells(notebook: Notebook) -> set[tuple]:
 
 
 def _set_marks(
-    session: Session, submitted: SubmittedNotebook, notebook: GradedNotebook, again: bool
+    session: Session, submitted: SubmittedNotebook, notebook: NotebookResult, again: bool
 ) -> None:
     """Set a notebook's scores as nbgrader's SaveAutoGrades does, replacing the earlier ones.
 

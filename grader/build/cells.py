@@ -10,7 +10,7 @@ from typing import Any
 import nbformat.v4
 from nbformat import NotebookNode
 
-from grader.build.text import Cell
+from grader.build.text import TextCell
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
@@ -91,7 +91,7 @@ def remove_import(source: str) -> str:
     return source.replace(f"{BEGIN_HIDDEN}\n{VERIFY_IMPORT}\n", BEGIN_HIDDEN + "\n", 1)
 
 
-def to_node(cell: Cell, cell_id: str) -> NotebookNode:
+def to_node(cell: TextCell, cell_id: str) -> NotebookNode:
     """Return the notebook cell: metadata expanded, verify's import inserted, no outputs."""
     metadata: dict[str, Any] = {}
     if nbgrader := nbgrader_metadata(dict(cell.header)):
@@ -105,7 +105,7 @@ def to_node(cell: Cell, cell_id: str) -> NotebookNode:
     return make(source, id=cell_id, metadata=metadata)
 
 
-def from_node(node: NotebookNode) -> Cell:
+def from_node(node: NotebookNode) -> TextCell:
     """Return the cell as a text has it; outputs, ids and checksums are dropped.
 
     Raises:
@@ -117,10 +117,10 @@ def from_node(node: NotebookNode) -> Cell:
         raise ValueError("a text cannot hold a pasted image: draw it with a cell, or link a file")
     header = header_of(node)
     source = remove_import(node.source) if "test" in header else node.source
-    return Cell(node.cell_type, source.rstrip("\n"), header)
+    return TextCell(node.cell_type, source.rstrip("\n"), header)
 
 
-def cell_ids(cells: Iterable[Cell]) -> list[str]:
+def cell_ids(cells: Iterable[TextCell]) -> list[str]:
     """Return an id for each cell: nbgrader's id, or a hash of the content.
 
     The id does not change when other cells are edited. Equal plain cells are numbered.
@@ -135,7 +135,7 @@ def cell_ids(cells: Iterable[Cell]) -> list[str]:
     return ids
 
 
-def plain_id(cell: Cell) -> str:
+def plain_id(cell: TextCell) -> str:
     """Return eight hex digits of a hash of kind and source."""
     return hashlib.sha256(f"{cell.kind}\n{cell.source}".encode()).hexdigest()[:8]
 

@@ -11,7 +11,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from grader.build.notebook import STAMP
-from grader.build.text import Cell
+from grader.build.text import TextCell
 
 # The keys of a cell's metadata that the build writes. JupyterLab writes other keys there.
 METADATA = ("nbgrader", "tags", "deletable", "editable")
@@ -114,7 +114,7 @@ def metadata_differences(expected: NotebookNode, found: NotebookNode) -> Iterato
                 )
 
 
-def changed_cells(base: Sequence[str], now: Sequence[Cell]) -> list[str]:
+def changed_cells(base: Sequence[str], now: Sequence[TextCell]) -> list[str]:
     """Return in a few words which cells changed since the build with the fingerprints `base`."""
     matcher = SequenceMatcher(None, base, [cell.fingerprint for cell in now], autojunk=False)
     said = []
@@ -129,7 +129,7 @@ def changed_cells(base: Sequence[str], now: Sequence[Cell]) -> list[str]:
     return said
 
 
-def describe(cell: Cell, number: int) -> str:
+def describe(cell: TextCell, number: int) -> str:
     """Return a cell in a list of changes: number, name, first line."""
     first = cell.source.split("\n")[0]
     first = first if len(first) <= 50 else first[:47] + "..."

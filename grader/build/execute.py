@@ -19,7 +19,7 @@ from grader.build.figures import silent_images
 from grader.build.notebook import LANGUAGE
 from grader.build.problems import Problem, Refused
 from grader.build.rules import at
-from grader.build.text import Cell, Text
+from grader.build.text import Text, TextCell
 
 CELL_SECONDS = 180
 LARGEST = 1_000_000  # bytes
@@ -150,20 +150,20 @@ def output_problems(text: Text, notebook: NotebookNode) -> Iterator[Problem]:
             yield from data_problems(text, cell, output.get("data", {}))
 
 
-def errors(cell: Cell, node: NotebookNode) -> list[NotebookNode]:
+def errors(cell: TextCell, node: NotebookNode) -> list[NotebookNode]:
     """Return the error outputs of a cell that should not raise."""
     if MAY_RAISE in cell.header.get("tags", []):
         return []
     return [output for output in node.outputs if output.output_type == "error"]
 
 
-def errors_as_problems(text: Text, cell: Cell, node: NotebookNode) -> Iterator[Problem]:
+def errors_as_problems(text: Text, cell: TextCell, node: NotebookNode) -> Iterator[Problem]:
     """Yield a problem for each error output, unless the cell is tagged as one that raises."""
     for output in errors(cell, node):
         yield at(text, cell, f"{output.ename}: {output.evalue}", failing_line(node))
 
 
-def data_problems(text: Text, cell: Cell, data: dict[str, Any]) -> Iterator[Problem]:
+def data_problems(text: Text, cell: TextCell, data: dict[str, Any]) -> Iterator[Problem]:
     """Yield a problem for each image without alternative text and for each live widget.
 
     Only HTML outputs can carry alternative text. A widget has no state on a static page.

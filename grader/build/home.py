@@ -13,10 +13,10 @@ from nbformat import NotebookNode
 from grader.build.compare import changed_cells
 from grader.build.notebook import STAMP, fingerprints, stamp, to_cells
 from grader.build.problems import Problem, Refused, refuse_if_any
-from grader.build.text import Cell, Text, assemble, parse
+from grader.build.text import Text, TextCell, assemble, parse
 
 
-def edited(notebook: NotebookNode, path: str, text: Text) -> bool:
+def is_edited(notebook: NotebookNode, path: str, text: Text) -> bool:
     """Return whether overwriting the notebook would lose something that the text does not have.
 
     A notebook that the build did not make counts as edited.
@@ -54,7 +54,7 @@ def bring_home(text: Text, notebook: NotebookNode, path: str) -> str | None:
     return rewritten(text, cells, path)
 
 
-def conflict(text: Text, cells: list[Cell], path: str, base: list[str]) -> str:
+def conflict(text: Text, cells: list[TextCell], path: str, base: list[str]) -> str:
     """Return the message about a conflict: the changed cells on each side, and what to do."""
     lines = [f"this text and {path} both changed since the last build; nothing was written"]
     for side, now in ((text.path, text.cells), (path, cells)):
@@ -63,7 +63,7 @@ def conflict(text: Text, cells: list[Cell], path: str, base: list[str]) -> str:
     return "\n".join(lines)
 
 
-def rewritten(text: Text, cells: list[Cell], path: str) -> str:
+def rewritten(text: Text, cells: list[TextCell], path: str) -> str:
     """Return the text with these cells.
 
     Raises:

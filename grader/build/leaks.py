@@ -34,8 +34,8 @@ from grader.build.cells import (
     regions,
 )
 from grader.build.problems import Problem
-from grader.build.syntax import normal, parse_block, shape, weight
-from grader.build.text import Cell, Text
+from grader.build.syntax import distinctiveness, normal, parse_block, shape
+from grader.build.text import Text, TextCell
 
 TELLING = 3
 TELLING_AT_HOME = 2
@@ -54,13 +54,13 @@ class Solution:
         cell: the cell with the region.
         begin: line of its BEGIN delimiter in the cell's source, from 0.
         end: line of its END delimiter.
-        values: the weight of the value of each simple statement, by code.
+        values: the distinctiveness of the value of each simple statement, by code.
         shapes: the same by code without variables' names.
-        statements: the weight of each whole simple statement, by code.
+        statements: the distinctiveness of each whole simple statement, by code.
         block: the region's statements in order.
     """
 
-    cell: Cell
+    cell: TextCell
     begin: int
     end: int
     values: dict[str, int]
@@ -103,7 +103,7 @@ def leak_problems(text: Text) -> Iterator[Problem]:
             yield Problem(text.path, cell.line + 1 + index, message)
 
 
-def find_solutions(cell: Cell) -> list[Solution]:
+def find_solutions(cell: TextCell) -> list[Solution]:
     """Return the solution regions of a cell.
 
     Regions that cannot be parsed are left out; the rules report them.
@@ -117,7 +117,7 @@ def find_solutions(cell: Cell) -> list[Solution]:
         return []
 
 
-def read_solution(cell: Cell, begin: int, end: int) -> Solution:
+def read_solution(cell: TextCell, begin: int, end: int) -> Solution:
     """Parse a solution region.
 
     Raises:
@@ -130,9 +130,9 @@ def read_solution(cell: Cell, begin: int, end: int) -> Solution:
         if isinstance(statement, SIMPLE) and statement.value is not None:
             if any(SHOWN.search(line) for line in said_in(lines, statement)):
                 continue
-            values[normal(statement.value)] = weight(statement.value)
-            shapes[shape(statement.value)] = weight(statement.value)
-            statements[normal(statement)] = weight(statement)
+            values[normal(statement.value)] = distinctiveness(statement.value)
+            shapes[shape(statement.value)] = distinctiveness(statement.value)
+            statements[normal(statement)] = distinctiveness(statement)
     return Solution(cell, begin, end, values, shapes, statements, tuple(map(normal, block)))
 
 
@@ -147,7 +147,7 @@ def _end(node: ast.stmt) -> int:
     return node.end_lineno
 
 
-def released_pieces(cell: Cell) -> Iterator[Piece]:
+def released_pieces(cell: TextCell) -> Iterator[Piece]:
     """Yield all code of a cell that a learner gets to see."""
     lines = released_lines(cell)
     if cell.kind == "markdown":
@@ -166,7 +166,7 @@ def released_pieces(cell: Cell) -> Iterator[Piece]:
         yield from quoted_spans(index, line)
 
 
-def released_lines(cell: Cell) -> list[str]:
+def released_lines(cell: TextCell) -> list[str]:
     """Return the cell's lines, with those that nbgrader removes empty to keep the numbering."""
     kept = set(range(cell.source.count("\n") + 1))
     for begin, end in (
@@ -181,7 +181,7 @@ def released_lines(cell: Cell) -> list[str]:
     return [line if i in kept else "" for i, line in enumerate(cell.source.split("\n"))]
 
 
-def blank_stubs(cell: Cell, lines: list[str]) -> str:
+def blank_stubs(cell: TextCell, lines: list[str]) -> str:
     """Return the released code with `pass` in place of each solution region, so that it parses."""
     filled = list(lines)
     for begin, _ in regions_or_none(cell):
@@ -190,7 +190,7 @@ def blank_stubs(cell: Cell, lines: list[str]) -> str:
     return "\n".join(filled)
 
 
-def regions_or_none(cell: Cell) -> list[tuple[int, int]]:
+def regions_or_none(cell: TextCell) -> list[tuple[int, int]]:
     """Return the solution regions of a cell; an empty list when its delimiters are broken."""
     try:
         return regions(cell.source, BEGIN_SOLUTION, END_SOLUTION)
@@ -234,7 +234,7 @@ def read_piece(above: int, tree: ast.Module) -> Piece:
     piece = Piece([], [], [])
     for node in ast.walk(tree):
         index = above + getattr(node, "lineno", 1) - 1
-        if isinstance(node, ast.expr) and weight(node) >= TELLING:
+        if isinstance(node, ast.expr) and distinctiveness(node) >= TELLING:
             piece.tellings.append((index, normal(node), shape(node)))
         elif isinstance(node, SIMPLE):
             piece.statements.append((index, normal(node)))
@@ -269,7 +269,7 @@ def repeats(piece: Piece, solution: Solution, at_home: bool) -> Iterator[tuple[i
                 yield body[start][0], f"its {size} statements in a row"
 
 
-def completes(cell: Cell, solution: Solution) -> Iterator[tuple[int, str]]:
+def completes(cell: TextCell, solution: Solution) -> Iterator[tuple[int, str]]:
     """Yield code after the region in the same function, except a return of plain names."""
     try:
         tree = ast.parse(cell.source)
@@ -292,7 +292,7 @@ def completes(cell: Cell, solution: Solution) -> Iterator[tuple[int, str]]:
             continue
         if any(other.begin < index < other.end for other in others):
             continue
-        if statement.value is not None and weight(statement.value):
+        if statement.value is not None and distinctiveness(statement.value):
             yield (
                 index,
                 (

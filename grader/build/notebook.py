@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 
 from grader.build.cells import cell_ids, from_node, to_node
 from grader.build.problems import Problem
-from grader.build.text import Cell, Text
+from grader.build.text import Text, TextCell
 
 STAMP = "open_the_hood"
 LANGUAGE = {
@@ -42,7 +42,7 @@ def to_notebook(text: Text) -> NotebookNode:
     return nbformat.v4.new_notebook(cells=nodes, metadata=metadata)
 
 
-def fingerprints(cells: Sequence[Cell]) -> str:
+def fingerprints(cells: Sequence[TextCell]) -> str:
     """Return the cells' fingerprints in order, separated by spaces."""
     return " ".join(cell.fingerprint for cell in cells)
 
@@ -52,7 +52,7 @@ def stamp(notebook: NotebookNode) -> dict[str, Any]:
     return dict(notebook.metadata.get(STAMP, {}))
 
 
-def to_cells(path: str, notebook: NotebookNode) -> tuple[list[Cell], list[Problem]]:
+def to_cells(path: str, notebook: NotebookNode) -> tuple[list[TextCell], list[Problem]]:
     """Return the notebook's cells as a text has them. Empty cells are dropped.
 
     A cell that a text cannot hold becomes a problem with its number (from 1).

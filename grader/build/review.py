@@ -49,7 +49,7 @@ def check(
         found = list(text_problems(texts, load_checks))
         problems += found
         if texts.lesson:
-            problems += compare(phase, phase.page, to_notebook(texts.lesson), texts.lesson)
+            problems += page_problems_of(phase, phase.page, to_notebook(texts.lesson), texts.lesson)
         if texts.lab and not found:
             sound.append(texts)
     problems += lab_differences(sound)
@@ -65,14 +65,16 @@ def lab_differences(labs: list[Texts]) -> Iterator[Problem]:
     expected = {texts.phase.name: to_notebook(texts.lab) for texts in labs if texts.lab}
     sources = {name: to_bytes(notebook) for name, notebook in expected.items()}
     for texts in labs:
-        yield from compare(texts.phase, texts.phase.source, expected[texts.phase.name])
+        yield from page_problems_of(texts.phase, texts.phase.source, expected[texts.phase.name])
     try:
         releases = generate(sources, labs[0].phase.root)
     except Refused as refused:
         yield from refused.problems
         return
     for texts in labs:
-        yield from compare(texts.phase, texts.phase.release, from_bytes(releases[texts.phase.name]))
+        yield from page_problems_of(
+            texts.phase, texts.phase.release, from_bytes(releases[texts.phase.name])
+        )
 
 
 def from_bytes(content: bytes) -> NotebookNode:
@@ -80,7 +82,7 @@ def from_bytes(content: bytes) -> NotebookNode:
     return nbformat.reads(content.decode(), as_version=4)
 
 
-def compare(
+def page_problems_of(
     phase: PhasePaths, path: Path, expected: NotebookNode, lesson: Text | None = None
 ) -> Iterator[Problem]:
     """Compare a committed notebook with what its text builds, and check the outputs of a lesson."""

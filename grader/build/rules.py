@@ -27,7 +27,7 @@ from grader.build.cells import (
 from grader.build.figures import silent_images_in_markdown
 from grader.build.problems import Problem
 from grader.build.syntax import parse_block
-from grader.build.text import Cell, Text
+from grader.build.text import Text, TextCell
 from grader.sandbox import Limits
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
@@ -77,7 +77,7 @@ def page_problems(text: Text) -> Iterator[Problem]:
             yield at(text, cell, f"{key}= belongs in a lab, not in a lesson")
 
 
-def at(text: Text, cell: Cell, message: str, index: int | None = None) -> Problem:
+def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Problem:
     """Return a problem at a cell's header, or at line `index` (from 0) of its source."""
     # A markdown cell in triple quotes has one more line above its source.
     quoted = cell.kind == "markdown" and cell.raw.split("\n", 2)[1:2] in (['"""'], ["'''"])
@@ -114,7 +114,7 @@ def limit_problems(text: Text) -> Iterator[Problem]:
         yield Problem(text.path, 1, str(error))
 
 
-def plain_cell_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+def plain_cell_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that no cell is raw or empty, and that every image in prose has alternative text."""
     if cell.kind not in ("code", "markdown"):
         yield at(text, cell, f"a {cell.kind} cell: use markdown or code")
@@ -125,7 +125,7 @@ def plain_cell_problems(text: Text, cell: Cell) -> Iterator[Problem]:
             yield at(text, cell, f"{element} without alternative text", line - 1)
 
 
-def kind_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+def kind_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that a cell has at most one role, and the cell type that the role needs.
 
     Roles are given, solution, test and task. Solutions and tests are code, tasks are markdown.
@@ -138,7 +138,7 @@ def kind_problems(text: Text, cell: Cell) -> Iterator[Problem]:
             yield at(text, cell, f"a {role} cell must be {kind}, got {cell.kind}")
 
 
-def name_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+def name_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that names are identifiers of at most 50 characters.
 
     They become nbgrader ids, check names and cell ids.
@@ -147,7 +147,7 @@ def name_problems(text: Text, cell: Cell) -> Iterator[Problem]:
         yield at(text, cell, f"{cell.name!r} is not a name: use letters, digits and _, at most 50")
 
 
-def points_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+def points_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that tests and tasks have points above zero, and that other cells have none."""
     graded = "test" in cell.header or "task" in cell.header
     points = cell.header.get("points")
@@ -164,7 +164,7 @@ def is_points(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
-def lab_code_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+def lab_code_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that a lab's code is plain Python without magics and shell lines: checks parse it."""
     if cell.kind != "code":
         return
@@ -177,7 +177,7 @@ def lab_code_problems(text: Text, cell: Cell) -> Iterator[Problem]:
         )
 
 
-def delimiter_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+def delimiter_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that delimiters are balanced, alone on their lines, and in the right kind of cell."""
     for begin, end, role in REGIONS.values():
         try:
@@ -189,7 +189,7 @@ def delimiter_problems(text: Text, cell: Cell) -> Iterator[Problem]:
             yield at(text, cell, f"{begin!r} belongs in a {role} cell", found[0][0])
 
 
-def balanced(cell: Cell, name: str) -> list[tuple[int, int]]:
+def balanced(cell: TextCell, name: str) -> list[tuple[int, int]]:
     """Return the cell's regions of this sort; an empty list for broken delimiters."""
     begin, end, _ = REGIONS[name]
     try:
@@ -198,7 +198,7 @@ def balanced(cell: Cell, name: str) -> list[tuple[int, int]]:
         return []
 
 
-def stub_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+def stub_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that a solution cell has a region with statements that do something."""
     if "solution" not in cell.header:
         return
@@ -224,7 +224,7 @@ def is_placeholder(statement: ast.stmt) -> bool:
     return constant or isinstance(statement, ast.Pass)
 
 
-def hidden_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+def hidden_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that a test ends with one hidden region with the single line verify("its id", ...)."""
     if "test" not in cell.header:
         return
@@ -265,7 +265,7 @@ def verified_name(lines: list[str]) -> str | None:
     return None
 
 
-def scheme_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+def scheme_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that a task has a question and one mark scheme that is not empty."""
     if "task" not in cell.header:
         return
@@ -281,7 +281,7 @@ def scheme_problems(text: Text, cell: Cell) -> Iterator[Problem]:
         yield at(text, cell, f"task {cell.name!r} has no question outside the mark scheme")
 
 
-def live_markup_problems(text: Text, cell: Cell) -> Iterator[Problem]:
+def live_markup_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that a lab's prose has no scripts or frames."""
     if cell.kind != "markdown":
         return

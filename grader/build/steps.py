@@ -138,7 +138,7 @@ def edit_problems(texts: Texts) -> Iterator[Problem]:
         except ValueError as error:
             yield Problem(shown, 0, f"{error}; delete it, or build --force")
             continue
-        if notebook is not None and home.edited(notebook, shown, text):
+        if notebook is not None and home.is_edited(notebook, shown, text):
             yield Problem(
                 shown,
                 0,

@@ -1,4 +1,4 @@
-"""Compare Python code as syntax trees: in one spelling, without names, with a weight."""
+"""Compare Python code as syntax trees: in one spelling, without names, by distinctiveness."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def shape(node: ast.AST) -> str:
     return ast.unparse(_Number().visit(copy.deepcopy(node)))
 
 
-def weight(node: ast.AST) -> int:
+def distinctiveness(node: ast.AST) -> int:
     """Return how much a piece of code reveals.
 
     This is its number of calls, operators, subscripts and attributes. A module and its attribute

@@ -30,7 +30,7 @@ LOOK = {"lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker"}
 
 
 @dataclass(frozen=True)
-class Cell:
+class TextCell:
     """A cell as a text has it, whether it was read from a text or from a notebook.
 
     Attributes:
@@ -76,7 +76,7 @@ class Text:
     prefix: str
     kernelspec: Mapping[str, Any]
     course: Mapping[str, Any]
-    cells: tuple[Cell, ...]
+    cells: tuple[TextCell, ...]
     problems: tuple[Problem, ...] = ()
 
 
@@ -148,7 +148,7 @@ def cell_starts(lines: Sequence[str], start: int) -> list[int]:
     return starts
 
 
-def read_cell(path: str, line: int, raw: str) -> tuple[Cell, list[Problem]]:
+def read_cell(path: str, line: int, raw: str) -> tuple[TextCell, list[Problem]]:
     """Parse one cell with jupytext. Its header may have only the known keys."""
     nodes = jupytext.reads(raw, fmt="py:percent").cells
     node = nodes[0]
@@ -165,10 +165,10 @@ def read_cell(path: str, line: int, raw: str) -> tuple[Cell, list[Problem]]:
             continue
         problems.append(Problem(path, line, message))
     known = {key: header[key] for key in HEADER_KEYS if key in header}
-    return Cell(node.cell_type, node.source.rstrip("\n"), known, line, raw), problems
+    return TextCell(node.cell_type, node.source.rstrip("\n"), known, line, raw), problems
 
 
-def render_cell(cell: Cell) -> str:
+def render_cell(cell: TextCell) -> str:
     """Return the cell as text, by jupytext, with one newline at its end."""
     make = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
     header = {key: cell.header[key] for key in HEADER_KEYS if key in cell.header}
@@ -179,7 +179,7 @@ def render_cell(cell: Cell) -> str:
     return jupytext.writes(notebook, fmt="py:percent").strip("\n") + "\n"
 
 
-def assemble(prefix: str, old: Sequence[Cell], new: Iterable[Cell]) -> str:
+def assemble(prefix: str, old: Sequence[TextCell], new: Iterable[TextCell]) -> str:
     """Return a text of the new cells, in which cells that are among the old ones keep their bytes.
 
     Blank lines after a cell belong to it; between cells that are new neighbours there is at least
@@ -199,7 +199,7 @@ def assemble(prefix: str, old: Sequence[Cell], new: Iterable[Cell]) -> str:
     return prefix + "".join(chunks)
 
 
-def origins_of(old: Sequence[Cell], new: Sequence[Cell]) -> list[int | None]:
+def origins_of(old: Sequence[TextCell], new: Sequence[TextCell]) -> list[int | None]:
     """Return for each new cell the index of the equal old cell, or None for a changed cell."""
     origins: list[int | None] = [None] * len(new)
     matcher = SequenceMatcher(

@@ -30,7 +30,7 @@ MAX_MARKS = 500_000
 MARK = re.compile(rb'(?:[^",\[{]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[,\[{]|\Z)', re.DOTALL)
 
 
-class Unreadable(ValueError):
+class BadMessage(ValueError):
     """Bytes that are no message or too large for one."""
 
 
@@ -62,7 +62,7 @@ class Assembler:
             The channel and the message that the packet completes; None if it completes none.
 
         Raises:
-            Unreadable: if the message gets too large. Its remaining packets are then ignored.
+            BadMessage: if the message gets too large. Its remaining packets are then ignored.
         """
         flags, part = packet[0], packet[1:]
         if flags & FIRST:
@@ -73,7 +73,7 @@ class Assembler:
         self._size += len(part)
         if self._size > self._most:
             self._parts = None
-            raise Unreadable(f"a message of more than {self._most} bytes")
+            raise BadMessage(f"a message of more than {self._most} bytes")
         if not flags & LAST:
             return None
         message, self._parts = b"".join(self._parts), None
@@ -98,33 +98,33 @@ def decode(data: bytes) -> dict[str, Any]:
     """Decode a message into the form that Jupyter's session gives it.
 
     Raises:
-        Unreadable: if the bytes are not a valid message.
+        BadMessage: if the bytes are not a valid message.
     """
     try:
         (size,) = LENGTH.unpack_from(data)
         at = LENGTH.size + size
         text = data[LENGTH.size : at]
         if _has_too_many_values(text):
-            raise Unreadable("a message with too many values")
+            raise BadMessage("a message with too many values")
         message = json.loads(text)
         sizes = message["buffers"]
         parts = [message[key] for key in ("header", "parent_header", "metadata", "content")]
         if not all(type(part) is dict for part in parts) or type(sizes) is not list:
-            raise Unreadable("a message whose parts have the wrong types")
+            raise BadMessage("a message whose parts have the wrong types")
         message["msg_id"] = message["header"]["msg_id"]
         message["msg_type"] = message["header"]["msg_type"]
         if type(message["msg_type"]) is not str:
-            raise Unreadable("a message whose msg_type is no string")
+            raise BadMessage("a message whose msg_type is no string")
         message["buffers"] = []
         for length in sizes:
             if type(length) is not int or not 0 <= length <= len(data) - at:
-                raise Unreadable("a message that is shorter than its buffers")
+                raise BadMessage("a message that is shorter than its buffers")
             message["buffers"].append(data[at : at + length])
             at += length
-    except Unreadable:
+    except BadMessage:
         raise
     except (struct.error, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise Unreadable(f"not a message ({type(error).__name__})") from None
+        raise BadMessage(f"not a message ({type(error).__name__})") from None
     return message
 
 

@@ -27,13 +27,13 @@ OUT_OF_MEMORY = re.compile(r"^MemoryError|can't allocate memory")
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """The outcome of one case: a value or an exception, and the side effects of the calls.
 
     Attributes:
         value: what the case returned.
         raised: what the code raised, or None.
-        calls: a :class:`grader.judging.subject.Call` for each call.
+        calls: a :class:`grader.judging.subject.CallEffects` for each call.
         unusable: what came back instead of a usable value, in words; empty if the value is usable.
         got: what the last call returned, for a case that failed to process it.
         cause: why there is neither value nor exception, if the code could not be called.
@@ -47,7 +47,7 @@ class Outcome:
     cause: Cause = Cause.NONE
 
     @classmethod
-    def lost(cls, cause: Cause, why: str) -> Outcome:
+    def lost(cls, cause: Cause, why: str) -> CaseOutcome:
         """Return the outcome of a case that could not be played.
 
         Args:
@@ -75,10 +75,10 @@ class AnswerKey:
     def __init__(self, check: Check, seed: str):
         self.check, self.seed = check, seed
         self.cases = check.draw_cases(seed)
-        self._known: dict[tuple[str, int], Outcome] = {}
+        self._known: dict[tuple[str, int], CaseOutcome] = {}
         self._errs: dict[tuple[str, int], bool] = {}
 
-    def right(self, c: Case) -> Outcome:
+    def right(self, c: Case) -> CaseOutcome:
         """Return the outcome of the reference for one of the cases.
 
         Raises:
@@ -92,7 +92,7 @@ class AnswerKey:
             raise ValueError(f"check {self.check.name!r}: its reference returned {found.unusable}")
         return found
 
-    def mistaken(self, misconception: Candidate, c: Case) -> Outcome:
+    def mistaken(self, misconception: Candidate, c: Case) -> CaseOutcome:
         """Return the outcome of one of the check's misconceptions for one of the cases."""
         return self._outcome(misconception.name, misconception.thing, c)
 
@@ -107,7 +107,7 @@ class AnswerKey:
             self._errs[place] = errs
         return errs
 
-    def _outcome(self, name: str, thing: Any, c: Case) -> Outcome:
+    def _outcome(self, name: str, thing: Any, c: Case) -> CaseOutcome:
         place = name, id(c)
         if place in self._known:
             return self._known[place]
@@ -123,7 +123,7 @@ def answer_key(check: Check, seed: str) -> AnswerKey:
     return AnswerKey(check, seed)
 
 
-def play(check: Check, link: Link, c: Case) -> Outcome:
+def play(check: Check, link: Link, c: Case) -> CaseOutcome:
     """Play one case with the code at the other end of ``link``.
 
     Raises:
@@ -134,11 +134,11 @@ def play(check: Check, link: Link, c: Case) -> Outcome:
     try:
         value = c.play(subject)
     except SubjectRaised as error:  # the traceback would keep the values of its frames alive
-        return Outcome(None, error.with_traceback(None), tuple(subject.calls))
+        return CaseOutcome(None, error.with_traceback(None), tuple(subject.calls))
     except NotByValue as error:
-        return Outcome(None, None, tuple(subject.calls), unusable=str(error))
+        return CaseOutcome(None, None, tuple(subject.calls), unusable=str(error))
     except (OutOfTime, LinkLost):
         raise
     except Exception:  # the case processes what came back, which may be anything
-        return Outcome(None, None, tuple(subject.calls), unusable=OTHER_KIND, got=subject.got)
-    return Outcome(value, None, tuple(subject.calls), got=subject.got)
+        return CaseOutcome(None, None, tuple(subject.calls), unusable=OTHER_KIND, got=subject.got)
+    return CaseOutcome(value, None, tuple(subject.calls), got=subject.got)

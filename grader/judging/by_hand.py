@@ -57,7 +57,7 @@ from functools import lru_cache
 from typing import Any
 
 from grader.judging.flow import INSIDES, LIBRARIES, Hidden, Reading, Use, read, shorten
-from grader.judging.learner_source import Cell, Written, words
+from grader.judging.learner_source import CodeCell, Written, words
 from utils.checks import ByHand, Check
 
 # Modules that an answer may import. All are loaded before a learner's code runs, so no file beside
@@ -150,7 +150,7 @@ DUNDERS = words(
 )
 
 
-class Look:
+class RuleReader:
     """The analysis of one learner's code by the rule of one check.
 
     Args:
@@ -395,7 +395,7 @@ class _Facts:
 
 
 @lru_cache(maxsize=512)
-def _facts(cell: Cell) -> _Facts:
+def _facts(cell: CodeCell) -> _Facts:
     facts = _Facts()
     blocks: dict[int, list[ast.AST]] = {}
     for unit in cell.units:  # the parts of a compound statement are units too; visit each once

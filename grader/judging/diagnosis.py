@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from grader.judging.answer_key import AnswerKey, Outcome
+from grader.judging.answer_key import AnswerKey, CaseOutcome
 from grader.judging.difference import alike, differs
 from utils.checks import Candidate, Case
 
-Played = tuple[Case, Outcome, Outcome]  # the case, the learner's outcome, the reference's
+Played = tuple[Case, CaseOutcome, CaseOutcome]  # the case, the learner's outcome, the reference's
 
 
 class Diagnosis:

@@ -10,7 +10,7 @@ from utils.checks import Check
 from utils.compare import Difference, agree, compare, with_article
 
 if TYPE_CHECKING:
-    from grader.judging.answer_key import Outcome
+    from grader.judging.answer_key import CaseOutcome
 
 OTHER_KIND = "something of another kind than was asked for"
 
@@ -32,7 +32,7 @@ class Finding:
 
 
 def difference(
-    check: Check, got: Outcome, want: Outcome, places: Mapping[str, str] | None = None
+    check: Check, got: CaseOutcome, want: CaseOutcome, places: Mapping[str, str] | None = None
 ) -> Finding | None:
     """Compare the learner's outcome with the reference's.
 
@@ -59,7 +59,7 @@ def difference(
         return Finding(f"returned {OTHER_KIND}")
 
 
-def differs(check: Check, got: Outcome, want: Outcome) -> bool:
+def differs(check: Check, got: CaseOutcome, want: CaseOutcome) -> bool:
     """Whether there is a :func:`difference`; much cheaper where one would have to be explained."""
     try:
         return _difference(check, got, want, None) is not None
@@ -70,7 +70,7 @@ def differs(check: Check, got: Outcome, want: Outcome) -> bool:
 
 
 def _difference(
-    check: Check, got: Outcome, want: Outcome, places: Mapping[str, str] | None
+    check: Check, got: CaseOutcome, want: CaseOutcome, places: Mapping[str, str] | None
 ) -> Finding | None:
     """As :func:`difference`; without places, of a different value without words."""
     if got.unusable:
@@ -121,7 +121,7 @@ def _in_words(wrong: Difference, places: Mapping[str, str]) -> str:
     return place + wrong.summary + (f" (perhaps {wrong.guess})" if wrong.guess else "")
 
 
-def alike(check: Check, got: Outcome, candidate: Outcome) -> bool:
+def alike(check: Check, got: CaseOutcome, candidate: CaseOutcome) -> bool:
     """Return whether two outcomes are the same: same values and effects, or same exception.
 
     The messages of two exceptions must be equal, except for ``ValueError``: labs ask for it without

@@ -18,7 +18,7 @@ from grader.judging.example import find_examples, fresh_seed
 from grader.judging.graded_cell import made_output
 from grader.judging.judge import Asked, ask, assess, claims_of
 from grader.judging.learner_source import Written
-from grader.judging.report import Report
+from grader.judging.report import VerdictReport
 from grader.judging.rpc_client import LinkLost, OverSocket
 from grader.verdict import Example, Verdict
 
@@ -109,7 +109,7 @@ class Examiner(_Asking):
 
     def report_on(self, verdict: Verdict) -> NotebookNode:
         """Return a verdict as an output for the notebook."""
-        data = Report(verdict, self._phase.number)._repr_mimebundle_()
+        data = VerdictReport(verdict, self._phase.number)._repr_mimebundle_()
         return made_output("display_data", data=data)
 
     def unexampled(self) -> list[str]:

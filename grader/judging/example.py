@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from grader.inside.codec import NotByValue
-from grader.judging.answer_key import AnswerKey, Outcome, play
+from grader.judging.answer_key import AnswerKey, CaseOutcome, play
 from grader.judging.difference import alike, difference
 from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
 from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
@@ -167,7 +167,7 @@ class _Small:
 
     case: Case
     calls: list[_Call]
-    right: Outcome
+    right: CaseOutcome
 
     @property
     def text(self) -> str:

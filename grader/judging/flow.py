@@ -8,7 +8,7 @@ values there are sets of what a value may be:
 - the learner's own functions, classes, instances and containers, with what was put into them;
 - ``FOREIGN``: a tensor or anything else that the grader hands over or a library makes;
 - ``PLAIN``: numbers, strings and the like;
-- ``Kept``: what another cell made with a library's function, and put where this code finds it.
+- ``KeptValue``: what another cell made with a library's function, and put where this code finds it.
 
 What the code asks of a path or of something foreign is a :class:`Use`; what the learner's own class
 or container answers is their own affair. Code that hides what it uses is :class:`Hidden`.
@@ -124,7 +124,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptValue:
     """What a library's function gave to another cell."""
 
     path: str
@@ -376,7 +376,7 @@ class _Flow:
                         self.hide(node, why)
                     else:
                         self.use(value.name, node)
-                elif isinstance(value, Kept):
+                elif isinstance(value, KeptValue):
                     self.use(value.path, node, kept=True)
         return values
 
@@ -522,7 +522,7 @@ class _Flow:
             elif isinstance(base, Method):
                 self.use(f".{name}", node)
                 found.add(PLAIN if base.name in PLAIN_ATTRIBUTES else Method(name))
-            elif isinstance(base, Kept):
+            elif isinstance(base, KeptValue):
                 found.add(base)
             elif isinstance(base, Box):
                 own = self.get((base, name))
@@ -1146,13 +1146,13 @@ class _Flow:
             return self.call_box(callee, args, node)
         if isinstance(callee, Parent) or callee == PLAIN:
             return _blend(args.all()) | IS_PLAIN
-        if isinstance(callee, Kept):
+        if isinstance(callee, KeptValue):
             return frozenset({callee})
         self.let_go(args.all())
         found = _carried(args.all())
         if isinstance(callee, Method):
             if self.quiet:
-                found |= {Kept(f".{callee.name}")}
+                found |= {KeptValue(f".{callee.name}")}
             return found | (IS_PLAIN if callee.name in PLAIN_ATTRIBUTES else IS_FOREIGN)
         return found | IS_FOREIGN
 
@@ -1257,7 +1257,7 @@ class _Flow:
             if path in ("torch.Size", "torch.device", "torch.finfo", "torch.numel"):
                 return IS_PLAIN
             found = _carried(every) | IS_FOREIGN
-            return found | {Kept(path)} if self.quiet else found
+            return found | {KeptValue(path)} if self.quiet else found
         if path in ("operator.attrgetter", "operator.methodcaller"):
             return self.getter(args, node)
         if path == "operator.itemgetter":
@@ -1504,7 +1504,7 @@ class _Flow:
         return frozenset(found)
 
 
-PathTypes = (Path, Method, Kept)
+PathTypes = (Path, Method, KeptValue)
 _OPERATORS = {
     "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "Pow": "pow", "MatMult": "matmul",
     "Mod": "mod", "FloorDiv": "floordiv", "BitAnd": "and", "BitOr": "or", "BitXor": "xor",
@@ -1514,7 +1514,7 @@ _OPERATORS = {
 
 def _blend(values: frozenset) -> frozenset:
     """What arithmetic makes of some values."""
-    found: set = {v for v in values if isinstance(v, Kept)}
+    found: set = {v for v in values if isinstance(v, KeptValue)}
     if any(v == FOREIGN or isinstance(v, (Path, Method)) for v in values):
         foreign = any(not isinstance(v, Method) or v.name not in PLAIN_ATTRIBUTES
                       for v in values if v != PLAIN)  # fmt: skip
@@ -1526,7 +1526,7 @@ def _blend(values: frozenset) -> frozenset:
 
 def _carried(values: frozenset) -> frozenset:
     """What a library gives back of what it got: wrapped functions, objects, results."""
-    kinds = (OwnFunction, OwnClass, Bound, Instance, Kept, Box)
+    kinds = (OwnFunction, OwnClass, Bound, Instance, KeptValue, Box)
     return frozenset(v for v in values if isinstance(v, kinds))
 
 

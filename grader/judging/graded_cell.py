@@ -190,7 +190,7 @@ def as_display(output: NotebookNode) -> NotebookNode:
     return without_stderr(output)
 
 
-def shorten(outputs: list[NotebookNode], most: int = MAX_TEXT) -> list[NotebookNode]:
+def shorten_outputs(outputs: list[NotebookNode], most: int = MAX_TEXT) -> list[NotebookNode]:
     """Shorten printed text to ``most`` characters in all, and text of each other output as well."""
     kept, left = [], most
     for output in outputs:
@@ -226,14 +226,14 @@ def _fitting(kind: str, text: str | list[str], most: int) -> str:
     return text if len(text) <= MAX_MARKUP else "... this output was too long ..."
 
 
-def weight(value: Any) -> int:
+def message_size(value: Any) -> int:
     """Return the approximate size of a message's content in bytes; a number counts as eight."""
     if isinstance(value, (str, bytes)):
         return len(value)
     if isinstance(value, dict):
-        return sum(len(str(key)) + weight(item) for key, item in value.items())
+        return sum(len(str(key)) + message_size(item) for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return sum(map(weight, value))
+        return sum(map(message_size, value))
     return 8
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from grader.judging.answer_key import AnswerKey, Outcome, answer_key, play
-from grader.judging.by_hand import Look
+from grader.judging.answer_key import AnswerKey, CaseOutcome, answer_key, play
+from grader.judging.by_hand import RuleReader
 from grader.judging.diagnosis import Diagnosis, Played
 from grader.judging.difference import Finding, difference, differs
 from grader.judging.example import find_examples
@@ -26,7 +26,7 @@ from utils.checks import Case, Check
 OUT_OF_TIME = "nothing before the cell's time was up (a loop that never ends?)"
 
 
-Asked = tuple[Case, Outcome]  # the case, the learner's outcome
+Asked = tuple[Case, CaseOutcome]  # the case, the learner's outcome
 
 
 def judge(
@@ -90,7 +90,7 @@ def first_failure(key: AnswerKey, link: Link, suspect: int = 0) -> int | None:
         OutOfTime: if the answer was interrupted.
         LinkLost: if the answer can no longer be called.
     """
-    check, unread = key.check, Look(key.check, "")
+    check, unread = key.check, RuleReader(key.check, "")
     for number in sorted(range(len(key.cases)), key=lambda n: n != suspect):
         c = key.cases[number]
         if c.not_run:
@@ -112,16 +112,16 @@ def ask(key: AnswerKey, link: Link) -> list[Asked]:
         link: the link to the learner's code.
     """
     asked: list[Asked] = []
-    unplayed: Outcome | None = None
+    unplayed: CaseOutcome | None = None
     for c in key.cases:
         got = unplayed
         if got is None:
             try:
                 got = play(key.check, link, c)
             except (KeyboardInterrupt, OutOfTime):
-                got = unplayed = Outcome.lost(Cause.TIMEOUT, OUT_OF_TIME)
+                got = unplayed = CaseOutcome.lost(Cause.TIMEOUT, OUT_OF_TIME)
             except LinkLost as lost:
-                got = unplayed = Outcome.lost(Cause.NO_REPLY, f"nothing more: {lost}")
+                got = unplayed = CaseOutcome.lost(Cause.NO_REPLY, f"nothing more: {lost}")
         asked.append((c, got))
     return asked
 
@@ -144,7 +144,7 @@ def assess(
     check = key.check
     not_run = {c.part: c.not_run for c, _ in asked if c.not_run}
     played = [(c, got, key.right(c)) for c, got in asked if c.part not in not_run]
-    look = Look(check, source)
+    look = RuleReader(check, source)
     attempted = not played or not all(_not_attempted(got) for _, got, _ in played)
     diagnosis = Diagnosis(key, played)
     parts = tuple(
@@ -193,7 +193,7 @@ def _judge_part(
     name: str,
     mine: list[Played],
     diagnosis: Diagnosis,
-    look: Look,
+    look: RuleReader,
 ) -> PartResult:
     points = check.parts[name]
     for c, got, _ in mine:
@@ -227,11 +227,11 @@ def _judge_part(
     )
 
 
-def _not_attempted(outcome: Outcome) -> bool:
+def _not_attempted(outcome: CaseOutcome) -> bool:
     return outcome.raised is not None and outcome.raised.kinds[0] == "NotImplementedError"
 
 
-def _broken_rule(check: Check, c: Case, got: Outcome, look: Look) -> str:
+def _broken_rule(check: Check, c: Case, got: CaseOutcome, look: RuleReader) -> str:
     rule = check.by_hand
     if rule is None:
         return ""

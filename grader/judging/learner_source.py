@@ -67,7 +67,7 @@ class Unit:
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class CodeCell:
     """A parsed cell.
 
     Attributes:
@@ -100,7 +100,7 @@ class Written:
 
     def __init__(self, cells: Iterable[str] = (), *, files: Iterable[str] = ()):
         self.files = frozenset(name.partition(".")[0] for name in files) - {""}
-        self.cells: list[tuple[Cell, bool, bool]] = []
+        self.cells: list[tuple[CodeCell, bool, bool]] = []
         self.units: list[tuple[Unit, bool]] = []
         self.block_of: list[tuple[int, int]] = []
         self._count = 0
@@ -163,22 +163,22 @@ class Written:
         return f"%{source.strip()}"
 
 
-def _read(source: str) -> Cell:
+def _read(source: str) -> CodeCell:
     """Parse a cell."""
     try:
         tree = ast.parse(source)
     except (RecursionError, MemoryError):
-        return Cell(unread=True)
+        return CodeCell(unread=True)
     except (SyntaxError, ValueError):
         tree = None
     try:
         magics: list[str] = []
         body = tree.body if tree is not None else _of_ipython(source, magics, 0)
-        return Cell(tuple(_units(body)), tuple(magics))
+        return CodeCell(tuple(_units(body)), tuple(magics))
     except (RecursionError, MemoryError):
-        return Cell(unread=True)
+        return CodeCell(unread=True)
     except Exception:  # IPython could not parse it either, so nothing ran
-        return Cell()
+        return CodeCell()
 
 
 # Cached, because cells that come with a lab are the same for a whole class.

@@ -18,7 +18,7 @@ INDENT = " " * 11
 MARKS = {Status.RIGHT: "ok     ", Status.WRONG: "not yet", Status.NOT_RUN: "not run"}
 
 
-class Report:
+class VerdictReport:
     """A verdict in words and, for programs, as JSON.
 
     Args:

@@ -101,7 +101,7 @@ class SubjectRaised(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Call:
+class CallEffects:
     """The side effects of one call.
 
     Attributes:
@@ -124,14 +124,14 @@ class Subject:
         trace: whether to record the operators that reach the dispatcher.
 
     Attributes:
-        calls: one :class:`Call` for each call so far.
+        calls: one :class:`CallEffects` for each call so far.
         got: what the last call returned.
     """
 
     def __init__(self, link: Link, *, trace: bool = False):
         self._link = link
         self._trace = trace
-        self.calls: list[Call] = []
+        self.calls: list[CallEffects] = []
         self.got: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -214,7 +214,7 @@ class Subject:
         ]
         shares = tuple(_argument_shared_by(t, after) for t in tensors_in(came))
         ops = tuple(op for op in reply["ops"] if isinstance(op, str))
-        self.calls.append(Call(tuple(changed), shares, ops))
+        self.calls.append(CallEffects(tuple(changed), shares, ops))
         return came
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from grader.judging.graded_cell import (
     TIMED_OUT,
     Stop,
     made_output,
+    message_size,
     settle,
-    shorten,
+    shorten_outputs,
     verified_parts,
-    weight,
     without_stderr,
 )
 from grader.judging.learner_source import Written, importable
@@ -217,7 +217,7 @@ class Execute(NbGraderExecute):
         The message that exceeds the limit causes an interrupt. Later output is dropped, and above
         ``FLOOD`` times the limit the kernel is killed.
         """
-        before, size = self._printed, weight(msg["content"]) + sum(map(len, msg["buffers"]))
+        before, size = self._printed, message_size(msg["content"]) + sum(map(len, msg["buffers"]))
         self._printed += size
         most = self._limits.output
         if self._printed > most and msg["msg_type"] != "status":
@@ -319,7 +319,7 @@ class Execute(NbGraderExecute):
         count = part.get("execution_count")  # it comes from the kernel and may be any value
         cell.execution_count = count if type(count) is int and 0 <= count < MAX_COUNT else None
         try:
-            outputs = shorten(part.outputs)
+            outputs = shorten_outputs(part.outputs)
         except (AttributeError, KeyError, TypeError):  # an output of an unexpected form
             stop = stop or Stop(Cause.NOT_EVALUATED, UNREADABLE)
         return outputs, stop

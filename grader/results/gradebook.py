@@ -63,7 +63,7 @@ STOPS = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class GradedCell:
     """A cell that earns points.
 
     Attributes:
@@ -205,7 +205,7 @@ class Results:
         return len(set(self.course.students("submitted", self.lab)) - set(self.students))
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[GradedCell]:
         """All graded cells of the lab."""
         return list(self._cells.values())
 
@@ -230,9 +230,9 @@ class Results:
             for student in some:
                 yield self._graded(student, names[student], marks.get(student, []))
 
-    def _read_cells(self, session: Session) -> dict[str, Cell]:
+    def _read_cells(self, session: Session) -> dict[str, GradedCell]:
         """Return the graded cells by their id in the database."""
-        found: dict[str, Cell] = {}
+        found: dict[str, GradedCell] = {}
         inside = self._notebook_names
         answers = session.execute(
             select(SolutionCell.notebook_id, SolutionCell.name).where(
@@ -245,7 +245,7 @@ class Results:
                 answered = (cell.notebook_id, cell.name) in in_answers
                 by_hand = kind is TaskCell or cell.cell_type != "code" or answered
                 name = self.key(inside[cell.notebook_id], cell.name)
-                found[cell.id] = Cell(name, cell.max_score, by_hand)
+                found[cell.id] = GradedCell(name, cell.max_score, by_hand)
         return found
 
     def _read_names(self, session: Session, students: Sequence[str]) -> dict[str, str]:

@@ -60,7 +60,7 @@ class Channel:
 
         Raises:
             queue.Empty: if no message comes in that time.
-            messages.Unreadable: if the kernel sent something that is no message.
+            messages.BadMessage: if the kernel sent something that is no message.
             DeadKernelError: if the kernel's end of the socket is closed.
         """
         if self.waiting.empty():
@@ -178,7 +178,7 @@ class SandboxClient(AsyncKernelClient):
 
         Raises:
             TimeoutError: if the reply does not come in time.
-            messages.Unreadable: as :meth:`Channel.get_msg` does.
+            messages.BadMessage: as :meth:`Channel.get_msg` does.
             DeadKernelError: as :meth:`Channel.get_msg` does.
         """
         async with asyncio.timeout(timeout):
@@ -219,7 +219,7 @@ class SandboxClient(AsyncKernelClient):
             complete: tuple[int, Any] | None
             try:
                 complete = self._assembler.take(packet)
-            except messages.Unreadable as error:
+            except messages.BadMessage as error:
                 complete = messages.IOPUB, error
             if complete is not None and self._channels[complete[0]].put(complete[1]):
                 return  # let the channel's reader run first

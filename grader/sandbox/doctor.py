@@ -11,11 +11,11 @@ import subprocess
 from grader import UserError
 from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.manager import SandboxedKernelManager
-from grader.sandbox.remedies import Problem, missing
+from grader.sandbox.remedies import Obstacle, missing
 from grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
 
 
-def problems() -> list[Problem]:
+def problems() -> list[Obstacle]:
     """Return what keeps this machine from running sandboxes.
 
     If nothing obvious is missing, a kernel is started in a sandbox. If that works, the list is
@@ -41,7 +41,7 @@ def problems() -> list[Problem]:
     except CannotSandbox as error:
         return [error.problem]
     except (RuntimeError, ZygoteDied) as error:
-        return [Problem(f"a kernel did not start in its sandbox: {error}", "Run it again.")]
+        return [Obstacle(f"a kernel did not start in its sandbox: {error}", "Run it again.")]
     return []
 
 

@@ -28,7 +28,7 @@ INSTALL = (
 
 
 @dataclass(frozen=True)
-class Problem:
+class Obstacle:
     """A reason why sandboxes do not work.
 
     Attributes:
@@ -43,11 +43,11 @@ class Problem:
         return f"{self.what}. {self.how}"
 
 
-def missing() -> list[Problem]:
+def missing() -> list[Obstacle]:
     """Return the problems that can be found without starting a sandbox."""
     if sys.platform != "linux":
         return [
-            Problem(
+            Obstacle(
                 f"learners' code is sandboxed on Linux only, and this is {platform.system()}",
                 "Grade on a Linux machine, a virtual machine, or in WSL 2.",
             )
@@ -56,7 +56,7 @@ def missing() -> list[Problem]:
     if platform.machine() not in seccomp.MACHINES:
         known = " and ".join(seccomp.MACHINES)
         found.append(
-            Problem(
+            Obstacle(
                 f"the system call filter is written for {known}, not for {platform.machine()}",
                 "Grade on a machine with one of these processors.",
             )
@@ -64,17 +64,17 @@ def missing() -> list[Problem]:
     version = tuple(int(part) for part in platform.release().split(".")[:2])
     if version < OLDEST_LINUX:
         found.append(
-            Problem(
+            Obstacle(
                 f"Linux {platform.release()} is too old: sandboxes need 5.9 or newer",
                 "Update the system, or grade on a newer one.",
             )
         )
     if shutil.which("bwrap") is None:
-        found.append(Problem("bubblewrap (`bwrap`) is not installed", INSTALL))
+        found.append(Obstacle("bubblewrap (`bwrap`) is not installed", INSTALL))
     return found
 
 
-def explain(said: str) -> Problem:
+def explain(said: str) -> Obstacle:
     """Return the problem behind a failed sandbox.
 
     Args:
@@ -84,7 +84,7 @@ def explain(said: str) -> Problem:
         for words, problem in REMEDIES:
             if any(word in said.lower() for word in words):
                 return problem(said.partition("bwrap: ")[2])
-    return Problem(
+    return Obstacle(
         f"a sandbox could not be made: {said}", "`python -m grader doctor` tests it alone."
     )
 
@@ -97,20 +97,20 @@ def _switch(name: str) -> str:
         return ""
 
 
-def _no_namespaces(said: str) -> Problem:
+def _no_namespaces(said: str) -> Obstacle:
     """Return the problem if the system refused bubblewrap a namespace."""
     what = f"this system forbids the namespaces that bubblewrap makes sandboxes of ({said})"
     if _switch("kernel/apparmor_restrict_unprivileged_userns") == "1":
-        return Problem(
+        return Obstacle(
             "AppArmor forbids user namespaces for programs without a profile, as Ubuntu does from "
             "23.10 on, and bubblewrap has none here",
             f"Give it one, then try again:\n{PROFILE}",
         )
     if _switch("kernel/unprivileged_userns_clone") == "0":
-        return Problem(what, "sudo sysctl -w kernel.unprivileged_userns_clone=1")
+        return Obstacle(what, "sudo sysctl -w kernel.unprivileged_userns_clone=1")
     if _switch("user/max_user_namespaces") == "0":
-        return Problem(what, "sudo sysctl -w user.max_user_namespaces=15000")
-    return Problem(
+        return Obstacle(what, "sudo sysctl -w user.max_user_namespaces=15000")
+    return Obstacle(
         what,
         "In a container, start it with --security-opt seccomp=unconfined --security-opt "
         "apparmor=unconfined --security-opt systempaths=unconfined, or as root with "
@@ -118,21 +118,21 @@ def _no_namespaces(said: str) -> Problem:
     )
 
 
-def _too_old(said: str) -> Problem:
-    return Problem(
+def _too_old(said: str) -> Obstacle:
+    return Obstacle(
         f"bubblewrap is too old ({said})", "Sandboxes need bubblewrap 0.8 or newer: update it."
     )
 
 
-def _no_proc(said: str) -> Problem:
-    return Problem(
+def _no_proc(said: str) -> Obstacle:
+    return Obstacle(
         f"this container does not let a sandbox have a /proc of its own ({said})",
         "Start it with --security-opt systempaths=unconfined (podman: unmask=ALL).",
     )
 
 
 # (words in bubblewrap's message, in lower case; what makes the problem). The first match counts.
-REMEDIES: tuple[tuple[tuple[str, ...], Callable[[str], Problem]], ...] = (
+REMEDIES: tuple[tuple[tuple[str, ...], Callable[[str], Obstacle]], ...] = (
     (("unknown option",), _too_old),
     (("mount proc", "/newroot/proc"), _no_proc),
     (("namespace", "uid map", "gid map", "setgroups", "loopback", "permitted"), _no_namespaces),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from grader import UserError
-from grader.sandbox.remedies import Problem, explain, missing
+from grader.sandbox.remedies import Obstacle, explain, missing
 from grader.sandbox.stage import environment_folders, hidden_folders, make_stage
 
 SECONDS_TO_IMPORT = 180
@@ -42,11 +42,11 @@ class CannotSandbox(UserError):
         problem: what is missing, and how to get it.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Obstacle) -> None:
         super().__init__(f"learners' code cannot be run safely here: {problem}")
         self.problem = problem
 
-    def __reduce__(self) -> tuple[type[CannotSandbox], tuple[Problem]]:
+    def __reduce__(self) -> tuple[type[CannotSandbox], tuple[Obstacle]]:
         return CannotSandbox, (self.problem,)  # for pickling, from a worker to the batch
 
 
@@ -104,7 +104,7 @@ class Warm:
             # shutil.Error has a list of (source, target, reason), one for each file
             why = error.args[0][0][2] if isinstance(error, shutil.Error) else error
             raise CannotSandbox(
-                Problem(
+                Obstacle(
                     f"the warm process's files could not be written: {why}",
                     f"Make room in {self.folder.parent} and run the same command again.",
                 )
@@ -150,7 +150,7 @@ class Warm:
             problem = said.get("problem") or log or "it died"
             self.close()
             raise CannotSandbox(
-                Problem(
+                Obstacle(
                     f"the warm Python process did not start: {problem}",
                     "It needs the packages of pyproject.toml in the environment that grades.",
                 )

@@ -87,7 +87,7 @@ def unknown(grade_id: str) -> Note:
     )
 
 
-def missing(grade_id: str, *, written_elsewhere: bool) -> Note:
+def cell_missing(grade_id: str, *, written_elsewhere: bool) -> Note:
     """Return the note that an owned cell was missing.
 
     Args:
@@ -116,12 +116,12 @@ def copied(grade_id: str, count: int, *, solution: bool) -> Note:
     return Note("copied", f"The cell `{grade_id}` was there {count} times; {used}.", grade_id)
 
 
-def edited(grade_id: str) -> Note:
+def cell_edited(grade_id: str) -> Note:
     """Return the note that the text of a cell that is not a solution cell was changed."""
     return Note("changed", f"The cell `{grade_id}` was edited; the original was used.", grade_id)
 
 
-def differences(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> list[Note]:
+def metadata_notes(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> list[Note]:
     """Return notes on what else the learner changed in an owned cell: type, settings, tags."""
     notes = []
     if came.kind != cell.cell_type:

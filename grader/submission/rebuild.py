@@ -39,10 +39,9 @@ from grader.submission.notebook import SubmittedCell, Unreadable, read_submissio
 from grader.submission.notes import (
     FOREIGN,
     Note,
+    cell_edited,
     copied,
-    differences,
-    edited,
-    missing,
+    metadata_notes,
     unknown,
     unreadable,
 )
@@ -139,14 +138,14 @@ def _answers(
                 cell.source = answer.source
                 _attach(answer, cell)
             elif not _same(answer.source, released[grade_id]):
-                found.append(edited(grade_id))
-            found += differences(grade_id, answer, cell)
+                found.append(cell_edited(grade_id))
+            found += metadata_notes(grade_id, answer, cell)
         else:
             elsewhere = is_solution(cell) and bool(_names(cell.source) & _names(free_code))
             if elsewhere:
                 cell.source = WRITTEN_ELSEWHERE
             if chosen:
-                found.append(missing(grade_id, written_elsewhere=elsewhere))
+                found.append(cell_missing(grade_id, written_elsewhere=elsewhere))
         cells += [cell, *following.pop(grade_id, [])]
     return cells, found
 

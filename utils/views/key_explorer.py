@@ -73,7 +73,7 @@ CONTROLS = tuple(field.name for field in fields(Situation))[:-1]
 
 
 @dataclass(frozen=True)
-class Row:
+class KeyRow:
     """One key of a call, and its slot.
 
     tensor, added, excluded: whether the tensor brings it, the thread adds it, or takes it away.
@@ -235,7 +235,7 @@ def places(tensor: Tensor, given: Tensor) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class KeyOutcome:
     """Whose code runs first; `then`, where that only notes the thread's sets and hands on."""
 
     first: dispatch.Entry | None
@@ -251,13 +251,13 @@ class Outcome:
         return f"snapshot, then {self.then.key}" if self.then else self.first.key
 
 
-def read(tensor: Tensor, now: Situation) -> tuple[list[Row], Outcome]:
+def read(tensor: Tensor, now: Situation) -> tuple[list[KeyRow], KeyOutcome]:
     """The rows of a situation, and whose code runs: asked inside its contexts."""
     here = made(tensor, now)
     with contexts(now, here.device.type):
         own, thread = dispatch.keys_of(here), dispatch.thread_keys()
         rows = [
-            Row(
+            KeyRow(
                 key,
                 key in own,
                 key in thread.included,
@@ -269,20 +269,20 @@ def read(tensor: Tensor, now: Situation) -> tuple[list[Row], Outcome]:
     return rows, outcome(here, now)
 
 
-def outcome(tensor: Tensor, now: Situation) -> Outcome:
+def outcome(tensor: Tensor, now: Situation) -> KeyOutcome:
     """Whose code a call on this very tensor would reach, in the contexts of a situation."""
     with contexts(now, tensor.device.type):
         try:
             found = dispatch.decide(now.op, tensor)
         except LookupError:
-            return Outcome(None)
+            return KeyOutcome(None)
     if found.winner.key != SNAPSHOT:
-        return Outcome(found.winner)
+        return KeyOutcome(found.winner)
     below = found.considered[found.considered.index(found.winner) + 1 :]
-    return Outcome(found.winner, next((slot for slot in below if not slot.fallthrough), None))
+    return KeyOutcome(found.winner, next((slot for slot in below if not slot.fallthrough), None))
 
 
-def switches(tensor: Tensor, now: Situation) -> list[tuple[str, Outcome]]:
+def switches(tensor: Tensor, now: Situation) -> list[tuple[str, KeyOutcome]]:
     """For each switch, in words: whose code would run if it alone were moved."""
     half = torch.float16 if now.dtype != torch.float16 else torch.float32
     flips: dict[str, dict[str, Any]] = {
@@ -328,7 +328,7 @@ def draw(tensor: Tensor, now: Situation) -> tuple[Figure, str]:
     return canvas.finish(), describe(now, rows, runs, others, words)
 
 
-def _draw_rows(canvas: Canvas, top: float, rows: list[Row], runs: Outcome) -> None:
+def _draw_rows(canvas: Canvas, top: float, rows: list[KeyRow], runs: KeyOutcome) -> None:
     at = {row.key: top + ROW * (k + 0.5) for k, row in enumerate(rows)}
     right = MARGIN + INNER
     canvas.lines(
@@ -376,7 +376,7 @@ def _draw_rows(canvas: Canvas, top: float, rows: list[Row], runs: Outcome) -> No
 
 
 def _draw_switches(
-    canvas: Canvas, top: float, others: list[tuple[str, Outcome]], runs: Outcome
+    canvas: Canvas, top: float, others: list[tuple[str, KeyOutcome]], runs: KeyOutcome
 ) -> None:
     wide = INNER / 3
     places = [(MARGIN + wide * (k % 3), top + CELL * (k // 3)) for k in range(len(others))]
@@ -394,7 +394,7 @@ def _draw_switches(
         canvas.text(x + wide - 16, y + 28, told, size=TEXT, colour=ink, ha="right")
 
 
-def sentence(runs: Outcome) -> str:
+def sentence(runs: KeyOutcome) -> str:
     """Whose code runs, as the figure's title, in one line."""
     if runs.first is None:
         return "No key that is left has a slot with code: the call fails."
@@ -407,9 +407,9 @@ def sentence(runs: Outcome) -> str:
 
 def describe(
     now: Situation,
-    rows: list[Row],
-    runs: Outcome,
-    others: list[tuple[str, Outcome]],
+    rows: list[KeyRow],
+    runs: KeyOutcome,
+    others: list[tuple[str, KeyOutcome]],
     words: str,
 ) -> str:
     """The alternative text: the situation, each key's story, and what would move the winner."""

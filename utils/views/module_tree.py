@@ -49,7 +49,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Row:
+class ModuleRow:
     """One module: its path, class, own tensors, and parameters and bytes from there down."""
 
     path: str
@@ -76,7 +76,7 @@ def module_tree(module: nn.Module) -> None:
     show(figure, alt=alt)
 
 
-def read(module: nn.Module) -> tuple[str, list[Row]]:
+def read(module: nn.Module) -> tuple[str, list[ModuleRow]]:
     """The class of the whole, and a row for each module in the order of `named_modules`."""
     seen: dict[int, str] = {}
     own = {
@@ -93,7 +93,9 @@ def read(module: nn.Module) -> tuple[str, list[Row]]:
         ]
         counted = [t for t in below if t.kind == "parameter"]
         nbytes = sum(t.nbytes for t in below if t.kind in ("parameter", "buffer"))
-        rows.append(Row(path, type(part).__name__, held, sum(t.numel for t in counted), nbytes))
+        rows.append(
+            ModuleRow(path, type(part).__name__, held, sum(t.numel for t in counted), nbytes)
+        )
     return type(module).__name__, rows
 
 
@@ -124,7 +126,7 @@ def _one(name: str, kind: str, tensor: Tensor, first: str = "") -> Held:
     return Held(name, kind, tuple(tensor.shape), tensor.numel(), nbytes, first)
 
 
-def draw(kind: str, rows: list[Row]) -> tuple[Figure, str]:
+def draw(kind: str, rows: list[ModuleRow]) -> tuple[Figure, str]:
     """The figure for a read module, and its alternative text."""
     words = sentence(kind, rows)
     like = twins(rows)
@@ -172,7 +174,7 @@ def draw(kind: str, rows: list[Row]) -> tuple[Figure, str]:
     return canvas.finish(), describe(rows, words)
 
 
-def twins(rows: list[Row]) -> dict[str, str]:
+def twins(rows: list[ModuleRow]) -> dict[str, str]:
     """Path of each module with children that has the same parts as an earlier sibling -> it."""
     found: dict[str, str] = {}
     first: dict[tuple, str] = {}
@@ -190,7 +192,7 @@ def twins(rows: list[Row]) -> dict[str, str]:
     return found
 
 
-def sentence(kind: str, rows: list[Row]) -> str:
+def sentence(kind: str, rows: list[ModuleRow]) -> str:
     """What the tree shows, as the figure's title."""
     whole = rows[0]
     tensors = [tensor for row in rows for tensor in row.held]
@@ -205,7 +207,7 @@ def sentence(kind: str, rows: list[Row]) -> str:
     return f"{words} in {count(len(tensors), 'tensor')}."
 
 
-def describe(rows: list[Row], words: str) -> str:
+def describe(rows: list[ModuleRow], words: str) -> str:
     """The alternative text: each module with its class, tensors and parameters."""
     parts = [f"Module tree. {words}"]
     for row in rows[:MOST]:
@@ -216,7 +218,7 @@ def describe(rows: list[Row], words: str) -> str:
     return " ".join(parts)
 
 
-def _lines(row: Row) -> list[list[tuple[Held, str]]]:
+def _lines(row: ModuleRow) -> list[list[tuple[Held, str]]]:
     """A module's own tensors, in as many lines as they need."""
     lines: list[list[tuple[Held, str]]] = [[]]
     used = 0.0

@@ -13,7 +13,7 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
-from grader.proof.sample_class.lab import Exercise, Lab, find, position
+from grader.proof.sample_class.lab import SampleExercise, SampleLab, find, position
 
 # Code that wraps every function of the cell, so that each call warns.
 LOUD = """
@@ -45,7 +45,7 @@ FOREVER = "pass"
 
 
 @dataclass(frozen=True)
-class Work:
+class HandedIn:
     """One submission.
 
     Attributes:
@@ -61,150 +61,150 @@ class Work:
     filename: str = ""
 
 
-def untouched(lab: Lab, _: Exercise) -> Work:
+def untouched(lab: SampleLab, _: SampleExercise) -> HandedIn:
     """Hand in the release unchanged."""
-    return Work("handed in the untouched lab", copy.deepcopy(lab.release), _nothing(lab))
+    return HandedIn("handed in the untouched lab", copy.deepcopy(lab.release), _nothing(lab))
 
 
-def half_finished(lab: Lab, _: Exercise) -> Work:
+def half_finished(lab: SampleLab, _: SampleExercise) -> HandedIn:
     """Solve the first half of the exercises and leave the rest as stubs."""
     rest = lab.exercises[len(lab.exercises) // 2 :]
     nb = lab.solved({e.name: find(lab.release, e.solution_id).source for e in rest})
-    return Work("got half way", nb, lab.full() | _zero(*rest))
+    return HandedIn("got half way", nb, lab.full() | _zero(*rest))
 
 
-def syntax_error(lab: Lab, exercise: Exercise) -> Work:
+def syntax_error(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in a cell that does not parse."""
     nb = lab.solved({exercise.name: f"{exercise.reference}\nreturn ]"})
-    return Work(f"syntax error in {exercise.name}", nb, lab.full() | _zero(exercise))
+    return HandedIn(f"syntax error in {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
-def exception_in_cell(lab: Lab, exercise: Exercise) -> Work:
+def exception_in_cell(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in a cell that raises before it defines anything."""
     nb = lab.solved({exercise.name: f"1 / 0\n\n\n{exercise.reference}"})
-    return Work(f"a cell raises in {exercise.name}", nb, lab.full() | _zero(exercise))
+    return HandedIn(f"a cell raises in {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
-def loop_in_function(lab: Lab, exercise: Exercise) -> Work:
+def loop_in_function(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in functions that never return."""
     nb = lab.solved({exercise.name: _instead(lab, exercise, f"while True:\n        {FOREVER}")})
     # drop the cells between, so that only the graded cell runs into its time limit
     first, last = position(nb, exercise.solution_id), position(nb, exercise.name)
     nb.cells = nb.cells[: first + 1] + nb.cells[last:]
-    return Work(f"{exercise.name} never returns", nb, lab.full() | _zero(exercise))
+    return HandedIn(f"{exercise.name} never returns", nb, lab.full() | _zero(exercise))
 
 
-def loop_in_cell(lab: Lab, exercise: Exercise) -> Work:
+def loop_in_cell(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in a cell that never ends and can be interrupted."""
     nb = lab.solved({exercise.name: f"while True:\n    {FOREVER}\n\n\n{exercise.reference}"})
-    return Work(f"a cell never ends in {exercise.name}", nb, lab.full() | _zero(exercise))
+    return HandedIn(f"a cell never ends in {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
-def loop_that_stays(lab: Lab, exercise: Exercise) -> Work:
+def loop_that_stays(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in a cell that never ends and ignores interrupts, so that no later cell runs."""
     ignore = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
     stay = f"{ignore}\nwhile True:\n    {FOREVER}\n"
     nb = lab.solved({exercise.name: stay})
-    return Work("a loop that can't be interrupted", nb, lab.full() | _from(lab, exercise))
+    return HandedIn("a loop that can't be interrupted", nb, lab.full() | _from(lab, exercise))
 
 
-def kernel_dies(lab: Lab, exercise: Exercise) -> Work:
+def kernel_dies(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in a cell that ends the kernel, so that no later cell runs."""
     nb = lab.solved({exercise.name: f"import os\nos._exit(1)\n\n\n{exercise.reference}"})
-    return Work(f"the kernel dies in {exercise.name}", nb, lab.full() | _from(lab, exercise))
+    return HandedIn(f"the kernel dies in {exercise.name}", nb, lab.full() | _from(lab, exercise))
 
 
-def calls_exit(lab: Lab, exercise: Exercise) -> Work:
+def calls_exit(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in functions that raise SystemExit."""
     nb = lab.solved({exercise.name: _instead(lab, exercise, "raise SystemExit(0)")})
-    return Work(f"{exercise.name} calls sys.exit", nb, lab.full() | _zero(exercise))
+    return HandedIn(f"{exercise.name} calls sys.exit", nb, lab.full() | _zero(exercise))
 
 
-def warns(lab: Lab, exercise: Exercise) -> Work:
+def warns(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in right answers that write to stderr in every cell."""
     nb = lab.solved()
     for e in lab.exercises:
         find(nb, e.solution_id).source += LOUD
-    return Work("prints warnings everywhere", nb, lab.full())
+    return HandedIn("prints warnings everywhere", nb, lab.full())
 
 
-def prints_much(lab: Lab, exercise: Exercise) -> Work:
+def prints_much(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in a right answer that also prints ten thousand lines."""
     nb = lab.solved(
         {exercise.name: f"{exercise.reference}\n\n\nfor i in range(10_000):\n    print('line', i)"}
     )
-    return Work("prints ten thousand lines", nb, lab.full())
+    return HandedIn("prints ten thousand lines", nb, lab.full())
 
 
-def copies_cells(lab: Lab, exercise: Exercise) -> Work:
+def copies_cells(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Copy cells: an unchanged solution cell above the real one, and a second graded cell."""
     nb = lab.solved()
     at = position(nb, exercise.solution_id)
     nb.cells.insert(at, _copy(find(lab.release, exercise.solution_id), "first-try"))
     nb.cells.append(_copy(find(lab.release, exercise.name), "second-test"))
-    return Work(f"copied cells of {exercise.name}", nb, lab.full())
+    return HandedIn(f"copied cells of {exercise.name}", nb, lab.full())
 
 
-def deletes_test(lab: Lab, exercise: Exercise) -> Work:
+def deletes_test(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Delete the graded cell; the answer is right."""
     nb = lab.solved()
     del nb.cells[position(nb, exercise.name)]
-    return Work(f"deleted the test of {exercise.name}", nb, lab.full())
+    return HandedIn(f"deleted the test of {exercise.name}", nb, lab.full())
 
 
-def deletes_answer(lab: Lab, exercise: Exercise) -> Work:
+def deletes_answer(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Delete the solution cell and put its code into a new cell."""
     nb = lab.solved()
     at = position(nb, exercise.solution_id)
     nb.cells[at] = nbformat.v4.new_code_cell(nb.cells[at].source)
-    return Work(f"moved {exercise.name} to a new cell", nb, lab.full())
+    return HandedIn(f"moved {exercise.name} to a new cell", nb, lab.full())
 
 
-def edits_test(lab: Lab, exercise: Exercise) -> Work:
+def edits_test(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Leave the answer out and edit the graded cell, so that it claims points."""
     nb = lab.solved({exercise.name: find(lab.release, exercise.solution_id).source})
     find(nb, exercise.name).source = "1e9"
     find(nb, exercise.name).metadata.nbgrader.points = 1000
-    return Work(f"edited the test of {exercise.name}", nb, lab.full() | _zero(exercise))
+    return HandedIn(f"edited the test of {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
-def tags_test(lab: Lab, exercise: Exercise) -> Work:
+def tags_test(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Leave the answer out and tag the graded cell so that nbclient would skip it."""
     nb = lab.solved({exercise.name: find(lab.release, exercise.solution_id).source})
     find(nb, exercise.name).metadata["tags"] = ["skip-execution"]
-    return Work(f"tagged the test of {exercise.name}", nb, lab.full() | _zero(exercise))
+    return HandedIn(f"tagged the test of {exercise.name}", nb, lab.full() | _zero(exercise))
 
 
-def foreign_schema(lab: Lab, _: Exercise) -> Work:
+def foreign_schema(lab: SampleLab, _: SampleExercise) -> HandedIn:
     """Hand in right answers in a notebook with another nbgrader's schema and no kernelspec."""
     nb = lab.solved()
     nb.metadata = nbformat.from_dict({})
     for cell in nb.cells:
         if "nbgrader" in cell.metadata:
             cell.metadata.nbgrader.schema_version = 99
-    return Work("saved by a newer nbgrader", nb, lab.full())
+    return HandedIn("saved by a newer nbgrader", nb, lab.full())
 
 
-def misnamed(lab: Lab, _: Exercise) -> Work:
+def misnamed(lab: SampleLab, _: SampleExercise) -> HandedIn:
     """Hand in right answers in a file with the name that a browser gives a second download."""
-    return Work("handed in a misnamed file", lab.solved(), lab.full(), f"{lab.name} (1).ipynb")
+    return HandedIn("handed in a misnamed file", lab.solved(), lab.full(), f"{lab.name} (1).ipynb")
 
 
-def other_notebook(lab: Lab, _: Exercise) -> Work:
+def other_notebook(lab: SampleLab, _: SampleExercise) -> HandedIn:
     """Hand in a notebook that is not this lab."""
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print('hola')")])
-    return Work("handed in another notebook", nb, _nothing(lab))
+    return HandedIn("handed in another notebook", nb, _nothing(lab))
 
 
-def damaged(lab: Lab, _: Exercise) -> Work:
+def damaged(lab: SampleLab, _: SampleExercise) -> HandedIn:
     """Hand in a file that was cut off during its upload."""
     data = nbformat.writes(lab.solved()).encode()
-    return Work("the upload was cut off", data[: len(data) // 2], _nothing(lab))
+    return HandedIn("the upload was cut off", data[: len(data) // 2], _nothing(lab))
 
 
-def empty(lab: Lab, _: Exercise) -> Work:
+def empty(lab: SampleLab, _: SampleExercise) -> HandedIn:
     """Hand in an empty file."""
-    return Work("handed in an empty file", b"", _nothing(lab))
+    return HandedIn("handed in an empty file", b"", _nothing(lab))
 
 
 ALL = (
@@ -232,20 +232,20 @@ ALL = (
 )
 
 
-def _zero(*exercises: Exercise) -> dict[str, float]:
+def _zero(*exercises: SampleExercise) -> dict[str, float]:
     return {exercise.name: 0.0 for exercise in exercises}
 
 
-def _nothing(lab: Lab) -> dict[str, float]:
+def _nothing(lab: SampleLab) -> dict[str, float]:
     return _zero(*lab.exercises)
 
 
-def _from(lab: Lab, exercise: Exercise) -> dict[str, float]:
+def _from(lab: SampleLab, exercise: SampleExercise) -> dict[str, float]:
     """Return 0 points for an exercise and for all after it."""
     return _zero(*lab.exercises[lab.exercises.index(exercise) :])
 
 
-def _instead(lab: Lab, exercise: Exercise, body: str) -> str:
+def _instead(lab: SampleLab, exercise: SampleExercise, body: str) -> str:
     """Return the exercise's functions with another body."""
     right = exercise.check.right
     names = right if isinstance(right, dict) else [exercise.name]

@@ -21,7 +21,7 @@ SOLUTION_LINES = re.compile(r"^[^\n]*### (BEGIN|END) SOLUTION[^\n]*\n?", re.MULT
 
 
 @dataclass(frozen=True)
-class Exercise:
+class SampleExercise:
     """A graded cell, its check, and the solution cell above it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Exercise:
 
 
 @dataclass(frozen=True)
-class Lab:
+class SampleLab:
     """A released lab.
 
     Attributes:
@@ -56,7 +56,7 @@ class Lab:
 
     name: str
     release: NotebookNode
-    exercises: tuple[Exercise, ...]
+    exercises: tuple[SampleExercise, ...]
 
     @cached_property
     def missing(self) -> dict[str, dict[str, str]]:
@@ -67,7 +67,7 @@ class Lab:
         """Return all points of each exercise that can be earned on this machine."""
         return {e.name: float(e.check.earnable(self.missing[e.name])) for e in self.exercises}
 
-    def expects(self, exercise: Exercise, candidate: Candidate) -> float:
+    def expects(self, exercise: SampleExercise, candidate: Candidate) -> float:
         """Return the points that a candidate of an exercise must earn on this machine."""
         return float(exercise.check.expects(candidate, self.missing[exercise.name]))
 
@@ -103,7 +103,7 @@ def position(nb: NotebookNode, grade_id: str) -> int:
     return ids.index(grade_id)
 
 
-def load_lab(root: Path, name: str) -> Lab:
+def load_lab(root: Path, name: str) -> SampleLab:
     """Read a lab's built source and its checks, and make its release.
 
     The release is generated here, because the one in ``release/`` may have been edited.
@@ -129,8 +129,8 @@ def load_lab(root: Path, name: str) -> Lab:
             solution_id = grade_id
         elif is_grade(cell) and solution_id and grade_id in checks:
             reference = SOLUTION_LINES.sub("", find(source, solution_id).source).rstrip("\n")
-            exercises.append(Exercise(checks[grade_id], solution_id, reference))
+            exercises.append(SampleExercise(checks[grade_id], solution_id, reference))
             solution_id = None
     if not exercises:
         raise UserError(f"the lab {name} has no exercise with a check")
-    return Lab(name, release, tuple(exercises))
+    return SampleLab(name, release, tuple(exercises))

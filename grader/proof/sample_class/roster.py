@@ -13,7 +13,7 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from grader.proof.sample_class import accidents
-from grader.proof.sample_class.lab import Exercise, Lab
+from grader.proof.sample_class.lab import SampleExercise, SampleLab
 from utils.checks import Candidate
 
 PREFIX = "sample-"
@@ -58,7 +58,7 @@ class Learner:
         return sum(self.predicted.values())
 
 
-def make_class(lab: Lab, happenings: Sequence[Callable] = accidents.ALL) -> list[Learner]:
+def make_class(lab: SampleLab, happenings: Sequence[Callable] = accidents.ALL) -> list[Learner]:
     """Make a class of at least 24 learners, the same at every call.
 
     Together they hand in every alternate and every misconception of the lab's checks, and every
@@ -73,13 +73,13 @@ def make_class(lab: Lab, happenings: Sequence[Callable] = accidents.ALL) -> list
     return _enrol(lab, [*_right(lab), *_mistaken(lab), *happened])
 
 
-def sampled(exercise: Exercise, seed: str) -> list[Candidate]:
+def sampled(exercise: SampleExercise, seed: str) -> list[Candidate]:
     """The misconceptions of an exercise; of many, some that a seed draws."""
     every = list(exercise.check.misconceptions)
     return Random(f"{seed} {exercise.name}").sample(every, min(SAMPLED, len(every)))
 
 
-def make_sample(lab: Lab, seed: str) -> list[Learner]:
+def make_sample(lab: SampleLab, seed: str) -> list[Learner]:
     """As few learners as hand in every alternate and the :func:`sampled` misconceptions once.
 
     One learner solves everything and one hands in the untouched lab. The learners with
@@ -109,7 +109,7 @@ def make_sample(lab: Lab, seed: str) -> list[Learner]:
     )
 
 
-def _enrol(lab: Lab, work: Sequence[accidents.Work]) -> list[Learner]:
+def _enrol(lab: SampleLab, work: Sequence[accidents.HandedIn]) -> list[Learner]:
     """Return a learner with a name for each submission."""
     return [
         Learner(
@@ -124,14 +124,14 @@ def _enrol(lab: Lab, work: Sequence[accidents.Work]) -> list[Learner]:
     ]
 
 
-def _exercise(lab: Lab, number: int) -> Exercise:
+def _exercise(lab: SampleLab, number: int) -> SampleExercise:
     """Return the exercise for the accident with this number, so that all exercises get some."""
     return lab.exercises[number % len(lab.exercises)]
 
 
-def _right(lab: Lab) -> list[accidents.Work]:
+def _right(lab: SampleLab) -> list[accidents.HandedIn]:
     """Return the reference and every alternate: the k-th learner has the k-th of each exercise."""
-    work = [accidents.Work("solved everything", lab.solved(), lab.full())]
+    work = [accidents.HandedIn("solved everything", lab.solved(), lab.full())]
     columns = zip_longest(*(exercise.check.alternates for exercise in lab.exercises))
     for column in columns:
         answers = {
@@ -140,11 +140,11 @@ def _right(lab: Lab) -> list[accidents.Work]:
             if candidate is not None
         }
         story = f"solved {len(answers)} exercises in another way"
-        work.append(accidents.Work(story, lab.solved(answers), lab.full()))
+        work.append(accidents.HandedIn(story, lab.solved(answers), lab.full()))
     return work
 
 
-def _mistaken(lab: Lab) -> list[accidents.Work]:
+def _mistaken(lab: SampleLab) -> list[accidents.HandedIn]:
     """Return submissions that have every misconception at least once, and one common mistake.
 
     Each learner has a few misconceptions, in different exercises, and is right in the others. As
@@ -158,7 +158,7 @@ def _mistaken(lab: Lab) -> list[accidents.Work]:
         if candidate is not None
     ]
     most = max(1, ceil(len(lab.exercises) * 0.6))
-    learners: list[dict[str, tuple[Exercise, Candidate]]] = []
+    learners: list[dict[str, tuple[SampleExercise, Candidate]]] = []
     for exercise, candidate in pairs:
         free = (own for own in learners if exercise.name not in own and len(own) < most)
         own = next(free, None)
@@ -179,15 +179,19 @@ def _mistaken(lab: Lab) -> list[accidents.Work]:
     ]
 
 
-def _common(lab: Lab, exercise: Exercise) -> Candidate:
+def _common(lab: SampleLab, exercise: SampleExercise) -> Candidate:
     """Return the misconception of an exercise whose name is the most frequent in the lab."""
     names = [m.name for e in lab.exercises for m in e.check.misconceptions]
     return max(exercise.check.misconceptions, key=lambda m: names.count(m.name))
 
 
 def _with_misconceptions(
-    lab: Lab, story: str, own: dict[str, tuple[Exercise, Candidate]], *, solved: bool = True
-) -> accidents.Work:
+    lab: SampleLab,
+    story: str,
+    own: dict[str, tuple[SampleExercise, Candidate]],
+    *,
+    solved: bool = True,
+) -> accidents.HandedIn:
     """Return the submission of a learner with some misconceptions.
 
     Args:
@@ -199,9 +203,9 @@ def _with_misconceptions(
     answers = {name: exercise.written(candidate) for name, (exercise, candidate) in own.items()}
     earns = {name: lab.expects(exercise, candidate) for name, (exercise, candidate) in own.items()}
     if solved:
-        return accidents.Work(story, lab.solved(answers), lab.full() | earns)
+        return accidents.HandedIn(story, lab.solved(answers), lab.full() | earns)
     nothing = {exercise.name: 0.0 for exercise in lab.exercises}
-    return accidents.Work(story, lab.answered(answers), nothing | earns)
+    return accidents.HandedIn(story, lab.answered(answers), nothing | earns)
 
 
 def _names(count: int) -> list[str]:

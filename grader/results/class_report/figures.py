@@ -15,7 +15,7 @@ WIDTH = 760  # units of every figure's viewBox, CSS pixels at full width
 
 
 @dataclass(frozen=True)
-class Bar:
+class ChartBar:
     """A rectangle in units of the viewBox, with a text beside it and the number on it."""
 
     x: float
@@ -41,14 +41,14 @@ class Histogram:
 
     title: str
     alt: str
-    bars: list[Bar]
+    bars: list[ChartBar]
     height: int
     base: float
     median: float
 
 
 @dataclass(frozen=True)
-class Row:
+class ChartRow:
     """The stacked bar of one exercise.
 
     Attributes:
@@ -63,7 +63,7 @@ class Row:
     title: str
     name: str
     share: str
-    segments: list[tuple[str, Bar]]
+    segments: list[tuple[str, ChartBar]]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Successes:
 
     title: str
     alt: str
-    rows: list[Row]
+    rows: list[ChartRow]
     height: int
     left: float
 
@@ -101,7 +101,7 @@ def histogram(points: Sequence[float], most: float) -> Histogram | None:
     bars = []
     for number, (count, label) in enumerate(zip(counts, labels, strict=True)):
         height = (base - top) * count / tallest
-        bars.append(Bar(number * step + 4, base - height, step - 8, height, label, count))
+        bars.append(ChartBar(number * step + 4, base - height, step - 8, height, label, count))
     middle = statistics.median(points)
     words = ", ".join(f"{label}: {count}" for count, label in zip(counts, labels, strict=True))
     return Histogram(
@@ -138,10 +138,10 @@ def successes(exercises: Sequence[ExerciseTally]) -> Successes | None:
         for kind, count in parts(one):
             width = wide * count / one.marked
             if count:
-                segments.append((kind, Bar(x, y, width, high, "", count)))
+                segments.append((kind, ChartBar(x, y, width, high, "", count)))
             x += width
         rows.append(
-            Row(
+            ChartRow(
                 y,
                 one.title or one.name,
                 one.name,

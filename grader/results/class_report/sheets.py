@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from grader.results.class_report.names import Names
 from grader.results.class_report.tally import Tally
-from grader.results.gradebook import Cell, Graded
+from grader.results.gradebook import Graded, GradedCell
 from grader.verdict import PartResult, Verdict
 
 ENCODING = "utf-8-sig"
@@ -47,7 +47,7 @@ class LearnerSheet:
         columns = ["exercise", "points", "max", "status", "misconceptions", "problem", "manual"]
         self._writer.writerow([*who, *columns])
 
-    def write(self, one: Graded, cells: list[Cell]) -> None:
+    def write(self, one: Graded, cells: list[GradedCell]) -> None:
         """Write all rows of one learner."""
         name = self._names.of(one)
         who = [name] if self._names.hidden else [one.student, name]
@@ -55,7 +55,7 @@ class LearnerSheet:
             row = [*who, cell.name, *_marks(one, cell), *self._why(one, cell), _manual(one, cell)]
             self._writer.writerow([safe(value) for value in row])
 
-    def _why(self, one: Graded, cell: Cell) -> tuple[str, str]:
+    def _why(self, one: Graded, cell: GradedCell) -> tuple[str, str]:
         verdict = one.verdicts.get(cell.name)
         if verdict is None:
             return "", ""
@@ -67,7 +67,7 @@ class LearnerSheet:
         return "; ".join(verdict.explanations), next(filter(None, problems), "")
 
 
-def _marks(one: Graded, cell: Cell) -> tuple[Any, float, str]:
+def _marks(one: Graded, cell: GradedCell) -> tuple[Any, float, str]:
     score = one.scores.get(cell.name)
     if score is None:
         return "", cell.points, "waiting" if cell.by_hand else "not graded"
@@ -77,7 +77,7 @@ def _marks(one: Graded, cell: Cell) -> tuple[Any, float, str]:
     return score, cell.points, "right" if score >= cell.points else "partly" if score else "wrong"
 
 
-def _manual(one: Graded, cell: Cell) -> str:
+def _manual(one: Graded, cell: GradedCell) -> str:
     """Return the state of manual marking: "waiting", "marked", or "" for an automatic cell."""
     if cell.name in one.waiting:
         return "waiting"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from grader.results.class_report.items import Judgement, Pairs, judge_item
 from grader.results.class_report.names import Names
 from grader.results.class_report.outline import Outline
-from grader.results.gradebook import Cell, Graded, Reason, ReasonKind
+from grader.results.gradebook import Graded, GradedCell, Reason, ReasonKind
 from grader.verdict import Cause, Status, Verdict
 
 SHOWN = 40  # learners listed under each reason; the CSV has them all
@@ -42,7 +42,7 @@ class ExerciseTally:
         longest: the longest run time of one learner, in seconds.
     """
 
-    cell: Cell
+    cell: GradedCell
     title: str = ""
     marked: int = 0
     full: int = 0
@@ -176,7 +176,9 @@ class Tally:
         slowest: heap of ``(seconds, number, name)`` of the slowest submissions.
     """
 
-    def __init__(self, cells: list[Cell], outline: Outline, names: Names, never_graded: int = 0):
+    def __init__(
+        self, cells: list[GradedCell], outline: Outline, names: Names, never_graded: int = 0
+    ):
         self._names = names
         place = {name: number for number, name in enumerate(outline.titles)}
         cells = sorted(cells, key=lambda cell: place.get(cell.name, len(place)))

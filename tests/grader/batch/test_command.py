@@ -15,7 +15,7 @@ from rich.console import Console
 
 from grader import UserError
 from grader.batch import canary, command, pool
-from grader.batch.outcome import Outcome
+from grader.batch.outcome import RunOutcome
 from grader.phase_paths import ROOT
 from tests.grader.batch.running import graded, marks
 from tests.grader.batch.small import HW, MACHINE, Here, enter, hand_in, make_small, source
@@ -170,9 +170,9 @@ def test_what_failed_before_is_graded_last(course, here, monkeypatch):
     run(course)
     for student in ("bob", "zoe"):
         hand_in(course, student, "score 1")
-    order, add = [], Outcome.add
+    order, add = [], RunOutcome.add
     monkeypatch.setattr(
-        Outcome,
+        RunOutcome,
         "add",
         lambda self, job, result: order.append(job.student) or add(self, job, result),
     )

@@ -8,7 +8,7 @@ import pytest
 
 from grader.batch import grading as module
 from grader.batch.grading import grade
-from grader.batch.job import Job, Lab
+from grader.batch.job import Job, LabFiles
 from tests.grader.batch.small import hand_in, job_of, make_small
 
 
@@ -96,7 +96,7 @@ def test_a_run_without_sandbox_is_noted_with_the_grade(course):
 
 
 def beside(given, theirs, kept=()):
-    lab = Lab("hw", {}, dict.fromkeys(given, b"lab"), kept, None, "", "")
+    lab = LabFiles("hw", {}, dict.fromkeys(given, b"lab"), kept, None, "", "")
     job = Job(lab, "s", {}, dict.fromkeys(theirs, b"own"), key="", digest="")
     return {name: data.decode() for name, data in job.beside().items()}
 

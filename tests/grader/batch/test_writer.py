@@ -11,7 +11,7 @@ from sqlalchemy import event
 
 from grader import UserError
 from grader.batch import writer as module
-from grader.batch.job import GradedNotebook, Result
+from grader.batch.job import NotebookResult, Result
 from grader.batch.writer import Writer
 from tests.grader.batch.running import rows
 from tests.grader.batch.small import HW, hand_in, job_of, make_small
@@ -26,7 +26,7 @@ def course(tmp_path):
 
 def result(test=2.0, why=None, data=b"{}", **changes):
     unanswered = {"answer": False, "why": why == 0}
-    notebook = GradedNotebook(HW, data, "ab12", {"test": test, "why": why}, unanswered)
+    notebook = NotebookResult(HW, data, "ab12", {"test": test, "why": why}, unanswered)
     return Result((notebook,), 0.1, **changes)
 
 

@@ -18,7 +18,7 @@ from grader.build.cells import (
     to_node,
 )
 from grader.build.notebook import to_bytes, to_notebook
-from grader.build.text import Cell
+from grader.build.text import TextCell
 from tests.grader.build.example import lab
 
 HIDDEN = f'assert f(1)\n{BEGIN_HIDDEN}\nverify("f", f)\n{END_HIDDEN}'
@@ -53,14 +53,14 @@ HIDDEN = f'assert f(1)\n{BEGIN_HIDDEN}\nverify("f", f)\n{END_HIDDEN}'
 def test_each_header_expands_and_comes_back(header, expected):
     assert nbgrader_metadata(header) == (expected and expected | {"schema_version": 3})
     kind = "markdown" if "task" in header else "code"
-    assert header_of(to_node(Cell(kind, "x", header), "id")) == header
+    assert header_of(to_node(TextCell(kind, "x", header), "id")) == header
 
 
 def test_the_code_of_a_drill_is_folded_away_and_its_header_comes_back():
-    node = to_node(Cell("code", "number(…)", {"tags": ["hide-input"]}), "id")
+    node = to_node(TextCell("code", "number(…)", {"tags": ["hide-input"]}), "id")
     assert node.metadata.jupyter.source_hidden
     assert header_of(node) == {"tags": ["hide-input"]}
-    assert "jupyter" not in to_node(Cell("code", "x", {"tags": ["other"]}), "id").metadata
+    assert "jupyter" not in to_node(TextCell("code", "x", {"tags": ["other"]}), "id").metadata
 
 
 def test_nbgrader_accepts_the_metadata():
@@ -68,23 +68,23 @@ def test_nbgrader_accepts_the_metadata():
 
 
 def test_what_nbgrader_and_jupyterlab_add_is_left_behind():
-    node = to_node(Cell("code", "x = 1\n", {"test": "x", "points": 2}), "id")
+    node = to_node(TextCell("code", "x = 1\n", {"test": "x", "points": 2}), "id")
     node.metadata.nbgrader |= {"checksum": "0" * 32, "cell_type": "code", "points": 2.0}
     node.metadata |= {"deletable": False, "trusted": True}
     node.execution_count = 3
-    assert from_node(node) == Cell("code", "x = 1", {"test": "x", "points": 2})
+    assert from_node(node) == TextCell("code", "x = 1", {"test": "x", "points": 2})
 
 
 def test_a_cell_without_a_word_in_the_text_is_refused():
-    answer = to_node(Cell("markdown", "x", {"task": "x", "points": 1}), "id")
+    answer = to_node(TextCell("markdown", "x", {"task": "x", "points": 1}), "id")
     answer.metadata.nbgrader |= {"task": False, "grade": True, "solution": True}
     with pytest.raises(ValueError, match="manually graded task"):
         from_node(answer)
-    stub = to_node(Cell("code", "x", {"solution": "x"}), "id")
+    stub = to_node(TextCell("code", "x", {"solution": "x"}), "id")
     stub.metadata.nbgrader["grade_id"] = "cell-1234"
     with pytest.raises(ValueError, match="must end in _solution"):
         from_node(stub)
-    picture = to_node(Cell("markdown", "x"), "id")
+    picture = to_node(TextCell("markdown", "x"), "id")
     picture["attachments"] = {"a.png": {}}
     with pytest.raises(ValueError, match="pasted image"):
         from_node(picture)
@@ -102,11 +102,11 @@ def test_the_import_is_put_in_front_of_the_hidden_line_and_taken_away():
 
 
 def test_ids_are_nbgraders_or_follow_the_content():
-    cells = [Cell("code", "a"), Cell("code", "b", {"given": "g"}), Cell("code", "a")]
+    cells = [TextCell("code", "a"), TextCell("code", "b", {"given": "g"}), TextCell("code", "a")]
     ids = cell_ids(cells)
     assert ids[1] == "g"
     assert ids[2] == f"{ids[0]}-2"
-    assert cell_ids([Cell("code", "new"), *cells])[1:] == ids
+    assert cell_ids([TextCell("code", "new"), *cells])[1:] == ids
 
 
 def test_the_same_text_gives_the_same_bytes():

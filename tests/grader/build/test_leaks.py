@@ -3,7 +3,7 @@
 import pytest
 
 from grader.build.leaks import leak_problems
-from grader.build.syntax import shape, weight
+from grader.build.syntax import distinctiveness, shape
 from tests.grader.build.example import HEADER, lab
 
 ANSWER = "max(columns, 1) * size // 2"
@@ -122,7 +122,7 @@ def test_how_telling_code_is():
     def value(code):
         return ast.parse(code, mode="eval").body
 
-    assert [weight(value(c)) for c in ("x", "-1", "torch.ones", "f(x)", "a[0] * b.c")] == [
+    assert [distinctiveness(value(c)) for c in ("x", "-1", "torch.ones", "f(x)", "a[0] * b.c")] == [
         *(0, 0, 0, 1, 3),
     ]
     assert shape(value("f(a) + torch.g(b, a)")) == shape(value("f(x) + torch.g(y, x)"))

@@ -3,7 +3,7 @@
 import pytest
 
 from grader.build.notebook import to_cells, to_notebook
-from grader.build.text import Cell, assemble, parse, render_cell
+from grader.build.text import TextCell, assemble, parse, render_cell
 from tests.grader.build.example import HEADER, LAB, LESSON, lab
 
 ODD = (
@@ -60,7 +60,7 @@ def test_text_to_notebook_to_text_is_the_identity(content):
     cells, problems = to_cells("n.ipynb", to_notebook(text))
     assert problems == []
     assert list(text.cells) == [
-        Cell(c.kind, c.source, c.header, old.line, old.raw)
+        TextCell(c.kind, c.source, c.header, old.line, old.raw)
         for c, old in zip(cells, text.cells, strict=True)
     ]
     assert assemble(text.prefix, text.cells, cells) == content
@@ -76,7 +76,7 @@ def test_a_text_written_from_nothing_is_the_same_text(content):
 def test_only_the_edited_cell_changes_its_bytes():
     text = parse("t.py", ODD)
     cells = list(text.cells)
-    cells[2] = Cell("code", "x = 2", {"given": "single"})
+    cells[2] = TextCell("code", "x = 2", {"given": "single"})
     assert assemble(text.prefix, text.cells, cells) == ODD.replace(
         "# %% given='single'\nx = 1\n\n\n\n", '# %% given="single"\nx = 2\n\n'
     )
@@ -84,23 +84,23 @@ def test_only_the_edited_cell_changes_its_bytes():
 
 def test_a_cell_added_at_the_end_and_one_taken_from_the_end():
     text = parse("t.py", LESSON)
-    longer = assemble(text.prefix, text.cells, [*text.cells, Cell("code", "x = 1")])
+    longer = assemble(text.prefix, text.cells, [*text.cells, TextCell("code", "x = 1")])
     assert longer == LESSON + "\n# %%\nx = 1\n"
     shorter = assemble(text.prefix, text.cells, text.cells[:-1])
     assert shorter == LESSON[: LESSON.index("\n# %% tags")]
 
 
 def test_header_keys_come_in_one_order():
-    cell = Cell("code", "x", {"tags": ["a"], "points": 2.5, "test": "t"})
+    cell = TextCell("code", "x", {"tags": ["a"], "points": 2.5, "test": "t"})
     assert render_cell(cell) == '# %% test="t" points=2.5 tags=["a"]\nx\n'
 
 
 def test_fingerprints_tell_kind_header_and_source():
     cells = [
-        Cell("code", "x"),
-        Cell("markdown", "x"),
-        Cell("code", "y"),
-        Cell("code", "x", {"given": "x"}),
+        TextCell("code", "x"),
+        TextCell("markdown", "x"),
+        TextCell("code", "y"),
+        TextCell("code", "x", {"given": "x"}),
     ]
     assert len({cell.fingerprint for cell in cells}) == 4
-    assert Cell("code", "x", line=3).fingerprint == cells[0].fingerprint
+    assert TextCell("code", "x", line=3).fingerprint == cells[0].fingerprint

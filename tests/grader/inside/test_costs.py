@@ -96,7 +96,7 @@ def test_a_kernels_message_is_not_made_of_millions_of_values(unit):
     data = messages.LENGTH.pack(len(text)) + text
 
     def decode(data):
-        with pytest.raises(messages.Unreadable):
+        with pytest.raises(messages.BadMessage):
             messages.decode(data)
 
     assert peak(decode, data) < 4 * len(data)

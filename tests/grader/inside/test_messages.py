@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grader.inside import messages
-from grader.inside.messages import FIRST, IOPUB, LAST, LENGTH, PACKET, SHELL, Unreadable
+from grader.inside.messages import FIRST, IOPUB, LAST, LENGTH, PACKET, SHELL, BadMessage
 
 
 def message(**content: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def test_no_more_than_a_message_is_kept() -> None:
     packet = bytes([IOPUB]) + bytes(PACKET)
     for _ in range(messages.MAX_MESSAGE // PACKET):
         assembler.take(packet)
-    with pytest.raises(Unreadable, match="more than"):
+    with pytest.raises(BadMessage, match="more than"):
         assembler.take(packet)
     assert assembler.take(bytes([IOPUB | LAST])) is None
     assert assembler.take(messages.packets(b"b", SHELL)[0]) == (SHELL, b"b")
@@ -86,5 +86,5 @@ BAD = {
 
 @pytest.mark.parametrize("what", BAD)
 def test_what_is_no_message_is_said(what: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(BadMessage):
         messages.decode(BAD[what])

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbgrader.utils import is_locked
 
-from grader.judging.by_hand import Look, refused_names
+from grader.judging.by_hand import RuleReader, refused_names
 from grader.judging.catalogue import find_check
 from grader.judging.examiner import read_call
 from grader.judging.graded_cell import verified_parts
@@ -45,7 +45,7 @@ def said(exercise, *cells, of=None, files=()):
         if cell is cells[-1] and not re.search(rf"\b(def|class|global) {exercise}\b|%", code):
             code = f"def {exercise}({HEADS[exercise]}): return {code}"
         written.add(code)
-    return Look(find_check(exercise)[1], written).refusal(of)
+    return RuleReader(find_check(exercise)[1], written).refusal(of)
 
 
 NODE = """
@@ -414,7 +414,7 @@ def test_a_decoy_that_did_not_run_replaces_nothing(decoy):
 def test_a_cell_that_did_not_end_may_not_have_defined_anything():
     written = Written([WORK])
     written.add(f"1 / 0\n{GOOD}", finished=False)
-    look = Look(find_check("linear_vjp")[1], written)
+    look = RuleReader(find_check("linear_vjp")[1], written)
     assert "uses `backward`" in look.refusal(None)
 
 
@@ -476,7 +476,7 @@ def test_the_labs_own_notebooks_keep_to_their_rules(path, knows):
             written.add(visible, given=knows and is_locked(cell))
             if hidden:
                 name, _, things = read_call(hidden)
-                look = Look(find_check(name)[1], written)
+                look = RuleReader(find_check(name)[1], written)
                 assert [look.refusal(of) for of in things or [None]] == [""] * max(1, len(things))
 
 
@@ -484,9 +484,9 @@ def test_what_comes_with_the_lab_is_trusted():
     written = Written()
     written.add("exec('x = 1')", given=True)
     written.add(GOOD)
-    assert Look(find_check("linear_vjp")[1], written).refusal(None) == ""
+    assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
     written.add("exec('x = 1')")
-    assert "text as code" in Look(find_check("linear_vjp")[1], written).refusal(None)
+    assert "text as code" in RuleReader(find_check("linear_vjp")[1], written).refusal(None)
 
 
 @pytest.fixture
@@ -505,7 +505,7 @@ def test_what_is_too_deep_to_read_is_said():
     assert "nested too deeply" in said("linear_vjp", "not " * 2000 + "x")
     written = Written([GOOD])
     written.add(deep, finished=False)  # it could not be run either
-    assert Look(find_check("linear_vjp")[1], written).refusal(None) == ""
+    assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
 
 
 def test_an_attribute_that_the_code_gave_itself_is_its_own():

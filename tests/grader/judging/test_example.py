@@ -10,7 +10,7 @@ from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.catalogue import load_checks
 from grader.judging.example import CALLS, find_examples
 from grader.judging.judge import exemplify, judge
-from grader.judging.report import Report
+from grader.judging.report import VerdictReport
 from grader.judging.rpc_client import InProcess
 from grader.phase_paths import ROOT, choose
 from grader.proof.selftest import LabCode
@@ -185,11 +185,14 @@ def test_the_report_holds_the_lines_unbroken():
     check = made(sorted, lambda draw: [case("p", [draw.integer(1, 99) for _ in range(9)])])
     thing = lambda x: list(x) * 3  # noqa: E731
     verdict = exemplify(judge(check, thing, "run"), check, thing, "public")
-    said = str(Report(verdict, "07"))
+    said = str(VerdictReport(verdict, "07"))
     example = verdict.parts[0].example
     for line in example.lines():
         assert f"\n               {line}\n" in said
-    assert Report(verdict, "07").verdict.to_json()["parts"][0]["example"]["call"] == example.call
+    assert (
+        VerdictReport(verdict, "07").verdict.to_json()["parts"][0]["example"]["call"]
+        == example.call
+    )
 
 
 LABS = [phase for phase in choose(ROOT, []) if phase.name[:2] in ("00", "01", "02")]

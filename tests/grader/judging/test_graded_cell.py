@@ -10,7 +10,7 @@ from grader.judging.graded_cell import (
     is_verified,
     read_verdicts,
     settle,
-    shorten,
+    shorten_outputs,
     split_hidden,
 )
 from grader.verdict import VERDICT_MIME, Cause
@@ -156,7 +156,7 @@ def test_points_are_numbers_in_range(text, value):
 
 def test_printed_text_is_cut_in_all():
     outputs = [new_output("stream", name="stdout", text="x" * 60) for _ in range(3)]
-    kept = shorten([*outputs, result("1")], most=100)
+    kept = shorten_outputs([*outputs, result("1")], most=100)
     assert sum(o.text.count("x") for o in kept[:-1]) == 100
     assert "cut" in kept[-2].text
     assert kept[-1].output_type == "execute_result"
@@ -164,7 +164,7 @@ def test_printed_text_is_cut_in_all():
 
 def test_text_of_displays_and_tracebacks_is_cut():
     shown = new_output("display_data", data={"text/plain": "x" * 200, "image/png": "y" * 200})
-    shown, failed = shorten([shown, error("n" * 300, "v" * 200, ["t" * 60] * 3)], most=100)
+    shown, failed = shorten_outputs([shown, error("n" * 300, "v" * 200, ["t" * 60] * 3)], most=100)
     assert shown.data["text/plain"].count("x") == 100
     assert shown.data["image/png"] == "y" * 200
     assert (failed.ename.count("n"), failed.evalue.count("v")) == (200, 100)
@@ -173,6 +173,6 @@ def test_text_of_displays_and_tracebacks_is_cut():
 
 def test_markup_is_whole_or_left_out():
     shown = new_output("display_data", data={"text/html": "<b>" * 100_000, "text/latex": "$x$"})
-    [shown] = shorten([shown], most=100)
+    [shown] = shorten_outputs([shown], most=100)
     assert "<b>" not in shown.data["text/html"]
     assert shown.data["text/latex"] == "$x$"

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from grader.judging.judge import judge
-from grader.judging.report import Report
+from grader.judging.report import VerdictReport
 from grader.judging.subject import SubjectRaised
 from grader.proof.selftest import LabCode, prove
 from grader.verdict import VERDICT_MIME, Cause
@@ -77,7 +77,7 @@ def test_a_stub_is_not_attempted():
 
     verdict = judge(scaled, stub, "s")
     assert (verdict.status, verdict.earned) == ("not attempted", 0)
-    assert "not attempted yet" in str(Report(verdict, "01"))
+    assert "not attempted yet" in str(VerdictReport(verdict, "01"))
 
 
 def test_in_place_damage_is_a_mistake():
@@ -99,7 +99,7 @@ def test_by_hand_is_enforced_kindly(thing, source, words):
     assert verdict.earned == 0
     assert words in verdict.parts[0].problem
     assert verdict.parts[0].cause is Cause.RULE_BROKEN
-    report = str(Report(verdict, "01"))
+    report = str(VerdictReport(verdict, "01"))
     assert report.count("use no matmul") == 1
 
 
@@ -161,17 +161,19 @@ def test_what_explains_most_is_offered_and_not_named():
     check = many(("incremented", lambda x: x + 3 if x in (1, 4) else 2 * x), parts=1)
     verdict = judge(check, lambda x: x + 3 if x in (1, 4) else 7 if x == 5 else 2 * x, "s")
     assert (verdict.misconceptions, verdict.explanations) == ([], {})
-    report = str(Report(verdict, "01"))
+    report = str(VerdictReport(verdict, "01"))
     assert "looks like “incremented”, though not everywhere: it was incremented." in report
     assert "the wrong int" in report
     assert told(check, lambda x: x + 3 if x in (1, 4) else 7 if x > 2 else 2 * x) == [("", False)]
 
 
 def test_a_reason_is_told_once():
-    report = str(Report(judge(many(("squared", lambda x: x * x)), lambda x: x * x, "s"), "01"))
+    report = str(
+        VerdictReport(judge(many(("squared", lambda x: x * x)), lambda x: x * x, "s"), "01")
+    )
     assert report.count("it was squared.") == 1
     assert report.count("as above") == 1
-    report = str(Report(judge(many(), lambda x: "text", "s"), "01"))
+    report = str(VerdictReport(judge(many(), lambda x: "text", "s"), "01"))
     assert report.count("expected an int, came a str") == 1
     assert report.count("as above") == 1
 
@@ -357,7 +359,7 @@ def test_cases_must_belong_to_parts():
 
 
 def test_report_says_what_it_looks_like_and_where_to_read_but_shows_no_value():
-    report = str(Report(judge(scaled, lambda x, k: x + k, "s"), "07"))
+    report = str(VerdictReport(judge(scaled, lambda x, k: x + k, "s"), "07"))
     assert "scaled: 0 of 3 points" in report
     assert report.count("“added”: the factor was added.") == 1
     assert "lesson 07, “Somewhere”" in report
@@ -365,7 +367,7 @@ def test_report_says_what_it_looks_like_and_where_to_read_but_shows_no_value():
 
 
 def test_report_carries_the_verdict_for_programs():
-    bundle = Report(judge(scaled, scaled.right, "s"), "01")._repr_mimebundle_()
+    bundle = VerdictReport(judge(scaled, scaled.right, "s"), "01")._repr_mimebundle_()
     assert bundle[VERDICT_MIME]["earned"] == 3
     assert bundle[VERDICT_MIME]["seed"] == "s"
 
@@ -533,7 +535,7 @@ def test_a_part_that_cannot_run_is_neither_right_nor_wrong(partly_run):
     verdict = judge(partly_run, lambda x: x + 1, "s")
     assert (verdict.status, verdict.earned) == ("right as far as run", 2)
     assert [part.status for part in verdict.parts] == ["right", "not run"]
-    report = Report(verdict, "07")
+    report = VerdictReport(verdict, "07")
     assert "not run  on a GPU  (3 withheld)" in str(report)
     assert "needs a GPU" in str(report)
     assert "read: lesson" not in str(report)
@@ -543,7 +545,7 @@ def test_a_part_that_cannot_run_is_neither_right_nor_wrong(partly_run):
 def test_what_did_run_is_judged_as_ever(partly_run):
     wrong = judge(partly_run, lambda x: x * 3, "s")
     assert (wrong.status, wrong.earned, wrong.misconceptions) == ("wrong", 0, ["doubled"])
-    assert "read: lesson" in str(Report(wrong, "07"))
+    assert "read: lesson" in str(VerdictReport(wrong, "07"))
 
     def stub(x):
         raise NotImplementedError
@@ -555,7 +557,7 @@ def test_a_check_of_which_nothing_runs_says_so(partly_run):
     partly_run.cases(lambda draw: [not_run(part, "needs a GPU") for part in partly_run.parts])
     verdict = judge(partly_run, lambda x: x + 1, "s")
     assert (verdict.status, verdict.earned) == ("right as far as run", 0)
-    assert "not attempted" not in str(Report(verdict, "07"))
+    assert "not attempted" not in str(VerdictReport(verdict, "07"))
 
 
 def test_the_proof_says_what_nothing_was_proven_about(partly_run):
@@ -569,7 +571,7 @@ def test_the_report_says_what_an_answer_was_held_against():
     check.reference(lambda: 1)
     check.cases(lambda draw: [Case("p", lambda subject: subject(), against="a recorded run")])
     for thing in (lambda: 1, lambda: 2):
-        assert "held against a recorded run" in str(Report(judge(check, thing, "s"), "07"))
+        assert "held against a recorded run" in str(VerdictReport(judge(check, thing, "s"), "07"))
 
 
 def test_a_value_that_cannot_be_compared_is_wrong_and_no_failure_of_the_grader():

@@ -79,7 +79,7 @@ def test_lab(name, proven, full, seeds, request):
 
 
 def scores_are_as_predicted(lab, learners, graded):
-    assert demo.compare(learners, graded) == []
+    assert demo.score_surprises(learners, graded) == []
     points = {one.name: one.points for one in graded}
     assert points[learners[0].name] == sum(lab.full().values())
     assert min(points.values()) == 0

@@ -161,9 +161,9 @@ def test_a_score_that_is_not_the_predicted_one_is_said(graded_course, graded):
     learner, *others = graded_course.learners
     wrong = {**learner.predicted, "twice": 1.5}
     changed = type(learner)(**{**vars(learner), "predicted": wrong})
-    [line] = demo.compare([changed, *others], list(graded.values()))
+    [line] = demo.score_surprises([changed, *others], list(graded.values()))
     assert "twice earned 2.0, predicted 1.5" in line
-    assert len(demo.compare([changed], [])) == len(wrong)
+    assert len(demo.score_surprises([changed], [])) == len(wrong)
 
 
 def test_removing_the_class_leaves_the_real_learner(graded_course, copied_course):

@@ -1,15 +1,15 @@
 """What the visible cells of an exercise say of a solution."""
 
-from grader.build.text import Cell
+from grader.build.text import TextCell
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 
 CELLS = [
-    Cell("code", "import torch", {"given": "setup"}),
-    Cell("code", "def twice(x): ...", {"solution": "twice"}),
-    Cell("markdown", "A word between."),
-    Cell("code", "assert twice(2) == 4"),
-    Cell("code", "assert twice(3) == 6\n### BEGIN HIDDEN TESTS\nverify()", {"test": "twice"}),
-    Cell("code", "print('of no exercise')"),
+    TextCell("code", "import torch", {"given": "setup"}),
+    TextCell("code", "def twice(x): ...", {"solution": "twice"}),
+    TextCell("markdown", "A word between."),
+    TextCell("code", "assert twice(2) == 4"),
+    TextCell("code", "assert twice(3) == 6\n### BEGIN HIDDEN TESTS\nverify()", {"test": "twice"}),
+    TextCell("code", "print('of no exercise')"),
 ]
 
 

@@ -13,7 +13,7 @@ import pytest
 from grader import __main__ as command
 from grader.inside.bubblewrap import SandboxError, build
 from grader.sandbox import CannotSandbox, remedies, stage
-from grader.sandbox.remedies import Problem, explain, missing
+from grader.sandbox.remedies import Obstacle, explain, missing
 from grader.sandbox.warm_process import Warm
 from tests.grader.conftest import demand_sandboxes
 
@@ -124,7 +124,7 @@ def test_only_without_bubblewrap_may_a_test_that_needs_a_sandbox_be_left_out(
 
 
 def test_the_refusal_crosses_processes() -> None:
-    error = CannotSandbox(Problem("nothing here", "Get it."))
+    error = CannotSandbox(Obstacle("nothing here", "Get it."))
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error)
     assert copy.problem == error.problem

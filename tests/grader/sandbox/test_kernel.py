@@ -20,7 +20,7 @@ from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
 from grader import UserError
-from grader.inside.messages import Unreadable
+from grader.inside.messages import BadMessage
 from grader.phase_paths import ROOT
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied
 from grader.sandbox.warm_process import warm
@@ -317,7 +317,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("how", UNREADABLE)
 def test_what_is_no_message_is_said_once_and_the_next_one_arrives(how: str) -> None:
     with Inmate() as inmate:
-        with pytest.raises(Unreadable):
+        with pytest.raises(BadMessage):
             inmate.run(RAW + UNREADABLE[how])
         assert inmate.value("2 + 2") == 4
 
@@ -505,7 +505,7 @@ def test_a_dead_zygote_is_said_and_replaced() -> None:
 LEFT_ALONE = """
 import asyncio, sys, time
 from grader.sandbox import SandboxedKernelManager
-from grader.inside.messages import Unreadable
+from grader.inside.messages import BadMessage
 from grader.sandbox.warm_process import warm
 
 async def main():

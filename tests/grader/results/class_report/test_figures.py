@@ -4,7 +4,7 @@ import pytest
 
 from grader.results.class_report.figures import WIDTH, histogram, successes
 from grader.results.class_report.tally import ExerciseTally
-from grader.results.gradebook import Cell
+from grader.results.gradebook import GradedCell
 
 
 def test_every_learner_is_in_one_bar_and_full_marks_have_their_own():
@@ -48,7 +48,7 @@ def tallied(name, full=0, some=0, nothing=0, not_tried=0):
     """Return an exercise of two points with these outcomes."""
     marked = full + some + nothing + not_tried
     counts = {"full": full, "some": some, "nothing": nothing, "not_tried": not_tried}
-    cell = Cell(name, 2.0, by_hand=False)
+    cell = GradedCell(name, 2.0, by_hand=False)
     return ExerciseTally(cell, f"1 · {name}", marked=marked, earned=2.0 * full + some, **counts)
 
 
