@@ -40,6 +40,7 @@ from grader.submission.notes import (
     FOREIGN,
     Note,
     cell_edited,
+    cell_missing,
     copied,
     metadata_notes,
     unknown,
