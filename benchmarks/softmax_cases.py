@@ -136,7 +136,7 @@ def require_close(got: Tensor, want: Tensor, allowed: Tensor, what: str) -> floa
             int(i) for i in torch.unravel_index(share.nan_to_num(torch.inf).argmax(), share.shape)
         )
         raise AssertionError(
-            f"{what}: at {at} came {got[at].item():.9g}, expected {want[at].item():.9g}; the error "
+            f"{what}: at {at} got {got[at].item():.9g}, expected {want[at].item():.9g}; the error "
             f"is {worst:.3g} times what is allowed"
         )
     return worst

@@ -85,7 +85,7 @@ class Example:
         if self.said:
             return [self.call, f"# {self.said}"]
         expected = "one right answer is" if self.others else "expected"
-        said = f"# {expected} {self.expected}", f"came {self.got}"
+        said = f"# {expected} {self.expected}", f"got {self.got}"
         if sum(map(len, said)) > LINE:
             return [self.call, said[0], f"# {said[1]}"]
         return [self.call, ", ".join(said)]

@@ -98,7 +98,7 @@ def compare(
     NaN equals NaN.
 
     Args:
-        got: what came.
+        got: the value to compare.
         want: what is right.
         tolerance: for floating-point values; by default a few units in the last place of
             ``want``'s dtype. Integers and booleans must always be equal.
@@ -161,7 +161,7 @@ def _wrong_type(got: Any, expected: str) -> Difference:
         guess = "a missing `return`, if None was not meant"
     if isinstance(got, (range, Iterator)) and expected in ("a list", "a tuple"):
         guess = "`list(...)` makes a list of it"
-    return Difference("type", f"expected {expected}, came {kind_of(got)}", guess=guess)
+    return Difference("type", f"expected {expected}, got {kind_of(got)}", guess=guess)
 
 
 def _compare_tensors(got: Any, want: torch.Tensor, how: _How) -> Difference | None:
@@ -170,18 +170,18 @@ def _compare_tensors(got: Any, want: torch.Tensor, how: _How) -> Difference | No
     if got.shape != want.shape:
         return Difference(
             "shape",
-            f"wrong shape: expected {tuple(want.shape)}, came {tuple(got.shape)}",
+            f"wrong shape: expected {tuple(want.shape)}, got {tuple(got.shape)}",
             guess=guess_shape(got, want) if how.explain else "",
         )
     if got.dtype != want.dtype:
         return Difference(
-            "dtype", f"right shape, wrong dtype: expected {want.dtype}, came {got.dtype}"
+            "dtype", f"right shape, wrong dtype: expected {want.dtype}, got {got.dtype}"
         )
     values = _compare_values(got, want, how)
     if values is None and how.strides and got.stride() != want.stride():
         return Difference(
             "strides",
-            f"right values, wrong strides: expected {want.stride()}, came {got.stride()}",
+            f"right values, wrong strides: expected {want.stride()}, got {got.stride()}",
         )
     return values
 
@@ -191,7 +191,7 @@ def _compare_arrays(got: Any, want: np.ndarray, how: _How) -> Difference | None:
         return _wrong_type(got, "a NumPy array")
     if got.dtype != want.dtype and got.shape == want.shape:
         return Difference(
-            "dtype", f"right shape, wrong dtype: expected {want.dtype}, came {got.dtype}"
+            "dtype", f"right shape, wrong dtype: expected {want.dtype}, got {got.dtype}"
         )
     return _compare_tensors(
         torch.from_numpy(np.array(got)),
@@ -219,9 +219,9 @@ def _compare_values(got: torch.Tensor, want: torch.Tensor, how: _How) -> Differe
     finite = torch.where(torch.isfinite(error) & ~equal, error, torch.zeros_like(error))
     summary = f"right shape and dtype, wrong values: {count} of {want.numel()} differ"
     lines = [
-        f"  {index}: came {got[tuple(index)]:g}, expected {want[tuple(index)]:g}"
+        f"  {index}: got {got[tuple(index)]:g}, expected {want[tuple(index)]:g}"
         if not want.is_complex()
-        else f"  {index}: came {got[tuple(index)]}, expected {want[tuple(index)]}"
+        else f"  {index}: got {got[tuple(index)]}, expected {want[tuple(index)]}"
         for index in wrong
     ]
     if count > 5:
@@ -259,7 +259,7 @@ def _compare_sequences(got: Any, want: Sequence, how: _How) -> Difference | None
         detail = _side_by_side(got, want)
         detail = detail if len(detail) < 220 else ""
         entries = "1 entry" if len(want) == 1 else f"{len(want)} entries"
-        return Difference("length", f"expected {entries}, came {len(got)}", detail)
+        return Difference("length", f"expected {entries}, got {len(got)}", detail)
     for index, (g, w) in enumerate(zip(got, want, strict=True)):
         difference = _compare(g, w, how)
         if difference is None:
@@ -293,7 +293,7 @@ def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
 def _side_by_side(got: Sequence, want: Sequence) -> str:
     """Both in the type that was asked for: another one would look like the mistake."""
     alike = list if isinstance(want, list) else tuple
-    return f"  came {alike(got)}, expected {alike(want)}"
+    return f"  got {alike(got)}, expected {alike(want)}"
 
 
 def _compare_scalars(got: Any, want: Any, how: _How) -> Difference | None:
@@ -307,8 +307,8 @@ def _compare_scalars(got: Any, want: Any, how: _How) -> Difference | None:
         return None
     noun = kind_of(want).split(" ", 1)[1]
     # one of a handful of names gives no number away
-    came = f": came {got}" if isinstance(want, torch.dtype) else ""
-    return Difference("values", f"the wrong {noun}{came}", f"  came {got!r}, expected {want!r}")
+    kind = f": got {got}" if isinstance(want, torch.dtype) else ""
+    return Difference("values", f"the wrong {noun}{kind}", f"  got {got!r}, expected {want!r}")
 
 
 def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | None:
@@ -325,7 +325,7 @@ def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | 
     if equal:
         return None
     noun = kind_of(want).split(" ", 1)[1]
-    return Difference("values", f"the wrong {noun}", f"  came {got!r}, expected {want!r}")
+    return Difference("values", f"the wrong {noun}", f"  got {got!r}, expected {want!r}")
 
 
 def _fits(*values: numbers.Number) -> bool:

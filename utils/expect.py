@@ -66,12 +66,12 @@ def expect_shape(label: str, got: Any, shape: tuple[int, ...]) -> None:
     """Expect ``got`` to be a tensor of exactly this shape.
 
     Raises:
-        ExpectationFailed: naming the shape that came.
+        ExpectationFailed: naming the shape that it got.
     """
     if not isinstance(got, torch.Tensor):
-        _fail(label, f"expected a tensor of shape {tuple(shape)}, came {kind_of(got)}")
+        _fail(label, f"expected a tensor of shape {tuple(shape)}, got {kind_of(got)}")
     if tuple(got.shape) != tuple(shape):
-        _fail(label, f"wrong shape: expected {tuple(shape)}, came {tuple(got.shape)}")
+        _fail(label, f"wrong shape: expected {tuple(shape)}, got {tuple(got.shape)}")
     _ok(label, got)
 
 
@@ -79,12 +79,12 @@ def expect_dtype(label: str, got: Any, dtype: torch.dtype) -> None:
     """Expect ``got`` to be a tensor of exactly this dtype.
 
     Raises:
-        ExpectationFailed: naming the dtype that came.
+        ExpectationFailed: naming the dtype that it got.
     """
     if not isinstance(got, torch.Tensor):
-        _fail(label, f"expected a tensor of {dtype}, came {kind_of(got)}")
+        _fail(label, f"expected a tensor of {dtype}, got {kind_of(got)}")
     if got.dtype != dtype:
-        _fail(label, f"wrong dtype: expected {dtype}, came {got.dtype}")
+        _fail(label, f"wrong dtype: expected {dtype}, got {got.dtype}")
     _ok(label, got)
 
 
@@ -104,9 +104,9 @@ def expect_shares_storage(label: str, a: torch.Tensor, b: torch.Tensor) -> None:
     """
     for value in (a, b):
         if not isinstance(value, torch.Tensor):
-            _fail(label, f"expected two tensors, came {kind_of(value)}")
+            _fail(label, f"expected two tensors, got {kind_of(value)}")
     if not shares_storage(a, b):
-        _fail(label, "expected two views of one storage, came two storages: one is a copy")
+        _fail(label, "expected two views of one storage, got two storages: one is a copy")
     _ok(label, a, note="shares its storage")
 
 
@@ -124,7 +124,7 @@ def expect_raises(
         _ok(label, note=f"{type(error).__name__}: {error}")
         return
     except Exception as error:
-        _fail(label, f"expected {exception.__name__}, came {type(error).__name__}: {error}")
+        _fail(label, f"expected {exception.__name__}, got {type(error).__name__}: {error}")
     _fail(label, f"expected {exception.__name__}, but it returned {kind_of(result)}")
 
 

@@ -85,7 +85,7 @@ def _difference(
         expected = f"expected {with_article(kind)}"
         if got.raised is None:
             return Finding(f"{expected}, but something was returned")
-        return Finding(f"{expected}, came {got.raised.kinds[0]}", got.raised.in_words())
+        return Finding(f"{expected}, got {got.raised.kinds[0]}", got.raised.in_words())
     if got.raised is not None:
         return Finding(f"raised {got.raised.kinds[0]}", got.raised.in_words())
     if not check.changes_inputs and any(call.changed for call in got.calls):

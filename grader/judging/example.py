@@ -191,15 +191,15 @@ class _Small:
             return None
         return _told(check, self.calls[place], recorder.calls[place], self.right.value, str(found))
 
-    def _where(self, check: Check, came: list[_Call]) -> int | None:
+    def _where(self, check: Check, shown: list[_Call]) -> int | None:
         """Return the index of the call that went wrong; None if it is not exactly one."""
         if len(self.calls) == 1:
             return 0
-        if [call.text for call in came] != [call.text for call in self.calls]:
+        if [call.text for call in shown] != [call.text for call in self.calls]:
             return None
         wrong = [
             k
-            for k, (g, w) in enumerate(zip(came, self.calls, strict=True))
+            for k, (g, w) in enumerate(zip(shown, self.calls, strict=True))
             if not _same(check, g, w)
         ]
         return wrong[0] if len(wrong) == 1 else None
@@ -234,24 +234,24 @@ def _told(check: Check, want: _Call, got: _Call, played: Any, said: str) -> Exam
         if want.raised and got.raised and want.raised.kinds[0] in got.raised.kinds:
             return None
         expected = want.raised.kinds[0] if want.raised else _short(want.value, DIGITS)
-        came = _raised(got.raised) if got.raised else _short(got.value, DIGITS)
+        shown = _raised(got.raised) if got.raised else _short(got.value, DIGITS)
         if not expected:
-            return Example(want.text, said=f"came {came}")
-        return Example(want.text, expected, came or kind_of(got.value))
+            return Example(want.text, said=f"got {shown}")
+        return Example(want.text, expected, shown or kind_of(got.value))
     for place, w, g in _looked_at(want.value, got.value, played):
         if _same(check, _Call("", g), _Call("", w)):
             continue
-        expected, came = _side_by_side(w, g)
-        if expected and expected != came:
+        expected, shown = _side_by_side(w, g)
+        if expected and expected != shown:
             others = not (place or _is_whole(w, played))
-            return Example(want.text + place, expected, came, others)
+            return Example(want.text + place, expected, shown, others)
         if torch.is_tensor(w) and torch.is_tensor(g) and w.stride() != g.stride():
             return Example(f"{want.text}{place}.stride()", str(w.stride()), str(g.stride()))
         break
     grads = _grads(want.value), _grads(got.value)
     if grads[0] != grads[1] and _same(check, got, want):
-        expected, came = ("a gradient can flow back" if any(g) else "none can" for g in grads)
-        return Example(want.text, said=f"right values, but expected that {expected}; here {came}")
+        expected, shown = ("a gradient can flow back" if any(g) else "none can" for g in grads)
+        return Example(want.text, said=f"right values, but expected that {expected}; here {shown}")
     return Example(want.text, said=said)
 
 
@@ -304,10 +304,10 @@ def _short(value: Any, digits: int = 0) -> str:
 def _side_by_side(want: Any, got: Any) -> tuple[str, str]:
     """Return the texts of two values, in few digits or, if these are equal, in all digits."""
     for digits in (DIGITS, 0):
-        expected, came = _short(want, digits), _short(got, digits)
-        if expected != came:
+        expected, shown = _short(want, digits), _short(got, digits)
+        if expected != shown:
             break
-    return expected, came or kind_of(got)
+    return expected, shown or kind_of(got)
 
 
 def _plain(value: Any) -> Any:

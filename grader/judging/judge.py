@@ -23,7 +23,7 @@ from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
 from grader.verdict import Cause, PartResult, Status, Verdict
 from utils.checks import Case, Check
 
-OUT_OF_TIME = "nothing before the cell's time was up (a loop that never ends?)"
+OUT_OF_TIME = "nothing before the cell's time was up (an infinite loop?)"
 
 
 Asked = tuple[Case, CaseOutcome]  # the case, the learner's outcome

@@ -480,7 +480,7 @@ def mended_loss(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         if t.dim() == 2 and t.size(1) == 1:
             t = t.squeeze(1)
         if t.dim() != 1:
-            raise ValueError(f"expected shape (B,) or (B, 1), came {tuple(t.shape)}")
+            raise ValueError(f"expected shape (B,) or (B, 1), got {tuple(t.shape)}")
         return t
 
     prediction, target = as_vector(prediction), as_vector(target)

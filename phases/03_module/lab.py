@@ -756,7 +756,7 @@ class Module:
         for name in own.keys() & state.keys():
             if own[name].shape != state[name].shape:
                 shapes = tuple(own[name].shape), tuple(state[name].shape)
-                wrong.append(f"{name}: expected shape {shapes[0]}, came {shapes[1]}")
+                wrong.append(f"{name}: expected shape {shapes[0]}, got {shapes[1]}")
         if wrong:
             raise RuntimeError("; ".join(wrong))
         with torch.no_grad():

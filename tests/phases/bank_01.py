@@ -1182,7 +1182,7 @@ _L = """
 def mended_loss(prediction, target):
     for t in (prediction, target):
         if t.dim() not in (1, 2) or (t.dim() == 2 and t.shape[1] != 1):
-            raise ValueError(f"expected (B,) or (B, 1), came {tuple(t.shape)}")
+            raise ValueError(f"expected (B,) or (B, 1), got {tuple(t.shape)}")
     p, y = prediction.reshape(-1), target.reshape(-1)
     if p.shape != y.shape:
         raise ValueError(f"{len(p)} predictions, {len(y)} targets")
@@ -1292,7 +1292,7 @@ LOSS_WRONG = {
     ),
     "asserts": (
         _L.replace(
-            '        if t.dim() not in (1, 2) or (t.dim() == 2 and t.shape[1] != 1):\n            raise ValueError(f"expected (B,) or (B, 1), came {tuple(t.shape)}")\n',
+            '        if t.dim() not in (1, 2) or (t.dim() == 2 and t.shape[1] != 1):\n            raise ValueError(f"expected (B,) or (B, 1), got {tuple(t.shape)}")\n',
             "        assert t.dim() == 1 or t.dim() == 2 and t.shape[1] == 1\n",
         ),
         ELSE,
@@ -1384,7 +1384,7 @@ LOSS_WRONG = {
     "prints": (_L.replace('raise ValueError(f"expected', 'print(f"expected'), ELSE),
     "warns": (
         _L.replace(
-            'raise ValueError(f"expected (B,) or (B, 1), came {tuple(t.shape)}")',
+            'raise ValueError(f"expected (B,) or (B, 1), got {tuple(t.shape)}")',
             "return torch.tensor(float('nan'))",
         ),
         ELSE,

@@ -593,8 +593,8 @@ wrong(
         '        if not wrong:\n            wrong += [f"unexpected: {name}" for name in state if name not in own]\n',
     ),
 )
-wrong("run_module", "the first wrong shape", ("""                wrong.append(f"{name}: expected shape {shapes[0]}, came {shapes[1]}")
-""", """                wrong.append(f"{name}: expected shape {shapes[0]}, came {shapes[1]}")
+wrong("run_module", "the first wrong shape", ("""                wrong.append(f"{name}: expected shape {shapes[0]}, got {shapes[1]}")
+""", """                wrong.append(f"{name}: expected shape {shapes[0]}, got {shapes[1]}")
                 break
 """))  # fmt: skip
 wrong(

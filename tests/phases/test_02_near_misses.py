@@ -110,7 +110,7 @@ def test_paths_of_a_play_are_in_words():
     for name, (thing, words) in said.items():
         assert words in judge(find_check(name)[1], thing, "s").parts[0].problem
     wrong = judge(find_check("scalar_adjoints")[1], lambda a, b: (1.0, 2.0), "s").parts[0].problem
-    assert wrong.endswith("expected a dict, came a tuple")
+    assert wrong.endswith("expected a dict, got a tuple")
 
 
 def test_a_result_of_low_precision_is_not_taken_for_another_order():

@@ -80,13 +80,13 @@ def test_different(got, want, kind):
 
 def test_a_range_is_no_list():
     said = str(compare(range(4, 8), [4, 5, 6, 7]))
-    assert said == "expected a list, came a range\nperhaps: `list(...)` makes a list of it"
+    assert said == "expected a list, got a range\nperhaps: `list(...)` makes a list of it"
 
 
 @pytest.mark.parametrize("got", [[4, 5, 7], [4, 5]])
 def test_sequences_are_shown_in_the_type_that_was_asked_for(got):
-    assert f"came {got}, expected [4, 5, 6]" in compare(tuple(got), [4, 5, 6]).detail
-    assert f"came {tuple(got)}, expected (4, 5, 6)" in compare(got, (4, 5, 6)).detail
+    assert f"got {got}, expected [4, 5, 6]" in compare(tuple(got), [4, 5, 6]).detail
+    assert f"got {tuple(got)}, expected (4, 5, 6)" in compare(got, (4, 5, 6)).detail
 
 
 def test_strides_are_compared_on_request():
@@ -110,11 +110,11 @@ def test_summary_and_guess_show_no_value():
     difference = compare(X * 3.25, X)
     assert "6 of 6" in difference.summary
     assert not any(f"{v:g}" in difference.summary for v in (3.25, 6.5, 104.0))
-    assert "[0, 0]: came 3.25, expected 1" in difference.detail
+    assert "[0, 0]: got 3.25, expected 1" in difference.detail
     assert "largest error 72" in difference.detail
 
 
 def test_only_the_first_five_mismatches_are_listed():
     difference = compare(torch.arange(20.0) + 1, torch.arange(20.0))
-    assert difference.detail.count("came") == 5
+    assert difference.detail.count("got") == 5
     assert "and 15 more" in difference.detail

@@ -20,7 +20,7 @@ def test_ok_is_one_line_that_names_the_tensor(capsys):
 
 
 def test_failure_tells_shape_before_values():
-    with pytest.raises(ExpectationFailed, match=r"expected \(3, 2\), came \(2, 3\)"):
+    with pytest.raises(ExpectationFailed, match=r"expected \(3, 2\), got \(2, 3\)"):
         expect_equal("a matrix", X, X.t())
 
 
@@ -30,7 +30,7 @@ def test_failure_shows_mismatches_and_a_guess():
     message = str(failed.value)
     assert message.startswith("scores: right shape and dtype, wrong values: 5 of 6 differ")
     assert "2 times too large" in message
-    assert "[0, 1]: came 2, expected 1" in message
+    assert "[0, 1]: got 2, expected 1" in message
 
 
 def test_equal_allows_no_rounding_and_close_does():
@@ -64,13 +64,13 @@ def test_shape_dtype_and_storage():
     with pytest.raises(ExpectationFailed, match="one is a copy"):
         expect_shares_storage("a copy", X.clone(), X)
     for expect, right in ((expect_shape, (2,)), (expect_dtype, torch.float32)):
-        with pytest.raises(ExpectationFailed, match="came a list"):
+        with pytest.raises(ExpectationFailed, match="got a list"):
             expect("x", [1.0, 2.0], right)
 
 
 def test_raises():
     expect_raises("no such key", KeyError, {}.__getitem__, "a")
-    with pytest.raises(ExpectationFailed, match="expected ValueError, came KeyError"):
+    with pytest.raises(ExpectationFailed, match="expected ValueError, got KeyError"):
         expect_raises("no such key", ValueError, {}.__getitem__, "a")
     with pytest.raises(ExpectationFailed, match="it returned an int"):
         expect_raises("a sum", ValueError, sum, [1, 2])

@@ -154,7 +154,7 @@ def _(prediction, target):
         if t.dim() == 2 and t.shape[1] == 1:
             t = t[:, 0]
         if t.dim() != 1:
-            raise ValueError(f"expected (B,) or (B, 1), came {tuple(t.shape)}")
+            raise ValueError(f"expected (B,) or (B, 1), got {tuple(t.shape)}")
         return t
 
     prediction, target = as_vector(prediction), as_vector(target)

@@ -57,10 +57,10 @@ def twice():
 
 def test_an_example_is_a_call_to_paste_and_what_is_wrong_with_it():
     call, *comment = found(twice(), lambda x: x * x)
-    said = " ".join(line.removeprefix("# ") for line in comment).replace("] came", "], came")
-    expected, came = said.removeprefix("expected ").replace(") came ", "), came ").split(", came ")
+    said = " ".join(line.removeprefix("# ") for line in comment).replace("] got", "], got")
+    expected, got = said.removeprefix("expected ").replace(") got ", "), got ").split(", got ")
     assert torch.equal(pasted(call, lambda x: 2 * x), pasted(expected, None))
-    assert torch.equal(pasted(call, lambda x: x * x), pasted(came, None))
+    assert torch.equal(pasted(call, lambda x: x * x), pasted(got, None))
     assert len(call) < 60
     assert all(line.startswith("# ") for line in comment)
 
@@ -69,14 +69,14 @@ def test_an_exception_is_told_in_full_and_in_one_line():
     def raising(x):
         raise ValueError(f"a\n\tsum of {123456}\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}b")
 
-    assert found(twice(), raising)[1].endswith("came ValueError: a")
+    assert found(twice(), raising)[1].endswith("got ValueError: a")
     refusing = made(abs, lambda draw: [case("p", draw.integer(-9, 9))])
 
     @refusing.reference
     def _(x):
         raise KeyError(x)
 
-    assert found(refusing, lambda x: x + 1)[1].startswith("# expected KeyError, came ")
+    assert found(refusing, lambda x: x + 1)[1].startswith("# expected KeyError, got ")
 
 
 def test_what_two_values_do_not_show_is_said():
@@ -85,7 +85,7 @@ def test_what_two_values_do_not_show_is_said():
     )
     assert "a copy, where a view is asked for" in found(views, lambda x: x.clone().t())[1]
     call, comment = found(views, lambda x: x.t().contiguous())
-    assert (call[-9:], comment) == (".stride()", "# expected (1, 3), came (2, 1)")
+    assert (call[-9:], comment) == (".stride()", "# expected (1, 3), got (2, 1)")
     assert "changed one of its inputs" in found(twice(), lambda x: x.mul_(2))[1]
     graph = made(
         lambda x: 2 * x,
@@ -106,7 +106,7 @@ def test_only_the_part_of_a_result_that_a_case_looks_at():
         lambda x: {"a": x, "b": -x},
         lambda draw: [looked_at(draw.integer(1, 99), lambda y: y["b"])],
     )
-    assert found(check, lambda x: {"a": 0, "b": 7}) == ["f(1)['b']", "# expected -1, came 7"]
+    assert found(check, lambda x: {"a": 0, "b": 7}) == ["f(1)['b']", "# expected -1, got 7"]
 
 
 def test_where_several_answers_are_right_one_of_them_is_called_so():
@@ -115,7 +115,7 @@ def test_where_several_answers_are_right_one_of_them_is_called_so():
         lambda draw: [looked_at(draw.integer(1, 99), sum)],
     )
     call, comment = found(check, lambda x: [x])
-    assert (call, comment) == ("f(1)", "# one right answer is [1, 2], came [1]")
+    assert (call, comment) == ("f(1)", "# one right answer is [1, 2], got [1]")
 
 
 def test_code_that_does_not_repeat_itself_gets_no_example():
@@ -167,7 +167,7 @@ def test_a_corner_that_every_run_asks_is_shown_where_nothing_else_fails():
         lambda n: n, lambda draw: [case("p", 0), *(case("p", draw.integer(5, 99)) for _ in "ab")]
     )
     assert found(check, lambda n: n + 1)[0] != "f(0)"
-    assert found(check, lambda n: n or 7) == ["f(0)", "# expected 0, came 7"]
+    assert found(check, lambda n: n or 7) == ["f(0)", "# expected 0, got 7"]
 
 
 def test_a_small_draw_stays_within_what_the_generator_asks():
@@ -229,7 +229,7 @@ def _is_true(one, wrong, right):
             value = eval(one.call, dict(names))
         except Exception as error:
             value = type(error).__name__
-            yield (said or one.said).removeprefix("came ").startswith(value) or one.said != ""
+            yield (said or one.said).removeprefix("got ").startswith(value) or one.said != ""
             continue
         if one.said or said.startswith(("a ", "an ")):  # in words: too long for a line
             yield True

@@ -174,7 +174,7 @@ def test_a_reason_is_told_once():
     assert report.count("it was squared.") == 1
     assert report.count("as above") == 1
     report = str(VerdictReport(judge(many(), lambda x: "text", "s"), "01"))
-    assert report.count("expected an int, came a str") == 1
+    assert report.count("expected an int, got a str") == 1
     assert report.count("as above") == 1
 
 
@@ -259,9 +259,9 @@ def test_a_play_that_cannot_use_what_came_back_is_a_wrong_answer():
     check.reference(lambda: {"a": 1})
     check.cases(lambda draw: [Case("p", lambda subject: subject()["a"])])
     said = {
-        "expected a dict, came a tuple": lambda: (1,),
+        "expected a dict, got a tuple": lambda: (1,),
         "wrong keys: missing ['a'], not expected ['b']": lambda: {"b": 1},
-        "expected a dict, came None (perhaps a missing `return`": lambda: None,
+        "expected a dict, got None (perhaps a missing `return`": lambda: None,
     }
     for words, thing in said.items():
         assert judge(check, thing, "s").parts[0].problem.startswith(words)
@@ -363,7 +363,7 @@ def test_report_says_what_it_looks_like_and_where_to_read_but_shows_no_value():
     assert "scaled: 0 of 3 points" in report
     assert report.count("“added”: the factor was added.") == 1
     assert "lesson 07, “Somewhere”" in report
-    assert "came " not in report.replace("came ValueError", "")
+    assert "got " not in report.replace("got ValueError", "")
 
 
 def test_report_carries_the_verdict_for_programs():

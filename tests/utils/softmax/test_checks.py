@@ -61,9 +61,9 @@ def change_the_input(forward):
 @pytest.mark.parametrize(
     ("wrong", "case", "says"),
     [
-        (forget_last_column, Case((3, 7)), "came 3.4"),
+        (forget_last_column, Case((3, 7)), "got 3.4"),
         (write_past_the_end, Case((3, 7)), "outside its output"),
-        (leave_out_the_maximum, Case((3, 7), values="largest"), "came nan"),
+        (leave_out_the_maximum, Case((3, 7), values="largest"), "got nan"),
         (change_the_input, Case((3, 7)), "input was changed"),
     ],
 )

@@ -42,7 +42,7 @@ def part(problem, quoted=""):
     ("about", "shown"),
     [
         (part("raised ValueError: Lucía was here", "Lucía was here"), "raised ValueError"),
-        (part("came KeyError: alonso: 3", "alonso: 3"), "came KeyError"),
+        (part("got KeyError: alonso: 3", "alonso: 3"), "got KeyError"),
         (part("`LUCÍA` is not a tensor, says lalonso7"), "`…` is not a tensor, says …"),
         (part("of 3 values 2 differ"), "of 3 values 2 differ"),
         (
