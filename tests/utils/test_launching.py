@@ -57,7 +57,8 @@ def test_a_kernel_with_a_method_a_helper_and_constants_runs_and_compiles():
     assert y.tolist() == [8.0, 18.0, 28.0]
     assert (found.grid, found.num_warps, found.arguments["columns"]) == ((3,), 2, 5)
     text = ptx_of(found, "sm_80")
-    assert ".target sm_80" in text and ".reqntid 64" in text
+    assert ".target sm_80" in text
+    assert ".reqntid 64" in text
     assert isinstance(doubled, triton.runtime.jit.JITFunction)  # as it was before the launch
 
 

@@ -88,9 +88,17 @@ class _Twin(InterpretedFunction):
         return self if instance is None else functools.partial(self, instance)
 
 
-@functools.cache
+_twins: dict[tuple, InterpretedFunction] = {}
+
+
 def _twin(function: Callable[..., Any]) -> InterpretedFunction:
-    return _Twin(function)
+    """The twin of a function; one for all that a function makes each time it is called."""
+    if function.__closure__:
+        return _Twin(function)
+    key = function.__code__, function.__defaults__, id(function.__globals__)
+    if key not in _twins:
+        _twins[key] = _Twin(function)
+    return _twins[key]
 
 
 def _storages(
@@ -189,9 +197,8 @@ def _interpreted_language(helpers: dict[tuple[int, str], tuple[dict, Any]]) -> I
             for name, value in names.items():
                 if isinstance(value, JITFunction):
                     setattr(place, name, _twin(value.fn))
-        # Once for all calls of a launch; the interpreter looks only for `tl` among the globals.
-        both = types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core})
-        interpreter._patch_lang(both)
+        # Once for all calls of a launch: the launch itself patches no more than `tl`.
+        interpreter._patch_lang(types.SimpleNamespace(__globals__={"core": tl.core}))
         yield
     finally:
         for (_, name), (space, called) in helpers.items():

@@ -1,0 +1,14 @@
+"""What the hidden cells of lab 05 check.
+
+Kernels run in Triton's interpreter, on views that are cut from a larger storage; operators are
+registered anew for each case, with right kernels handed in. Points hang on values. That a kernel
+compiles for a GPU, that `opcheck` passes and how many graphs there were is a claim of the learner's
+own process.
+"""
+
+from .plan_rows import plan_rows
+from .roofline import roofline
+from .softmax_backward import softmax_backward
+from .triton_softmax import triton_softmax
+
+__all__ = ["plan_rows", "triton_softmax", "softmax_backward", "roofline"]
