@@ -11,6 +11,8 @@ import argparse
 import builtins
 import dataclasses
 import linecache
+import sys
+import types
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -30,6 +32,9 @@ from grader.layout import ROOT, choose
 from grader.visible import refusal, visible_cells, with_inner_classes
 from grader.written import Written, names_read_by
 from utils.checks import Candidate, Check
+
+
+CELLS = "__cells__"  # the module that stands for a notebook's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +69,9 @@ class LabCode:
         Raises:
             Exception: whatever the cell raises.
         """
-        names: dict[str, Any] = {"__name__": "__main__"}
+        # A module that can be found under its name, as a compiler's guards want it.
+        module = sys.modules[CELLS] = types.ModuleType(CELLS)
+        names: dict[str, Any] = vars(module)
         for code in self._given_compiled:
             exec(code, names)
         # Triton's decorators read a function's source, and find it here, as in a notebook.

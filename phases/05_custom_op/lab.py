@@ -25,6 +25,8 @@
 # away. Run the next cell, then start.
 
 # %% given="setup"
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -32,6 +34,7 @@ import triton.language as tl
 from utils.drivers import custom_op as driver
 from utils.expect import expect_close, expect_equal
 from utils.launching import launch
+from utils.minigpt import MiniGPT, MiniGPTConfig
 
 # %% [markdown]
 # ## 1 · Into tiles
@@ -236,6 +239,166 @@ verify("softmax_backward", softmax_backward)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# ## 5 · An operator of your own
+#
+# *Hard, 35 minutes, 5 points: one each for what it computes, for its gradient, for its fake, for its
+# schema and opcheck, and for one graph under torch.compile.*
+#
+# A kernel is no operator yet. PyTorch doesn't know what it needs, what comes out, how a gradient gets
+# back through it, nor that it may be left alone by a compiler. Write `make_softmax(name, forward,
+# backward)`, which tells it. `name` is such as `"lab05::softmax_7"`, and a right pair of functions is
+# handed over, which launch kernels:
+#
+# - `forward(x)` takes a tensor of any strides and returns the result, a new contiguous tensor;
+# - `backward(g, y)` takes the gradient of the result and the result, and returns the gradient of `x`,
+#   a new contiguous tensor.
+#
+# They may be those of a softmax with a bias that you don't know, `softmax(x + b)`, so call them, and
+# nothing in their place.
+# Register two operators with `torch.library`: one called `name`, which takes a tensor and returns
+# one, and one called `name` with `_backward` behind, which takes two, `g` and `y`. Both write into
+# none of their arguments. Each gets a fake: a function that says the shape, strides, dtype and device
+# of the result and computes nothing, since there may be nothing to compute with. And the first gets
+# the formula of its gradient. What your function returns does not matter: torch is asked for the
+# operator by its name.
+#
+# Whether opcheck passes, and into how many graphs `torch.compile` cuts a function that calls your
+# operator, your own process is asked; the numbers that come out count just as much.
+#
+# <details><summary>Where do I start?</summary>
+#
+# With `torch.library.custom_op`: as a decorator it takes the schema from the function's annotations,
+# and gives an object with `register_fake` and `register_autograd`. The latter takes the formula, and
+# `setup_context=`, a function of `ctx`, the inputs and the output, which saves what is needed.
+# </details>
+# <details><summary>It works, and torch.compile or opcheck refuses it</summary>
+#
+# A compiler follows a step on fake tensors, there and back. So nothing of what it follows may launch
+# a kernel: neither a fake nor autograd's formula. And a fake must not promise the input's strides
+# where the kernel's result is contiguous.
+# </details>
+
+# %% solution="make_softmax"
+def make_softmax(name: str, forward, backward) -> None:
+    """Registers the operator `name`, and the one of its gradient, `name` + "_backward"."""
+    ### BEGIN SOLUTION
+    @torch.library.custom_op(name, mutates_args=())
+    def there(x: torch.Tensor) -> torch.Tensor:
+        return forward(x)
+
+    @torch.library.custom_op(f"{name}_backward", mutates_args=())
+    def back(g: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return backward(g, y)
+
+    @there.register_fake
+    def _(x):
+        return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+    @back.register_fake
+    def _(g, y):
+        return torch.empty(y.shape, dtype=y.dtype, device=y.device)
+
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    def vjp(ctx, g):
+        (y,) = ctx.saved_tensors
+        return back(g, y)
+
+    there.register_autograd(vjp, setup_context=keep)
+    ### END SOLUTION
+
+# %%
+x, g = torch.tensor([[1.0, 2.0], [0.0, 5.0], [-3.0, 1.0]]).T, torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]])
+came = driver.run_operator(make_softmax, x, g, 0.5)
+expect_close("softmax(x + b)", came["output"], torch.softmax(x + torch.tensor([0.0, 0.5, 1.0]), -1))
+expect_close("its gradient", came["gradient"], [[0.2029, -0.2431, 0.0402], [-0.0269, 0.0537, -0.0269]])
+expect_equal("its fake", driver.fake_of(make_softmax, (2, 3), (1, 2), torch.float32, "cpu"), ((2, 3), (3, 1), torch.float32, "cpu"))
+expect_equal("opcheck", set(driver.opcheck(make_softmax, x).values()), {"SUCCESS"})
+
+# %% test="make_softmax" points=5
+# Graded
+came = driver.trace_operator(make_softmax, x)
+expect_equal("one graph", came["graphs"], 1)
+expect_equal("a gradient, traced", came["gradient"], ((2, 3), (1, 2)))
+### BEGIN HIDDEN TESTS
+verify("make_softmax", make_softmax)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6 · Differentiable twice
+#
+# *Hard, 30 minutes, 4 points: one for the gradient, one for its gradient of g, two for that of x.*
+#
+# Who asks for a gradient with `create_graph=True` wants to differentiate it again: a penalty on
+# gradients, a curvature, `gradgradcheck`. Then the backward is itself something to go back through,
+# and autograd must know how. Write `make_twice(name, forward, backward)`: the same as
+# `make_softmax`, and with a gradient for the operator of the
+# backward as well. Its output is `dx = y * (g - sum(g * y))`, row by row, and when the gradient `v`
+# of `dx` arrives, it must say what becomes of it for `g` and for `y`. On from there autograd finds
+# the way to `x` by itself, by the formula that it has for the first operator.
+#
+# Fakes are not asked for here. The last line of this exercise's check lets `gradgradcheck` prove
+# your formula.
+#
+# <details><summary>The gradient of g</summary>
+#
+# `dx` is linear in `g`, and the matrix in between is symmetric. So what becomes of `v` on the way
+# back to `g` is what became of `g` on the way to `dx`.
+# </details>
+# <details><summary>The gradient of y</summary>
+#
+# `y` stands in two places, outside of the sum and in it, and each gives a term. On paper, for one
+# row: write down the sum of all `v * dx`, and differentiate it by one `y`.
+# </details>
+
+# %% solution="make_twice"
+def make_twice(name: str, forward, backward) -> None:
+    """Registers the operators of a softmax that can be differentiated twice."""
+    ### BEGIN SOLUTION
+    @torch.library.custom_op(name, mutates_args=())
+    def there(x: torch.Tensor) -> torch.Tensor:
+        return forward(x)
+
+    @torch.library.custom_op(f"{name}_backward", mutates_args=())
+    def back(g: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return backward(g, y)
+
+    def keep_y(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    def vjp(ctx, g):
+        (y,) = ctx.saved_tensors
+        return back(g, y)
+
+    def keep_both(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    def vjp_of_back(ctx, v):
+        g, y = ctx.saved_tensors
+        of_g = back(v, y)
+        of_y = v * (g - (g * y).sum(-1, keepdim=True)) - g * (v * y).sum(-1, keepdim=True)
+        return of_g, of_y
+
+    there.register_autograd(vjp, setup_context=keep_y)
+    back.register_autograd(vjp_of_back, setup_context=keep_both)
+    ### END SOLUTION
+
+# %%
+x, g = torch.tensor([[0.0, 1.0, -1.0]]), torch.tensor([[1.0, 0.0, 0.5]])
+came = driver.run_twice(make_twice, x, g, torch.tensor([[0.0, 1.0, 2.0]]))
+expect_close("the gradient", came["gradient"], [[0.1738, -0.1927, 0.0189]])
+expect_close("of g", came["of_g"], [[-0.2069, 0.1029, 0.1040]])
+expect_close("of x", came["of_x"], [[-0.1090, 0.0732, 0.0358]])
+
+# %% test="make_twice" points=4
+# Graded
+expect_equal("gradgradcheck", driver.gradgradcheck(make_twice, x), True)
+### BEGIN HIDDEN TESTS
+verify("make_twice", make_twice)
+### END HIDDEN TESTS
+
+# %% [markdown]
 # ## 7 · The time that memory allows
 #
 # *Easy, 15 minutes, 3 points: one for the forward's bytes, one for the backward's, one for the time.*
@@ -292,6 +455,108 @@ expect_equal("its backward", bytes_moved(64, 600, torch.float32, 1, True), 460_8
 ### BEGIN HIDDEN TESTS
 verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8 · Into MiniGPT
+#
+# *Hard, 30 minutes, 6 points: one each for the head, the attention, the gradients, for leaving
+# everything else alone, for one graph, and for the same logits on a GPU.*
+#
+# MiniGPT calls a softmax in two places. Its head turns logits into probabilities with
+# `model.softmax`, an attribute that anybody may set, which is one line. And the attention of each
+# block, `model.blocks[i].attention`, has a module called `pattern`, an `AttentionPattern`, which
+# turns a query and a key into the weights of the past, with a softmax of torch's inside. Read it in
+# `utils/minigpt/model.py`, then write `swap_softmax(model, softmax)`. It changes the model that it
+# is given, so that its head and all its blocks use `softmax`, a function of one tensor that works on
+# the last dimension. It brings no mask along.
+#
+# Nothing else changes: not the parameters, which are the same objects as before, not their names in
+# the state dict, and no other model, made before or later.
+#
+# The check hands over a softmax that is sharper than torch's, so that numbers show where it is used,
+# and for `torch.compile` and the GPU the course's own Triton operator. A GPU is asked where there is
+# one; where there is none, and none was recorded, that point is not counted, for nor against.
+#
+# <details><summary>How do I change one module and no other?</summary>
+#
+# Put another module in its place, `block.attention.pattern = ...`; or give this one object a
+# `forward` of its own. What you write into the class holds for every model.
+# </details>
+# <details><summary>What does AttentionPattern do, besides?</summary>
+#
+# Three things come before its softmax: a product, a scale and a mask. A row of your softmax has -inf
+# where the future is.
+# </details>
+
+# %% solution="swap_softmax"
+def swap_softmax(model: MiniGPT, softmax) -> None:
+    """Lets the head and the attention of this model use `softmax`."""
+    ### BEGIN SOLUTION
+    class Pattern(torch.nn.Module):
+        def forward(self, q, k):
+            scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+            length = q.shape[-2]
+            future = torch.ones(length, length, dtype=torch.bool, device=q.device).triu(diagonal=1)
+            return softmax(scores.masked_fill(future, -math.inf))
+
+    model.softmax = softmax
+    for block in model.blocks:
+        block.attention.pattern = Pattern()
+    ### END SOLUTION
+
+# %%
+small, tokens = MiniGPTConfig(9, 8, 2, 2, 12, 6), torch.tensor([[3, 1, 4, 1], [5, 0, 2, 6]])
+came = driver.swap(swap_softmax, small, 0, tokens)
+expect_close("a row of the logits", came["logits"][1, 3, :4], [0.7115, 1.6394, -0.5825, 0.6046])
+expect_close("the same row, as probabilities", came["probabilities"][1, 3], torch.softmax(1.5 * came["logits"][1, 3], -1))
+expect_equal("the same parameters", came["parameters"], True)
+expect_equal("under the same names", came["names"], list(MiniGPT(small).state_dict()))
+expect_equal("other models", [torch.equal(a, b) for a, b in zip(came["others"][:2], came["others"][2:])], [True, True])
+expect_close("other models, too", came["others"][0][1, 3, :4], [0.7114, 1.6481, -0.6029, 0.5979])
+
+# %% test="swap_softmax" points=6
+# Graded
+expect_equal("one graph", driver.graphs_of_swapped(swap_softmax, small, tokens), 1)
+### BEGIN HIDDEN TESTS
+verify("swap_softmax", swap_softmax)
+### END HIDDEN TESTS
+
+# %% [markdown] task="why_wide" points=3
+# ## 9 · 600 and 4096
+#
+# *10 minutes, 3 points, read by a person.*
+#
+# The PTX of your softmax, for contiguous float32 matrices and four warps, loads 4096 columns with
+#
+# ```
+# ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
+# ```
+#
+# and 600 columns with `ld.global.b32`, one number at a time, although 600 is a multiple of four.
+# Explain it to somebody who has written the kernel, in five to eight sentences: what such a load asks
+# of an address, and what the compiler knows about the address of a row when the width and the strides
+# are numbers that come at run time; why 600 misses what it looks for; one way to give the 600 columns
+# wide loads all the same; and whether you expect the kernel to be four times as fast then, and why.
+#
+# === BEGIN MARK SCHEME ===
+#
+# One point each:
+#
+# - **What is known.** A load of 16 bytes needs an address that is a multiple of 16 bytes. A row begins at
+#   base + row × stride; the compiler doesn't see the stride, only whether Triton found 16 to divide
+#   the argument when it launched (or that it is 1). So 4096 is known to keep each row aligned.
+# - **600, and what to do.** 600 = 16 × 37 + 8, so nothing is known of the stride (nor of the mask's end), and the
+#   compiler must assume the worst: one number at a time. Any one of: width and strides as
+#   `tl.constexpr`; the stride passed as a number of groups of 8, multiplied in the kernel; a row
+#   stride padded to 608 or 640 together with a width that is known; `tl.multiple_of`.
+# - **How much faster.** Not four times: the bytes are the same, and memory is what decides. Fewer
+#   instructions for the same bytes; neighbouring threads' single loads already fall together into
+#   whole memory transactions. It helps as far as instructions, or requests under way, were the limit.
+#
+# === END MARK SCHEME ===
+
+# %% [markdown]
+# *Your answer goes here.*
 
 # %% [markdown]
 # ## Done

@@ -109,6 +109,11 @@ def _storages(
     found = []
     for name, value in given.items():
         if isinstance(value, torch.Tensor):
+            if value.device.type == "meta" or type(value).__name__ == "FakeTensor":
+                raise TypeError(
+                    f"{name} is a fake tensor, which has no memory that a kernel could read or "
+                    "write: what is traced may launch none"
+                )
             storage = value.untyped_storage()
             found.append((storage.data_ptr(), storage.data_ptr() + storage.nbytes(), name))
     return found
