@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 05: An operator of your own", points: 18, cell_seconds: 120, compile: trace}
+#   open_the_hood: {title: "Lab 05: An operator of your own", points: 40, cell_seconds: 120, compile: trace}
 # ---
 
 # %% [markdown]
@@ -239,6 +239,96 @@ verify("softmax_backward", softmax_backward)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# ## 4 · Read the PTX
+#
+# *Medium, 25 minutes, 4 points: one for loads and stores, two for their widths, one for reductions.*
+#
+# What the compiler writes for your kernel is text, so a program can read it. A line of PTX is an
+# instruction, with a guard before it, such as `@%p1`, where it is masked:
+#
+# ```
+# @%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
+# ld.param.b64 %rd9, [softmax_kernel_param_0];
+# @%p2 st.global.L1::evict_first.b16 [ %rd5 + 0 ], { %rs7 };
+# shfl.sync.bfly.b32 %r40, %r39, 16, 31, -1;
+# bar.sync 0;
+# ```
+#
+# Its name is made of parts, with dots between them. `ld` and `st` load and store; `global` is the
+# GPU's memory, and `shared` and `param` are not. Then there may be a word on caches, then `v2` or
+# `v4` where one thread moves two or four numbers at once, and in the end what one number is: `b32`
+# has 32 bits, and so have `f32`, `u32` and `s32`. `shfl` hands a number from thread to thread within
+# a warp, and `bar.sync` is a barrier at which all warps of a program wait for one another: with both
+# a sum over a row is made. Write three functions of the text of one kernel:
+#
+# - `accesses(ptx)`: how many instructions load from global memory, and how many store into it, a
+#   tuple of two numbers;
+# - `widths(ptx, kind)`: the bytes that one thread moves with each of these instructions, a list in
+#   the order of the text, where `kind` is `"ld"` or `"st"`: 16 for the first line above;
+# - `reductions(ptx)`: how many instructions are a `shfl`, and how many a `bar.sync`, a tuple.
+#
+# Lines that are no instructions are in the text as well: labels, declarations, and comments.
+#
+# <details><summary>How do I find an instruction's name?</summary>
+#
+# Split the line at spaces and tabs. The name is the first word; or the second, where the first begins
+# with `@`.
+# </details>
+# <details><summary>How do I get the bytes?</summary>
+#
+# Split the name at its dots. The last part holds the bits of one number, behind its letter, and
+# another part may say of how many numbers.
+# </details>
+
+# %% solution="read_ptx"
+def accesses(ptx: str) -> tuple[int, int]:
+    """How many instructions load from global memory, and how many store into it."""
+    ### BEGIN SOLUTION
+    return len(widths(ptx, "ld")), len(widths(ptx, "st"))
+    ### END SOLUTION
+
+
+def widths(ptx: str, kind: str) -> list[int]:
+    """The bytes that one thread moves with each load, or each store, of global memory."""
+    ### BEGIN SOLUTION
+    found = []
+    for line in ptx.splitlines():
+        words = [word for word in line.split() if not word.startswith("@")]
+        if words and words[0].startswith(f"{kind}.global."):
+            parts = words[0].split(".")
+            numbers = 4 if "v4" in parts else 2 if "v2" in parts else 1
+            found.append(numbers * int(parts[-1][1:]) // 8)
+    return found
+    ### END SOLUTION
+
+
+def reductions(ptx: str) -> tuple[int, int]:
+    """How many instructions hand numbers between threads, and how many are barriers."""
+    ### BEGIN SOLUTION
+    words = [word for line in ptx.splitlines() for word in line.split("//")[0].split()]
+    shuffles = [word for word in words if word.startswith("shfl.")]
+    return len(shuffles), words.count("bar.sync")
+    ### END SOLUTION
+
+# %%
+narrow = driver.compile_softmax(600)
+wide = driver.compile_softmax(4096)
+expect_equal("600 columns: loads and stores", accesses(narrow), (8, 8))
+expect_equal("4096 columns: loads and stores", accesses(wide), (8, 8))
+expect_equal("600 columns, one by one", widths(narrow, "ld"), [4] * 8)
+expect_equal("4096 columns, four by four", widths(wide, "ld"), [16] * 8)
+expect_equal("reductions: two of five steps, and of two among four warps", reductions(narrow), (14, 5))
+print(*[line for line in wide.splitlines() if ".global." in line], sep="\n")
+
+# %% test="read_ptx" points=4
+# Graded
+one_warp = driver.compile_softmax(640, torch.bfloat16, num_warps=1)
+expect_equal("bfloat16, in one warp", (widths(one_warp, "st"), reductions(one_warp)), ([16] * 4, (10, 0)))
+### BEGIN HIDDEN TESTS
+verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
+### END HIDDEN TESTS
+
+# %% [markdown]
 # ## 5 · An operator of your own
 #
 # *Hard, 35 minutes, 5 points: one each for what it computes, for its gradient, for its fake, for its
@@ -320,7 +410,7 @@ expect_equal("opcheck", set(driver.opcheck(make_softmax, x).values()), {"SUCCESS
 # Graded
 came = driver.trace_operator(make_softmax, x)
 expect_equal("one graph", came["graphs"], 1)
-expect_equal("a gradient, traced", came["gradient"], ((2, 3), (1, 2)))
+expect_equal("a gradient, traced", came["gradient"], ((2, 3), (3, 1)))
 ### BEGIN HIDDEN TESTS
 verify("make_softmax", make_softmax)
 ### END HIDDEN TESTS

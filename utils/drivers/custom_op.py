@@ -4,16 +4,43 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+import triton
+import triton.language as tl
 from torch._subclasses import FakeTensorMode
 
-from utils.launching import ptx_of, recorded_launches
+from utils.launching import launch, ptx_of, recorded_launches
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
+
+@triton.jit
+def _row_softmax(
+    x_ptr,
+    y_ptr,
+    columns,
+    x_row,
+    x_column,
+    y_row,
+    y_column,
+    BLOCK: tl.constexpr,
+    ACC: tl.constexpr,
+    FIRST: tl.constexpr,
+):
+    """A softmax as exercise 2 asks for it; with FIRST, a load says which cache it wants."""
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.arange(0, BLOCK)
+    inside = column < columns
+    place = x_ptr + row * x_row + column * x_column
+    x = tl.load(place, mask=inside, other=-float("inf"), eviction_policy=FIRST).to(ACC)
+    e = tl.exp(x - tl.max(x, 0))
+    y = (e / tl.sum(e, 0)).to(y_ptr.dtype.element_ty)
+    tl.store(y_ptr + row * y_row + column * y_column, y, mask=inside)
+
 
 NAMESPACE = "lab05"  # of the operators that are registered here, each under a new name
 _numbers = itertools.count()
@@ -87,6 +114,41 @@ def _bytes(tensor: torch.Tensor) -> bytes:
 
 class OperatorError(Exception):
     """What went wrong in an operator that was registered, with its number taken off its name."""
+
+
+@functools.cache
+def compile_softmax(
+    columns: int,
+    dtype: torch.dtype = torch.float32,
+    *,
+    num_warps: int = 4,
+    row_stride: int | None = None,
+    result: torch.dtype | None = None,
+    evict: str = "",
+) -> str:
+    """The PTX, for an H100, of a row softmax of the course's for contiguous rows.
+
+    Args:
+        columns, dtype: of the input.
+        num_warps: of one program.
+        row_stride: of the input; by default its rows follow each other.
+        result: the output's dtype; by default the input's.
+        evict: ``evict_first`` or ``evict_last``, said to the cache with each load.
+    """
+    x = torch.empty(1, dtype=dtype).as_strided((1, columns), (0, 0))
+    y = torch.empty(1, dtype=result or dtype).as_strided((1, columns), (0, 0))
+    row = columns if row_stride is None else row_stride
+    acc = tl.float64 if dtype == torch.float64 else tl.float32
+    sizes = {"BLOCK": triton.next_power_of_2(columns), "ACC": acc, "FIRST": evict}
+    with recorded_launches() as found:  # a grid of 0 programs: only the compiler sees it
+        strides = (row, 1, columns, 1)
+        launch(_row_softmax, (0,), x, y, columns, *strides, num_warps=num_warps, **sizes)
+    return _instructions(ptx_of(found[0]))
+
+
+def _instructions(ptx: str) -> str:
+    """The text without what only a debugger reads, which is most of it."""
+    return ptx.partition("\t.file\t")[0]
 
 
 def pieces(slope: float = 0.0) -> tuple[Forward, Backward]:

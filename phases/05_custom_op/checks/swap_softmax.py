@@ -200,14 +200,14 @@ def _(model, softmax):
 def _(model, softmax):
     first = model.blocks[0].attention.pattern
 
-    class Swapped(type(first)):
-        def forward(self, q, k):
-            width = q.shape[-1]
-            scores = (q / math.sqrt(width)) @ k.transpose(-2, -1)
-            column = torch.arange(q.shape[-2], device=q.device)
-            scores = torch.where(column[None, :] > column[:, None], -float("inf"), scores)
-            return softmax(scores)
+    def forward(self, q, k):
+        width = q.shape[-1]
+        scores = (q / math.sqrt(width)) @ k.transpose(-2, -1)
+        column = torch.arange(q.shape[-2], device=q.device)
+        scores = torch.where(column[None, :] > column[:, None], -float("inf"), scores)
+        return softmax(scores)
 
+    Swapped = type("Swapped", (type(first),), {"forward": forward})
     for block in model.blocks:
         block.attention.pattern.__class__ = Swapped
     setattr(model, "softmax", softmax)
