@@ -33,7 +33,6 @@ from grader.visible import refusal, visible_cells, with_inner_classes
 from grader.written import Written, names_read_by
 from utils.checks import Candidate, Check
 
-
 CELLS = "__cells__"  # the module that stands for a notebook's
 
 

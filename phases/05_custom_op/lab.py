@@ -403,7 +403,7 @@ x, g = torch.tensor([[1.0, 2.0], [0.0, 5.0], [-3.0, 1.0]]).T, torch.tensor([[1.0
 came = driver.run_operator(make_softmax, x, g, 0.5)
 expect_close("softmax(x + b)", came["output"], torch.softmax(x + torch.tensor([0.0, 0.5, 1.0]), -1))
 expect_close("its gradient", came["gradient"], [[0.2029, -0.2431, 0.0402], [-0.0269, 0.0537, -0.0269]])
-expect_equal("its fake", driver.fake_of(make_softmax, (2, 3), (1, 2), torch.float32, "cpu"), ((2, 3), (3, 1), torch.float32, "cpu"))
+expect_equal("its fake", driver.fakes(make_softmax, [((2, 3), (1, 2), torch.float32, "cpu")]), [((2, 3), (3, 1), torch.float32, "cpu")])
 expect_equal("opcheck", set(driver.opcheck(make_softmax, x).values()), {"SUCCESS"})
 
 # %% test="make_softmax" points=5

@@ -18,6 +18,7 @@ from torch._subclasses import FakeTensorMode
 from utils.launching import launch, ptx_of, recorded_launches
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
 
+
 @triton.jit
 def _row_softmax(
     x_ptr,
@@ -205,9 +206,7 @@ def _registered(short: str) -> Any:
         raise LookupError(f"no operator is registered as {NAMESPACE}::{short}") from None
 
 
-def run_operator(
-    make: Callable, x: torch.Tensor, g: torch.Tensor, slope: float
-) -> dict[str, Any]:
+def run_operator(make: Callable, x: torch.Tensor, g: torch.Tensor, slope: float) -> dict[str, Any]:
     """What the operator makes of x, and the gradient of x when that of the output is g."""
     with registered(make, slope) as (op, _):
         leaf = x.detach().requires_grad_()
@@ -231,29 +230,25 @@ def schema_of(make: Callable) -> dict[str, Any]:
         }
 
 
-def fake_of(
-    make: Callable,
-    shape: Sequence[int],
-    strides: Sequence[int],
-    dtype: torch.dtype,
-    device: str,
-    *,
-    backward: bool = False,
-) -> tuple:
-    """Shape, strides, dtype and device that a tracer is told, with no number computed.
+def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) -> list[tuple]:
+    """What a tracer is told of results, with no number computed.
 
     Args:
         make: registers the operator.
-        shape, strides, dtype, device: of the input; a GPU needn't be there.
+        inputs: shape, strides, dtype and device of each; a GPU needn't be there.
         backward: ask the operator of the backward, whose first input is contiguous.
+
+    Returns:
+        Shape, strides, dtype and device of each result.
     """
+    found = []
     with registered(make) as (op, op_backward), FakeTensorMode():
-        x = torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device=device)
-        if backward:
-            y = op_backward(torch.empty(tuple(shape), dtype=dtype, device=device), x)
-        else:
-            y = op(x)
-        return tuple(y.shape), tuple(y.stride()), y.dtype, y.device.type
+        for shape, strides, dtype, device in inputs:
+            x = torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device=device)
+            g = torch.empty(tuple(shape), dtype=dtype, device=device)
+            y = op_backward(g, x) if backward else op(x)
+            found.append((tuple(y.shape), tuple(y.stride()), y.dtype, y.device.type))
+    return found
 
 
 def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[str, Any]:
@@ -339,7 +334,7 @@ def _kept() -> Iterator[None]:
 
 
 def swap(function: Callable, config: MiniGPTConfig, seed: int, tokens: torch.Tensor) -> dict:
-    """Let ``function(model, softmax)`` change a MiniGPT, and run it beside one that it was not given.
+    """Let ``function(model, softmax)`` change a MiniGPT, and run it beside others.
 
     The softmax that it gets is a sharper one, softmax(1.5 * x), so that numbers show where it is
     used. All models have the same weights.
@@ -351,9 +346,9 @@ def swap(function: Callable, config: MiniGPTConfig, seed: int, tokens: torch.Ten
         tokens: integers, (batch, length).
 
     Returns:
-        ``logits``, ``probabilities`` and ``gradients`` by name, of the model; ``names`` of its state
-        dict; ``parameters``, whether they are the very tensors that they were; ``others``, the
-        logits and probabilities of a model made before, and of one made after.
+        ``logits``, ``probabilities`` and ``gradients`` by name, of the model; ``names`` of its
+        state dict; ``parameters``, whether they are the very tensors that they were; ``others``,
+        the logits and probabilities of a model made before, and of one made after.
     """
 
     def made() -> MiniGPT:
@@ -385,8 +380,7 @@ def _swapped(function: Callable, made: Callable, sharper: Forward, tokens: torch
         "logits": logits.detach().clone(),
         "probabilities": probabilities.detach().clone(),
         "gradients": {
-            name: None if one.grad is None else one.grad.clone()
-            for name, one in parameters.items()
+            name: None if one.grad is None else one.grad.clone() for name, one in parameters.items()
         },
         "names": list(model.state_dict()),
         "parameters": dict(model.named_parameters()).keys() == parameters.keys()
@@ -400,7 +394,7 @@ def _swapped(function: Callable, made: Callable, sharper: Forward, tokens: torch
 
 
 def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.Tensor) -> int:
-    """How many graphs a MiniGPT is, under torch.compile, with a registered operator in its place."""
+    """How many graphs a MiniGPT is, under torch.compile, with a registered operator in it."""
     from torch._dynamo.testing import CompileCounter
 
     from utils.softmax import softmax

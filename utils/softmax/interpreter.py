@@ -188,30 +188,58 @@ def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[in
 
 @contextmanager
 def _interpreted_language(helpers: dict[tuple[int, str], tuple[dict, Any]]) -> Iterator[None]:
-    """Let the language's own functions (`tl.max`, `tl.sum`, …) run interpreted, too.
+    """Let the language, and a kernel's helpers, run interpreted; put all of it back afterwards.
 
-    They are `@triton.jit` functions themselves, made when Triton was imported, and so are the
-    helpers of a kernel. The interpreter also leaves builtins patched when one of them has called
-    another; all is put back here.
+    The language's own functions (`tl.max`, `tl.sum`, …) are `@triton.jit` functions, made when
+    Triton was imported, and so are helpers: all are exchanged for their twins. Its builtins are
+    patched by the interpreter, which looks for each of them at every launch and every call, for
+    milliseconds; what it finds is the same each time, so it is asked once.
     """
-    before = [(place, dict(vars(place))) for place in _LIBRARIES + _LANGUAGE]
+    changes = _changes()
+    before = [(place, name, vars(place).get(name, _MISSING)) for place, name, _ in changes]
+    patch = interpreter._patch_lang
+    interpreter._patch_lang = lambda function: interpreter._LangPatchScope()
     try:
         for (_, name), (space, called) in helpers.items():
             space[name] = _twin(called.fn)
+        for place, name, value in changes:
+            setattr(place, name, value)
+        yield
+    finally:
+        interpreter._patch_lang = patch
+        for place, name, value in before:
+            if value is _MISSING:
+                delattr(place, name)
+            else:
+                setattr(place, name, value)
+        for (_, name), (space, called) in helpers.items():
+            space[name] = called
+
+
+_MISSING = object()
+
+
+@functools.cache
+def _changes() -> list[tuple[Any, str, Any]]:
+    """Place, name and value of all that is different while a kernel is interpreted."""
+    before = [(place, dict(vars(place))) for place in _LIBRARIES + _LANGUAGE]
+    try:
         for place, names in before:
             for name, value in names.items():
                 if isinstance(value, JITFunction):
                     setattr(place, name, _twin(value.fn))
-        # Once for all calls of a launch: the launch itself patches no more than `tl`.
-        interpreter._patch_lang(types.SimpleNamespace(__globals__={"core": tl.core}))
-        yield
+        # It looks for the language among the globals of a function.
+        interpreter._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+        return [
+            (place, name, value)
+            for place, names in before
+            for name, value in vars(place).items()
+            if names.get(name, _MISSING) is not value
+        ]
     finally:
-        for (_, name), (space, called) in helpers.items():
-            space[name] = called
         for place, names in before:
-            if place in _LANGUAGE:
-                for name in set(vars(place)) - set(names):
-                    delattr(place, name)
+            for name in set(vars(place)) - set(names):
+                delattr(place, name)
             for name, value in names.items():
                 if vars(place).get(name) is not value:
                     setattr(place, name, value)

@@ -41,7 +41,9 @@ def _register(name, make_forward, make_backward, vjp):
     torch.library.register_autograd(name, back, setup_context=keep)
     if vjp is not None:
         torch.library.register_autograd(
-            f"{name}_backward", vjp, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs)
+            f"{name}_backward",
+            vjp,
+            setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
         )
 
 
@@ -67,35 +69,47 @@ def _(draw):
 
         return Case(part, play, shown=f"{dtype} {shape}, {layout}")
 
-    def faked(shape, strides, dtype, device, backward=False):
+    def faked(inputs, backward):
         def play(subject):
-            how = {"backward": backward}
-            return subject.drive("custom_op:fake_of", shape, strides, dtype, device, **how)
+            return subject.drive("custom_op:fakes", inputs, backward=backward)
 
-        words = f"the {'backward' if backward else 'operator'}, {shape}, strides {strides}, {device}"
-        places = {"[0]": "the shape", "[1]": "the strides", "[2]": "the dtype", "[3]": "the device"}
-        return Case(fake, play, shown=words, places=places)
+        places = {}
+        for at, (shape, strides, dtype, device) in enumerate(inputs):
+            words = (
+                f"of {str(dtype).removeprefix('torch.')} {shape}, strides {strides}, on {device}"
+            )
+            for place, name in enumerate(("shape", "strides", "dtype", "device")):
+                places[f"[{at}][{place}]"] = f"the {name} for an input {words}"
+        shown = f"the fake of the {'backward' if backward else 'operator'}"
+        return Case(fake, play, shown=shown, places=places)
 
-    for part in (computes, gradient):
-        yield asked(part, draw.shape(2))
-        yield asked(part, draw.shape(3), "transposed", torch.float64)
-    yield asked(gradient, draw.shape(2), upstream="transposed")
     yield asked(computes, draw.shape(1))
+    yield asked(computes, draw.shape(3), "transposed", torch.float64)
+    yield asked(gradient, draw.shape(2), upstream="transposed")
+    yield asked(gradient, draw.shape(3), "transposed", torch.float64)
 
     rows, columns = draw.shape(2, 3, 9)
+    inputs = [
+        ((rows, columns), (columns, 1), torch.float32, "cpu"),
+        ((rows, columns), (1, rows), torch.float64, "cpu"),
+        ((rows, columns), (2 * columns, 2), torch.float32, "cpu"),
+        ((2, rows, columns), (1, 2 * columns, 2), torch.float16, "cuda"),
+    ]
     for backward in (False, True):
-        yield faked((rows, columns), (columns, 1), torch.float32, "cpu", backward)
-        yield faked((rows, columns), (1, rows), torch.float64, "cpu", backward)
-        yield faked((rows, columns), (2 * columns, 2), torch.float32, "cpu", backward)
-        yield faked((2, rows, columns), (1, 2 * columns, 2), torch.float16, "cuda", backward)
+        yield faked(inputs, backward)
 
-    x, g = draw.tensor((2, 3), layout="transposed"), draw.tensor((2, 3))
+    x = draw.tensor((2, 3), layout="transposed")
 
     def said(subject):
         schemas = subject.drive("custom_op:schema_of")
         return schemas, subject.drive("custom_op:opcheck", x)
 
-    yield Case(schema, said, shown="a transposed input", places={"[0]": "the schema", "[1]": "what opcheck says"})
+    yield Case(
+        schema,
+        said,
+        shown="a transposed input",
+        places={"[0]": "the schema", "[1]": "what opcheck says"},
+    )
 
     def traced(subject):
         came = subject.drive("custom_op:trace_operator", x, slope)
@@ -217,7 +231,9 @@ def _(name, forward, backward):
     torch.library.define(name + "_backward", "(Tensor g, Tensor y) -> Tensor")
     torch.library.impl(name, "CPU")(lambda x: forward(x))
     torch.library.impl(name + "_backward", "CPU")(lambda g, y: backward(g, y))
-    torch.library.register_fake(name)(lambda x: torch.empty_like(x, memory_format=torch.contiguous_format))
+    torch.library.register_fake(name)(
+        lambda x: torch.empty_like(x, memory_format=torch.contiguous_format)
+    )
     torch.library.register_fake(name + "_backward")(
         lambda g, y: torch.empty_like(y, memory_format=torch.contiguous_format)
     )
@@ -237,9 +253,15 @@ def _(name, forward, backward):
     def shaped(*tensors):
         return tensors[0].new_empty(tensors[-1].shape)
 
-    op = torch.library.custom_op(name, forward, mutates_args=(), device_types="cpu", schema="(Tensor x) -> Tensor")
+    op = torch.library.custom_op(
+        name, forward, mutates_args=(), device_types="cpu", schema="(Tensor x) -> Tensor"
+    )
     second = torch.library.custom_op(
-        name + "_backward", backward, mutates_args=(), device_types="cpu", schema="(Tensor g, Tensor y) -> Tensor"
+        name + "_backward",
+        backward,
+        mutates_args=(),
+        device_types="cpu",
+        schema="(Tensor g, Tensor y) -> Tensor",
     )
     op.register_fake(shaped)
     second.register_fake(shaped)

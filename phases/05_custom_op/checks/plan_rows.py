@@ -85,7 +85,11 @@ plan_rows.misconception(
     "rows past the end forgotten",
     "masked lanes are counted in the rows that exist; a last program that is half empty has more.",
     earns=1,
-)(edited(_plan_rows, ("programs * per_program * block - rows * columns", "rows * (block - columns)")))
+)(
+    edited(
+        _plan_rows, ("programs * per_program * block - rows * columns", "rows * (block - columns)")
+    )
+)
 plan_rows.misconception(
     "the lanes of one program",
     "masked lanes are counted as where there is one program alone.",
@@ -137,3 +141,14 @@ def _(rows, columns, itemsize):
         programs += 1
         missing = per_program - left
     return programs, per_program, block, rows * (block - columns) + missing * block
+
+
+plan_rows.equivalent(
+    ("4096 //", "4097 //"),
+    ("<= 4096", "<= 4097"),
+    because="a row's bytes are a power of two, from 2 on",
+)
+plan_rows.equivalent(
+    ("(columns - 1).bit_length()", "(1 - columns).bit_length()"),
+    because="the sign has no bit",
+)

@@ -272,3 +272,17 @@ class _:
                 shuffles += word[:5] == "shfl."
                 barriers += word == "bar.sync"
         return shuffles, barriers
+
+
+read_ptx.equivalent(
+    ("name).group(1)", "name).group(0)"),
+    because="the group is all that is found",
+)
+read_ptx.equivalent(
+    ("'//[^\\n]*', ''", "'//[^\\n]*', '_'"),
+    because="what stands in a comment's place ends the line all the same",
+)
+read_ptx.equivalent(
+    ("line.strip().split()", "line.split()"),
+    because="split takes off what strip does",
+)

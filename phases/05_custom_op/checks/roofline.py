@@ -1,7 +1,6 @@
 """Lab 05, exercise 7: The time that memory allows"""
 
 import torch
-import triton
 
 from utils.checks import Check, case, edited
 from utils.compare import Tolerance
@@ -160,3 +159,13 @@ class _:
         work = elements * (5 - backward)
         bound = "compute" if work * bandwidth > moved * flops else "memory"
         return (work / flops if bound == "compute" else moved / bandwidth), bound
+
+
+roofline.equivalent(
+    ("torch.empty(0,", "torch.empty(1,"),
+    because="an element has the same size, however many there are",
+)
+roofline.equivalent(
+    ("bound == 'compute'", "bound <= 'compute'"),
+    because="the other word comes later in the alphabet",
+)

@@ -2,7 +2,6 @@
 
 import torch
 import triton
-import triton.language as tl
 
 from utils.checks import ByHand, Case
 from utils.drivers.custom_op import surroundings

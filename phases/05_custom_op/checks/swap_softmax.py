@@ -160,7 +160,10 @@ _misconception(
     "for every model",
     "the class is changed, and with it every other model of it.",
     {"nothing else"},
-    ("block.attention.pattern = Pattern()", "type(block.attention.pattern).forward = Pattern.forward"),
+    (
+        "block.attention.pattern = Pattern()",
+        "type(block.attention.pattern).forward = Pattern.forward",
+    ),
 )
 _misconception(
     "the first block alone",
@@ -172,13 +175,19 @@ _misconception(
     "parameters copied",
     "the model's parameters are replaced by copies, which nobody else holds.",
     {"gradients", "nothing else"},
-    ("model.softmax = softmax", "model.softmax = softmax\n    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())"),
+    (
+        "model.softmax = softmax",
+        "model.softmax = softmax\n    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())",
+    ),
 )
 _misconception(
     "wrapped in a module",
     "the head is wrapped, and the names of its parameters change.",
     {"nothing else"},
-    ("model.softmax = softmax", "model.softmax = softmax\n    model.lm_head = torch.nn.Sequential(model.lm_head)"),
+    (
+        "model.softmax = softmax",
+        "model.softmax = softmax\n    model.lm_head = torch.nn.Sequential(model.lm_head)",
+    ),
 )
 
 
@@ -210,4 +219,4 @@ def _(model, softmax):
     Swapped = type("Swapped", (type(first),), {"forward": forward})
     for block in model.blocks:
         block.attention.pattern.__class__ = Swapped
-    setattr(model, "softmax", softmax)
+    model.softmax = softmax
