@@ -142,13 +142,15 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
             if not any(start <= address and address + wide <= end for start, end, _ in storages):
                 raise IndexError(_outside(kind, address, wide, builder.grid_idx, storages))
 
-    def checked_load(places: Any, mask: Any, *rest: Any) -> Any:
+    def checked_load(places: Any, mask: Any, other: Any, *rest: Any) -> Any:
         check("loads", places, mask)
-        return load(places, mask, *rest)
+        places = _as_wide(places, places)
+        return load(places, _as_wide(mask, places), _as_wide(other, places), *rest)
 
     def checked_store(places: Any, value: Any, mask: Any, *rest: Any) -> Any:
         check("stores", places, mask)
-        return store(places, value, mask, *rest)
+        places = _as_wide(places, places)
+        return store(places, _as_wide(value, places), _as_wide(mask, places), *rest)
 
     builder.create_masked_load, builder.create_masked_store = checked_load, checked_store
     try:
@@ -159,6 +161,19 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
                 delattr(builder, name)  # the class's own show again
             else:
                 setattr(builder, name, function)
+
+
+def _as_wide(handle: Any, places: Any) -> Any:
+    """One value for each place, one after the other in memory: the interpreter's C++ takes that
+    for granted, and a mask of one value, stretched over a block, would corrupt the process.
+
+    Raises ValueError for values that don't fit.
+    """
+    shape = places.data.shape
+    if handle is None or (handle.data.shape == shape and handle.data.flags.c_contiguous):
+        return handle
+    full = np.ascontiguousarray(np.broadcast_to(handle.data, shape))
+    return interpreter.TensorHandle(full, handle.dtype)
 
 
 def _outside(
