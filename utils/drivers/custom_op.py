@@ -51,7 +51,10 @@ Backward = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def cut(
-    values: torch.Tensor, row_stride: int | None = None, column_stride: int = 1
+    values: torch.Tensor,
+    row_stride: int | None = None,
+    column_stride: int = 1,
+    beside: float = float("nan"),
 ) -> torch.Tensor:
     """The values as a view that is cut from a larger storage, with NaN on all sides of it.
 
@@ -61,12 +64,13 @@ def cut(
     Args:
         values: floating point, (rows, columns).
         row_stride, column_stride: of the view; by default rows follow each other with a gap of 3.
+        beside: what stands on all sides, where it is not NaN.
     """
     rows, columns = values.shape
     row_stride = columns * column_stride + 3 if row_stride is None else row_stride
     room = 8 * max(columns, 1) + row_stride + 16
     last = max(rows - 1, 0) * row_stride + max(columns - 1, 0) * column_stride
-    storage = torch.full((room + last + 1 + room,), float("nan"), dtype=values.dtype)
+    storage = torch.full((room + last + 1 + room,), beside, dtype=values.dtype)
     view = storage.as_strided((rows, columns), (row_stride, column_stride), room)
     return view.copy_(values)
 

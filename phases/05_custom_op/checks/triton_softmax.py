@@ -35,7 +35,7 @@ def _(x, y):
 @triton_softmax.cases
 def _(draw):
     def softmax_of(part, x, shown, out=()):
-        y = cut(torch.full(x.shape, float("nan"), dtype=x.dtype), *out)
+        y = cut(torch.full_like(x, float("nan")), *out, beside=-7.0)
         dtype = str(x.dtype).removeprefix("torch.")
         words = f"{dtype} {tuple(x.shape)}, strides {x.stride()}{shown}"
         return written(part, (x, y), torch.softmax(x.double(), -1), words)
@@ -45,24 +45,29 @@ def _(draw):
     for shape in ((5, odd), (2, 1), (2, 2), (2, 17)):
         yield softmax_of(width, cut(draw.tensor(shape)), "")
     for columns in (16, 65, 600):
-        yield softmax_of(width, cut(draw.tensor((1, columns))), ", one row")
+        x = draw.tensor((1, columns))
+        x[0, -1] += 300 if columns == 600 else 0  # a large one, late
+        yield softmax_of(width, cut(x), ", one row")
     yield softmax_of(width, cut(draw.tensor((0, odd))), ", no rows")
     far = draw.tensor((3, odd))
-    far[0] -= 60
+    far[0] -= 120
     far[1] += 300
     far[2] = 0
     yield softmax_of(width, cut(far), ", far below 0, far above, and all equal")
 
-    x = draw.tensor((2, draw.integer(5, 14)))
+    x = draw.tensor((2, draw.integer(9, 14)))
     rows, columns = x.shape
     yield softmax_of(strides, x, ", contiguous", (columns, 1))
     yield softmax_of(strides, cut(x, columns + draw.integer(1, 5)), "", (columns, 1))
     yield softmax_of(strides, cut(x, 1, rows), ", transposed", (columns + 2, 1))
     yield softmax_of(strides, cut(x, 2 * columns + 1, 2), ", every second", (1, rows + 1))
+    late = x.clone()
+    late[:, -1] += 200
+    yield softmax_of(strides, cut(late, 3 * columns, 3), ", every third, the last large")
     yield softmax_of(strides, cut(x), "; the output transposed", (1, rows))
     yield softmax_of(strides, cut(x), "; the output sliced", (3 * columns, 3))
 
-    some = draw.tensor((4, draw.integer(5, 14)))
+    some = draw.tensor((4, draw.integer(9, 14)))
     some[0, 0] = some[1, -1] = some[2, 1:] = some[3, 1] = some[3, 2] = -float("inf")
     yield softmax_of(infinite, cut(some), ", some of it -inf")
     none = some[:2].clone()
@@ -129,7 +134,7 @@ _misconception(
 _misconception(
     "no maximum",
     "nothing is subtracted before `exp`, which overflows for large numbers.",
-    3,
+    2,
     ("tl.exp(x - top)", "tl.exp(x)"),
 )
 _misconception(
@@ -278,4 +283,19 @@ triton_softmax.equivalent(
 triton_softmax.equivalent(
     (").to(ACC)", ")"),
     because="Triton's maximum widens halves to float32 by itself, and the difference with it",
+)
+triton_softmax.equivalent(
+    ("[None, :]", "[:,]"),
+    ("[None, :]", "[None,]"),
+    because="a block of lanes is stretched over the rows either way",
+)
+triton_softmax.equivalent(
+    ("(triton.cdiv(rows, 2),)", "(rows,)"),
+    ("cdiv(rows, 2)", "cdiv(rows, 1)"),
+    because="programs beyond the last row do nothing",
+)
+triton_softmax.equivalent(
+    ("range(0, columns, TILE)", "range(0, columns + 1, TILE)"),
+    ("range(0, columns, TILE)", "range(0, xr, TILE)"),
+    because="a tile beyond the row is masked off",
 )

@@ -77,7 +77,7 @@ def test_a_store_beside_a_view_is_allowed_and_one_outside_of_its_storage_is_refu
 @triton.jit
 def masked_by_a_number(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    inside = 0 < n
+    inside = n > 0
     tl.store(y_ptr + at, tl.load(x_ptr + at, mask=inside, other=0.0), mask=inside)
 
 
