@@ -220,3 +220,34 @@ def _(model, softmax):
     for block in model.blocks:
         block.attention.pattern.__class__ = Swapped
     model.softmax = softmax
+
+
+swap_softmax.equivalent(
+    ("-1, -2", "-2, -1"),
+    ("-2, -1", "-1, -2"),
+    ("-1, -2", "-1, 2"),
+    ("-2, -1", "2, -1"),
+    ("q.shape[-2]", "q.shape[2]"),
+    ("q.size(-2)", "q.size(2)"),
+    ("q.shape", "k.shape"),
+    ("q.size", "k.size"),
+    ("[None, :]", "[:,]"),
+    ("[None, :]", "[None,]"),
+    because="it is the same dimension, of a query or of a key",
+)
+swap_softmax.equivalent(
+    (", device=q.device", ""),
+    (", device=q.device", ", device=k.device"),
+    because="on a CPU all is there; where there is a GPU the last part tells",
+)
+swap_softmax.equivalent(
+    ("-math.inf))", "-math.inf)).float()"),
+    ("float('-inf')))", "float('-inf'))).float()"),
+    ("softmax(scores)", "softmax(scores).float()"),
+    because="the models are in float32",
+)
+swap_softmax.equivalent(
+    ("'Swapped'", "'Swapped_'"),
+    ("blocks[0]", "blocks[-1]"),
+    because="nobody asks for the name, and all blocks have the same class",
+)
