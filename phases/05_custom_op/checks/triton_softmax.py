@@ -235,10 +235,10 @@ def _(x, y):
     def kernel(x_ptr, y_ptr, columns, xr, xc, yr, yc, TILE: tl.constexpr, ACC: tl.constexpr):
         row = tl.program_id(0).to(tl.int64)
         top = tl.full((TILE,), -float("inf"), ACC)
-        for first in range(0, columns, TILE):
-            column = first + tl.arange(0, TILE)
-            place = x_ptr + row * xr + column * xc
-            x = tl.load(place, mask=column < columns, other=-float("inf")).to(ACC)
+        for begin in range(0, columns, TILE):
+            lane = begin + tl.arange(0, TILE)
+            place = x_ptr + row * xr + lane * xc
+            x = tl.load(place, mask=lane < columns, other=-float("inf")).to(ACC)
             top = tl.maximum(top, x)
         top = tl.max(top, 0)
         total = tl.zeros((TILE,), ACC)
@@ -247,10 +247,10 @@ def _(x, y):
             place = x_ptr + row * xr + column * xc
             x = tl.load(place, mask=column < columns, other=-float("inf")).to(ACC)
             total += tl.exp(x - top)
-        for first in range(0, columns, TILE):
-            column = first + tl.arange(0, TILE)
+        for start in range(0, columns, TILE):
+            column = start + tl.arange(0, TILE)
             place = x_ptr + row * xr + column * xc
-            x = tl.load(place, mask=column < columns, other=-float("inf")).to(ACC)
+            x = tl.load(place, mask=column < columns).to(ACC)
             y = tl.exp(x - top) / tl.sum(total, 0)
             tl.store(y_ptr + row * yr + column * yc, y, mask=column < columns)
 
@@ -301,16 +301,15 @@ triton_softmax.equivalent(
     because="a tile beyond the row is masked off",
 )
 triton_softmax.equivalent(
-    ("range(0, columns, TILE)", "range(0, columns)"),
-    ("range(0, columns, TILE)", "range(0, columns, yc)"),
+    ("begin in range(0, columns, TILE)", "begin in range(0, columns)"),
+    ("begin in range(0, columns, TILE)", "begin in range(0, columns, yc)"),
+    ("start in range(0, columns, TILE)", "start in range(0, columns)"),
+    ("start in range(0, columns, TILE)", "start in range(0, columns, yc)"),
     because="a maximum may be taken twice, and a number be written twice",
-    of="in tiles, three times over the row",
 )
 triton_softmax.equivalent(
-    ("column < columns, other=-float('inf')", "column < xr, other=-float('inf')"),
-    (", other=-float('inf')", ""),
-    (", other=-float('inf')", ", other=float('inf')"),
-    because="a maximum passes over NaN; in the last pass the same lanes are not stored",
+    ("lane < columns, other", "lane < xr, other"),
+    because="a maximum passes over NaN",
     of="in tiles, three times over the row",
 )
 triton_softmax.equivalent(
