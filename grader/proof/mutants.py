@@ -18,7 +18,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
+from random import Random
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -115,27 +117,35 @@ class Survey:
         return self.killed + len(self.equivalent) + len(self.survivors)
 
 
-def survey(check: Check, seeds: Sequence[str], lab: Path) -> Survey:
+def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Survey:
     """Judge the mutants of an exercise.
 
     Args:
         check: the check of the exercise.
         seeds: the seeds that draw the cases.
         lab: the file with the lab's text.
+        most: the number of mutants to judge, drawn by the first seed; 0 for all of them.
 
     Raises:
         UserError: if the unchanged code does not earn full points.
     """
     began = time.process_time()
     code = LabCode.read(lab)
+    made = [
+        Trial(right, mutant, 0, len(seeds))
+        for right in rights(check, lab)
+        for mutant in mutants(right.cell, right.lines)
+    ]
+    drawn = Random(seeds[0]).sample(range(len(made)), most) if 0 < most < len(made) else None
+    chosen = [made[k] for k in sorted(drawn)] if drawn else made
     trials = []
     with one_thread(), _filled_memory(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # mutants cause many warnings
-        for right in rights(check, lab):
+        for right, of_right in groupby(chosen, key=lambda trial: trial.right):
             judge = _Judge(check, seeds, code, right)
             trials += [
-                Trial(right, mutant, judge.survived(mutant), len(seeds))
-                for mutant in mutants(right.cell, right.lines)
+                dataclasses.replace(trial, survived=judge.survived(trial.mutant))
+                for trial in of_right
             ]
     alive = [trial for trial in trials if trial.survived]
     explained = [t for t in alive if any(_is_about(line, t) for line in check.equivalents)]
@@ -144,7 +154,7 @@ def survey(check: Check, seeds: Sequence[str], lab: Path) -> Survey:
         killed=len(trials) - len(alive),
         equivalent=tuple(explained),
         survivors=tuple(trial for trial in alive if trial not in explained),
-        stale=tuple(_stale(check, trials)),
+        stale=tuple(_stale(check, made, trials)),
         seconds=time.process_time() - began,
     )
 
@@ -289,11 +299,11 @@ def _is_about(line: Equivalent, trial: Trial) -> bool:
     return line.of in ("", trial.right.name) and trial.mutant.is_edit(line.old, line.new)
 
 
-def _stale(check: Check, trials: list[Trial]) -> Iterator[str]:
+def _stale(check: Check, made: list[Trial], trials: list[Trial]) -> Iterator[str]:
     for line in check.equivalents:
         meant = [trial for trial in trials if _is_about(line, trial)]
         said = f"`{line.old}` → `{line.new}`"
-        if not meant:
+        if not any(_is_about(line, trial) for trial in made):
             yield f"{said} is none of the changes that are tried"
         for trial in meant:
             if trial.survived < trial.seeds:

@@ -11,6 +11,8 @@ import argparse
 import builtins
 import dataclasses
 import linecache
+import sys
+import types
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -31,6 +33,8 @@ from grader.phase_paths import ROOT, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from grader.verdict import Cause, Verdict
 from utils.checks import Candidate, Check
+
+CELLS = "__cells__"  # the module that stands for a notebook's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +72,9 @@ class LabCode:
         Raises:
             Exception: anything that the cell raises.
         """
-        names: dict[str, Any] = {"__name__": "__main__"}
+        # A module that can be found under its name, as a compiler's guards want it.
+        module = sys.modules[CELLS] = types.ModuleType(CELLS)
+        names: dict[str, Any] = vars(module)
         for code in self._given_compiled:
             exec(code, names)
         # Triton's decorators read a function's source, and find it here, as in a notebook.

@@ -24,13 +24,13 @@ def reply(value: str) -> str:
 VALUE = {value}
 def serve(thing):
     while True:
-        request = answer.receive(_link)
+        request = rpc_server.receive(_link)
         if request is None or request["do"] == "end":
             return
         head = '{{"dict": [["id", "%s"], ["after", []], ["ops", []], ["value", ' % request["id"]
         text = (head + VALUE + ']]}}').encode()
-        _link.sendall(wire.HEADER.pack(len(text), 0) + text)
-answer.serve = serve
+        _link.sendall(codec.HEADER.pack(len(text), 0) + text)
+rpc_server.serve = serve
 """
     )
 

@@ -88,9 +88,17 @@ class _Twin(InterpretedFunction):
         return self if instance is None else functools.partial(self, instance)
 
 
-@functools.cache
+_twins: dict[tuple, InterpretedFunction] = {}
+
+
 def _twin(function: Callable[..., Any]) -> InterpretedFunction:
-    return _Twin(function)
+    """The twin of a function; one for all that a function makes each time it is called."""
+    if function.__closure__:
+        return _Twin(function)
+    key = function.__code__, function.__defaults__, id(function.__globals__)
+    if key not in _twins:
+        _twins[key] = _Twin(function)
+    return _twins[key]
 
 
 def _storages(
@@ -101,6 +109,11 @@ def _storages(
     found = []
     for name, value in given.items():
         if isinstance(value, torch.Tensor):
+            if value.device.type == "meta" or type(value).__name__ == "FakeTensor":
+                raise TypeError(
+                    f"{name} is a fake tensor, which has no memory that a kernel could read or "
+                    "write: what is traced may launch none"
+                )
             storage = value.untyped_storage()
             found.append((storage.data_ptr(), storage.data_ptr() + storage.nbytes(), name))
     return found
@@ -129,13 +142,15 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
             if not any(start <= address and address + wide <= end for start, end, _ in storages):
                 raise IndexError(_outside(kind, address, wide, builder.grid_idx, storages))
 
-    def checked_load(places: Any, mask: Any, *rest: Any) -> Any:
+    def checked_load(places: Any, mask: Any, other: Any, *rest: Any) -> Any:
         check("loads", places, mask)
-        return load(places, mask, *rest)
+        places = _as_wide(places, places)
+        return load(places, _as_wide(mask, places), _as_wide(other, places), *rest)
 
     def checked_store(places: Any, value: Any, mask: Any, *rest: Any) -> Any:
         check("stores", places, mask)
-        return store(places, value, mask, *rest)
+        places = _as_wide(places, places)
+        return store(places, _as_wide(value, places), _as_wide(mask, places), *rest)
 
     builder.create_masked_load, builder.create_masked_store = checked_load, checked_store
     try:
@@ -146,6 +161,19 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
                 delattr(builder, name)  # the class's own show again
             else:
                 setattr(builder, name, function)
+
+
+def _as_wide(handle: Any, places: Any) -> Any:
+    """One value for each place, one after the other in memory: the interpreter's C++ takes that
+    for granted, and a mask of one value, stretched over a block, would corrupt the process.
+
+    Raises ValueError for values that don't fit.
+    """
+    shape = places.data.shape
+    if handle is None or (handle.data.shape == shape and handle.data.flags.c_contiguous):
+        return handle
+    full = np.ascontiguousarray(np.broadcast_to(handle.data, shape))
+    return interpreter.TensorHandle(full, handle.dtype)
 
 
 def _outside(
@@ -175,31 +203,58 @@ def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[in
 
 @contextmanager
 def _interpreted_language(helpers: dict[Any, tuple[dict, Any]]) -> Iterator[None]:
-    """Let the language's own functions (`tl.max`, `tl.sum`, …) run interpreted, too.
+    """Let the language, and a kernel's helpers, run interpreted; put all of it back afterwards.
 
-    They are `@triton.jit` functions themselves, made when Triton was imported, and so are the
-    helpers of a kernel. The interpreter also leaves builtins patched when one of them has called
-    another; all is put back here.
+    The language's own functions (`tl.max`, `tl.sum`, …) are `@triton.jit` functions, made when
+    Triton was imported, and so are helpers: all are exchanged for their twins. Its builtins are
+    patched by the interpreter, which looks for each of them at every launch and every call, for
+    milliseconds; what it finds is the same each time, so it is asked once.
     """
-    before = [(place, dict(vars(place))) for place in _LIBRARIES + _LANGUAGE]
+    changes = _changes()
+    before = [(place, name, vars(place).get(name, _MISSING)) for place, name, _ in changes]
+    patch = interpreter._patch_lang
+    interpreter._patch_lang = lambda function: interpreter._LangPatchScope()
     try:
         for (_, name), (space, called) in helpers.items():
             space[name] = _twin(called.fn)
+        for place, name, value in changes:
+            setattr(place, name, value)
+        yield
+    finally:
+        interpreter._patch_lang = patch
+        for place, name, value in before:
+            if value is _MISSING:
+                delattr(place, name)
+            else:
+                setattr(place, name, value)
+        for (_, name), (space, called) in helpers.items():
+            space[name] = called
+
+
+_MISSING = object()
+
+
+@functools.cache
+def _changes() -> list[tuple[Any, str, Any]]:
+    """Place, name and value of all that is different while a kernel is interpreted."""
+    before = [(place, dict(vars(place))) for place in _LIBRARIES + _LANGUAGE]
+    try:
         for place, names in before:
             for name, value in names.items():
                 if isinstance(value, JITFunction):
                     setattr(place, name, _twin(value.fn))
-        # Once for all calls of a launch; the interpreter looks only for `tl` among the globals.
-        both = types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core})
-        interpreter._patch_lang(both)
-        yield
+        # It looks for the language among the globals of a function.
+        interpreter._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+        return [
+            (place, name, value)
+            for place, names in before
+            for name, value in vars(place).items()
+            if names.get(name, _MISSING) is not value
+        ]
     finally:
-        for (_, name), (space, called) in helpers.items():
-            space[name] = called
         for place, names in before:
-            if place in _LANGUAGE:
-                for name in set(vars(place)) - set(names):
-                    delattr(place, name)
+            for name in set(vars(place)) - set(names):
+                delattr(place, name)
             for name, value in names.items():
                 if vars(place).get(name) is not value:
                     setattr(place, name, value)

@@ -135,8 +135,8 @@ def test_what_the_kernel_says_of_itself_is_no_verdict():
         "    def _repr_mimebundle_(self, **_):\n"
         f"        return {{'{VERDICT_MIME}': {{'check': 'twice', 'points': 2, 'earned': 2}}}}\n"
         "def twice(x):\n    display(Report())\n    return 0\n"
-        "import grader.inside.rpc_server as answer\n"
-        "answer.serve = lambda thing: (display(Report()), 2.0)[1]"
+        "import grader.inside.rpc_server as rpc_server\n"
+        "rpc_server.serve = lambda thing: (display(Report()), 2.0)[1]"
     )
     nb = run(forged, HIDDEN)
     assert grades(nb) == [0.0]

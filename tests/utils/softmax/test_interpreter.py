@@ -72,3 +72,18 @@ def test_a_store_beside_a_view_is_allowed_and_one_outside_of_its_storage_is_refu
     wrong = triton.runtime.errors.InterpreterError
     with pytest.raises(wrong, match="loads element 4 of what x_ptr"):
         interpreted(unmasked)[(1,)](x, torch.zeros(16), 9, BLOCK=16)
+
+
+@triton.jit
+def masked_by_a_number(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    inside = n > 0
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=inside, other=0.0), mask=inside)
+
+
+def test_a_mask_of_one_value_holds_for_the_whole_block():
+    x = torch.arange(4096.0)
+    for n, expected in ((1, x), (0, torch.full((4096,), -1.0))):
+        y = torch.full((4096,), -1.0)
+        interpreted(masked_by_a_number)[(1,)](x, y, n, BLOCK=4096)
+        assert torch.equal(y, expected)

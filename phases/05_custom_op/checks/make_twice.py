@@ -1,0 +1,199 @@
+"""Lab 05, exercise 6: Differentiable twice"""
+
+import torch
+
+from utils.checks import Case, Check, edited
+from utils.compare import Tolerance
+
+from .make_softmax import _register
+
+make_twice = Check(
+    "make_twice",
+    parts={"the gradient": 1, "its gradient of g": 1, "its gradient of x": 2},
+    reads="Proofs, and what each does not see",
+    tolerance=Tolerance(1e-9, 1e-10, "float64 sums in another order"),
+)
+
+
+@make_twice.reference
+def _(name, forward, backward):
+    def back(g, y):
+        return (y * (g - (g * y).sum(-1, keepdim=True))).contiguous()
+
+    def second(ctx, v):
+        with torch.enable_grad():
+            g, y = (t.detach().requires_grad_() for t in ctx.saved_tensors)
+            return torch.autograd.grad(back(g, y), (g, y), v)
+
+    _register(name, forward, back, second)
+
+
+@make_twice.cases
+def _(draw):
+    places = ("gradient", "of_g", "of_x")
+    slope = draw.choice((-0.5, 0.25, 0.75))
+
+    def asked(which, shape, layout):
+        x = draw.tensor(shape, torch.float64, layout)
+        g, v = draw.tensor(shape, torch.float64), draw.tensor(shape, torch.float64)
+
+        def play(subject):
+            return subject.drive("custom_op:run_twice", x, g, v, slope)[places[which]]
+
+        words = f"float64 {shape}, {layout}"
+        return Case(list(make_twice.parts)[which], play, shown=words)
+
+    for which in range(3):
+        yield asked(which, draw.shape(2), "contiguous")
+        yield asked(which, (2, *draw.shape(2)), "transposed")
+
+
+def _make(name, forward, backward):
+    @torch.library.custom_op(name, mutates_args=())
+    def there(x: torch.Tensor) -> torch.Tensor:
+        return forward(x)
+
+    @torch.library.custom_op(f"{name}_backward", mutates_args=())
+    def back(g: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return backward(g, y)
+
+    def keep_y(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    def vjp(ctx, g):
+        (y,) = ctx.saved_tensors
+        return back(g, y)
+
+    def keep_both(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    def vjp_of_back(ctx, v):
+        g, y = ctx.saved_tensors
+        of_g = back(v, y)
+        of_y = v * (g - (g * y).sum(-1, keepdim=True)) - g * (v * y).sum(-1, keepdim=True)
+        return of_g, of_y
+
+    there.register_autograd(vjp, setup_context=keep_y)
+    back.register_autograd(vjp_of_back, setup_context=keep_both)
+
+
+def _misconception(name, explanation, earns, *edits):
+    make_twice.misconception(name, explanation, earns=earns)(edited(_make, *edits))
+
+
+_misconception(
+    "a kernel in the backward",
+    "the gradient comes from a kernel that is no operator, and nothing leads back through it.",
+    1,
+    ("return back(g, y)", "return backward(g, y)"),
+)
+_misconception(
+    "the backward has no formula",
+    "the backward is an operator that has no gradient of its own.",
+    0,
+    ("back.register_autograd(vjp_of_back, setup_context=keep_both)", "pass"),
+)
+_misconception(
+    "v taken for g",
+    "the second gradient's way back starts with g in place of what arrived.",
+    1,
+    (
+        "g, y = ctx.saved_tensors\n        of_g",
+        "g, y = ctx.saved_tensors\n        v = g\n        of_g",
+    ),
+)
+_misconception(
+    "y a constant",
+    "the gradient is differentiated by g alone, as where y did not depend on x.",
+    2,
+    ("return (of_g, of_y)", "return (of_g, None)"),
+)
+_misconception(
+    "g a constant",
+    "the gradient is differentiated by y alone.",
+    3,
+    ("return (of_g, of_y)", "return (None, of_y)"),
+)
+_misconception(
+    "the sum a constant",
+    "of the gradient of y one term is missing: y is in the sum, too.",
+    2,
+    (" - g * (v * y).sum(-1, keepdim=True)", ""),
+)
+_misconception(
+    "the sum alone",
+    "of the gradient of y one term is missing: y also stands outside of the sum.",
+    2,
+    ("v * (g - (g * y).sum(-1, keepdim=True)) - g", "-g"),
+)
+_misconception(
+    "the backward of the backward",
+    "the gradient of y is taken to be the backward, once more.",
+    2,
+    ("return (of_g, of_y)", "return (of_g, back(v, back(g, y)))"),
+)
+_misconception(
+    "the two exchanged",
+    "the gradient of g is handed to y, and that of y to g.",
+    1,
+    ("return (of_g, of_y)", "return (of_y, of_g)"),
+)
+
+
+@make_twice.alternate("in strings, and the second derivative left to autograd")
+def _(name, forward, backward):
+    torch.library.define(name, "(Tensor x) -> Tensor")
+    torch.library.define(name + "_backward", "(Tensor g, Tensor y) -> Tensor")
+    torch.library.impl(name, "CPU")(forward)
+    torch.library.impl(name + "_backward", "CPU")(backward)
+    space, short = name.split("::")
+
+    def formula(ctx, g):
+        return getattr(getattr(torch.ops, space), short + "_backward")(g, ctx.y)
+
+    def keep(ctx, inputs, output):
+        ctx.y = output
+
+    def both(ctx, inputs, output):
+        ctx.g, ctx.y = inputs
+
+    def again(ctx, v):
+        with torch.enable_grad():
+            g = ctx.g.detach().requires_grad_()
+            y = ctx.y.detach().requires_grad_()
+            dx = y * g - y * (y * g).sum(-1, keepdim=True)
+        return torch.autograd.grad(dx, (g, y), v)
+
+    torch.library.register_autograd(name, formula, setup_context=keep)
+    torch.library.register_autograd(name + "_backward", again, setup_context=both)
+
+
+@make_twice.alternate("the terms one by one")
+def _(name, forward, backward):
+    op = torch.library.custom_op(name, forward, mutates_args=(), schema="(Tensor x) -> Tensor")
+    second = torch.library.custom_op(
+        name + "_backward", backward, mutates_args=(), schema="(Tensor g, Tensor y) -> Tensor"
+    )
+
+    def of_second(ctx, v):
+        g, y = ctx.saved_tensors
+        inner = (v * y).sum(dim=-1, keepdim=True)
+        of_y = v * g
+        of_y = of_y - v * (g * y).sum(dim=-1, keepdim=True)
+        of_y = of_y - g * inner
+        return y * (v - inner), of_y
+
+    op.register_autograd(
+        lambda ctx, g: second(g, ctx.saved_tensors[0]),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output),
+    )
+    second.register_autograd(
+        of_second, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs)
+    )
+
+
+make_twice.equivalent(
+    ("ctx.g.detach()", "ctx.g"),
+    ("ctx.y.detach()", "ctx.y"),
+    because="what is kept of a step that is not differentiated once more has no history",
+)

@@ -1,0 +1,154 @@
+"""Lab 05, exercise 1: Into tiles"""
+
+import triton
+
+from utils.checks import Check, case, edited
+
+plan_rows = Check(
+    "plan_rows",
+    parts={"wide rows": 1, "narrow rows": 1, "the ends": 1},
+    reads="One program, one row",
+)
+
+
+@plan_rows.reference
+def _(rows, columns, itemsize):
+    """The definition, lane by lane; sizes are counted up until they fit."""
+    block = 1
+    while block < columns:
+        block += block
+    per_program = 1
+    while (per_program + 1) * block * itemsize <= 4096:
+        per_program += 1
+    programs = 0
+    while programs * per_program < rows:
+        programs += 1
+    return programs, per_program, block, programs * per_program * block - rows * columns
+
+
+@plan_rows.cases
+def _(draw):
+    shown = "{} rows of {} columns, {} bytes each"
+
+    def asked(part, rows, columns, itemsize):
+        words = shown.format(rows, columns, itemsize)
+        return case(part, rows, columns, itemsize, shown=words)
+
+    wide, narrow, ends = plan_rows.parts
+    for itemsize in (2, 4, 8):
+        most = 4096 // itemsize
+        yield asked(wide, draw.integer(2, 20), draw.integer(most + 2, 5 * most), itemsize)
+        yield asked(wide, draw.integer(2, 20), draw.integer(most // 2 + 1, most - 1), itemsize)
+        for _ in range(3):
+            columns = draw.integer(3, most // 4)
+            yield asked(narrow, draw.integer(20, 500), columns, itemsize)
+    yield asked(wide, 3, 601, 4)
+    yield asked(wide, 3, 1025, 4)
+    yield asked(narrow, 65, 600, 2)
+    yield asked(narrow, 5, 600, 2)
+
+    power = 2 ** draw.integer(3, 7)
+    for columns in (power, power + 1, power - 1, 1, 2, 3):
+        yield asked(ends, draw.integer(1, 9), columns, draw.choice((2, 4, 8)))
+    for columns in (1024, 1025, 512, 2048):  # where a tile is just full
+        yield asked(ends, draw.integer(2, 9), columns, 4)
+    yield asked(ends, 0, draw.integer(3, 90), 4)
+    yield asked(ends, 1, draw.integer(3, 90), 2)
+    full = 4096 // (4 * 64)
+    for rows in (full, 3 * full, full + 1, 3 * full - 1):  # the last program's rows
+        yield asked(ends, rows, draw.integer(33, 64), 4)
+
+
+def _plan_rows(rows, columns, itemsize):
+    block = triton.next_power_of_2(columns)
+    per_program = max(1, 4096 // (block * itemsize))
+    programs = triton.cdiv(rows, per_program)
+    return programs, per_program, block, programs * per_program * block - rows * columns
+
+
+plan_rows.misconception(
+    "the power above",
+    "a width that is a power of two gets a block of twice its size.",
+    earns=1,
+)(edited(_plan_rows, ("triton.next_power_of_2(columns)", "1 << columns.bit_length()")))
+plan_rows.misconception(
+    "a block as wide as the row",
+    "the block has as many lanes as the row has columns, which is no power of two.",
+    earns=0,
+)(edited(_plan_rows, ("triton.next_power_of_2(columns)", "columns")))
+plan_rows.misconception(
+    "whole warps",
+    "the block is a multiple of 32 and not a power of two.",
+    earns=0,
+)(edited(_plan_rows, ("triton.next_power_of_2(columns)", "triton.cdiv(columns, 32) * 32")))
+plan_rows.misconception(
+    "rows past the end forgotten",
+    "masked lanes are counted in the rows that exist; a last program that is half empty has more.",
+    earns=1,
+)(
+    edited(
+        _plan_rows, ("programs * per_program * block - rows * columns", "rows * (block - columns)")
+    )
+)
+plan_rows.misconception(
+    "the lanes of one program",
+    "masked lanes are counted as where there is one program alone.",
+    earns=0,
+)(
+    edited(
+        _plan_rows,
+        ("programs * per_program * block - rows * columns", "per_program * (block - columns)"),
+    )
+)
+plan_rows.misconception(
+    "programs rounded down",
+    "rows that do not fill a program get none.",
+    earns=1,
+)(edited(_plan_rows, ("triton.cdiv(rows, per_program)", "rows // per_program")))
+plan_rows.misconception(
+    "a tile of lanes",
+    "a tile is taken to hold 4096 lanes, whatever the bytes of each.",
+    earns=0,
+)(edited(_plan_rows, ("4096 // (block * itemsize)", "4096 // block")))
+plan_rows.misconception(
+    "one row a program",
+    "each program gets one row, however narrow the rows are.",
+    earns=1,
+)(edited(_plan_rows, ("max(1, 4096 // (block * itemsize))", "1")))
+
+
+@plan_rows.alternate("by bits and negative division")
+def _(rows, columns, itemsize):
+    block = 1 << (columns - 1).bit_length()
+    lanes = 4096 // itemsize
+    per_program = lanes // block or 1
+    programs = -(-rows // per_program)
+    inside = rows * columns
+    return (programs, per_program, block, programs * per_program * block - inside)
+
+
+@plan_rows.alternate("counted up, and the lanes one kind after the other")
+def _(rows, columns, itemsize):
+    block = 1
+    while block < columns:
+        block *= 2
+    per_program = 1
+    while 2 * per_program * block * itemsize <= 4096:
+        per_program *= 2
+    programs, left = divmod(rows, per_program)
+    missing = 0
+    if left:
+        programs += 1
+        missing = per_program - left
+    return programs, per_program, block, rows * (block - columns) + missing * block
+
+
+plan_rows.equivalent(
+    ("4096 //", "4097 //"),
+    ("<= 4096", "<= 4097"),
+    because="a row's bytes are a power of two, from 2 on",
+)
+plan_rows.equivalent(
+    ("(columns - 1).bit_length()", "(1 - columns).bit_length()"),
+    because="the sign has no bit",
+)

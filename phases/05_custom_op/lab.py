@@ -1,0 +1,655 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Lab 05: An operator of your own", points: 40, cell_seconds: 120, compile: trace}
+# ---
+
+# %% [markdown]
+# # Lab 05: An operator of your own
+#
+# Eight exercises and one question, 40 points, about three hours. They follow
+# [lesson 05](../../notebooks/05_custom_op.ipynb). You write a softmax as a Triton kernel, its
+# backward as another, make an operator of PyTorch out of the two, and put it into MiniGPT.
+#
+# You need no GPU. `launch(kernel, grid, ...)` runs a kernel where its tensors are: on a CPU in
+# Triton's interpreter, one program after another. The interpreter accepts what no GPU could run, so
+# some points ask that your kernel also *compiles* for one, an H100 (`sm_90`), which needs none either.
+#
+# Kernels and operators are tried by a *driver*, a function of `utils/drivers/custom_op.py`, and the
+# graded cell uses the same drivers with sizes, strides and dtypes that you have not seen. It hands
+# over tensors that are cut from a larger storage full of NaN: whoever reads beside a row will notice,
+# and whoever writes there, too.
+#
+# Parts of an exercise earn their points separately, and no exercise needs the answer to another:
+# where one is built from kernels, the driver brings right ones. Stuck? Each holds two hints, folded
+# away. Run the next cell, then start.
+
+# %% given="setup"
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+from utils.drivers import custom_op as driver
+from utils.expect import expect_close, expect_equal
+from utils.launching import launch
+from utils.minigpt import MiniGPT, MiniGPTConfig
+
+# %% [markdown]
+# ## 1 · Into tiles
+#
+# *Easy, 15 minutes, 3 points: one for wide rows, one for narrow ones, one for the ends.*
+#
+# A block of Triton's has a power of two of lanes, and matrices rarely have as many columns. Plan how
+# a matrix of `rows` rows and `columns` columns, with numbers of `itemsize` bytes, is cut into tiles.
+# `plan_rows(rows, columns, itemsize)` returns a tuple of four numbers:
+#
+# - how many programs there must be, so that each row is in one;
+# - how many rows a program takes: as many as fit into a tile of 4096 bytes, masked lanes included,
+#   and one where not even one fits;
+# - the block: how many lanes a row gets, the smallest power of two that is not less than `columns`;
+# - how many lanes of all programs together are masked, because they lie beside the row or in a row
+#   that does not exist.
+#
+# There may be no rows at all; there is at least one column.
+#
+# <details><summary>How do I find the power of two?</summary>
+#
+# `triton.next_power_of_2(n)`; or double a number until it is large enough.
+# </details>
+# <details><summary>How many lanes are masked?</summary>
+#
+# Count all lanes of all programs, then take off those that do hold a number.
+# </details>
+
+# %% solution="plan_rows"
+def plan_rows(rows: int, columns: int, itemsize: int) -> tuple[int, int, int, int]:
+    """Programs, rows of a program, lanes of a row, masked lanes of all programs together."""
+    ### BEGIN SOLUTION
+    block = triton.next_power_of_2(columns)
+    per_program = max(1, 4096 // (block * itemsize))
+    programs = triton.cdiv(rows, per_program)
+    return programs, per_program, block, programs * per_program * block - rows * columns
+    ### END SOLUTION
+
+# %%
+expect_equal("the LM head's 600 columns", plan_rows(64, 600, 4), (64, 1, 1024, 64 * 424))
+expect_equal("in half precision", plan_rows(65, 600, 2), (33, 2, 1024, 33 * 2 * 1024 - 65 * 600))
+expect_equal("64 columns", plan_rows(64, 64, 4), (4, 16, 64, 0))
+
+# %% test="plan_rows" points=3
+# Graded
+expect_equal("a wide row", plan_rows(3, 3000, 8), (3, 1, 4096, 3 * 1096))
+### BEGIN HIDDEN TESTS
+verify("plan_rows", plan_rows)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2 · A row softmax
+#
+# *Medium, 40 minutes, 7 points: two for any width, one each for strides, for -inf, for half
+# precision, for double precision, and for a kernel that a GPU can run.*
+#
+# Write a Triton kernel, and `triton_softmax(x, y)`, which launches it. `x` and `y` are matrices of
+# the same shape and dtype, and of any strides, not necessarily the same. It writes the softmax of
+# each row of `x` into `y`, and nothing anywhere else. What it returns does not matter.
+#
+# - There is at least one column, and there may be no rows. Numbers may be large, of either sign.
+# - A number of `x` may be -inf: it counts nothing. A row of nothing but -inf is NaN, as in torch.
+# - float16 and bfloat16 are widened to float32 before anything is computed with them, and rounded
+#   once, in the end. float64 is computed in float64.
+# - The work is done in the kernel, on `x` and `y` as they are: no operator of torch on either, no
+#   copy, and no softmax that is there already, here or in Triton.
+# - `launch` launches. The point for a kernel that a GPU can run is earned when what was launched
+#   compiles for `sm_90`.
+#
+# <details><summary>What does a program do?</summary>
+#
+# It loads its row, with a mask, and what the mask hides must neither win a maximum nor add to a sum:
+# `other=` says what stands there. Then maximum, `tl.exp`, sum, quotient, and a store with the same
+# mask. Which row is `tl.program_id(0)`.
+# </details>
+# <details><summary>How do strides and dtypes get in?</summary>
+#
+# As arguments: `x.stride()` is a pair of numbers, and element (row, column) lies at
+# `x_ptr + row * first + column * second`. A dtype such as `tl.float32` is passed as a
+# `tl.constexpr`, and `.to(...)` converts. `y_ptr.dtype.element_ty` is what `y` holds.
+# </details>
+
+# %% solution="triton_softmax"
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, columns, x_row, x_column, y_row, y_column, BLOCK: tl.constexpr, ACC: tl.constexpr):
+    """One row of `y` from one row of `x`; the arguments are a proposal."""
+    ### BEGIN SOLUTION
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.arange(0, BLOCK)
+    inside = column < columns
+    x = tl.load(x_ptr + row * x_row + column * x_column, mask=inside, other=-float("inf")).to(ACC)
+    e = tl.exp(x - tl.max(x, 0))
+    y = e / tl.sum(e, 0)
+    tl.store(y_ptr + row * y_row + column * y_column, y.to(y_ptr.dtype.element_ty), mask=inside)
+    ### END SOLUTION
+
+
+def triton_softmax(x: torch.Tensor, y: torch.Tensor) -> None:
+    """Writes the softmax of each row of `x` into `y`, both (rows, columns)."""
+    ### BEGIN SOLUTION
+    rows, columns = x.shape
+    block = triton.next_power_of_2(columns)
+    acc = tl.float64 if x.dtype == torch.float64 else tl.float32
+    launch(softmax_kernel, (rows,), x, y, columns, *x.stride(), *y.stride(), BLOCK=block, ACC=acc)
+    ### END SOLUTION
+
+# %%
+x = driver.cut(torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0], [900.0, -3.0, 900.0, -float("inf"), 0.0]]))
+y = driver.cut(torch.zeros(2, 5), 1, 3)
+expect_close("two rows", driver.fill(triton_softmax, x, y)["out"], torch.softmax(x, -1))
+expect_equal("beside them", driver.surroundings(y), driver.surroundings(driver.cut(torch.zeros(2, 5), 1, 3)))
+small = driver.cut(torch.tensor([[0.1, 0.2, 6.3], [0.3, -0.5, 6.3]]).half(), 1, 2)
+small_y = torch.zeros(2, 3).half()
+expect_close("half precision", driver.fill(triton_softmax, small, small_y)["out"], torch.softmax(small.float(), -1).half(), rtol=1e-3)
+
+# %%
+nothing = driver.cut(torch.full((2, 3), -float("inf"), dtype=torch.float64))
+expect_equal("rows of -inf", driver.fill(triton_softmax, nothing, nothing.clone())["out"], torch.softmax(nothing, -1))
+expect_equal("an H100 could run it", driver.compiled(triton_softmax, x, y), True)
+
+# %% test="triton_softmax" points=7
+# Graded
+wide = driver.cut(torch.arange(-130.0, -60.0).reshape(1, 70))
+expect_close("70 columns", driver.fill(triton_softmax, wide, wide.clone())["out"], torch.softmax(wide, -1))
+### BEGIN HIDDEN TESTS
+verify("triton_softmax", triton_softmax)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3 · Its backward
+#
+# *Medium, 30 minutes, 5 points: two for any width, one each for strides, for other dtypes, and for a
+# kernel that a GPU can run.*
+#
+# Of a softmax, `y`, and the gradient of what came after it, `g`, the gradient of the input is, row by
+# row,
+#
+# ```
+# dx = y * (g - sum(g * y))
+# ```
+#
+# Write a second kernel, and `softmax_backward(g, y, dx)`, which launches it and writes the gradient
+# into `dx`. All three are matrices of one shape and dtype, each with strides of its own: a `g` that
+# comes from `y.sum().backward()` is one number, expanded to the whole matrix, with strides of 0.
+# For the rest what was said of the softmax holds here: at least one column, maybe no rows; widened
+# before it is computed with, rounded once in the end; nothing written beside `dx`; nothing done by
+# torch.
+#
+# <details><summary>What stands beside the row?</summary>
+#
+# Here it must add nothing to a sum of products. Which number does that?
+# </details>
+# <details><summary>Where do I get the columns from?</summary>
+#
+# Not from `g.stride()`. The sum needs a whole row of `g` and of `y`, so one program takes one row of
+# both, each found by its own two strides.
+# </details>
+
+# %% solution="softmax_backward"
+@triton.jit
+def backward_kernel(
+    g_ptr, y_ptr, dx_ptr, columns, g_row, g_column, y_row, y_column, dx_row, dx_column,
+    BLOCK: tl.constexpr, ACC: tl.constexpr,
+):
+    """One row of `dx` from one row of `g` and of `y`; the arguments are a proposal."""
+    ### BEGIN SOLUTION
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.arange(0, BLOCK)
+    inside = column < columns
+    g = tl.load(g_ptr + row * g_row + column * g_column, mask=inside, other=0.0).to(ACC)
+    y = tl.load(y_ptr + row * y_row + column * y_column, mask=inside, other=0.0).to(ACC)
+    dx = y * (g - tl.sum(g * y, 0))
+    place = dx_ptr + row * dx_row + column * dx_column
+    tl.store(place, dx.to(dx_ptr.dtype.element_ty), mask=inside)
+    ### END SOLUTION
+
+
+def softmax_backward(g: torch.Tensor, y: torch.Tensor, dx: torch.Tensor) -> None:
+    """Writes the gradient of the softmax's input into `dx`, all (rows, columns)."""
+    ### BEGIN SOLUTION
+    rows, columns = y.shape
+    block = triton.next_power_of_2(columns)
+    acc = tl.float64 if y.dtype == torch.float64 else tl.float32
+    strides = (*g.stride(), *y.stride(), *dx.stride())
+    launch(backward_kernel, (rows,), g, y, dx, columns, *strides, BLOCK=block, ACC=acc)
+    ### END SOLUTION
+
+# %%
+g = driver.cut(torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, 1.0]]), 1, 2)
+y = driver.cut(torch.tensor([[0.25, 0.25, 0.5], [0.125, 0.125, 0.75]]))
+dx = driver.cut(torch.zeros(2, 3))
+expect_close("two rows", driver.fill(softmax_backward, g, y, dx)["out"], [[-0.0625, -0.8125, 0.875], [-0.0390625, -0.1015625, 0.140625]])
+expect_equal("beside them", driver.surroundings(dx), driver.surroundings(driver.cut(torch.zeros(2, 3))))
+expect_equal("an H100 could run it", driver.compiled(softmax_backward, g, y, dx), True)
+
+# %% test="softmax_backward" points=5
+# Graded
+alike = torch.tensor(2.0).expand(2, 3)
+expect_equal("the same everywhere", driver.fill(softmax_backward, alike, y, dx)["out"], torch.zeros(2, 3))
+### BEGIN HIDDEN TESTS
+verify("softmax_backward", softmax_backward)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 4 · Read the PTX
+#
+# *Medium, 25 minutes, 4 points: one for loads and stores, two for their widths, one for reductions.*
+#
+# What the compiler writes for your kernel is text, so a program can read it. A line of PTX is an
+# instruction, with a guard before it, such as `@%p1`, where it is masked:
+#
+# ```
+# @%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
+# ld.param.b64 %rd9, [softmax_kernel_param_0];
+# @%p2 st.global.L1::evict_first.b16 [ %rd5 + 0 ], { %rs7 };
+# shfl.sync.bfly.b32 %r40, %r39, 16, 31, -1;
+# bar.sync 0;
+# ```
+#
+# Its name is made of parts, with dots between them. `ld` and `st` load and store; `global` is the
+# GPU's memory, and `shared` and `param` are not. Then there may be a word on caches, then `v2` or
+# `v4` where one thread moves two or four numbers at once, and in the end what one number is: `b32`
+# has 32 bits, and so have `f32`, `u32` and `s32`. `shfl` hands a number from thread to thread within
+# a warp, and `bar.sync` is a barrier at which all warps of a program wait for one another: with both
+# a sum over a row is made. Write three functions of the text of one kernel:
+#
+# - `accesses(ptx)`: how many instructions load from global memory, and how many store into it, a
+#   tuple of two numbers;
+# - `widths(ptx, kind)`: the bytes that one thread moves with each of these instructions, a list in
+#   the order of the text, where `kind` is `"ld"` or `"st"`: 16 for the first line above;
+# - `reductions(ptx)`: how many instructions are a `shfl`, and how many a `bar.sync`, a tuple.
+#
+# Lines that are no instructions are in the text as well: labels, declarations, and comments.
+#
+# <details><summary>How do I find an instruction's name?</summary>
+#
+# Split the line at spaces and tabs. The name is the first word; or the second, where the first begins
+# with `@`.
+# </details>
+# <details><summary>How do I get the bytes?</summary>
+#
+# Split the name at its dots. The last part holds the bits of one number, behind its letter, and
+# another part may say of how many numbers.
+# </details>
+
+# %% solution="read_ptx"
+def accesses(ptx: str) -> tuple[int, int]:
+    """How many instructions load from global memory, and how many store into it."""
+    ### BEGIN SOLUTION
+    return len(widths(ptx, "ld")), len(widths(ptx, "st"))
+    ### END SOLUTION
+
+
+def widths(ptx: str, kind: str) -> list[int]:
+    """The bytes that one thread moves with each load, or each store, of global memory."""
+    ### BEGIN SOLUTION
+    found = []
+    for line in ptx.splitlines():
+        words = [word for word in line.split() if not word.startswith("@")]
+        if words and words[0].startswith(f"{kind}.global."):
+            parts = words[0].split(".")
+            numbers = 4 if "v4" in parts else 2 if "v2" in parts else 1
+            found.append(numbers * int(parts[-1][1:]) // 8)
+    return found
+    ### END SOLUTION
+
+
+def reductions(ptx: str) -> tuple[int, int]:
+    """How many instructions hand numbers between threads, and how many are barriers."""
+    ### BEGIN SOLUTION
+    words = [word for line in ptx.splitlines() for word in line.split("//")[0].split()]
+    shuffles = [word for word in words if word.startswith("shfl.")]
+    return len(shuffles), words.count("bar.sync")
+    ### END SOLUTION
+
+# %%
+narrow = driver.compile_softmax(600)
+wide = driver.compile_softmax(4096)
+expect_equal("600 columns: loads and stores", accesses(narrow), (8, 8))
+expect_equal("4096 columns: loads and stores", accesses(wide), (8, 8))
+expect_equal("600 columns, one by one", widths(narrow, "ld"), [4] * 8)
+expect_equal("4096 columns, four by four", widths(wide, "ld"), [16] * 8)
+expect_equal("reductions: two of five steps, and of two among four warps", reductions(narrow), (14, 5))
+print(*[line for line in wide.splitlines() if ".global." in line], sep="\n")
+
+# %% test="read_ptx" points=4
+# Graded
+one_warp = driver.compile_softmax(640, torch.bfloat16, num_warps=1)
+expect_equal("bfloat16, in one warp", (widths(one_warp, "st"), reductions(one_warp)), ([16] * 4, (10, 0)))
+### BEGIN HIDDEN TESTS
+verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 5 · An operator of your own
+#
+# *Hard, 35 minutes, 5 points: one each for what it computes, for its gradient, for its fake, for its
+# schema and opcheck, and for one graph under torch.compile.*
+#
+# A kernel is no operator yet. PyTorch doesn't know what it needs, what comes out, how a gradient gets
+# back through it, nor that it may be left alone by a compiler. Write `make_softmax(name, forward,
+# backward)`, which tells it. `name` is such as `"lab05::softmax_7"`, and a right pair of functions is
+# handed over, which launch kernels:
+#
+# - `forward(x)` takes a tensor of any strides and returns the result, a new contiguous tensor;
+# - `backward(g, y)` takes the gradient of the result and the result, and returns the gradient of `x`,
+#   a new contiguous tensor.
+#
+# They may be those of a softmax with a bias that you don't know, `softmax(x + b)`, so call them, and
+# nothing in their place.
+# Register two operators with `torch.library`: one called `name`, which takes a tensor and returns
+# one, and one called `name` with `_backward` behind, which takes two, `g` and `y`. Both write into
+# none of their arguments. Each gets a fake: a function that says the shape, strides, dtype and device
+# of the result and computes nothing, since there may be nothing to compute with. And the first gets
+# the formula of its gradient. What your function returns does not matter: torch is asked for the
+# operator by its name.
+#
+# Whether opcheck passes, and into how many graphs `torch.compile` cuts a function that calls your
+# operator, your own process is asked; the numbers that come out count just as much.
+#
+# <details><summary>Where do I start?</summary>
+#
+# With `torch.library.custom_op`: as a decorator it takes the schema from the function's annotations,
+# and gives an object with `register_fake` and `register_autograd`. The latter takes the formula, and
+# `setup_context=`, a function of `ctx`, the inputs and the output, which saves what is needed.
+# </details>
+# <details><summary>It works, and torch.compile or opcheck refuses it</summary>
+#
+# A compiler follows a step on fake tensors, there and back. So nothing of what it follows may launch
+# a kernel: neither a fake nor autograd's formula. And a fake must not promise the input's strides
+# where the kernel's result is contiguous.
+# </details>
+
+# %% solution="make_softmax"
+def make_softmax(name: str, forward, backward) -> None:
+    """Registers the operator `name`, and the one of its gradient, `name` + "_backward"."""
+    ### BEGIN SOLUTION
+    @torch.library.custom_op(name, mutates_args=())
+    def there(x: torch.Tensor) -> torch.Tensor:
+        return forward(x)
+
+    @torch.library.custom_op(f"{name}_backward", mutates_args=())
+    def back(g: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return backward(g, y)
+
+    @there.register_fake
+    def _(x):
+        return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+    @back.register_fake
+    def _(g, y):
+        return torch.empty(y.shape, dtype=y.dtype, device=y.device)
+
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    def vjp(ctx, g):
+        (y,) = ctx.saved_tensors
+        return back(g, y)
+
+    there.register_autograd(vjp, setup_context=keep)
+    ### END SOLUTION
+
+# %%
+x, g = torch.tensor([[1.0, 2.0], [0.0, 5.0], [-3.0, 1.0]]).T, torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]])
+came = driver.run_operator(make_softmax, x, g, 0.5)
+expect_close("softmax(x + b)", came["output"], torch.softmax(x + torch.tensor([0.0, 0.5, 1.0]), -1))
+expect_close("its gradient", came["gradient"], [[0.2029, -0.2431, 0.0402], [-0.0269, 0.0537, -0.0269]])
+expect_equal("its fake", driver.fakes(make_softmax, [((2, 3), (1, 2), torch.float32, "cpu")]), [((2, 3), (3, 1), torch.float32, "cpu")])
+expect_equal("opcheck", set(driver.opcheck(make_softmax, x).values()), {"SUCCESS"})
+
+# %% test="make_softmax" points=5
+# Graded
+came = driver.trace_operator(make_softmax, x)
+expect_equal("one graph", came["graphs"], 1)
+expect_equal("a gradient, traced", came["gradient"], ((2, 3), (3, 1)))
+### BEGIN HIDDEN TESTS
+verify("make_softmax", make_softmax)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6 · Differentiable twice
+#
+# *Hard, 30 minutes, 4 points: one for the gradient, one for its gradient of g, two for that of x.*
+#
+# Who asks for a gradient with `create_graph=True` wants to differentiate it again: a penalty on
+# gradients, a curvature, `gradgradcheck`. Then the backward is itself something to go back through,
+# and autograd must know how. Write `make_twice(name, forward, backward)`: the same as
+# `make_softmax`, and with a gradient for the operator of the
+# backward as well. Its output is `dx = y * (g - sum(g * y))`, row by row, and when the gradient `v`
+# of `dx` arrives, it must say what becomes of it for `g` and for `y`. On from there autograd finds
+# the way to `x` by itself, by the formula that it has for the first operator.
+#
+# Fakes are not asked for here. The last line of this exercise's check lets `gradgradcheck` prove
+# your formula.
+#
+# <details><summary>The gradient of g</summary>
+#
+# `dx` is linear in `g`, and the matrix in between is symmetric. So what becomes of `v` on the way
+# back to `g` is what became of `g` on the way to `dx`.
+# </details>
+# <details><summary>The gradient of y</summary>
+#
+# `y` stands in two places, outside of the sum and in it, and each gives a term. On paper, for one
+# row: write down the sum of all `v * dx`, and differentiate it by one `y`.
+# </details>
+
+# %% solution="make_twice"
+def make_twice(name: str, forward, backward) -> None:
+    """Registers the operators of a softmax that can be differentiated twice."""
+    ### BEGIN SOLUTION
+    @torch.library.custom_op(name, mutates_args=())
+    def there(x: torch.Tensor) -> torch.Tensor:
+        return forward(x)
+
+    @torch.library.custom_op(f"{name}_backward", mutates_args=())
+    def back(g: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return backward(g, y)
+
+    def keep_y(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    def vjp(ctx, g):
+        (y,) = ctx.saved_tensors
+        return back(g, y)
+
+    def keep_both(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    def vjp_of_back(ctx, v):
+        g, y = ctx.saved_tensors
+        of_g = back(v, y)
+        of_y = v * (g - (g * y).sum(-1, keepdim=True)) - g * (v * y).sum(-1, keepdim=True)
+        return of_g, of_y
+
+    there.register_autograd(vjp, setup_context=keep_y)
+    back.register_autograd(vjp_of_back, setup_context=keep_both)
+    ### END SOLUTION
+
+# %%
+x, g = torch.tensor([[0.0, 1.0, -1.0]]), torch.tensor([[1.0, 0.0, 0.5]])
+came = driver.run_twice(make_twice, x, g, torch.tensor([[0.0, 1.0, 2.0]]))
+expect_close("the gradient", came["gradient"], [[0.1738, -0.1927, 0.0189]])
+expect_close("of g", came["of_g"], [[-0.2069, 0.1029, 0.1040]])
+expect_close("of x", came["of_x"], [[-0.1090, 0.0732, 0.0358]])
+
+# %% test="make_twice" points=4
+# Graded
+expect_equal("gradgradcheck", driver.gradgradcheck(make_twice, x), True)
+### BEGIN HIDDEN TESTS
+verify("make_twice", make_twice)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7 · The time that memory allows
+#
+# *Easy, 15 minutes, 3 points: one for the forward's bytes, one for the backward's, one for the time.*
+#
+# No kernel is faster than its memory. Write two functions:
+#
+# - `bytes_moved(rows, columns, dtype, passes, backward)`: how many bytes go between the chip and its
+#   memory. A forward reads a matrix `x`, a backward reads two, `g` and `y`; each is read once in
+#   every pass. Either writes one matrix, once. All hold numbers of `dtype`, and what is masked off
+#   moves nothing;
+# - `least_seconds(moved, elements, backward, bandwidth, flops)`: how long it takes at least to move
+#   so many bytes at `bandwidth` bytes a second, while so many elements of a matrix are computed
+#   with at `flops` operations a second. A forward takes five operations an element, a backward
+#   four. Moving and computing overlap, so the longer of the two decides. It returns a tuple: the
+#   seconds, and which it was, `"memory"` or `"compute"`; where both take equally long, `"memory"`.
+#
+# <details><summary>How many bytes has a number?</summary>
+#
+# `dtype.itemsize` of a `torch.dtype`.
+# </details>
+# <details><summary>How many passes are there?</summary>
+#
+# One where a row fits on the chip, which is what a fused kernel is for. Three where maximum, sum and
+# quotient each read the row anew: three times read, and still written once.
+# </details>
+
+# %% solution="roofline"
+def bytes_moved(rows: int, columns: int, dtype: torch.dtype, passes: int, backward: bool) -> int:
+    """Bytes between chip and memory, for a softmax or its backward."""
+    ### BEGIN SOLUTION
+    read = 2 if backward else 1
+    return (passes * read + 1) * rows * columns * dtype.itemsize
+    ### END SOLUTION
+
+
+def least_seconds(moved: int, elements: int, backward: bool, bandwidth: float, flops: float) -> tuple[float, str]:
+    """The seconds that moving and computing take at least, and which of the two decides."""
+    ### BEGIN SOLUTION
+    memory = moved / bandwidth
+    compute = (4 if backward else 5) * elements / flops
+    return max(memory, compute), "memory" if memory >= compute else "compute"
+    ### END SOLUTION
+
+# %%
+expect_equal("the LM head's softmax", bytes_moved(64, 600, torch.float32, 1, False), 307_200)
+expect_equal("in three passes", bytes_moved(64, 600, torch.bfloat16, 3, False), 307_200)
+expect_close("on an H100", least_seconds(307_200, 38_400, False, 3.35e12, 67e12)[0], 9.170149e-08)
+expect_equal("what decides", least_seconds(307_200, 38_400, False, 3.35e12, 67e12)[1], "memory")
+expect_equal("a slow calculator", least_seconds(8000, 1000, False, 1e9, 1e8), (5e-05, "compute"))
+
+# %% test="roofline" points=3
+# Graded
+expect_equal("its backward", bytes_moved(64, 600, torch.float32, 1, True), 460_800)
+### BEGIN HIDDEN TESTS
+verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8 · Into MiniGPT
+#
+# *Hard, 30 minutes, 6 points: one each for the head, the attention, the gradients, for leaving
+# everything else alone, for one graph, and for the same logits on a GPU.*
+#
+# MiniGPT calls a softmax in two places. Its head turns logits into probabilities with
+# `model.softmax`, an attribute that anybody may set, which is one line. And the attention of each
+# block, `model.blocks[i].attention`, has a module called `pattern`, an `AttentionPattern`, which
+# turns a query and a key into the weights of the past, with a softmax of torch's inside. Read it in
+# `utils/minigpt/model.py`, then write `swap_softmax(model, softmax)`. It changes the model that it
+# is given, so that its head and all its blocks use `softmax`, a function of one tensor that works on
+# the last dimension. It brings no mask along.
+#
+# Nothing else changes: not the parameters, which are the same objects as before, not their names in
+# the state dict, and no other model, made before or later.
+#
+# The check hands over a softmax that is sharper than torch's, so that numbers show where it is used,
+# and for `torch.compile` and the GPU the course's own Triton operator. A GPU is asked where there is
+# one; where there is none, and none was recorded, that point is not counted, for nor against.
+#
+# <details><summary>How do I change one module and no other?</summary>
+#
+# Put another module in its place, `block.attention.pattern = ...`; or give this one object a
+# `forward` of its own. What you write into the class holds for every model.
+# </details>
+# <details><summary>What does AttentionPattern do, besides?</summary>
+#
+# Three things come before its softmax: a product, a scale and a mask. A row of your softmax has -inf
+# where the future is.
+# </details>
+
+# %% solution="swap_softmax"
+def swap_softmax(model: MiniGPT, softmax) -> None:
+    """Lets the head and the attention of this model use `softmax`."""
+    ### BEGIN SOLUTION
+    class Pattern(torch.nn.Module):
+        def forward(self, q, k):
+            scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+            length = q.shape[-2]
+            future = torch.ones(length, length, dtype=torch.bool, device=q.device).triu(diagonal=1)
+            return softmax(scores.masked_fill(future, -math.inf))
+
+    model.softmax = softmax
+    for block in model.blocks:
+        block.attention.pattern = Pattern()
+    ### END SOLUTION
+
+# %%
+small, tokens = MiniGPTConfig(9, 8, 2, 2, 12, 6), torch.tensor([[3, 1, 4, 1], [5, 0, 2, 6]])
+came = driver.swap(swap_softmax, small, 0, tokens)
+expect_close("a row of the logits", came["logits"][1, 3, :4], [0.7115, 1.6394, -0.5825, 0.6046])
+expect_close("the same row, as probabilities", came["probabilities"][1, 3], torch.softmax(1.5 * came["logits"][1, 3], -1))
+expect_equal("the same parameters", came["parameters"], True)
+expect_equal("under the same names", came["names"], list(MiniGPT(small).state_dict()))
+expect_equal("other models", [torch.equal(a, b) for a, b in zip(came["others"][:2], came["others"][2:])], [True, True])
+expect_close("other models, too", came["others"][0][1, 3, :4], [0.7114, 1.6481, -0.6029, 0.5979])
+
+# %% test="swap_softmax" points=6
+# Graded
+expect_equal("one graph", driver.graphs_of_swapped(swap_softmax, small, tokens), 1)
+### BEGIN HIDDEN TESTS
+verify("swap_softmax", swap_softmax)
+### END HIDDEN TESTS
+
+# %% [markdown] task="why_wide" points=3
+# ## 9 · 600 and 4096
+#
+# *10 minutes, 3 points, read by a person.*
+#
+# The PTX of your softmax, for contiguous float32 matrices and four warps, loads 4096 columns with
+#
+# ```
+# ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
+# ```
+#
+# and 600 columns with `ld.global.b32`, one number at a time, although 600 is a multiple of four.
+# Explain it to somebody who has written the kernel, in five to eight sentences: what such a load asks
+# of an address, and what the compiler knows about the address of a row when the width and the strides
+# are numbers that come at run time; why 600 misses what it looks for; one way to give the 600 columns
+# wide loads all the same; and whether you expect the kernel to be four times as fast then, and why.
+#
+# === BEGIN MARK SCHEME ===
+#
+# One point each:
+#
+# - **What is known.** A load of 16 bytes needs an address that is a multiple of 16 bytes. A row begins at
+#   base + row × stride; the compiler doesn't see the stride, only whether Triton found 16 to divide
+#   the argument when it launched (or that it is 1). So 4096 is known to keep each row aligned.
+# - **600, and what to do.** 600 = 16 × 37 + 8, so nothing is known of the stride (nor of the mask's end), and the
+#   compiler must assume the worst: one number at a time. Any one of: width and strides as
+#   `tl.constexpr`; the stride passed as a number of groups of 8, multiplied in the kernel; a row
+#   stride padded to 608 or 640 together with a width that is known; `tl.multiple_of`.
+# - **How much faster.** Not four times: the bytes are the same, and memory is what decides. Fewer
+#   instructions for the same bytes; neighbouring threads' single loads already fall together into
+#   whole memory transactions. It helps as far as instructions, or requests under way, were the limit.
+#
+# === END MARK SCHEME ===
+
+# %% [markdown]
+# *Your answer goes here.*
+
+# %% [markdown]
+# ## Done
+#
+# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
+# from top to bottom, then save it.

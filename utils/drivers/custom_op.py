@@ -1,0 +1,423 @@
+"""Drivers of lab 05: kernels that write into tensors, and operators of one's own."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import itertools
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch._subclasses import FakeTensorMode
+
+from utils.launching import launch, ptx_of, recorded_launches
+from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
+
+
+@triton.jit
+def _row_softmax(
+    x_ptr,
+    y_ptr,
+    columns,
+    x_row,
+    x_column,
+    y_row,
+    y_column,
+    BLOCK: tl.constexpr,
+    ACC: tl.constexpr,
+    FIRST: tl.constexpr,
+):
+    """A softmax as exercise 2 asks for it; with FIRST, a load says which cache it wants."""
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.arange(0, BLOCK)
+    inside = column < columns
+    place = x_ptr + row * x_row + column * x_column
+    x = tl.load(place, mask=inside, other=-float("inf"), eviction_policy=FIRST).to(ACC)
+    e = tl.exp(x - tl.max(x, 0))
+    y = (e / tl.sum(e, 0)).to(y_ptr.dtype.element_ty)
+    tl.store(y_ptr + row * y_row + column * y_column, y, mask=inside)
+
+
+NAMESPACE = "lab05"  # of the operators that are registered here, each under a new name
+_numbers = itertools.count()
+
+Forward = Callable[[torch.Tensor], torch.Tensor]
+Backward = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def cut(
+    values: torch.Tensor,
+    row_stride: int | None = None,
+    column_stride: int = 1,
+    beside: float = float("nan"),
+) -> torch.Tensor:
+    """The values as a view that is cut from a larger storage, with NaN on all sides of it.
+
+    So a kernel that reads beside its rows has NaN in its result, and one that writes there leaves
+    marks. There is room for a block of lanes before and behind it.
+
+    Args:
+        values: floating point, (rows, columns).
+        row_stride, column_stride: of the view; by default rows follow each other with a gap of 3.
+        beside: what stands on all sides, where it is not NaN.
+    """
+    rows, columns = values.shape
+    row_stride = columns * column_stride + 3 if row_stride is None else row_stride
+    room = 8 * max(columns, 1) + row_stride + 16
+    last = max(rows - 1, 0) * row_stride + max(columns - 1, 0) * column_stride
+    storage = torch.full((room + last + 1 + room,), beside, dtype=values.dtype)
+    view = storage.as_strided((rows, columns), (row_stride, column_stride), room)
+    return view.copy_(values)
+
+
+def surroundings(view: torch.Tensor) -> torch.Tensor:
+    """A copy of the storage that a tensor lies in, with 0 in place of the tensor itself."""
+    count = view.untyped_storage().nbytes() // view.element_size()
+    flat = torch.as_strided(view.detach(), (count,), (1,), 0).clone()
+    flat.as_strided(view.shape, view.stride(), view.storage_offset()).zero_()
+    return flat
+
+
+def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
+    """Call a function that reads all tensors but the last and writes into that.
+
+    Returns:
+        ``out``, the last tensor; ``kept``, whether the storages of the others are as they were.
+    """
+    *inputs, out = tensors
+    before = [_bytes(tensor) for tensor in inputs]
+    function(*tensors)
+    return {"out": out, "kept": before == [_bytes(tensor) for tensor in inputs]}
+
+
+def compiled(function: Callable, *tensors: torch.Tensor, target: str = "sm_90") -> bool:
+    """Whether a function launches kernels, and all of them compile for a GPU.
+
+    Raises:
+        LookupError: when it launches none.
+        CompileError: with what the compiler said.
+    """
+    with recorded_launches() as launches:
+        function(*tensors)
+    if not launches:
+        raise LookupError("no kernel was launched: launch(kernel, grid, ...) runs one")
+    for launched in launches:
+        ptx_of(launched, target)
+    return True
+
+
+def _bytes(tensor: torch.Tensor) -> bytes:
+    """What a tensor's storage holds, read without an operator on the tensor: a rule may watch."""
+    storage = tensor.untyped_storage()
+    return ctypes.string_at(storage.data_ptr(), storage.nbytes()) if storage.nbytes() else b""
+
+
+class OperatorError(Exception):
+    """What went wrong in an operator that was registered, with its number taken off its name."""
+
+
+@functools.cache
+def compile_softmax(
+    columns: int,
+    dtype: torch.dtype = torch.float32,
+    *,
+    num_warps: int = 4,
+    row_stride: int | None = None,
+    result: torch.dtype | None = None,
+    evict: str = "",
+) -> str:
+    """The PTX, for an H100, of a row softmax of the course's for contiguous rows.
+
+    Args:
+        columns, dtype: of the input.
+        num_warps: of one program.
+        row_stride: of the input; by default its rows follow each other.
+        result: the output's dtype; by default the input's.
+        evict: ``evict_first`` or ``evict_last``, said to the cache with each load.
+    """
+    x = torch.empty(1, dtype=dtype).as_strided((1, columns), (0, 0))
+    y = torch.empty(1, dtype=result or dtype).as_strided((1, columns), (0, 0))
+    row = columns if row_stride is None else row_stride
+    acc = tl.float64 if dtype == torch.float64 else tl.float32
+    sizes = {"BLOCK": triton.next_power_of_2(columns), "ACC": acc, "FIRST": evict}
+    with recorded_launches() as found:  # a grid of 0 programs: only the compiler sees it
+        strides = (row, 1, columns, 1)
+        launch(_row_softmax, (0,), x, y, columns, *strides, num_warps=num_warps, **sizes)
+    return _instructions(ptx_of(found[0]))
+
+
+def _instructions(ptx: str) -> str:
+    """The text without what only a debugger reads, which is most of it."""
+    return ptx.partition("\t.file\t")[0]
+
+
+def pieces(slope: float = 0.0) -> tuple[Forward, Backward]:
+    """A right forward and backward: softmax(x + bias) over the last dimension, in Triton.
+
+    Both launch kernels, which know nothing of autograd and can't run on fake tensors. The forward
+    gives a contiguous result of any x of one dimension or more; the backward gives the gradient of
+    x, contiguous, from that of the result and the result.
+
+    Args:
+        slope: the bias of column i is ``slope * i``, so that nobody else's softmax gives the same.
+    """
+    from utils.softmax import run
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return run.forward(x + slope * torch.arange(x.shape[-1], dtype=x.dtype))
+
+    return forward, run.backward
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keep torch from logging what is raised anyway, on a stream where nobody wants to read it."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+@contextlib.contextmanager
+def registered(make: Callable, slope: float = 0.0) -> Iterator[tuple[Any, Any]]:
+    """Let ``make(name, forward, backward)`` register operators, and find them where torch does.
+
+    Raises:
+        OperatorError: for what went wrong meanwhile, or when nothing is there under the names.
+    """
+    short = f"softmax_{next(_numbers)}"
+    try:
+        with _silent():
+            make(f"{NAMESPACE}::{short}", *pieces(slope))
+            yield _registered(short), _registered(f"{short}_backward")
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = f"{type(error).__name__}: {lines[0] if lines else ''}"
+        raise OperatorError(said.replace(short, "softmax")) from error
+
+
+def _registered(short: str) -> Any:
+    try:
+        return getattr(getattr(torch.ops, NAMESPACE), short).default
+    except AttributeError:
+        raise LookupError(f"no operator is registered as {NAMESPACE}::{short}") from None
+
+
+def run_operator(make: Callable, x: torch.Tensor, g: torch.Tensor, slope: float) -> dict[str, Any]:
+    """What the operator makes of x, and the gradient of x when that of the output is g."""
+    with registered(make, slope) as (op, _):
+        leaf = x.detach().requires_grad_()
+        output = op(leaf)
+        found = {"output": output.detach().clone(), "gradient": None}
+        if output.requires_grad:
+            (found["gradient"],) = torch.autograd.grad(output, leaf, g)
+    return found
+
+
+def schema_of(make: Callable) -> dict[str, Any]:
+    """What is registered: types of arguments and results, of the operator and its backward."""
+    with registered(make) as both:
+        return {
+            kind: {
+                "arguments": [str(argument.type) for argument in op._schema.arguments],
+                "results": [str(result.type) for result in op._schema.returns],
+                "writes": bool(op._schema.is_mutable),
+            }
+            for kind, op in zip(("forward", "backward"), both, strict=True)
+        }
+
+
+def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) -> list[tuple]:
+    """What a tracer is told of results, with no number computed.
+
+    Args:
+        make: registers the operator.
+        inputs: shape, strides, dtype and device of each; a GPU needn't be there.
+        backward: ask the operator of the backward, whose first input is contiguous.
+
+    Returns:
+        Shape, strides, dtype and device of each result.
+    """
+    found = []
+    with registered(make) as (op, op_backward), FakeTensorMode():
+        for shape, strides, dtype, device in inputs:
+            x = torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device=device)
+            g = torch.empty(tuple(shape), dtype=dtype, device=device)
+            y = op_backward(g, x) if backward else op(x)
+            found.append((tuple(y.shape), tuple(y.stride()), y.dtype, y.device.type))
+    return found
+
+
+def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[str, Any]:
+    """The operator between two others, as a compiler follows it.
+
+    Returns:
+        ``graphs``, how many ``torch.compile`` hands to a backend; ``output``, what then comes out;
+        ``gradient``, shape and strides of what a fake step, there and back, says of the gradient.
+    """
+    from torch._dynamo.testing import CompileCounter
+
+    with registered(make, slope) as (op, _):
+        plain = x.detach()
+        with FakeTensorMode() as mode:
+            leaf = mode.from_tensor(plain).requires_grad_()
+            output = op(leaf * 2) + 1
+            (gradient,) = torch.autograd.grad(output, leaf, torch.ones_like(output))
+            told = tuple(gradient.shape), tuple(gradient.stride())
+        torch._dynamo.reset()
+        counter = CompileCounter()
+        came = torch.compile(lambda x: op(x * 2) + 1, backend=counter)(plain)
+        torch._dynamo.reset()
+    return {"graphs": counter.frame_count, "output": came.clone(), "gradient": told}
+
+
+def opcheck(make: Callable, x: torch.Tensor) -> dict[str, str]:
+    """What ``torch.library.opcheck`` says of the operator: test -> SUCCESS, or the error's name."""
+    tests = "test_schema", "test_autograd_registration", "test_faketensor"
+    with registered(make) as (op, _):
+        leaf = x.detach().requires_grad_()
+        said = torch.library.opcheck(op, (leaf,), test_utils=tests, raise_exception=False)
+    return {test: one if isinstance(one, str) else type(one).__name__ for test, one in said.items()}
+
+
+def run_twice(
+    make: Callable, x: torch.Tensor, g: torch.Tensor, v: torch.Tensor, slope: float = 0.0
+) -> dict[str, Any]:
+    """The gradient of x for an upstream g, and what that gradient gives on its way back for v.
+
+    Returns:
+        ``gradient``; ``of_g`` and ``of_x``, the gradients of ``(gradient * v).sum()``, None where
+        there is none.
+    """
+    with registered(make, slope) as (op, _):
+        x, g = x.detach().requires_grad_(), g.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(op(x), x, g, create_graph=True)
+        found = {"gradient": gradient.detach().clone(), "of_g": None, "of_x": None}
+        if gradient.requires_grad:
+            again = torch.autograd.grad(gradient, (g, x), v, allow_unused=True)
+            found["of_g"], found["of_x"] = again
+    return found
+
+
+def gradgradcheck(make: Callable, x: torch.Tensor) -> bool:
+    """Whether the operator's second derivatives are the slopes of its first, for x in float64."""
+    with registered(make) as (op, _):
+        leaf = x.detach().double().requires_grad_()
+        return torch.autograd.gradgradcheck(op, (leaf,), raise_exception=False)
+
+
+@contextlib.contextmanager
+def _kept() -> Iterator[None]:
+    """Put back what somebody may change for all models: classes, and torch's own softmax."""
+    from utils.minigpt import model
+
+    places = [one for one in vars(model).values() if isinstance(one, type)]
+    places = [one for one in places if one.__module__ == model.__name__]
+    before = [(place, dict(vars(place))) for place in places]
+    others = [(torch, "softmax"), (torch.nn.functional, "softmax"), (torch.Tensor, "softmax")]
+    functions: list[Any] = [(place, name, getattr(place, name)) for place, name in others]
+    try:
+        yield
+    finally:
+        for place, names in before:
+            for name in set(vars(place)) - set(names):
+                delattr(place, name)
+            for name, value in names.items():
+                if vars(place).get(name) is not value:
+                    setattr(place, name, value)
+        for place, name, value in functions:
+            if getattr(place, name) is not value:
+                setattr(place, name, value)
+
+
+def swap(function: Callable, config: MiniGPTConfig, seed: int, tokens: torch.Tensor) -> dict:
+    """Let ``function(model, softmax)`` change a MiniGPT, and run it beside others.
+
+    The softmax that it gets is a sharper one, softmax(1.5 * x), so that numbers show where it is
+    used. All models have the same weights.
+
+    Args:
+        function: the learner's; it changes the model.
+        config: the model's sizes.
+        seed: of the weights.
+        tokens: integers, (batch, length).
+
+    Returns:
+        ``logits``, ``probabilities`` and ``gradients`` by name, of the model; ``names`` of its
+        state dict; ``parameters``, whether they are the very tensors that they were; ``others``,
+        the logits and probabilities of a model made before, and of one made after.
+    """
+
+    def made() -> MiniGPT:
+        generator = torch.Generator().manual_seed(seed)
+        model = MiniGPT(config)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) / 2)
+        return model
+
+    softmax = torch.softmax  # as it is now, should somebody change it for all
+
+    def sharper(x: torch.Tensor) -> torch.Tensor:
+        return softmax(1.5 * x, -1)
+
+    with _kept():
+        return _swapped(function, made, sharper, tokens)
+
+
+def _swapped(function: Callable, made: Callable, sharper: Forward, tokens: torch.Tensor) -> dict:
+    model, before = made(), made()
+    parameters = dict(model.named_parameters())
+    function(model, sharper)
+    after = made()
+    logits = model(tokens)
+    probabilities = model.probabilities(tokens)
+    (probabilities.square().sum() + logits.square().mean()).backward()
+    return {
+        "logits": logits.detach().clone(),
+        "probabilities": probabilities.detach().clone(),
+        "gradients": {
+            name: None if one.grad is None else one.grad.clone() for name, one in parameters.items()
+        },
+        "names": list(model.state_dict()),
+        "parameters": dict(model.named_parameters()).keys() == parameters.keys()
+        and all(one is parameters[name] for name, one in model.named_parameters()),
+        "others": [
+            one(tokens).detach().clone() if kind == "logits" else one.probabilities(tokens).detach()
+            for one in (before, after)
+            for kind in ("logits", "probabilities")
+        ],
+    }
+
+
+def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.Tensor) -> int:
+    """How many graphs a MiniGPT is, under torch.compile, with a registered operator in it."""
+    from torch._dynamo.testing import CompileCounter
+
+    from utils.softmax import softmax
+
+    model = MiniGPT(config)
+    torch._dynamo.reset()
+    counter = CompileCounter()
+    with _kept(), _silent(), torch.no_grad():
+        function(model, softmax)
+        torch.compile(model.probabilities, backend=counter)(tokens)
+    torch._dynamo.reset()
+    return counter.frame_count
+
+
+def swapped_logits(function: Callable, tokens: torch.Tensor, device: str) -> torch.Tensor:
+    """The logits of the trained MiniGPT with the Triton softmax in it, (B, T, V) in float32."""
+    from utils.softmax import softmax
+
+    model = load_minigpt().to(device)
+    with _kept(), torch.no_grad():
+        function(model, softmax)
+        return model(tokens.to(device)).float().cpu()
