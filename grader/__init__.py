@@ -1,4 +1,62 @@
-"""The course's build and grading tools. `python -m grader --help` lists the commands."""
+"""The course's build and grading tools. `python -m grader --help` lists the commands.
+
+How `python -m grader grade` grades, step by step. A module stands where its work is done, without
+"grader." in front. Only a kernel runs learners' code, and only a kernel is confined (unless
+--unsafe-no-sandbox is given). What passes between processes: batch.job, inside.messages and codec.
+
+Batch process, trusted. One at a time in a course folder.
+ 1. batch.command           starts a run for each lab, with one seed for all its submissions
+    batch.intake            reads the lab from source/, and later each submission in its turn
+    batch.version           hashes the code that decides verdicts; a worker must have the same
+    batch.lock              refuses a second batch in this course folder
+    course                  lets nbgrader enter the lab in the gradebook if it is not there
+ 2. submission.files        reads what lies in submitted/, within limits and without following links
+    submission.fingerprint  tells whether it changed; what is graded and unchanged is skipped
+ 3. batch.job               describes the work for a worker (Job) and what comes back (Result)
+    batch.pool              sends jobs to workers on this machine, and replaces dead ones
+    batch.cluster           or sends them to Dask workers, which start such workers themselves
+
+Worker, trusted. It grades one job at a time.
+ 4. batch.worker            receives jobs and sends results
+    sandbox.warm_process    starts this worker's zygote; sandbox.stage chooses what sandboxes see
+    submission.bounds       limits the worker's own time and memory for each job
+    batch.grading           grades a job: steps 5 and 6, in the order of nbgrader_config.py
+ 5. submission.companions   chooses the files beside the notebook, and which of them are kept
+    submission.notebook     parses the submitted notebook
+    submission.rebuild      puts the learner's answers into the lab's own notebook
+ 6. preprocessors.sanitize  makes the learner's text harmless, and after step 12 the outputs
+    preprocessors.execute   runs the cells in order: steps 7 to 12
+    sandbox.manager         asks the zygote for a kernel, with the lab's limits (sandbox.limits)
+    sandbox.client          exchanges Jupyter's messages with that kernel
+
+Zygote, trusted, outside of every sandbox. It never sees a seed, a check or a grade.
+ 7. inside.zygote           imports what kernels need (inside.preload), then serves requests
+    inside.bubblewrap       builds a sandbox for each notebook, into which the zygote forks a kernel
+    inside.usage            measures memory and time; the zygote ends a sandbox at its limits
+
+Kernel, confined to its sandbox. One for each notebook.
+ 8. inside.confinement      gives up all rights (inside.seccomp) before any learner's code runs
+    inside.kernel_app       runs cells; of one with verify(...) only what is above its hidden part
+ 9. inside.rpc_server       instead of that part: calls what the worker asks for, judges nothing
+
+Worker again, for each cell with verify(...). In plain asserts the kernel judges itself (step 8).
+10. judging.examiner        talks to the kernel in a thread; judging.catalogue loads the check
+    judging.answer_key      draws the cases, and runs the reference and the misconceptions here
+    judging.rpc_client      calls the learner's functions, by value (judging.subject)
+11. judging.judge           makes the verdict, with judging.difference, .diagnosis and .by_hand
+    judging.report          words the verdict; judging.graded_cell writes it into the cell
+12. judging.example         after the last cell: finds small failing calls for the learner
+
+Batch process again, trusted.
+13. batch.canary            if many jobs fail, has the lab's own source graded: is it the machine?
+    batch.files             writes a submission's folder in autograded/, whole or not at all
+    batch.writer            records its scores in the gradebook, in one transaction
+
+nbgrader (`generate_feedback`), trusted. `nbgrader autograde` replaces batch and worker, and saves
+the marks itself: preprocessors.exporter does steps 2 and 5, preprocessors.marks clears old marks.
+14. preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page makes the page
+15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
+"""
 
 import sys
 

@@ -15,6 +15,9 @@ DECIDING = (
     "preprocessors",
     "sandbox",
     "submission",
+    "run_record.py",
+    "verdict.py",
+    "verify.py",
     "batch/grading.py",
     "batch/job.py",
 )

@@ -1,4 +1,7 @@
-"""Describe how two outcomes of the same case differ, in words without hidden values."""
+"""Describe how two outcomes of the same case differ, in words without hidden values.
+
+The words for two values that differ are in :mod:`utils.compare`.
+"""
 
 from __future__ import annotations
 

@@ -48,5 +48,6 @@ def read_outline(root: Path, lab: str, notebooks: tuple[str, ...]) -> Outline:
 
 
 def lessons(root: Path) -> dict[str, Path]:
-    """Return the notebook of each lesson by its two digits."""
-    return {path.stem[:2]: path for path in sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))}
+    """Return the notebook of each lesson by its two digits; translations are left out."""
+    found = sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    return {path.stem[:2]: path for path in found if "." not in path.stem}

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from grader.results.class_report import command
+from grader.results.class_report.outline import lessons
 from grader.results.class_report.page import duration, in_code
 from tests.grader.results.class_report.made_up import LAB, TASK, Made, crowd, make_course, verdict
 
@@ -268,3 +269,10 @@ def test_backquotes_become_code_and_everything_is_escaped(text, html):
 )
 def test_durations_in_words(seconds, words):
     assert duration(seconds) == words
+
+
+def test_a_link_leads_to_the_lesson_and_not_to_its_translation(tmp_path):
+    for name in ("01_rows.ipynb", "01_rows.it.ipynb", "start.ipynb"):
+        (tmp_path / "notebooks").mkdir(exist_ok=True)
+        (tmp_path / "notebooks" / name).touch()
+    assert {k: path.name for k, path in lessons(tmp_path).items()} == {"01": "01_rows.ipynb"}
