@@ -4,7 +4,7 @@ import pytest
 
 from tests.phases import rules_00, rules_01, rules_02, rules_03
 from tests.phases.rules import Rules, introduction, named, questions, sentences, unquoted
-from tests.phases.test_banks import BANKS, ROOMS, of
+from tests.phases.test_banks import BANKS, PHASES, of
 
 LABS = {"00": rules_00, "01": rules_01, "02": rules_02, "03": rules_03}
 EXERCISES = [
@@ -25,12 +25,12 @@ def wrong_answers(number, exercise):
 
 @pytest.mark.parametrize("number", LABS)
 def test_every_exercise_has_its_rules(number):
-    assert list(questions(ROOMS[number])) == list(LABS[number].RULES)
+    assert list(questions(PHASES[number])) == list(LABS[number].RULES)
 
 
 @pytest.mark.parametrize(("number", "exercise", "rules"), EXERCISES)
 def test_every_sentence_is_quoted_as_it_stands(number, exercise, rules):
-    question = questions(ROOMS[number])[exercise]
+    question = questions(PHASES[number])[exercise]
     assert [q for q in rules.quotations() if q not in question] == []
     assert unquoted(question, rules) == []
 
@@ -48,7 +48,7 @@ def test_every_rule_has_answers_that_the_check_is_proven_on(number, exercise, ru
 
 @pytest.mark.parametrize("number", ["01", "02", "03"])
 def test_rules_of_all_exercises_stand_in_the_introduction(number):
-    said = introduction(ROOMS[number])
+    said = introduction(PHASES[number])
     assert [rule for rule in LABS[number].FOR_ALL if rule not in said] == []
     for broken in LABS[number].FOR_ALL.values():
         for exercise, name in broken.items():

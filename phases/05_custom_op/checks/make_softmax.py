@@ -60,8 +60,8 @@ def _(draw):
     computes, gradient, fake, schema, graph = make_softmax.parts
     slope = draw.choice((-0.5, 0.25, 0.75))
 
-    def asked(part, shape, layout="contiguous", dtype=torch.float32, upstream="contiguous"):
-        x, g = draw.tensor(shape, dtype, layout), draw.tensor(shape, dtype, upstream)
+    def asked(part, shape, layout="contiguous", dtype=torch.float32, upstream="contiguous", by=1):
+        x, g = draw.tensor(shape, dtype, layout), draw.tensor(shape, dtype, upstream) * by
 
         def play(subject):
             came = subject.drive("custom_op:run_operator", x, g, slope)
@@ -86,7 +86,8 @@ def _(draw):
     yield asked(computes, draw.shape(1))
     yield asked(computes, draw.shape(3), "transposed", torch.float64)
     yield asked(gradient, draw.shape(2), upstream="transposed")
-    yield asked(gradient, draw.shape(3), "transposed", torch.float64)
+    # a gradient beyond float32's range
+    yield asked(gradient, draw.shape(3), "transposed", torch.float64, by=1e60)
 
     rows, columns = draw.shape(2, 3, 9)
     inputs = [
@@ -269,3 +270,25 @@ def _(name, forward, backward):
         lambda ctx, g: second(g, ctx.saved_tensors[0]),
         setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output),
     )
+
+
+make_softmax.equivalent(
+    ("torch.empty(y.shape", "torch.empty(g.shape"),
+    ("dtype=y.dtype", "dtype=g.dtype"),
+    ("device=y.device", "device=g.device"),
+    ("tensors[0].new_empty", "tensors[-1].new_empty"),
+    ("tensors[-1].shape", "tensors[-0].shape"),
+    because="autograd hands over a gradient of the output's shape, dtype and device",
+)
+make_softmax.equivalent(
+    ("device_types='cpu', ", ""),
+    because="without a list the function is the kernel of every device, the CPU among them",
+)
+make_softmax.equivalent(
+    (", schema='(Tensor x) -> Tensor'", ""),
+    because="the driver's functions have annotations, from which the same schema is read",
+)
+make_softmax.equivalent(
+    ("ctx.saved_tensors[0]", "ctx.saved_tensors[-1]"),
+    because="one tensor is saved",
+)
