@@ -96,7 +96,7 @@ roofline.misconception(
     "lanes move bytes",
     "masked lanes are counted, and nothing is moved for them.",
     earns=1,
-)(_wrong(bytes_moved, ("rows * columns", "rows * triton.next_power_of_2(columns)")))
+)(_wrong(bytes_moved, ("rows * columns", "rows * (1 << (columns - 1).bit_length())")))
 roofline.misconception(
     "written in each pass",
     "the result is counted in each pass, and not once.",
