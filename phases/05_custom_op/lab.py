@@ -255,7 +255,7 @@ verify("softmax_backward", softmax_backward)
 # ```
 #
 # Its name is made of parts, with dots between them. `ld` and `st` load and store; `global` is the
-# GPU's memory, and `shared` and `param` are not. Then there may be a word on caches, then `v2` or
+# GPU's memory, and `shared` and `param` are not. Then there may be words on caches, then `v2` or
 # `v4` where one thread moves two or four numbers at once, and in the end what one number is: `b32`
 # has 32 bits, and so have `f32`, `u32` and `s32`. `shfl` hands a number from thread to thread within
 # a warp, and `bar.sync` is a barrier at which all warps of a program wait for one another: with both
@@ -343,8 +343,8 @@ verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
 # - `backward(g, y)` takes the gradient of the result and the result, and returns the gradient of `x`,
 #   a new contiguous tensor.
 #
-# They may be those of a softmax with a bias that you don't know, `softmax(x + b)`, so call them, and
-# nothing in their place.
+# They may be those of a softmax with a bias that you don't know, `softmax(x + b)`, and the gradient
+# may come with a factor; so call them, and nothing in their place.
 # Register two operators with `torch.library`: one called `name`, which takes a tensor and returns
 # one, and one called `name` with `_backward` behind, which takes two, `g` and `y`. Both write into
 # none of their arguments. Each gets a fake: a function that says the shape, strides, dtype and device

@@ -156,7 +156,7 @@ def _instructions(ptx: str) -> str:
     return ptx.partition("\t.file\t")[0]
 
 
-def pieces(slope: float = 0.0) -> tuple[Forward, Backward]:
+def pieces(slope: float = 0.0, factor: float = 1.0) -> tuple[Forward, Backward]:
     """A right forward and backward: softmax(x + bias) over the last dimension, in Triton.
 
     Both launch kernels, which know nothing of autograd and can't run on fake tensors. The forward
@@ -165,13 +165,17 @@ def pieces(slope: float = 0.0) -> tuple[Forward, Backward]:
 
     Args:
         slope: the bias of column i is ``slope * i``, so that nobody else's softmax gives the same.
+        factor: the backward's gradient comes with it, so that nobody else's gradient is the same.
     """
     from utils.softmax import run
 
     def forward(x: torch.Tensor) -> torch.Tensor:
         return run.forward(x + slope * torch.arange(x.shape[-1], dtype=x.dtype))
 
-    return forward, run.backward
+    def backward(g: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return run.backward(g, y) * factor
+
+    return forward, backward if factor != 1.0 else run.backward
 
 
 @contextlib.contextmanager
@@ -186,7 +190,9 @@ def _silent() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def registered(make: Callable, slope: float = 0.0) -> Iterator[tuple[Any, Any]]:
+def registered(
+    make: Callable, slope: float = 0.0, factor: float = 1.0
+) -> Iterator[tuple[Any, Any]]:
     """Let ``make(name, forward, backward)`` register operators, and find them where torch does.
 
     Raises:
@@ -195,7 +201,7 @@ def registered(make: Callable, slope: float = 0.0) -> Iterator[tuple[Any, Any]]:
     short = f"softmax_{next(_numbers)}"
     try:
         with _silent():
-            make(f"{NAMESPACE}::{short}", *pieces(slope))
+            make(f"{NAMESPACE}::{short}", *pieces(slope, factor))
             yield _registered(short), _registered(f"{short}_backward")
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -211,8 +217,11 @@ def _registered(short: str) -> Any:
 
 
 def run_operator(make: Callable, x: torch.Tensor, g: torch.Tensor, slope: float) -> dict[str, Any]:
-    """What the operator makes of x, and the gradient of x when that of the output is g."""
-    with registered(make, slope) as (op, _):
+    """What the operator makes of x, and the gradient of x when that of the output is g.
+
+    The backward that is handed over multiplies the gradient by ``1 + slope``.
+    """
+    with registered(make, slope, 1.0 + slope) as (op, _):
         leaf = x.detach().requires_grad_()
         output = op(leaf)
         found = {"output": output.detach().clone(), "gradient": None}
@@ -240,7 +249,8 @@ def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) ->
     Args:
         make: registers the operator.
         inputs: shape, strides, dtype and device of each; a GPU needn't be there.
-        backward: ask the operator of the backward, whose first input is contiguous.
+        backward: ask the operator of the backward, whose first input has its dimensions stored in
+            the opposite order.
 
     Returns:
         Shape, strides, dtype and device of each result.
@@ -249,7 +259,8 @@ def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) ->
     with registered(make) as (op, op_backward), FakeTensorMode():
         for shape, strides, dtype, device in inputs:
             x = torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device=device)
-            g = torch.empty(tuple(shape), dtype=dtype, device=device)
+            order = tuple(reversed(range(len(shape))))
+            g = torch.empty(tuple(shape)[::-1], dtype=dtype, device=device).permute(order)
             y = op_backward(g, x) if backward else op(x)
             found.append((tuple(y.shape), tuple(y.stride()), y.dtype, y.device.type))
     return found

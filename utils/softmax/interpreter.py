@@ -131,7 +131,7 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
     load, store = builder.create_masked_load, builder.create_masked_store
 
     def check(kind: str, places: Any, mask: Any) -> None:
-        addresses = places.data[np.broadcast_to(mask.data, places.data.shape)]
+        addresses = places.data[np.broadcast_to(mask.data, places.data.shape).astype(bool)]
         if not addresses.size:
             return
         wide = max(places.get_element_ty().primitive_bitwidth // 8, 1)
@@ -145,12 +145,12 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
     def checked_load(places: Any, mask: Any, other: Any, *rest: Any) -> Any:
         check("loads", places, mask)
         places = _as_wide(places, places)
-        return load(places, _as_wide(mask, places), _as_wide(other, places), *rest)
+        return load(places, _as_wide(mask, places, bool), _as_wide(other, places), *rest)
 
     def checked_store(places: Any, value: Any, mask: Any, *rest: Any) -> Any:
         check("stores", places, mask)
         places = _as_wide(places, places)
-        return store(places, _as_wide(value, places), _as_wide(mask, places), *rest)
+        return store(places, _as_wide(value, places), _as_wide(mask, places, bool), *rest)
 
     builder.create_masked_load, builder.create_masked_store = checked_load, checked_store
     try:
@@ -163,16 +163,27 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
                 setattr(builder, name, function)
 
 
-def _as_wide(handle: Any, places: Any) -> Any:
-    """One value for each place, one after the other in memory: the interpreter's C++ takes that
-    for granted, and a mask of one value, stretched over a block, would corrupt the process.
+def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:
+    """Return a handle with one value for each place, one after the other in memory.
 
-    Raises ValueError for values that don't fit.
+    The interpreter's C++ takes that for granted. A mask of one value, stretched over a block, or
+    one of integers, which a block `&` a scalar gives, would corrupt the process.
+
+    Args:
+        handle: the values, or None.
+        places: the addresses that they belong to.
+        dtype: of the array, if it must be another one.
+
+    Raises:
+        ValueError: for values that don't fit.
     """
-    shape = places.data.shape
-    if handle is None or (handle.data.shape == shape and handle.data.flags.c_contiguous):
+    if handle is None:
+        return None
+    data, shape = handle.data, places.data.shape
+    right = dtype is None or data.dtype == dtype
+    if right and data.shape == shape and data.flags.c_contiguous:
         return handle
-    full = np.ascontiguousarray(np.broadcast_to(handle.data, shape))
+    full = np.ascontiguousarray(np.broadcast_to(data, shape), dtype=dtype)
     return interpreter.TensorHandle(full, handle.dtype)
 
 

@@ -48,6 +48,10 @@ $L__BB0_1:
 \tst.shared.v4.b32 \t[%r9], {%r1, %r2, %r3, %r4};
 \tbar.sync \t0;\t// all warps
 \t@%p3 bar.sync \t1;
+\tbar.arrive \t2, 64;
+\tbarrier.sync \t0;
+\tvote.sync.ballot.b32 \t%r8, %p1, -1;
+\tld.global.L1::evict_first.L2::64B.u16 \t%rs2, [%rd1+24];
 \tld.shared.f32 \t%f1, [%r9];
 \tshfl.sync.bfly.b32 \t%r5, %r1, 1, 31, -1;
 \t@%p1 shfl.sync.down.b32 \t%r6, %r5, 2, 31, -1;

@@ -57,6 +57,9 @@ def _(draw):
         per_element = 4 if is_backward else 5
         even = elements * 8, elements, is_backward, 8e9, per_element * 1e9  # both take as long
         yield case(time, *even, of="least_seconds", shown=f"{words}, both times equal")
+        for near in (0.997, 1.003):
+            almost = elements * 8, elements, is_backward, 8e9 * near, per_element * 1e9
+            yield case(time, *almost, of="least_seconds", shown=f"{words}, times almost equal")
         yield case(time, 0, 0, is_backward, 8e9, 1e9, of="least_seconds", shown="nothing at all")
 
 

@@ -62,7 +62,7 @@ def _(draw):
         said = {f"[{i}]": f"{name}" for i, name in enumerate(places[part])}
         return Case(part, play, shown=words, places=said)
 
-    for layers in (1, 2):
+    for layers in (1, 3):
         heads = draw.choice((1, 2))
         config = MiniGPTConfig(draw.integer(7, 12), 8, heads, layers, 12, 6)
         shape = draw.integer(2, 3), draw.integer(3, 6)

@@ -49,6 +49,7 @@ def _(draw):
     x = draw.tensor((2, 600))
     x[0, -1] += 300  # a large one, late
     yield softmax_of(width, cut(x), "")
+    yield softmax_of(width, cut(draw.tensor((1, 1100))), ", one wide row")
     yield softmax_of(width, cut(draw.tensor((0, odd))), ", no rows")
     far = draw.tensor((3, odd))
     far[0] -= 120
@@ -65,6 +66,9 @@ def _(draw):
     late = x.clone()
     late[:, -1] += 200
     yield softmax_of(strides, cut(late, 3 * columns, 3), ", every third, the last large")
+    one = cut(x)[:1]  # with room around it for whoever takes it for a matrix
+    yield softmax_of(strides, one.expand(rows, columns), ", expanded from one row")
+    yield softmax_of(strides, one[:, :1].expand(rows, columns), ", expanded from one number")
     yield softmax_of(strides, cut(x), "; the output transposed", (1, rows))
     yield softmax_of(strides, cut(x), "; the output sliced", (3 * columns, 3))
 
@@ -88,7 +92,7 @@ def _(draw):
     large = draw.tensor((2, odd), torch.float64) + 900
     yield softmax_of(double, cut(large, 1, 2), ", far above 0, transposed")
 
-    for dtype in (draw.choice((torch.float32, torch.bfloat16)), torch.float64):
+    for dtype in (torch.bfloat16, torch.float64, torch.float32):
         x = cut(draw.tensor((1, odd), dtype))
         yield compiles(gpu, (x, cut(x)), str(dtype).removeprefix("torch."))
 

@@ -87,3 +87,24 @@ def test_a_mask_of_one_value_holds_for_the_whole_block():
         y = torch.full((4096,), -1.0)
         interpreted(masked_by_a_number)[(1,)](x, y, n, BLOCK=4096)
         assert torch.equal(y, expected)
+
+
+@triton.jit
+def masked_by_a_block_and_a_number(x_ptr, y_ptr, columns, rows, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    inside = (at < columns) & (tl.program_id(0) < rows)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=inside, other=0.0), mask=inside)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 4])
+def test_a_mask_of_a_block_and_a_number_masks(columns):
+    x, y = torch.arange(1.0, columns + 1), torch.full((columns,), -1.0)
+    interpreted(masked_by_a_block_and_a_number)[(2,)](x, y, columns, 1, BLOCK=4)
+    assert torch.equal(y, x)
+
+
+def test_a_store_beside_the_tensor_is_refused_under_such_a_mask_too():
+    with pytest.raises(IndexError, match="stores"):
+        interpreted(masked_by_a_block_and_a_number)[(1,)](
+            torch.ones(8), torch.empty(4), 8, 1, BLOCK=8
+        )
