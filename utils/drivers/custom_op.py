@@ -216,12 +216,15 @@ def _registered(short: str) -> Any:
         raise LookupError(f"no operator is registered as {NAMESPACE}::{short}") from None
 
 
-def run_operator(make: Callable, x: torch.Tensor, g: torch.Tensor, slope: float) -> dict[str, Any]:
+def run_operator(
+    make: Callable, x: torch.Tensor, g: torch.Tensor, slope: float, factor: float = 1.0
+) -> dict[str, Any]:
     """What the operator makes of x, and the gradient of x when that of the output is g.
 
-    The backward that is handed over multiplies the gradient by ``1 + slope``.
+    Args:
+        factor: the backward that is handed over multiplies the gradient by it.
     """
-    with registered(make, slope, 1.0 + slope) as (op, _):
+    with registered(make, slope, factor) as (op, _):
         leaf = x.detach().requires_grad_()
         output = op(leaf)
         found = {"output": output.detach().clone(), "gradient": None}

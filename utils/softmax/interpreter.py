@@ -179,7 +179,7 @@ def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:
     """
     if handle is None:
         return None
-    data, shape = handle.data, places.data.shape
+    data, shape = np.asarray(handle.data), places.data.shape
     right = dtype is None or data.dtype == dtype
     if right and data.shape == shape and data.flags.c_contiguous:
         return handle

@@ -42,7 +42,7 @@ def _(draw):
 
     width, strides, infinite, half, double, gpu = triton_softmax.parts
     odd = 2 * draw.integer(5, 20) + 1
-    for shape in ((5, odd), (2, 1), (2, 2), (2, 17)):
+    for shape in ((5, odd), (2, 1), (2, 2), (2, 3), (2, 17)):
         yield softmax_of(width, cut(draw.tensor(shape)), "")
     for columns in (16, 65):
         yield softmax_of(width, cut(draw.tensor((1, columns))), ", one row")
