@@ -173,8 +173,8 @@ _misconception(
     ("y.to(y_ptr.dtype.element_ty), mask=inside)", "y.to(y_ptr.dtype.element_ty))"),
 )
 _misconception(
-    "a load without a mask",
-    "the whole block is loaded, with what lies beside the row.",
+    "a load beside the row",
+    "numbers that lie beside the row are loaded, and count.",
     1,
     (", mask=inside, other=-float('inf'))", ")"),
 )
