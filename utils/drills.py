@@ -182,7 +182,7 @@ def _ask(question: str, options: list[str], folded: str, live: Callable[[], Widg
         return
     from IPython.display import publish_display_data
 
-    from utils.views._live import can_move  # one rule for views and drills
+    from utils.views._interactive import can_move  # one rule for views and drills
 
     bundle = {"text/plain": plain, "text/html": _card(UNREAD, question, folded)}
     if can_move():

@@ -34,7 +34,7 @@ def expect_equal(label: str, got: Any, want: Any, *, strides: bool = False) -> N
     Raises:
         ExpectationFailed: with the first mismatches, and a guess at what happened.
     """
-    _settle(label, got, want, compare(got, want, tolerance=EXACT, strides=strides))
+    _report(label, got, want, compare(got, want, tolerance=EXACT, strides=strides))
 
 
 def expect_close(
@@ -59,7 +59,7 @@ def expect_close(
         usual.rtol if rtol is None else rtol, usual.atol if atol is None else atol
     )
     explicit = rtol is not None or atol is not None
-    _settle(label, got, want, compare(got, want, tolerance=tolerance if explicit else None))
+    _report(label, got, want, compare(got, want, tolerance=tolerance if explicit else None))
 
 
 def expect_shape(label: str, got: Any, shape: tuple[int, ...]) -> None:
@@ -128,7 +128,7 @@ def expect_raises(
     _fail(label, f"expected {exception.__name__}, but it returned {kind_of(result)}")
 
 
-def _settle(label: str, got: Any, want: Any, difference: Difference | None) -> None:
+def _report(label: str, got: Any, want: Any, difference: Difference | None) -> None:
     if difference is not None:
         _fail(label, str(difference))
     swapped = isinstance(want, tuple) and isinstance(got, list)

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.sandbox.warm_process import cool, warm_up
+from grader.sandbox.warm_process import shut_down, warm_up
 from grader.submission.bounds import bounded
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def main(descriptor: int, folder: Path, warm: bool) -> None:
         connection.send(None)
         while not (result := one(jobs.get())).retryable:
             connection.send(result)
-        cool()  # the job is tried again in another worker; this one ends
+        shut_down()  # the job is tried again in another worker; this one ends
         connection.send(result)
     except OSError:
         pass  # the other end has closed the connection

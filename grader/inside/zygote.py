@@ -41,7 +41,7 @@ CLOCK = struct.Struct("d")
 
 
 @dataclass
-class Tenant:
+class RunningSandbox:
     """A sandbox with its kernel, its lease, and its limits.
 
     Attributes:
@@ -92,7 +92,7 @@ def main(control_fd: int) -> None:
 
         torch.set_num_threads(1)
         prepare()
-        _settle()
+        _prepare_to_fork()
         control.send(json.dumps({"ready": True}).encode())
         Zygote(control, grader, told).serve()
     except Exception as error:
@@ -117,7 +117,7 @@ class Zygote:
         self.control = control
         self.grader = grader
         self.told = told
-        self.tenants: list[Tenant] = []
+        self.running: list[RunningSandbox] = []
         self.compiles = self.traces = False
 
     def serve(self) -> None:
@@ -130,29 +130,29 @@ class Zygote:
                     return
                 if self.control.fileno() in ready and not self._request():
                     return
-                for tenant in list(self.tenants):
-                    if tenant.lease.fileno() in ready:
-                        self._told(tenant)
-                    if {tenant.sandbox.kernel_fd, tenant.sandbox.init_fd} & ready:
-                        self._end(tenant, "died")
+                for entry in list(self.running):
+                    if entry.lease.fileno() in ready:
+                        self._receive(entry)
+                    if {entry.sandbox.kernel_fd, entry.sandbox.init_fd} & ready:
+                        self._end(entry, "died")
                 now = time.monotonic()
                 if now - watched >= WATCH_SECONDS:
                     watched = now
                     self._watch(now)
         finally:
-            for tenant in list(self.tenants):
-                self._end(tenant, "closed")
+            for entry in list(self.running):
+                self._end(entry, "closed")
 
     def _wait(self) -> set[int]:
         poll = select.poll()
         descriptors = [self.control.fileno(), self.grader]
-        for tenant in self.tenants:
-            descriptors += [tenant.lease.fileno(), tenant.sandbox.kernel_fd, tenant.sandbox.init_fd]
+        for entry in self.running:
+            descriptors += [entry.lease.fileno(), entry.sandbox.kernel_fd, entry.sandbox.init_fd]
         for descriptor in descriptors:
             poll.register(descriptor, select.POLLIN)
         return {
             descriptor
-            for descriptor, _ in poll.poll(WATCH_SECONDS * 1000 if self.tenants else None)
+            for descriptor, _ in poll.poll(WATCH_SECONDS * 1000 if self.running else None)
         }
 
     def _request(self) -> bool:
@@ -163,7 +163,7 @@ class Zygote:
         lease = socket.socket(fileno=descriptors[0])
         lease.setblocking(False)
         try:
-            self.tenants.append(self._start(json.loads(message), lease, descriptors[1:]))
+            self.running.append(self._start(json.loads(message), lease, descriptors[1:]))
             _say(lease, {"started": True})
         except Exception as error:
             kinds = {"files": confinement.FilesError, "lost": bubblewrap.SandboxLost}
@@ -175,16 +175,18 @@ class Zygote:
                 os.close(descriptor)
         return True
 
-    def _start(self, asked: dict[str, Any], lease: socket.socket, given: list[int]) -> Tenant:
+    def _start(
+        self, asked: dict[str, Any], lease: socket.socket, given: list[int]
+    ) -> RunningSandbox:
         told = self.told
         if asked["traces"] and not self.traces:
             preload_tracer()
-            _settle()
+            _prepare_to_fork()
             self.traces = True
         if asked["headers"] and not self.compiles:
             preload_compiler()
             headers.use(Path(asked["headers"]))
-            _settle()
+            _prepare_to_fork()
             self.compiles = self.traces = True
         built = bubblewrap.build(
             told["stage"],
@@ -205,7 +207,9 @@ class Zygote:
             built.close()
             raise
         seconds, clock = asked["total_seconds"], os.dup(given[FIXED - 2])
-        return Tenant(built, lease, meter, asked["memory"], seconds, clock, time.monotonic())
+        return RunningSandbox(
+            built, lease, meter, asked["memory"], seconds, clock, time.monotonic()
+        )
 
     def _fork(self, built: bubblewrap.Sandbox, asked: dict[str, Any], given: list[int]) -> int:
         """Fork the kernel into the sandbox and return its process id, seen from outside.
@@ -267,10 +271,10 @@ class Zygote:
             end, link, _ = given[: FIXED - 1]
             files = given[FIXED - 1] if asked["files"] else None
             confinement.confine(asked, files, [end, link, report])
-            for tenant in self.tenants:
-                tenant.lease.detach()
+            for entry in self.running:
+                entry.lease.detach()
             self.control.detach()
-            self.tenants.clear()
+            self.running.clear()
             for descriptor in (end, link):
                 os.set_inheritable(descriptor, False)
             confinement.refresh(self.told["stage"], link)
@@ -288,51 +292,51 @@ class Zygote:
         finally:
             os._exit(0)
 
-    def _told(self, tenant: Tenant) -> None:
+    def _receive(self, entry: RunningSandbox) -> None:
         """Read a word from a lease: interrupt the kernel, or end its sandbox."""
         try:
-            word = tenant.lease.recv(MESSAGE)
+            word = entry.lease.recv(MESSAGE)
         except BlockingIOError:
             return
         except OSError:
             word = b""
         if word == b"interrupt":
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(tenant.sandbox.kernel, signal.SIGINT)
+                os.killpg(entry.sandbox.kernel, signal.SIGINT)
         else:
-            self._end(tenant, "closed")
+            self._end(entry, "closed")
 
     def _watch(self, now: float) -> None:
-        for tenant in list(self.tenants):
+        for entry in list(self.running):
             try:
-                greedy = tenant.meter.exceeds(tenant.memory)
-                tenant.meter.look()
+                greedy = entry.meter.exceeds(entry.memory)
+                entry.meter.look()
             except OSError:  # the sandbox has ended
-                self._end(tenant, "died")
+                self._end(entry, "died")
                 continue
-            tenant.nice = max(tenant.nice, usage.niceness(tenant.meter.runnable))
-            if tenant.meter.runnable > usage.FAIR:
-                usage.be_nice((tenant.sandbox.init, tenant.sandbox.kernel), tenant.nice)
-            passed = tenant.meter.passed
-            os.pwrite(tenant.clock, CLOCK.pack(passed), 0)
+            entry.nice = max(entry.nice, usage.niceness(entry.meter.runnable))
+            if entry.meter.runnable > usage.FAIR:
+                usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
+            passed = entry.meter.passed
+            os.pwrite(entry.clock, CLOCK.pack(passed), 0)
             if greedy:
-                self._end(tenant, "memory")
-            elif passed > tenant.seconds or now - tenant.begun > WAITS * tenant.seconds:
-                self._end(tenant, "time")
+                self._end(entry, "memory")
+            elif passed > entry.seconds or now - entry.begun > WAITS * entry.seconds:
+                self._end(entry, "time")
 
-    def _end(self, tenant: Tenant, reason: str) -> None:
+    def _end(self, entry: RunningSandbox, reason: str) -> None:
         """Kill the sandbox, wait until it is empty, and report the reason on the lease."""
-        if tenant not in self.tenants:
+        if entry not in self.running:
             return
-        self.tenants.remove(tenant)
-        tenant.meter.close()
-        tenant.sandbox.close()
-        _say(tenant.lease, {"ended": reason})
-        tenant.lease.close()
-        os.close(tenant.clock)
+        self.running.remove(entry)
+        entry.meter.close()
+        entry.sandbox.close()
+        _say(entry.lease, {"ended": reason})
+        entry.lease.close()
+        os.close(entry.clock)
 
 
-def _settle() -> None:
+def _prepare_to_fork() -> None:
     """Prepare for forks, after imports: check for threads and reduce copying of shared memory.
 
     Raises:

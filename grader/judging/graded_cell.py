@@ -83,7 +83,7 @@ def is_verified(cell: NotebookNode) -> bool:
     return verified_parts(cell) is not None
 
 
-def settle(
+def final_outputs(
     cell: NotebookNode,
     visible: list[NotebookNode],
     hidden: list[NotebookNode],

@@ -20,9 +20,9 @@ from grader.judging.graded_cell import (
     NOT_RUN,
     TIMED_OUT,
     Stop,
+    final_outputs,
     made_output,
     message_size,
-    settle,
     shorten_outputs,
     verified_parts,
     without_stderr,
@@ -187,7 +187,7 @@ class Execute(NbGraderExecute):
         else:
             visible = first
             hidden, stop = self._verify(parts[1], cell, index)
-            cell.outputs = settle(cell, visible, hidden, stop)
+            cell.outputs = final_outputs(cell, visible, hidden, stop)
         # a later cell must not update a display of this one
         self.clear_display_id_mapping(index)
         record_cell(cell, seconds=round(time.monotonic() - begun, 3))

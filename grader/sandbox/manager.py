@@ -159,10 +159,10 @@ class SandboxedKernelManager(AsyncKernelManager):
         return SandboxClient(self._end, parent=self, session=self.session, **kwargs)
 
     def _ask(
-        self, nursery: Warm, arguments: list[str], descriptors: list[int], lease: socket.socket
+        self, zygote: Warm, arguments: list[str], descriptors: list[int], lease: socket.socket
     ) -> None:
         limits = self.limits
-        nursery.start(
+        zygote.start(
             {
                 "memory": limits.memory,
                 "processes": limits.processes,

@@ -270,7 +270,7 @@ def warm_up() -> None:
         _warm = _warm or Warm()
 
 
-def cool() -> None:
+def shut_down() -> None:
     """End this process's zygote, if there is one, and all its sandboxes."""
     global _warm
     with _lock:
@@ -279,4 +279,4 @@ def cool() -> None:
             _warm = None
 
 
-atexit.register(cool)
+atexit.register(shut_down)

@@ -42,7 +42,7 @@ from torch import nn
 
 from utils.expect import expect_close, expect_equal, expect_raises, expect_shape
 from utils.minigpt import MiniGPTConfig, load_config, load_tokenizer, load_weights, numpy_forward
-from utils.plans import assemble, drive
+from utils.module_spec import assemble, drive
 from utils.views import dropout_modes, module_tree, port_difference
 
 # %% [markdown]
@@ -679,7 +679,7 @@ verify("RunningNorm", RunningNorm)
 #   children, at any depth.
 #
 # `run_module` is given. It is how the grader, which can send values only, asks for a tree of your
-# modules and puts questions to it; `drive` makes it (in `utils/plans.py`).
+# modules and puts questions to it; `drive` makes it (in `utils/module_spec.py`).
 #
 # <details><summary>Where do I keep the parameters?</summary>
 #

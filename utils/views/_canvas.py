@@ -18,7 +18,7 @@ from matplotlib.path import Path
 
 from utils.figures import TEXT_ONLY
 from utils.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
-from utils.views._type import MIDDLE, text_path, wrap
+from utils.views._text_outlines import MIDDLE, text_path, wrap
 
 MARGIN = 26  # CSS pixels around what a card shows
 INNER = WIDTH - 2 * MARGIN

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from utils.dispatch import COMPOSITE, Entry
 from utils.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import Canvas
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 PAD = 6  # CSS pixels between a chip's edge and its words
 

@@ -12,7 +12,7 @@ from utils.style import IDLE, INK, MUTED, STORAGE, VIEW
 from utils.views._canvas import BODY, INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import count, human_bytes, short
 from utils.views._strides import Geometry, Number, plain, storage_values, window
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 CELL_W, CELL_H, GAP = 46, 30, 6
 STRIP_COLUMNS, STRIP_ROWS, STRIP_STEP = 16, 4, 56

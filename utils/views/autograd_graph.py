@@ -15,7 +15,7 @@ from utils.style import CARD, GRADIENT, IDLE, MUTED, PARAMETER, STORAGE
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._layers import GAP, layout
 from utils.views._numbers import count, human_bytes
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 MOST = 24  # nodes in one picture
 ROW, HIGH, NODE_W = 86, 46, 112

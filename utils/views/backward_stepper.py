@@ -12,11 +12,11 @@ import torch
 from matplotlib.figure import Figure
 
 from utils.style import CARD, GRADIENT, IDLE, INK, MUTED
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._layers import LANE, layout
 from utils.views._numbers import short
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 MOST = 12  # nodes in one picture
 ROW, HIGH, WIDE, GRAPH_W = 92, 46, 96, 380
@@ -57,7 +57,7 @@ def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
     """
     tape = record(steps, values)
     last = len(tape.order)
-    _live.present(
+    _interactive.present(
         lambda step: draw(tape, step),
         (last,),
         lambda widgets: [widgets.IntSlider(value=last, min=0, max=last, description="step")],

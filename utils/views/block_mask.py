@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from utils.style import IDLE, INK, KERNEL, MUTED, RULE, STORAGE
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count
 
@@ -24,8 +24,8 @@ def block_mask(n: int, block: int) -> None:
     draw(n, block)
     most = max(2 * n, 4 * block, 16)
     # A sheet that moves keeps the height of its fullest picture.
-    rows = SHOWN + 1 if _live.can_move() else 0
-    _live.present(
+    rows = SHOWN + 1 if _interactive.can_move() else 0
+    _interactive.present(
         lambda n, block: draw(n, block, rows),
         (n, block),
         lambda widgets: [

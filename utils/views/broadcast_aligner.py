@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from utils.style import CARD, INK, MUTED, VIEW
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._broadcasting import Alignment, Shape, align, parse_shape
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import count, listed
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 BOX_H, ROW, GAP, WIDEST = 38, 52, 10, 76
 LABEL_W, NOTE_W = 130, 214  # the shape left of its boxes, the remark right of them
@@ -26,7 +26,7 @@ def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
     Raises TypeError for anything else, ValueError for no argument or a negative size.
     """
     shapes = align([_shape(thing) for thing in shapes_or_tensors]).shapes
-    _live.present(
+    _interactive.present(
         lambda *texts: draw([parse_shape(text) for text in texts]),
         [str(shape) for shape in shapes],
         lambda widgets: [

@@ -11,7 +11,7 @@ from utils.style import CARD, IDLE, INK, MUTED, RULE
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Point, title_height
 from utils.views._graph import Step, places
 from utils.views._numbers import listed
-from utils.views._type import wrap
+from utils.views._text_outlines import wrap
 
 GAP, BOX_H, ROW, LANE = 26, 72, 86, 12  # between columns, a box, from row to row, above the boxes
 

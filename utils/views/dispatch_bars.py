@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from utils import dispatch
 from utils.dispatch import Call
 from utils.style import CARD, IDLE, INK, MUTED, PARAMETER, RULE
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Box, Canvas, title_height
 from utils.views._numbers import count, listed
 from utils.views._slots import LAYERS, OPENED, Chip, chip_width, cut, draw_chips, held, layer
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 MOST = 15  # calls in one picture
 BAR, BETWEEN, INDENT, INSET, TEXT, SMALL = 26, 3, 14, 4, 14, 13
@@ -51,8 +51,8 @@ def dispatch_bars(function: Callable[..., Any], *args: Any) -> None:
     pages = len(calls) > MOST
     # A sheet that moves keeps the height of its fullest picture.
     total = sum(1 for call in calls for _ in call.walk())
-    rows = min(total, MOST) if _live.can_move() else 0
-    _live.present(
+    rows = min(total, MOST) if _interactive.can_move() else 0
+    _interactive.present(
         lambda depth, lit, first=1: draw(calls, depth, first - 1, rows, lit - 1),
         (start, 1, 1) if pages else (start, 1),
         lambda widgets: [

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from utils import dispatch
 from utils.style import CARD, INK, MUTED, RULE
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count, listed
 from utils.views._slots import FALLS_THROUGH, KINDS, NOTHING, OTHER, Look, cut, held, look, short
-from utils.views._type import text_width, wrap
+from utils.views._text_outlines import text_width, wrap
 
 MOST_OPS, MOST_KEYS = 20, 14
 ROW, HEAD, LEGEND, TEXT = 26, 17, 24, 14
@@ -36,7 +36,7 @@ def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
             f"got {len(names)} and {len(keys)}"
         )
     first = next((key for key in keys if key.startswith("Autograd")), keys[0])
-    _live.present(
+    _interactive.present(
         lambda op, key: draw(names, keys, op, key),
         (names[0], first),
         lambda widgets: [

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from utils.style import CARD, IDLE, INK, MUTED, STORAGE, VIEW
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import short
 
@@ -31,7 +31,7 @@ def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True, calls: 
         raise ValueError(f"dropout_modes shows 1 to {MOST} numbers, got {flat.numel()}")
     if calls < 1:
         raise ValueError(f"dropout_modes needs one call or more, got {calls}")
-    _live.present(
+    _interactive.present(
         lambda mode, many: draw(flat, outputs(layer, flat, mode, many), mode),
         (training, calls),
         lambda widgets: [

@@ -13,7 +13,7 @@ from utils.style import CARD, MUTED, RULE, STORAGE
 from utils.views._canvas import MARGIN, SMALL, Canvas, title_height
 from utils.views._floats import Format, format_of
 from utils.views._numbers import number
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 DTYPES = (
     torch.float32,

@@ -9,11 +9,11 @@ import torch
 from matplotlib.figure import Figure
 
 from utils.style import INK, MUTED, RULE, STORAGE
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import MARGIN, SMALL, Box, Canvas, title_height
 from utils.views._floats import Stored, format_of, store
 from utils.views._numbers import listed, number
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 DTYPES = (
     torch.float32,
@@ -39,7 +39,7 @@ def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> N
         raise ValueError("dtype_ruler needs at least one dtype, got none: pass (torch.float32,)")
     for dtype in dtypes:
         format_of(dtype)
-    _live.present(
+    _interactive.present(
         lambda typed: draw(typed, dtypes),
         (value,),
         lambda widgets: [widgets.FloatText(value=value, description="value", step=0.1)],

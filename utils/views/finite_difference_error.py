@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from utils.style import CARD, GRADIENT, INK, MUTED, STORAGE, VIEW, WIDTH
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import number, short
 
@@ -43,7 +43,7 @@ def finite_difference_error(f: Function, x: float) -> None:
     """
     exact, curves = measure(f, x)
     start = curves[0].best
-    _live.present(
+    _interactive.present(
         lambda k: draw(exact, curves, x, k),
         (start,),
         lambda widgets: [

@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.style import CARD, GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE, VIEW, WIDTH
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import count, listed, si
 from utils.views._slots import cut
@@ -69,7 +69,7 @@ def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
     """
     found = measure(model, tokens)
     start = found.lengths.index(tokens.shape[1])
-    _live.present(
+    _interactive.present(
         lambda k: draw(found, k),
         (start,),
         lambda widgets: [

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from utils.softmax.compiled import Compiled
 from utils.style import INK, KERNEL, MUTED
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 ROW, CODE = 20, 12  # CSS pixels from line to line, and the letters' size
 LEFT = 400  # room for the kernel's text
@@ -43,7 +43,7 @@ def kernel_ptx(kernel: Any, code: Compiled, *, line: int | None = None) -> None:
     if line is None:
         line = max(range(1, len(text) + 1), key=lambda k: sum(one.line == k for one in found))
     draw(text, found, line)
-    _live.present(
+    _interactive.present(
         lambda at: draw(text, found, at),
         (line,),
         lambda widgets: [widgets.IntSlider(value=line, min=1, max=len(text), description="line")],

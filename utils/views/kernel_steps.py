@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from utils.accesses import Access, accesses
 from utils.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, RULE, STORAGE
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count
 from utils.views._slots import cut
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 SECTOR = 32  # bytes; the least that a GPU moves between its memory and its caches
 MOST_SECTORS, MOST_LANES = 16, 32  # of a tensor, and of a block, that have room in the picture
@@ -74,7 +74,7 @@ def kernel_steps(
     tensors = [memory(name, it) for name, it in given.items() if isinstance(it, torch.Tensor)]
     if not found:
         raise ValueError("kernel_steps: the kernel loaded and stored nothing")
-    _live.present(
+    _interactive.present(
         lambda at: draw(tensors, found, at),
         (step,),
         lambda widgets: [widgets.IntSlider(value=step, min=1, max=len(found), description="step")],

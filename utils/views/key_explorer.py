@@ -15,11 +15,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils import dispatch
 from utils.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, TITLE, Canvas, title_height
 from utils.views._numbers import listed
 from utils.views._slots import Chip, Look, cut, draw_chips, file_name, held, look, short
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 OPERATORS = (
     "aten::mm",
@@ -103,7 +103,7 @@ def key_explorer(op: Any, tensor: Tensor) -> None:
     start = situation(op, tensor)
     dispatch.table(start.op)
     operators = list(dict.fromkeys((start.op, *OPERATORS)))
-    _live.present(
+    _interactive.present(
         lambda *values: draw(tensor, replace(Situation(*values), dtype=start.dtype)),
         [getattr(start, name) for name in CONTROLS],
         lambda widgets: [

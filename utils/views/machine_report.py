@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from utils.figures import show
 from utils.machine import Machine, this_machine
 from utils.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import count, human_bytes
-from utils.views._type import text_width, wrap
+from utils.views._text_outlines import text_width, wrap
 
 BOX_H, ROW, GAP = 58, 76, 34
 WIDE = (INNER - 2 * GAP) / 3
@@ -36,7 +36,7 @@ class Way:
 
 def machine_report() -> None:
     """Show what runs on this machine when a cell runs, from Python down to the devices."""
-    figure, alt = draw(this_machine(), building=bool(os.environ.get(_live.BUILD)))
+    figure, alt = draw(this_machine(), building=bool(os.environ.get(_interactive.BUILD)))
     show(figure, alt=alt)
 
 

@@ -11,7 +11,7 @@ from utils.figures import show
 from utils.style import CARD, GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import human_bytes
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 BAR_H, ROW = 44, 28
 STATE = "#cf9bbd"  # the parameters' purple, lighter: kept once or more for each of them

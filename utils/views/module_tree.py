@@ -12,7 +12,7 @@ from utils.figures import show
 from utils.style import GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import count, human_bytes
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 MOST = 24  # modules in one picture
 ROW, INDENT = 24, 14

@@ -15,7 +15,7 @@ from utils.figures import show
 from utils.style import GRADIENT, INK, MUTED, RULE, VIEW, WIDTH
 from utils.views._canvas import MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import number
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 ROW = 28
 LOW, HIGH = -9, 1  # powers of ten at the ends of the axis

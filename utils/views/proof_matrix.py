@@ -11,11 +11,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from utils.style import CARD, GRADIENT, INK, MUTED, VIEW
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count, listed
 from utils.views._slots import cut
-from utils.views._type import wrap
+from utils.views._text_outlines import wrap
 
 MOST_VERSIONS, MOST_PROOFS = 12, 7
 ROW, HEAD, TEXT, SMALL = 30, 19, 14, 13
@@ -40,7 +40,7 @@ def proof_matrix(
         )
     table = run(versions, proofs)
     version, proof = first_refusal(table)
-    _live.present(
+    _interactive.present(
         lambda version, proof: draw(table, version, proof),
         (version, proof),
         lambda widgets: [

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 
 from utils.figures import show
 from utils.style import CARD, INK, KERNEL, MUTED, STORAGE, WIDTH
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
+from utils.views._label_placement import Point, Rect, along, place
 from utils.views._numbers import si
-from utils.views._place import Point, Rect, along, place
-from utils.views._roof import Roof, Work, works
-from utils.views._type import text_width
+from utils.views._roofline_model import Roof, Work, works
+from utils.views._text_outlines import text_width
 
 Points = Mapping[str, Sequence[float]]
 BATCHES = tuple(2**power for power in range(15))
@@ -56,7 +56,7 @@ def roofline(
         found = sentence(ops, roof).partition(":")[0].rstrip(".")
         return draw(ops, roof, title or f"Batch {batch}: {found[0].lower()}{found[1:]}.", scope)
 
-    _live.present(
+    _interactive.present(
         redraw,
         (STILL,),
         lambda widgets: [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from utils.style import IDLE, INK, KERNEL, MUTED, RULE, STORAGE
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count
 
@@ -21,7 +21,7 @@ def row_lanes(columns: int) -> None:
     Raises ValueError for another number.
     """
     draw(columns)
-    _live.present(
+    _interactive.present(
         draw,
         (columns,),
         lambda widgets: [widgets.IntSlider(value=columns, min=1, max=MOST, description="columns")],

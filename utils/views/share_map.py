@@ -12,7 +12,7 @@ from utils.style import MUTED, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import human_bytes, listed
 from utils.views._sharing import Placed, Storage, storages
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 LABEL_W, FACTS_W = 110, 190  # the names left of the bars, shape and strides right of them
 LEFT, WIDE = MARGIN + LABEL_W, INNER - LABEL_W - FACTS_W

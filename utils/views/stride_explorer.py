@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.views import _live
+from utils.views import _interactive
 from utils.views._numbers import count, human_bytes, short
 from utils.views._stride_sheet import StrideSheet
 from utils.views._strides import Geometry, full_index, geometry, plain
@@ -22,7 +22,7 @@ def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None)
     """
     layout = geometry(tensor)
     start = () if layout.empty else full_index(layout.shape, index)
-    _live.present(
+    _interactive.present(
         lambda *at: draw(tensor, at),
         start,
         lambda widgets: [

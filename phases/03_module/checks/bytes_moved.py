@@ -3,7 +3,7 @@
 import torch
 
 from utils.checks import Check, case, edited
-from utils.plans import assemble
+from utils.module_spec import assemble
 
 bytes_moved = Check(
     "bytes_moved",

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from utils.checks import ByHand, Case, Check, edited
-from utils.plans import drive
+from utils.module_spec import drive
 
 from .shared import SUMS
 
@@ -23,8 +23,8 @@ run_module = Check(
     by_hand=ByHand(
         "torch's own modules do not count here, as a base class or as a part inside: write what a "
         "module knows of its parts yourself, with `nn.Parameter` alone",
-        forbid_names=frozenset({"torch.nn.*", "torch.ao.*", "utils.plans.*", "utils.minigpt.*"}),
-        allow_names=frozenset({"torch.nn.Parameter", "torch.nn.parameter", "utils.plans.drive"}),
+        forbid_names=frozenset({"torch.nn.*", "torch.ao.*", "utils.module_spec.*", "utils.minigpt.*"}),
+        allow_names=frozenset({"torch.nn.Parameter", "torch.nn.parameter", "utils.module_spec.drive"}),
         attributes=True,
     ),
 )

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from grader.phase_paths import phases
-from grader.sandbox.warm_process import cool
+from grader.sandbox.warm_process import shut_down
 from tests.grader.sandbox.inmate import Inmate
 
 pytestmark = pytest.mark.slow(25)
@@ -25,7 +25,7 @@ def test_a_reference_run_imports_little_more(lab: Path, request: pytest.FixtureR
     nb = nbformat.read(lab, 4)
     traces = nb.metadata.open_the_hood.get("compile") == "trace"
     if traces:  # a zygote forgets nothing that it imported for one lab
-        request.addfinalizer(cool)
+        request.addfinalizer(shut_down)
     with Inmate(traces=traces) as inmate:
         before = set(inmate.value("import sys\nlist(sys.modules)"))
         for cell in nb.cells:

@@ -525,7 +525,7 @@ def test_an_attribute_that_the_code_gave_itself_is_its_own():
 
 
 MODULE = """
-from utils.plans import drive
+from utils.module_spec import drive
 class Module:
     def __init__(self):
         {}
@@ -560,7 +560,7 @@ def test_where_attributes_are_the_exercise_their_keeping_may_be_written(made, as
         ("self.kept = getattr(nn, 'Mod' + 'ule')()", "only known when it runs"),
         ("self.kept = vars(nn)['Mod' + 'ule']()", "all names of a module"),
         ("self.kept = Inner()", "uses `Module`"),
-        ("from utils.plans import assemble; self.kept = assemble({})", "uses `assemble`"),
+        ("from utils.module_spec import assemble; self.kept = assemble({})", "uses `assemble`"),
         ("from utils.minigpt import load_minigpt; self.kept = load_minigpt()", "`load_minigpt`"),
         ("exec('self.kept = nn.Module()')", "runs text as code"),
     ],

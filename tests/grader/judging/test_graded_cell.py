@@ -7,9 +7,9 @@ from nbgrader.utils import determine_grade
 from grader.judging.graded_cell import (
     Stop,
     as_points,
+    final_outputs,
     is_verified,
     read_verdicts,
-    settle,
     shorten_outputs,
     split_hidden,
 )
@@ -47,7 +47,7 @@ def stderr(text="careful"):
 
 def grade(visible, hidden, stop=None):
     cell = graded_cell()
-    cell.outputs = settle(cell, visible, hidden, stop)
+    cell.outputs = final_outputs(cell, visible, hidden, stop)
     return determine_grade(cell)[0]
 
 
@@ -117,33 +117,33 @@ def test_nothing_that_the_visible_part_shows_decides(noise):
 )
 def test_without_a_verdict_there_are_no_points(hidden):
     cell = graded_cell()
-    cell.outputs = settle(cell, [], hidden)
+    cell.outputs = final_outputs(cell, [], hidden)
     assert determine_grade(cell)[0] == 0.0
     assert "0 of 2 points" in cell.outputs[0].data["text/plain"]
 
 
 def test_a_missing_name_is_said_in_words_and_no_hidden_line_is_quoted():
     cell = graded_cell()
-    [message, _] = settle(cell, [], [error("NameError", "name 'twice' is not defined")])
+    [message, _] = final_outputs(cell, [], [error("NameError", "name 'twice' is not defined")])
     assert "name 'twice' is not defined" in message.data["text/plain"]
     assert "verify" not in str(message)
 
 
 def test_an_error_of_the_visible_part_stays_readable_without_colours():
-    [shown, *_] = settle(graded_cell(), [error()], [report(), result("2.0")])
+    [shown, *_] = final_outputs(graded_cell(), [error()], [report(), result("2.0")])
     assert shown.data["text/plain"] == "Traceback\nverify("
 
 
 def test_what_the_hidden_part_printed_is_not_shown():
     printed = new_output("stream", name="stdout", text="INPUT tensor([1., 2.])")
-    outputs = settle(graded_cell(), [], [printed, stderr("INPUT"), report(), result("2.0")])
+    outputs = final_outputs(graded_cell(), [], [printed, stderr("INPUT"), report(), result("2.0")])
     assert "INPUT" not in str(outputs)
 
 
 def test_the_verdict_can_be_read_back():
     cell = graded_cell()
     parts = [{"name": "all", "points": 2, "earned": 1}]
-    cell.outputs = settle(cell, [], [report(1.0, parts=parts), result("1.0")])
+    cell.outputs = final_outputs(cell, [], [report(1.0, parts=parts), result("1.0")])
     from nbformat.v4 import new_notebook
 
     assert read_verdicts(new_notebook(cells=[cell]))["twice"].earned == 1.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from grader.sandbox.warm_process import cool
+from grader.sandbox.warm_process import shut_down
 from tests.grader.conftest import demand_sandboxes
 from tests.grader.sandbox.inmate import Inmate
 
@@ -20,6 +20,6 @@ def shared(problems: list[str]) -> Iterator[Inmate]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _cool() -> Iterator[None]:
+def _shut_down() -> Iterator[None]:
     yield
-    cool()
+    shut_down()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox.warm_process import cool
+from grader.sandbox.warm_process import shut_down
 from tests.grader.sandbox.inmate import Inmate
 
 pytestmark = [
@@ -41,9 +41,9 @@ torch.compile(torch.sigmoid)(torch.zeros(8)).tolist()
 @pytest.fixture(autouse=True, scope="module")
 def _a_zygote_of_its_own():
     """Its zygote has imported the compiler, which no other test expects."""
-    cool()
+    shut_down()
     yield
-    cool()
+    shut_down()
 
 
 def test_it_compiles_and_finds_compiled_headers(headers: list[Path]) -> None:

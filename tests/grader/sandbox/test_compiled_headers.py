@@ -19,7 +19,7 @@ from grader.preprocessors import Execute
 from grader.sandbox import compiled_headers
 from grader.sandbox.compiled_headers import headers_of
 from grader.sandbox.stage import environment_folders
-from grader.sandbox.warm_process import cool
+from grader.sandbox.warm_process import shut_down
 from tests.grader.headers import FOLDER, lab
 
 # Looks through every file that a sandbox shows, but for the system's and the environment's
@@ -54,9 +54,9 @@ pytestmark = [
 @pytest.fixture(autouse=True, scope="module")
 def _a_zygote_of_its_own():
     """Its zygote has imported the compiler, which no other test expects."""
-    cool()
+    shut_down()
     yield
-    cool()
+    shut_down()
 
 
 def know_the_checks(patch: pytest.MonkeyPatch) -> None:

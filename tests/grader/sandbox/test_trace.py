@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from grader.sandbox.warm_process import cool
+from grader.sandbox.warm_process import shut_down
 from tests.grader.sandbox.inmate import Inmate
 
 pytestmark = [pytest.mark.slow(12), pytest.mark.usefixtures("sandbox")]
@@ -29,9 +29,9 @@ compiled = torch.compile(lambda x: twice(x) + 1, backend="aot_eager", fullgraph=
 @pytest.fixture(autouse=True, scope="module")
 def _a_zygote_of_its_own() -> Iterator[None]:
     """Its zygote has imported the tracer, which no other test expects."""
-    cool()
+    shut_down()
     yield
-    cool()
+    shut_down()
 
 
 def test_what_traces_is_there_from_the_start() -> None:

@@ -22,7 +22,7 @@ from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.style import CARD, IDLE, INK, KERNEL, MUTED, PARAMETER, WIDTH
 from utils.views import _slots
 from utils.views._canvas import INNER, TITLE, Canvas
-from utils.views._type import text_width
+from utils.views._text_outlines import text_width
 
 pytestmark = pytest.mark.slow(9)
 

@@ -17,7 +17,7 @@ from utils.course import PHASES
 from utils.figures import mime_bundle, png
 from utils.style import WIDTH
 from utils.views._floats import format_of
-from utils.views._roof import Roof, works
+from utils.views._roofline_model import Roof, works
 from utils.views._sharing import storages
 
 pytestmark = pytest.mark.slow(10)

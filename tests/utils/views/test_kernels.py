@@ -17,8 +17,8 @@ from utils import views
 from utils.figures import png
 from utils.style import CARD, GRADIENT, IDLE, INK, MUTED, STORAGE, VIEW, WIDTH
 from utils.views._canvas import TITLE, Canvas
-from utils.views._roof import Roof, works
-from utils.views._type import text_width
+from utils.views._roofline_model import Roof, works
+from utils.views._text_outlines import text_width
 
 triton = pytest.importorskip("triton", reason="Triton has no build for this system")
 import triton.language as tl  # noqa: E402

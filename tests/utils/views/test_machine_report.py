@@ -9,7 +9,7 @@ import pytest
 
 from utils.figures import mime_bundle
 from utils.machine import Gpu, Machine
-from utils.views import _live, machine_report
+from utils.views import _interactive, machine_report
 
 report = importlib.import_module("utils.views.machine_report")
 
@@ -70,9 +70,9 @@ def test_only_a_mac_has_a_closed_way_for_kernels():
 
 
 def test_a_built_page_says_whose_machine_it_shows(monkeypatch, capsys):
-    monkeypatch.setenv(_live.BUILD, "1")
+    monkeypatch.setenv(_interactive.BUILD, "1")
     machine_report()
     assert "On the machine that built this page" in capsys.readouterr().out
-    monkeypatch.delenv(_live.BUILD)
+    monkeypatch.delenv(_interactive.BUILD)
     machine_report()
     assert "Here, PyTorch's ops run" in capsys.readouterr().out

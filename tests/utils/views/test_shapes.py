@@ -12,9 +12,9 @@ import torch
 from utils.course import PHASES
 from utils.views._broadcasting import align, parse_shape
 from utils.views._graph import places
+from utils.views._label_placement import Rect, place
 from utils.views._numbers import human_bytes, listed, number, short, si
-from utils.views._place import Rect, place
-from utils.views._roof import Roof, Work, works
+from utils.views._roofline_model import Roof, Work, works
 from utils.views._sharing import storages
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from utils import figures, views
-from utils.views import _live
+from utils.views import _interactive
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 X = torch.arange(12.0).reshape(3, 4)
@@ -21,7 +21,7 @@ def published(monkeypatch):
     """What a notebook with a kernel would receive, as a list of MIME bundles."""
     found: list[dict] = []
     shell = SimpleNamespace(kernel=object())
-    monkeypatch.delenv(_live.BUILD, raising=False)
+    monkeypatch.delenv(_interactive.BUILD, raising=False)
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     monkeypatch.setattr("IPython.display.publish_display_data", found.append)
     return found
@@ -52,7 +52,7 @@ def test_a_live_view_also_carries_its_image(published):
 
 
 def test_in_a_build_there_is_only_the_image(published, monkeypatch):
-    monkeypatch.setenv(_live.BUILD, "1")
+    monkeypatch.setenv(_interactive.BUILD, "1")
     views.stride_explorer(X)
     views.dtype_ruler()
     assert [set(bundle) for bundle in published] == [{"text/html", "text/plain"}] * 2

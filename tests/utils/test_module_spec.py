@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from utils.plans import assemble, drive
+from utils.module_spec import assemble, drive
 
 PLAN = {
     "embed": ["Embedding", 6, 4],
