@@ -159,3 +159,18 @@ def names(phase: PhasePaths) -> set[str]:
     """Return the words that name a phase: full name, number, and the name without the number."""
     number, _, rest = phase.name.partition("_")
     return {phase.name, number, number.lstrip("0"), rest} - {""}
+
+
+def anchor(heading: str) -> str:
+    """Return the fragment of a link by which JupyterLab opens a notebook at a heading.
+
+    The build gives a cell that begins with a heading the heading's slug as its id. A fragment with
+    the heading itself would work only in a notebook that is open already: JupyterLab looks it up
+    among what it has drawn.
+    """
+    return f"cell-id={slug(heading)}"
+
+
+def slug(heading: str) -> str:
+    """Return a heading in lower case with "-" between its words, 60 characters at most."""
+    return "-".join(re.findall(r"[a-z0-9_]+", heading.lower()))[:60].strip("-")

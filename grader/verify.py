@@ -12,9 +12,13 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython import get_ipython
+
+if TYPE_CHECKING:
+    from grader.verdict import Verdict
+    from utils.checks import Check
 
 SEED_VARIABLE = "OPEN_THE_HOOD_SEED"
 NO_EXAMPLES_VARIABLE = "OPEN_THE_HOOD_NO_EXAMPLES"
@@ -43,21 +47,34 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
     """
     # Imported here, because a kernel that is judged by another process needs none of these modules.
     from grader.judging.catalogue import find_check
-    from grader.judging.example import fresh_seed
-    from grader.judging.judge import exemplify, judge
-    from grader.judging.learner_source import Written
     from grader.judging.report import VerdictReport
 
     phase, check = find_check(name)
-    seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)
-    verdict = judge(check, things or thing, seed, source=Written(_cells()))
-    names = get_ipython().user_ns if get_ipython() else {}
-    called_so = all(names.get(key) is value for key, value in (things or {name: thing}).items())
-    if called_so and not os.environ.get(NO_EXAMPLES_VARIABLE):
-        with _interrupted_after(EXAMPLE_SECONDS):
-            verdict = exemplify(verdict, check, things or thing, fresh_seed())
+    verdict = judged(check, things or thing)
     VerdictReport(verdict, phase.number).show()
     return Points(verdict.earned)
+
+
+def judged(check: Check, thing: Any) -> Verdict:
+    """Judge the learner's work in this process, with failing examples.
+
+    Args:
+        check: the check of the exercise.
+        thing: a function, class or value, or a dict of functions by name.
+    """
+    from grader.judging.example import fresh_seed
+    from grader.judging.judge import exemplify, judge
+    from grader.judging.learner_source import Written
+
+    seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)
+    verdict = judge(check, thing, seed, source=Written(_cells()))
+    names = get_ipython().user_ns if get_ipython() else {}
+    by_name = thing if isinstance(thing, dict) else {check.name: thing}
+    called_so = all(names.get(key) is value for key, value in by_name.items())
+    if called_so and not os.environ.get(NO_EXAMPLES_VARIABLE):
+        with _interrupted_after(EXAMPLE_SECONDS):
+            verdict = exemplify(verdict, check, thing, fresh_seed())
+    return verdict
 
 
 class Points(float):

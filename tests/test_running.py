@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from types import SimpleNamespace
 
 import pytest
@@ -28,6 +29,17 @@ def course(tmp_path):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "file.py").write_text(name)
     return tmp_path
+
+
+def test_pytest_passes_over_no_folder_of_tests(pytestconfig):
+    """By default it enters no folder named build, dist or venv, and says nothing of it."""
+    folders = {
+        part
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for part in path.parent.relative_to(ROOT).parts
+    }
+    left_out = pytestconfig.getini("norecursedirs")
+    assert [name for name in folders if any(fnmatch(name, one) for one in left_out)] == []
 
 
 def proven(width, cache):

@@ -2,7 +2,8 @@
 
 Nothing is executed, sent or remembered: the saved notebook is the whole truth. An exercise counts
 as begun when its stub was replaced, and as passing when every visible check below it was run after
-it and none of them ended in an error. Points are another matter: they come from grading.
+it, none of them ended in an error, and the verdict below the graded cell, where the course's checks
+are at hand to give one, grants all points.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from typing import Any
 
 from utils.course import PHASES, ROOT, Phase
 from utils.style import IDLE, VIEW
+
+# The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.
+VERDICT = "application/vnd.open-the-hood.verdict+json"
+RIGHT = ("right", "right as far as run")
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class LabProgress:
             return self.trouble
         if not self.begun:
             return f"{len(self.exercises)} exercises, none begun"
-        counts = f"{self.passing} of {len(self.exercises)} exercises pass their visible checks"
+        counts = f"{self.passing} of {len(self.exercises)} exercises pass their checks"
         waiting = [e.name for e in self.exercises if e.begun and not e.passing]
         return counts + (f"; begun: {', '.join(waiting)}" if waiting else "")
 
@@ -62,7 +67,7 @@ class Progress:
 
     @property
     def done(self) -> tuple[int, ...]:
-        """Numbers of the phases whose lab passes all its visible checks."""
+        """Numbers of the phases whose lab passes all its checks."""
         return tuple(
             lab.phase.number
             for lab in self.labs
@@ -161,11 +166,19 @@ def _is_filled(stub: dict[str, Any]) -> bool:
 
 
 def _ran_well(check: dict[str, Any], after: list[dict[str, Any]]) -> bool:
-    """Whether the check's saved run came after its stubs' and ended without an error."""
+    """Whether the check's saved run came after its stubs' and ended well."""
     count = check.get("execution_count")
     if count is None or any((stub.get("execution_count") or 0) > count for stub in after):
         return False
-    return all(output.get("output_type") != "error" for output in check.get("outputs", []))
+    return all(map(_is_good, check.get("outputs", [])))
+
+
+def _is_good(output: dict[str, Any]) -> bool:
+    """Whether an output is neither an error nor a verdict that withholds a point."""
+    verdict = output.get("data", {}).get(VERDICT)
+    if verdict is None:
+        return output.get("output_type") != "error"
+    return verdict["status"] in RIGHT
 
 
 def _text(source: str | list[str]) -> str:

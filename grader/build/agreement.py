@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Protocol
 
 from grader.build.problems import Problem
 from grader.build.rules import at, is_points
-from grader.build.text import Text
+from grader.build.text import Text, TextCell
+from grader.phase_paths import anchor
 
 
 class CheckLike(Protocol):
@@ -39,7 +41,8 @@ def check_problems(
 ) -> Iterator[Problem]:
     """Yield a problem where test cells, checks and headings of the lesson do not agree.
 
-    Every check needs exactly one test cell with the same points, and a heading of the lesson.
+    Every check needs exactly one test cell with the same points, and a heading of the lesson, to
+    which the exercise's question links.
 
     Args:
         lab: the lab's text.
@@ -57,6 +60,13 @@ def check_problems(
         elif is_points(cell.header.get("points")) and cell.header["points"] != checks[name].points:
             said, meant = cell.header["points"], checks[name].points
             yield at(lab, cell, f"test {name!r}: got points={said}, but its check gives {meant:g}")
+    questions = dict(zip(tests, questions_of(lab), strict=True))
+    for name, question in questions.items():
+        if lesson is None or name not in checks or checks[name].reads not in (readable or ()):
+            continue
+        link = section_link(lesson, checks[name].reads)
+        if link not in question.source:
+            yield at(lab, question, f"the question of {name!r} needs the link {link}")
     lines = {path: check_lines(text) for path, text in code.items()}
     places = {name: (path, line) for path in lines for name, line in lines[path].items()}
     for name, check in checks.items():
@@ -66,6 +76,22 @@ def check_problems(
         if lesson and readable is not None and check.reads not in readable:
             message = f"check {name!r} reads {check.reads!r}, which is no heading of {lesson.path}"
             yield Problem(*where, message)
+
+
+def questions_of(lab: Text) -> Iterator[TextCell]:
+    """Yield for each test the last markdown cell above it that begins with a heading."""
+    question = lab.cells[0]
+    for cell in lab.cells:
+        if cell.kind == "markdown" and cell.source.startswith("## "):
+            question = cell
+        if "test" in cell.header:
+            yield question
+
+
+def section_link(lesson: Text, heading: str) -> str:
+    """Return the Markdown link from a lab to a section of its lesson."""
+    page = f"../../notebooks/{PurePath(lesson.path).parent.name}.ipynb"
+    return f"[{heading}]({page}#{anchor(heading)})"
 
 
 def headings(text: Text) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import nbformat.v4
 from nbformat import NotebookNode
 
 from grader.build.text import TextCell
+from grader.phase_paths import slug
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
@@ -18,6 +20,7 @@ BEGIN_SCHEME, END_SCHEME = "=== BEGIN MARK SCHEME ===", "=== END MARK SCHEME ===
 VERIFY_IMPORT = "from grader.verify import verify"
 SOLUTION_SUFFIX = "_solution"
 HIDE_INPUT = "hide-input"
+HEADING = re.compile(r"#{1,6} +(.+)")
 
 
 def nbgrader_metadata(header: dict[str, Any]) -> dict[str, Any] | None:
@@ -121,7 +124,7 @@ def from_node(node: NotebookNode) -> TextCell:
 
 
 def cell_ids(cells: Iterable[TextCell]) -> list[str]:
-    """Return an id for each cell: nbgrader's id, or a hash of the content.
+    """Return an id for each cell: nbgrader's id, its heading's slug, or a hash of the content.
 
     The id does not change when other cells are edited. Equal plain cells are numbered.
     """
@@ -136,7 +139,10 @@ def cell_ids(cells: Iterable[TextCell]) -> list[str]:
 
 
 def plain_id(cell: TextCell) -> str:
-    """Return eight hex digits of a hash of kind and source."""
+    """Return the slug of the heading that the cell begins with, or eight hex digits of a hash."""
+    heading = HEADING.match(cell.source)
+    if cell.kind == "markdown" and heading and (name := slug(heading[1])):
+        return name
     return hashlib.sha256(f"{cell.kind}\n{cell.source}".encode()).hexdigest()[:8]
 
 

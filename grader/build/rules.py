@@ -225,7 +225,7 @@ def is_placeholder(statement: ast.stmt) -> bool:
 
 
 def hidden_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that a test ends with one hidden region with the single line verify("its id", ...)."""
+    """Check that a test begins with check("its id") and ends hidden with verify("its id", ...)."""
     if "test" not in cell.header:
         return
     name = cell.header["test"]
@@ -237,8 +237,11 @@ def hidden_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     if len(spans) > 1:
         yield at(text, cell, f"test {name!r} has {len(spans)} hidden regions, one is enough")
     lines = cell.source.split("\n")
+    first = next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)
+    if called(lines[first : first + 1], "check") != name:
+        yield at(text, cell, f'a graded cell begins with check("{name}")', first)
     for begin, end in spans:
-        said = verified_name(lines[begin + 1 : end])
+        said = called(lines[begin + 1 : end], "verify")
         if said is None:
             yield at(text, cell, f'the hidden region must hold only: verify("{name}", ...)', begin)
         elif said != name:
@@ -252,16 +255,20 @@ def hidden_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
         yield at(text, cell, "code after the hidden region: verify(...) must come last", after[0])
 
 
-def verified_name(lines: list[str]) -> str | None:
-    """Return the name in `verify("name", ...)` if the lines hold nothing else, otherwise None."""
+def called(lines: list[str], function: str) -> str | None:
+    """Return the name in `function("name", ...)` if the lines hold nothing else, otherwise None.
+
+    `verify` also needs the learner's function, and `check` takes the name alone.
+    """
     try:
         (line,) = lines
         (statement,) = ast.parse(line).body
     except (SyntaxError, ValueError):
         return None
     match statement:
-        case ast.Expr(ast.Call(ast.Name("verify"), [ast.Constant(str(name)), *rest], named)):
-            return name if rest or named else None
+        case ast.Expr(ast.Call(ast.Name(said), [ast.Constant(str(name)), *rest], named)):
+            right = said == function and bool(rest or named) == (function == "verify")
+            return name if right else None
     return None
 
 

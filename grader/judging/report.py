@@ -47,20 +47,24 @@ class VerdictReport:
             lines.append(f"  read: lesson {verdict.lesson}, “{verdict.reads}”")
         return "\n".join(lines)
 
-    def _why(self, part: PartResult, said: set[str]) -> list[str]:
-        """Return the lines that explain a part; a reason that was given above is not repeated.
+    def reasons(self, part: PartResult, said: set[str]) -> list[str]:
+        """Return the sentences that explain a part; one that was given above is not repeated.
 
         Args:
             part: the part.
-            said: the reasons that were given so far; those of this part are added.
+            said: the sentences that were given so far; those of this part are added.
         """
         known = part.misconception
         why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.problem
         told = []
-        for sentence in (why, part.hint):
-            if sentence:
-                told += _indented("as above" if sentence in said else sentence)
-                said.add(sentence)
+        for sentence in filter(None, (why, part.hint)):
+            told.append("as above" if sentence in said else sentence)
+            said.add(sentence)
+        return told
+
+    def _why(self, part: PartResult, said: set[str]) -> list[str]:
+        """Return the lines that explain a part, its example included; see :meth:`reasons`."""
+        told = [line for sentence in self.reasons(part, said) for line in _indented(sentence)]
         if part.example:
             told.append(f"{INDENT}for example, to paste into your notebook:")
             told += [f"{INDENT}    {line}" for line in part.example.lines()]

@@ -34,6 +34,7 @@ from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
 from grader.submission.notes import Note
 from grader.verdict import Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
+from utils.verdict import NBGRADER
 
 if TYPE_CHECKING:
     from grader.judging.examiner import Examiner
@@ -148,6 +149,7 @@ class Execute(NbGraderExecute):
             path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
             kwargs["env"] = {**os.environ, SEED_VARIABLE: self._seed, "PYTHONPATH": path}
             kwargs["env"][NO_EXAMPLES_VARIABLE] = "" if self._examples else "1"
+            kwargs["env"][NBGRADER] = "autograde"
         try:
             super().start_new_kernel(**kwargs)
         except FilesRefused as refused:

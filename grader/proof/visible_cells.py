@@ -17,7 +17,8 @@ from typing import Any
 import torch
 
 HIDDEN = "### BEGIN HIDDEN TESTS"
-PICTURES = "utils.views"  # figures are skipped, because they never report a mistake
+# Functions that never report a mistake to a program are skipped: figures, and the verdict.
+SKIPPED = ("utils.views", "utils.verdict")
 
 
 def visible_cells(cells: Iterable[Any]) -> dict[str, tuple[str, ...]]:
@@ -51,7 +52,7 @@ def refusal(cells: tuple[str, ...], names: Mapping[str, Any]) -> str:
         cells: the visible code of the exercise, in order.
         names: what the given cells and the learner's solution define.
     """
-    names = {name: _unseen if _draws(thing) else thing for name, thing in names.items()}
+    names = {name: _unseen if _skipped(thing) else thing for name, thing in names.items()}
     before = torch.get_rng_state(), random.getstate()
     torch.manual_seed(0)  # the same for all solutions
     random.seed(0)
@@ -79,9 +80,9 @@ def with_inner_classes(cell: str) -> str:
     return "\n\n\n".join([cell, *map(ast.unparse, classes)])
 
 
-def _draws(thing: Any) -> bool:
-    return callable(thing) and str(getattr(thing, "__module__", "")).startswith(PICTURES)
+def _skipped(thing: Any) -> bool:
+    return callable(thing) and str(getattr(thing, "__module__", "")).startswith(SKIPPED)
 
 
 def _unseen(*_: Any, **__: Any) -> None:
-    """Replace a function that draws a figure."""
+    """Replace a function that is skipped."""

@@ -13,9 +13,10 @@
 #
 # An exercise is four cells. The question. A stub, which raises `NotImplementedError` until you put
 # your code in place of that line. A check, to run as often as you like: it prints `ok`, or says
-# what came and what was expected. And the graded cell, marked as such, which shows one more
-# example. When your work is graded, that last cell also tries your function on numbers that you
-# have not seen, and each of its parts earns its point separately.
+# what came and what was expected. And the graded cell, marked as such. It begins with
+# `check(...)`, which tries your function on numbers that you have not seen, new ones each time, as
+# grading will, and says part by part what came of it; then it shows one more example. Run it as
+# often as you like. Each part earns its point separately.
 #
 # Stuck? Two hints are folded away under each question. The second says more than the first.
 # Run the next cell (<kbd>Shift</kbd>+<kbd>Enter</kbd>), then start. Neither Triton nor a GPU is
@@ -23,12 +24,14 @@
 
 # %% given="setup"
 from utils.expect import expect_equal
+from utils.verdict import check
 from utils.views import block_mask
 
 # %% [markdown]
 # ## 1 · How many programs?
 #
 # *Warm-up, 5 minutes, 3 points.*
+# From the lesson: [Programs, blocks and masks](../../notebooks/00_hello.ipynb#cell-id=programs-blocks-and-masks).
 #
 # A kernel that adds two vectors handles `block` elements in each of its programs, and whoever
 # launches it must say how many programs there are. One too few, and the last elements are never
@@ -66,6 +69,7 @@ block_mask(9, 4)
 
 # %% test="grid_size" points=3
 # Graded
+check("grid_size")
 expect_equal("600 elements, 128 to a program", grid_size(600, 128), 5)
 ### BEGIN HIDDEN TESTS
 verify("grid_size", grid_size)
@@ -75,6 +79,7 @@ verify("grid_size", grid_size)
 # ## 2 · What does one program load?
 #
 # *Easy, 5 minutes, 3 points.*
+# From the lesson: [Programs, blocks and masks](../../notebooks/00_hello.ipynb#cell-id=programs-blocks-and-masks).
 #
 # A program knows three things: its own number, how many elements there are, and how many places
 # its block has. From these it finds which elements are its own, and its mask turns off the places
@@ -111,6 +116,7 @@ block_mask(10, 4)
 
 # %% test="masked_block" points=3
 # Graded
+check("masked_block")
 expect_equal("a program too many", masked_block(3, 10, 4), [])
 ### BEGIN HIDDEN TESTS
 verify("masked_block", masked_block)

@@ -13,10 +13,10 @@
 #
 # Every exercise has the same four cells: the question, a stub for your code, a check to run as
 # often as you like, and the graded cell. A check prints `ok`, or says what came and what was
-# expected. The graded cell, marked as such, shows one more example; when your work is graded, the
-# same cell also tries your function on shapes, dtypes and memory layouts that you have not seen,
-# so write for the general case, not for the example. Parts of an exercise earn their points
-# separately.
+# expected. The graded cell, marked as such, begins with `check(...)`, which gives the verdict that
+# grading would: it tries your function on shapes, dtypes and memory layouts that you have not seen,
+# new ones each time. Below it stands one more example. So write for the general case, not for the
+# examples. Parts of an exercise earn their points separately.
 #
 # Some exercises say what your answer may not use. That holds for your function and all that it
 # calls; elsewhere in the notebook everything is allowed. What an answer uses is read from your
@@ -40,12 +40,14 @@ from utils.expect import (
     expect_shares_storage,
 )
 from utils.minigpt import MiniGPTConfig
+from utils.verdict import check
 from utils.views import broadcast_aligner, roofline, share_map, stride_explorer
 
 # %% [markdown]
 # ## 1 · What a slice keeps alive
 #
 # *Warm-up, 5 minutes, 2 points.*
+# From the lesson: [A tensor is a storage and a view](../../notebooks/01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view).
 #
 # You load a 2 GB matrix of embeddings, keep one row, and delete the matrix. The memory is still
 # gone. To see why, you need two numbers for any tensor `t`: the bytes that its *view* addresses
@@ -82,6 +84,7 @@ expect_equal("whole numbers", bytes_of(torch.zeros(5, dtype=torch.int16)), (10, 
 
 # %% test="bytes_of" points=2
 # Graded
+check("bytes_of")
 expect_equal("a half-precision copy of the row", bytes_of(embeddings[7].half()), (128, 128))
 ### BEGIN HIDDEN TESTS
 verify("bytes_of", bytes_of)
@@ -91,6 +94,7 @@ verify("bytes_of", bytes_of)
 # ## 2 · Row-major strides
 #
 # *Easy, 5 minutes, 3 points.*
+# From the lesson: [Strides: how far is one step](../../notebooks/01_tensors.ipynb#cell-id=strides-how-far-is-one-step).
 #
 # When torch makes a new tensor it lays the elements out row by row: the last index runs fastest.
 # Given only the shape, which strides does that give? `stride[d]` is the number of elements to
@@ -133,6 +137,7 @@ expect_equal("a size of 1", row_major_strides((3, 1, 4)), (4, 4, 1))
 
 # %% test="row_major_strides" points=3
 # Graded
+check("row_major_strides")
 expect_equal("heads", row_major_strides((8, 4, 32, 16)), (2048, 512, 16, 1))
 ### BEGIN HIDDEN TESTS
 verify("row_major_strides", row_major_strides)
@@ -142,6 +147,7 @@ verify("row_major_strides", row_major_strides)
 # ## 3 · Where is element (i, j, k)?
 #
 # *Easy, 10 minutes, 3 points.*
+# From the lesson: [The address of one element](../../notebooks/01_tensors.ipynb#cell-id=the-address-of-one-element).
 #
 # Indexing looks like a search, and is a single sum. Write `byte_offset(t, index)`: the distance,
 # in **bytes**, from the first byte of `t`'s storage to the element `t[index]`. The index holds
@@ -187,6 +193,7 @@ stride_explorer(grid.t()[1:], index=(1, 2))
 
 # %% test="byte_offset" points=3
 # Graded
+check("byte_offset")
 expect_equal("in a slice of a transpose", byte_offset(grid.t()[1:], (1, 2)), 40)
 ### BEGIN HIDDEN TESTS
 verify("byte_offset", byte_offset)
@@ -196,6 +203,7 @@ verify("byte_offset", byte_offset)
 # ## 4 · Four views, by hand
 #
 # *Medium, 15 minutes, 4 points: one for each.*
+# From the lesson: [Making a view by hand: as_strided](../../notebooks/01_tensors.ipynb#cell-id=making-a-view-by-hand-as_strided).
 #
 # `x.t()` moves nothing. It hands you a second reading of the same bytes, and all it had to decide
 # were three things: sizes, strides and where to start. `torch.as_strided(x, size, stride,
@@ -278,6 +286,7 @@ share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
 
 # %% test="views_by_hand" points=4
 # Graded
+check("views_by_hand")
 expect_shares_storage("the diagonal of a transpose", diagonal_view(transpose_view(x, 0, 1)), x)
 ### BEGIN HIDDEN TESTS
 verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, expand_view=expand_view, diagonal_view=diagonal_view)
@@ -287,6 +296,7 @@ verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, 
 # ## 5 · Can `view` do it?
 #
 # *Hard, 25 minutes, 5 points.*
+# From the lesson: [When view works and when reshape copies](../../notebooks/01_tensors.ipynb#cell-id=when-view-works-and-when-reshape-copies).
 #
 # `x.view(shape)` either returns at once, or complains that the "view size is not compatible with
 # input tensor's size and stride". It never looks at the data: shape and strides decide. Decide it
@@ -356,6 +366,7 @@ expect_equal("pieces of two rows", view_strides((3, 4), (8, 1), (2, 2, 3)), None
 
 # %% test="view_strides" points=5
 # Graded
+check("view_strides")
 heads = torch.zeros(8, 32, 4, 16).transpose(1, 2)  # batch, heads, length, channels
 shape, strides = tuple(heads.shape), heads.stride()
 expect_equal("merge batch and heads", view_strides(shape, strides, (32, 32, 16)), None)
@@ -367,6 +378,7 @@ verify("view_strides", view_strides)
 # ## 6 · Broadcast two shapes
 #
 # *Medium, 15 minutes, 4 points.*
+# From the lesson: [Broadcasting: a view with stride 0](../../notebooks/01_tensors.ipynb#cell-id=broadcasting-a-view-with-stride-0).
 #
 # `a + b` with shapes (8, 1, 64) and (32, 64) repeats nothing in memory. Both operands become views
 # of the common shape, and a size of 1 is stretched by a step of 0.
@@ -432,6 +444,7 @@ broadcast_aligner(column, row)
 
 # %% test="broadcast" points=4
 # Graded
+check("broadcast")
 expect_equal(
     "a bias over a batch",
     broadcast((8, 32, 64), (2048, 64, 1), (64,), (1,)),
@@ -445,6 +458,7 @@ verify("broadcast", broadcast)
 # ## 7 · The loss that would not fall
 #
 # *Easy, 10 minutes, 3 points.*
+# From the lesson: [The silent (64, 64) bug](../../notebooks/01_tensors.ipynb#cell-id=the-silent-64-64-bug).
 #
 # A colleague trains `nn.Linear(64, 1)` on one number for each sentence. The loss goes down a
 # little and stays there, at about the variance of the targets, however long it runs. This is the
@@ -500,6 +514,7 @@ expect_equal("gradients can flow", loss.requires_grad, True)
 
 # %% test="mended_loss" points=3
 # Graded
+check("mended_loss")
 expect_raises("3 against 4", ValueError, mended_loss, prediction, torch.zeros(4))
 expect_raises("3 against 1", ValueError, mended_loss, prediction, target[:1])
 expect_raises("two matrices", ValueError, mended_loss, torch.zeros(3, 2), torch.zeros(3, 2))
@@ -537,6 +552,7 @@ verify("mended_loss", mended_loss)
 # ## 9 · Attention scores
 #
 # *Medium, 15 minutes, 3 points.*
+# From the lesson: [matmul, bmm, einsum, rearrange](../../notebooks/01_tensors.ipynb#cell-id=matmul-bmm-einsum-rearrange).
 #
 # The heart of a transformer is one einsum. From `x` of shape (batch, length, d_model), make
 # queries and keys with two linear layers, deal their channels out to the heads, and compare every
@@ -588,6 +604,7 @@ expect_close("both signs turned round are the same scores", scores[1], scores[0]
 
 # %% test="attention_scores" points=3
 # Graded
+check("attention_scores")
 w_k = torch.tensor([[0.0, 1.0], [3.0, 0.0]])
 one_head = attention_scores(x[..., :2], torch.eye(2), w_k, n_heads=1)
 expect_close(
@@ -603,6 +620,7 @@ verify("attention_scores", attention_scores)
 # ## 10 · Which dtype comes out?
 #
 # *Medium, 15 minutes, 4 points.*
+# From the lesson: [Which dtype comes out](../../notebooks/01_tensors.ipynb#cell-id=which-dtype-comes-out).
 #
 # `torch.ones(3, dtype=torch.int32) + 0.5` is float32, in NumPy the same sum is float64, and
 # `half + tensor(0.5, dtype=torch.float64)` stays half. There is one rule behind all of it.
@@ -668,6 +686,7 @@ expect_equal("and the halves", halves, torch.ones(3, dtype=torch.float16))
 
 # %% test="result_dtype" points=4
 # Graded
+check("result_dtype")
 small = torch.tensor(0.5, dtype=torch.float64)
 expect_equal("a 0-dim float64 + float16", result_dtype(small, halves), torch.float16)
 ### BEGIN HIDDEN TESTS
@@ -678,6 +697,7 @@ verify("result_dtype", result_dtype)
 # ## 11 · What a forward pass costs
 #
 # *Medium, 20 minutes, 6 points: three for the layer, three for MiniGPT.*
+# From the lesson: [Counting FLOPs and bytes](../../notebooks/01_tensors.ipynb#cell-id=counting-flops-and-bytes).
 #
 # Before you measure anything, know what to expect. Two functions:
 #
@@ -735,6 +755,7 @@ roofline(points, peak_flops=200e9, peak_bandwidth=20e9)
 
 # %% test="model_costs" points=6
 # Graded
+check("model_costs")
 expect_equal("MiniGPT, one sentence", minigpt_flops(MiniGPTConfig(), 1, 32), 9_273_344)
 smaller = MiniGPTConfig(n_layers=1, d_ff=100)
 expect_equal("a smaller one, two sentences", minigpt_flops(smaller, 2, 16), 4_456_448)

@@ -19,7 +19,8 @@
 # in the visible checks and in cells of your own, whether you derived it right. All else of torch is
 # yours, unless an exercise says otherwise.
 #
-# When your work is graded, your functions meet shapes, memory layouts and *incoming gradients* that
+# Each graded cell begins with `check(...)`, which gives the verdict that grading would, on new cases
+# each time. There, and when your work is graded, your functions meet shapes, memory layouts and *incoming gradients* that
 # you have not seen: sizes of 1 and batches of nothing, transposed, sliced and expanded tensors, and
 # more than two dimensions wherever a shape begins with "…". Unless an exercise says more, all
 # floating-point tensors of a call are float32, or all are float64, and so is what you return. None
@@ -40,12 +41,14 @@ import torch
 
 from utils.expect import expect_close, expect_equal, expect_shape
 from utils.minigpt import load_minigpt, load_tokenizer
+from utils.verdict import check
 from utils.views import autograd_graph, backward_stepper, finite_difference_error
 
 # %% [markdown]
 # ## 1 · Three lines, five adjoints
 #
 # *Warm-up, 10 minutes, 2 points.*
+# From the lesson: [Three lines, by hand](../../notebooks/02_autograd.ipynb#cell-id=three-lines-by-hand).
 #
 # The lesson's graph: `c = a·b`, then `d = c + a`, then `L = d²`. The *adjoint* of a node is the
 # derivative of L with respect to it: by how much L grows, for each unit that this node grows.
@@ -86,6 +89,7 @@ backward_stepper({"c": "a * b", "d": "c + a", "L": "d ** 2"}, a=2.0, b=3.0)
 
 # %% test="scalar_adjoints" points=2
 # Graded
+check("scalar_adjoints")
 expect_equal("dL/da", scalar_adjoints(2.0, 3.0)["a"], 64.0)
 ### BEGIN HIDDEN TESTS
 verify("scalar_adjoints", scalar_adjoints)
@@ -95,6 +99,7 @@ verify("scalar_adjoints", scalar_adjoints)
 # ## 2 · An engine
 #
 # *Medium, 20 minutes, 5 points.*
+# From the lesson: [An engine in twenty lines](../../notebooks/02_autograd.ipynb#cell-id=an-engine-in-twenty-lines).
 #
 # The lesson's engine is made of objects that point at each other. Make one that keeps a *tape*
 # instead: it writes down each operation as it happens, and reads the list backwards. On a tape,
@@ -205,6 +210,7 @@ expect_equal("x + x", tape.gradients(tape.add(other, other))[other], 2.0)
 
 # %% test="Tape" points=5
 # Graded
+check("Tape")
 tape = Tape()
 x = tape.leaf(3.0)
 expect_equal("x·x", tape.gradients(tape.mul(x, x)), [6.0, 1.0])
@@ -216,6 +222,7 @@ verify("Tape", Tape)
 # ## 3 · In which order does backward go?
 #
 # *Medium, 15 minutes, 3 points.*
+# From the lesson: [Who may go first](../../notebooks/02_autograd.ipynb#cell-id=who-may-go-first).
 #
 # PyTorch keeps no tape. A tensor knows its `grad_fn`, which knows those of its inputs, and the
 # order must be found. A node may only be visited when its adjoint is complete, that is, after
@@ -306,6 +313,7 @@ autograd_graph(loss, x=x)
 
 # %% test="backward_order" points=3
 # Graded
+check("backward_order")
 expect_equal("y = x + x", backward_order({"x": [], "y": ["x", "x"]}, "y"), ["y", "x"])
 ### BEGIN HIDDEN TESTS
 verify("backward_order", backward_order)
@@ -315,6 +323,7 @@ verify("backward_order", backward_order)
 # ## 4 · Back to the shape it came from
 #
 # *Easy, 10 minutes, 3 points.*
+# From the lesson: [Broadcasting's adjoint is a sum](../../notebooks/02_autograd.ipynb#cell-id=broadcasting-s-adjoint-is-a-sum).
 #
 # A bias of shape (600,) is added to logits of shape (32, 600). The gradient that comes back has
 # shape (32, 600), and the bias has room for 600 numbers.
@@ -363,6 +372,7 @@ for dtype in (torch.float16, torch.bfloat16):
 
 # %% test="unbroadcast" points=3
 # Graded
+check("unbroadcast")
 expect_close("a single number", unbroadcast(grad, ()), 15.0)
 ### BEGIN HIDDEN TESTS
 verify("unbroadcast", unbroadcast)
@@ -372,6 +382,7 @@ verify("unbroadcast", unbroadcast)
 # ## 5 · The linear layer, backwards
 #
 # *Medium, 15 minutes, 4 points.*
+# From the lesson: [A layer only has to know one product](../../notebooks/02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product).
 #
 # From here on, each function receives `grad_output`, the gradient of the loss for the layer's
 # *output*, and returns the gradients for its inputs. It is called a vector–Jacobian product, and
@@ -421,6 +432,7 @@ for shape, dtype in (((5, 3), torch.float64), ((4, 2, 2, 3), torch.float32), ((1
 
 # %% test="linear_vjp" points=4
 # Graded
+check("linear_vjp")
 expect_shape("the bias of a batch of sequences", linear_vjp(torch.ones(2, 4, 6), torch.ones(2, 4, 3), torch.ones(6, 3))[2], (6,))
 ### BEGIN HIDDEN TESTS
 verify("linear_vjp", linear_vjp)
@@ -462,6 +474,7 @@ verify("linear_vjp", linear_vjp)
 # ## 7 · Two activations
 #
 # *Medium, 20 minutes, 4 points: two for each.*
+# From the lesson: [Softmax: a Jacobian that nobody makes](../../notebooks/02_autograd.ipynb#cell-id=softmax-a-jacobian-that-nobody-makes).
 #
 # `relu_vjp(grad_output, x)`: the gradient for `x` of any shape, where the output was `relu(x)`. At
 # exactly 0, and at −0, relu has no derivative; PyTorch decided for one value, and so should you.
@@ -524,6 +537,7 @@ expect_close("softmax of a batch of sequences", softmax_vjp(upstream, y.detach()
 
 # %% test="activations" points=4
 # Graded
+check("activations")
 third = torch.full((3,), 1 / 3)
 expect_close("a nudge that is the same for all", softmax_vjp(torch.ones(3), third), [0.0, 0.0, 0.0])
 sure = torch.tensor([0.0, 1.0, 0.0])
@@ -536,6 +550,7 @@ verify("activations", relu_vjp=relu_vjp, softmax_vjp=softmax_vjp)
 # ## 8 · LayerNorm, backwards
 #
 # *Hard, 25 minutes, 4 points.*
+# From the lesson: [LayerNorm: three ways to the loss](../../notebooks/02_autograd.ipynb#cell-id=layernorm-three-ways-to-the-loss).
 #
 # For each row of the last dimension, with n entries:
 #
@@ -598,6 +613,7 @@ for shape, eps in (((5, 8), 0.1), ((2, 2, 3, 8), 1e-5)):
 
 # %% test="layer_norm_vjp" points=4
 # Graded
+check("layer_norm_vjp")
 grad_x = layer_norm_vjp(torch.randn(3, 8), torch.randn(3, 8), torch.randn(8), 1e-5)[0]
 expect_close("no gradient along the mean", grad_x.sum(-1), torch.zeros(3), atol=1e-4)
 ### BEGIN HIDDEN TESTS
@@ -608,6 +624,7 @@ verify("layer_norm_vjp", layer_norm_vjp)
 # ## 9 · Trust, but check
 #
 # *Medium, 15 minutes, 3 points.*
+# From the lesson: [Nudging: how far is far enough](../../notebooks/02_autograd.ipynb#cell-id=nudging-how-far-is-far-enough).
 #
 # How do you know that a gradient is right, when there is no autograd to ask? Nudge each input a
 # little, one at a time, and see what the outputs do:
@@ -670,6 +687,7 @@ finite_difference_error(torch.exp, 1.0)
 
 # %% test="numeric_vjp" points=3
 # Graded
+check("numeric_vjp")
 slope = torch.sinh(torch.tensor(0.5).double()) / 0.5  # of exp at 0, between -0.5 and 0.5
 expect_close("a large h is seen", numeric_vjp("exp", x, weights, h=0.5), weights * torch.exp(x) * slope)
 ### BEGIN HIDDEN TESTS
@@ -680,6 +698,7 @@ verify("numeric_vjp", numeric_vjp)
 # ## 10 · A function that autograd can call
 #
 # *Medium, 20 minutes, 3 points.*
+# From the lesson: [A Function of your own](../../notebooks/02_autograd.ipynb#cell-id=a-function-of-your-own).
 #
 # Now teach autograd your softmax, so that it does for you what you have done for it. Complete
 # `Softmax`: its `forward` computes the softmax over the last dimension of `x` (…, n) and keeps what
@@ -757,6 +776,7 @@ expect_equal("gradgradcheck", torch.autograd.gradgradcheck(Softmax.apply, (x,)),
 
 # %% test="run_softmax" points=3
 # Graded
+check("run_softmax")
 expect_close("no overflow", run_softmax(torch.full((1, 2), 1e4), torch.ones(1, 2))["output"], [[0.5, 0.5]])
 ### BEGIN HIDDEN TESTS
 verify("run_softmax", run_softmax)
@@ -766,6 +786,7 @@ verify("run_softmax", run_softmax)
 # ## 11 · The LM head
 #
 # *Hard, 20 minutes, 6 points: three for the loss, three for the head.*
+# From the lesson: [Cross-entropy: what came minus what should have come](../../notebooks/02_autograd.ipynb#cell-id=cross-entropy-what-came-minus-what-should-have-come).
 #
 # At last the real thing. MiniGPT's last layer is `logits = x @ weight.T + bias`, and it was trained
 # with the mean cross-entropy of the logits and the next words:
@@ -842,6 +863,7 @@ for name in theirs:
 
 # %% test="lm_head" points=6
 # Graded
+check("lm_head")
 two = cross_entropy_vjp(torch.tensor(2.0), torch.zeros(1, 4), torch.tensor([3]))
 expect_close("twice the loss of one guess", two, [[0.5, 0.5, 0.5, -1.5]])
 ### BEGIN HIDDEN TESTS

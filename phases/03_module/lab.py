@@ -13,7 +13,8 @@
 # from nothing, and end with a trained GPT that runs on layers of your choosing and says what its
 # NumPy original says.
 #
-# When your work is graded, your classes are made with sizes that you have not seen, given weights
+# Each graded cell begins with `check(...)`, which gives the verdict that grading would, on new cases
+# each time. There, and when your work is graded, your classes are made with sizes that you have not seen, given weights
 # through `load_state_dict`, and called. So *names and shapes are part of the answer*: a layer
 # whose weight has another name is a layer that nobody's checkpoint fits. And so are gradients: a
 # layer that gives the right output and lets no gradient through is one that nobody can train. What
@@ -24,12 +25,7 @@
 # imported) earns nothing there.
 #
 # Parts of an exercise earn their points separately. Each exercise holds two hints, folded away; the
-# question, which a person reads, holds none. If you have the whole repository, you can grade
-# yourself at any time: save the notebook, and in a terminal, in the repository's folder, say
-#
-# ```
-# python -m grader check release/03_module/03_module.ipynb
-# ```
+# question, which a person reads, holds none.
 #
 # Run the next cell, then start.
 
@@ -43,12 +39,14 @@ from torch import nn
 from utils.expect import expect_close, expect_equal, expect_raises, expect_shape
 from utils.minigpt import MiniGPTConfig, load_config, load_tokenizer, load_weights, numpy_forward
 from utils.module_spec import assemble, drive
+from utils.verdict import check
 from utils.views import dropout_modes, module_tree, port_difference
 
 # %% [markdown]
 # ## 1 · How many numbers?
 #
 # *Warm-up, 15 minutes, 3 points: one for each kind.*
+# From the lesson: [Layers are shapes](../../notebooks/03_module.ipynb#cell-id=layers-are-shapes).
 #
 # Before a model is made, you can know how many parameters it will have. Write two functions:
 #
@@ -109,6 +107,7 @@ expect_equal("MiniGPT", minigpt_parameters(MiniGPTConfig()), 179_544)
 
 # %% test="count_parameters" points=3
 # Graded
+check("count_parameters")
 small = MiniGPTConfig(vocab_size=10, d_model=4, n_heads=2, n_layers=1, d_ff=6, context=3)
 expect_equal("a tiny one", minigpt_parameters(small), 264)
 expect_equal("the same, tied", minigpt_parameters(small, tied=True), 224)
@@ -121,6 +120,7 @@ verify("count_parameters", mlp_parameters=mlp_parameters, minigpt_parameters=min
 #
 # *Easy, 15 minutes, 3 points: one for what is registered, one for the forward, one for the fresh
 # weights.*
+# From the lesson: [One line of magic](../../notebooks/03_module.ipynb#cell-id=one-line-of-magic).
 #
 # Write `Linear(in_features, out_features, bias=True)`, a module of your own with one matrix
 # product and one sum:
@@ -191,6 +191,7 @@ expect_equal("the rows differ", torch.equal(fresh.weight[0], fresh.weight[1]), F
 
 # %% test="Linear" points=3
 # Graded
+check("Linear")
 expect_equal("without a bias", list(Linear(3, 2, bias=False).state_dict()), ["weight"])
 expect_equal("what stands there for it", Linear(3, 2, bias=False).bias, None)
 ### BEGIN HIDDEN TESTS
@@ -201,6 +202,7 @@ verify("Linear", Linear)
 # ## 3 · Embedding
 #
 # *Easy, 10 minutes, 3 points: one for what is registered, one for the look-up, one for refusals.*
+# From the lesson: [Layers are shapes](../../notebooks/03_module.ipynb#cell-id=layers-are-shapes).
 #
 # Write `Embedding(num_embeddings, embedding_dim)`: a table with a row for each word. Its one
 # parameter, `weight`, has the shape (num_embeddings, embedding_dim) and is drawn from a normal
@@ -263,6 +265,7 @@ expect_close("its mean", fresh.mean().item(), 0.0, atol=0.05)
 
 # %% test="Embedding" points=3
 # Graded
+check("Embedding")
 expect_shape("a single token", Embedding(7, 5)(torch.tensor(3)), (5,))
 expect_equal("what an optimizer is given", [n for n, _ in Embedding(7, 5).named_parameters()], ["weight"])
 ### BEGIN HIDDEN TESTS
@@ -274,6 +277,7 @@ verify("Embedding", Embedding)
 #
 # *Medium, 15 minutes, 3 points: one for normalising, one for scale and shift, one for small and
 # large inputs.*
+# From the lesson: [Layers are shapes](../../notebooks/03_module.ipynb#cell-id=layers-are-shapes).
 #
 # Write `LayerNorm(width, eps=1e-5)`. For each row of the last dimension, with n = `width` entries:
 #
@@ -339,6 +343,7 @@ for size in (1.0, 0.05, 0.0):  # rows of all sorts, nearly constant, constant
 
 # %% test="LayerNorm" points=3
 # Graded
+check("LayerNorm")
 expect_close("a constant row", LayerNorm(3)(torch.full((2, 3), 5.0)), torch.zeros(2, 3))
 ### BEGIN HIDDEN TESTS
 verify("LayerNorm", LayerNorm)
@@ -348,6 +353,7 @@ verify("LayerNorm", LayerNorm)
 # ## 5 · Dropout
 #
 # *Medium, 15 minutes, 3 points: one for training, one for eval, one for the edges.*
+# From the lesson: [Two modes](../../notebooks/03_module.ipynb#cell-id=two-modes).
 #
 # Write `Dropout(p)`. In training mode, each element of the input, of any shape, is set to 0 with
 # probability `p`, on its own and anew in each call (so the number of those that go differs from call
@@ -425,6 +431,7 @@ dropout_modes(Dropout(0.5), torch.linspace(0.5, 2.0, 24))
 
 # %% test="Dropout" points=3
 # Graded
+check("Dropout")
 for p in (-0.1, 1.1):
     expect_raises("not a probability", ValueError, Dropout, p)
 ### BEGIN HIDDEN TESTS
@@ -435,6 +442,7 @@ verify("Dropout", Dropout)
 # ## 6 · The loss that won't fall
 #
 # *Medium, 15 minutes, 3 points: one for what is registered, two for what training changes.*
+# From the lesson: [The loss that won't fall](../../notebooks/03_module.ipynb#cell-id=the-loss-that-won-t-fall).
 #
 # This model trains without an error, and without an effect: `self.parameters()` is empty, and a
 # loop over nothing raises nothing. (`torch.optim.SGD` would at least refuse an empty list. In the
@@ -527,6 +535,7 @@ expect_close("the gradient of x", grad, [[0.5912, -0.4639]], atol=1e-3)
 
 # %% test="Stack" points=3
 # Graded
+check("Stack")
 expect_equal("names", len(Stack(3, 4).state_dict()), 9)
 expect_shape("no layers", Stack(3, 0)(torch.ones(2, 3)), (2, 3))
 ### BEGIN HIDDEN TESTS
@@ -537,6 +546,7 @@ verify("Stack", Stack)
 # ## 7 · The model that forgets
 #
 # *Medium, 20 minutes, 3 points: one for saving, one for eval, one for a buffer without a graph.*
+# From the lesson: [What is saved but not trained](../../notebooks/03_module.ipynb#cell-id=what-is-saved-but-not-trained).
 #
 # This layer normalises each channel by a mean and a variance that it has *seen*: in training it
 # uses those of the batch, and remembers a running average; in eval it uses what it remembers. It
@@ -639,6 +649,7 @@ module_tree(norm)
 
 # %% test="RunningNorm" points=3
 # Graded
+check("RunningNorm")
 expect_equal("what an optimizer is given", RunningNorm(3).registered()["parameters"], [])
 ### BEGIN HIDDEN TESTS
 verify("RunningNorm", RunningNorm)
@@ -649,6 +660,7 @@ verify("RunningNorm", RunningNorm)
 #
 # *Hard, 40 minutes, 7 points: registration 2, tied parameters 1, buffers 1, saving and loading 1,
 # refusals 1, train and eval 1.*
+# From the lesson: [One line of magic](../../notebooks/03_module.ipynb#cell-id=one-line-of-magic).
 #
 # Write `Module` yourself. Python's `object` is your only base class; `nn.Parameter` still says
 # what a parameter is. Nothing else of `torch.nn` counts here, as a base class or as a part inside:
@@ -860,6 +872,7 @@ expect_equal("and saved", set(outer.state_dict()), names | {"inner.calls"})
 
 # %% test="run_module" points=7
 # Graded
+check("run_module")
 plan = {"scale": ["parameter", torch.tensor([2.0])], "inner": {"bias": ["buffer", torch.tensor([5.0])]}}
 expect_equal("a plan", list(run_module(plan, ("state_dict", ""))[0]), ["scale", "inner.bias"])
 ### BEGIN HIDDEN TESTS
@@ -908,6 +921,7 @@ verify("run_module", run_module)
 #
 # *Medium, 20 minutes, 4 points: parameters, buffers, gradients, and a buffer in two places, one
 # each.*
+# From the lesson: [What a move moves](../../notebooks/03_module.ipynb#cell-id=what-a-move-moves).
 #
 # Write `bytes_moved(plan)`: how many bytes are copied when `model.to("cuda")` is called on a model
 # whose every tensor is on the CPU. The grader describes its models by plans, so your first line,
@@ -980,6 +994,7 @@ expect_equal("one module in two places", bytes_moved(once), 5)
 
 # %% test="bytes_moved" points=4
 # Graded
+check("bytes_moved")
 expect_equal("a plan", bytes_moved({"seen": ["buffer", torch.zeros(3, dtype=torch.int64)]}), 24)
 ### BEGIN HIDDEN TESTS
 verify("bytes_moved", bytes_moved)
@@ -990,6 +1005,7 @@ verify("bytes_moved", bytes_moved)
 #
 # *Hard, 35 minutes, 5 points: one for any sizes, one for the trained weights, one for half
 # precision, and one each for agreeing with a GPU in float32 and in float16.*
+# From the lesson: [A port, function by function](../../notebooks/03_module.ipynb#cell-id=a-port-function-by-function).
 #
 # Here is a trained language model as a dict of NumPy arrays, and `utils/minigpt/numpy_forward.py`
 # is its forward in NumPy. Read it, and port it: function by function, each to the module
@@ -1146,6 +1162,7 @@ port_difference(stages, stages_of(weights, tokens, config))
 
 # %% test="minigpt_logits" points=5
 # Graded
+check("minigpt_logits")
 expect_shape("a batch", minigpt_logits(weights, torch.zeros(3, 7, dtype=torch.int64), config), (3, 7, 600))
 ### BEGIN HIDDEN TESTS
 verify("minigpt_logits", minigpt_logits)

@@ -15,8 +15,9 @@
 # Four of the answers are not functions that somebody calls: a mode listens while *other* code runs,
 # and a tensor subclass is asked by the operators that meet it. So a check hands your class to a
 # *driver*, a small function of `utils/drivers/dispatch.py` that does the running, and looks at what
-# is left afterwards. The graded cell uses the same drivers with programs, shapes and models that
-# you have not seen. Read them as far as you like: they keep no secret.
+# is left afterwards. Each graded cell begins with `check(...)`, which gives the verdict that grading
+# would: it uses the same drivers with programs, shapes and models that you have not seen, new ones
+# each time. Read the drivers as far as you like: they keep no secret.
 #
 # Parts of an exercise earn their points separately, and no exercise needs the answer to another.
 # Stuck? Each holds two hints, folded away. Run the next cell, then start.
@@ -30,12 +31,14 @@ from utils.drivers import dispatch as driver
 from utils.drivers.dispatch import FALLTHROUGH
 from utils.expect import expect_equal
 from utils.minigpt import MiniGPT, MiniGPTConfig
+from utils.verdict import check
 from utils.views import dispatch_bars, flops_by_operator, key_explorer
 
 # %% [markdown]
 # ## 1 · Which key wins?
 #
 # *Easy, 20 minutes, 4 points: one for tensors alone, two for contexts, one for the winner.*
+# From the lesson: [Keys of a tensor](../../notebooks/04_dispatcher.ipynb#cell-id=keys-of-a-tensor).
 #
 # A call starts with a set of keys. Tensors bring some, the thread adds some and takes some away;
 # of what is left, the highest key whose slot holds code has the first word. You get a tensor as a
@@ -126,6 +129,7 @@ key_explorer("aten::mm", torch.ones(2, 2))
 
 # %% test="winning_key" points=4
 # Graded
+check("winning_key")
 expect_equal("an inference tensor, outside", call_keys(made_inside, ()), ("ADInplaceOrView", "CPU"))
 expect_equal("its transpose", winner("t", ("ADInplaceOrView", "CPU")), "ADInplaceOrView")
 ### BEGIN HIDDEN TESTS
@@ -136,6 +140,7 @@ verify("winning_key", call_keys=call_keys, winner=winner)
 # ## 2 · An ear at the bottom
 #
 # *Easy, 15 minutes, 3 points: names, shapes, and that nobody notices.*
+# From the lesson: [Listening in](../../notebooks/04_dispatcher.ipynb#cell-id=listening-in).
 #
 # Write `OpLog`, a `TorchDispatchMode` that writes down each operator that reaches it. Used as
 # `with OpLog() as log:`, it leaves in `log.ops` a list of pairs, in the order of the calls:
@@ -193,6 +198,7 @@ expect_equal("the result", heard["result"], x + 2 * x[0])
 
 # %% test="OpLog" points=3
 # Graded
+check("OpLog")
 heard = driver.log_ops(OpLog, "joined", x, x, times=2)["ops"]
 expect_equal("a list of tensors, twice", heard[::2], 2 * [("aten.cat.default", [(2, 3), (2, 3)])])
 ### BEGIN HIDDEN TESTS
@@ -203,6 +209,7 @@ verify("OpLog", OpLog)
 # ## 3 · What does a linear layer call?
 #
 # *Medium, 20 minutes, 4 points: two with a bias, one without, one under inference mode.*
+# From the lesson: [The LM head seen from above](../../notebooks/04_dispatcher.ipynb#cell-id=the-lm-head-seen-from-above).
 #
 # `F.linear(x, weight, bias)` is one line, and what a mode hears of it depends on the number of
 # dimensions of `x`, on whether there is a bias, and on whether Autograd is there to open it. Write
@@ -255,6 +262,7 @@ dispatch_bars(F.linear, torch.ones(2, 8, 64), torch.ones(600, 64), torch.ones(60
 
 # %% test="linear_trace" points=4
 # Graded
+check("linear_trace")
 expect_equal("a matrix, no bias", linear_trace((32, 64), False, False), (["t", "mm"], "MmBackward0"))
 ### BEGIN HIDDEN TESTS
 verify("linear_trace", linear_trace)
@@ -265,6 +273,7 @@ verify("linear_trace", linear_trace)
 #
 # *Hard, 40 minutes, 7 points: one for priority, two for fallthrough and fallbacks, two for
 # redispatch, one for composites, one for holes.*
+# From the lesson: [Order, fallthrough, redispatch](../../notebooks/04_dispatcher.ipynb#cell-id=order-fallthrough-redispatch).
 #
 # PyTorch's is some thousand lines of C++. The idea fits on a page, and you are going to write it.
 # `Dispatcher(order)` is made with the names of all keys, the highest first. Three methods fill its
@@ -363,6 +372,7 @@ for name, came, words in (("a hole", hole, ("mm", "Tracer")), ("no key left", no
 
 # %% test="Dispatcher" points=7
 # Graded
+check("Dispatcher")
 script = [
     ("impl", "addmm", "CPU", ("answer", "multiplied")),
     ("impl", "addmm", "Autograd", ("redispatch", "recorded")),
@@ -384,6 +394,7 @@ verify("Dispatcher", Dispatcher)
 #
 # *Medium, 20 minutes, 5 points: two for products, one for the backward, one under inference mode,
 # one for MiniGPT.*
+# From the lesson: [Listening in](../../notebooks/04_dispatcher.ipynb#cell-id=listening-in).
 #
 # In lab 01 you *predicted* the FLOPs of a forward from a config. A mode can count them, in any model
 # and in the backward as well, without a line of the model being touched. Write `FlopCounter`, a
@@ -451,6 +462,7 @@ flops_by_operator(MiniGPT(MiniGPTConfig()), sentence)
 
 # %% test="FlopCounter" points=5
 # Graded
+check("FlopCounter")
 expect_equal("there and back", driver.count_flops(FlopCounter, "there and back", a, torch.ones(7, 3))["flops"],
              2 * (2 * 2 * 3 * 7))
 ### BEGIN HIDDEN TESTS
@@ -462,6 +474,7 @@ verify("FlopCounter", FlopCounter)
 #
 # *Hard, 30 minutes, 5 points: two for sums and products, one for what keeps its units, one for
 # roots and functions, one for refusals.*
+# From the lesson: [Tensors that answer](../../notebooks/04_dispatcher.ipynb#cell-id=tensors-that-answer).
 #
 # A tensor that knows its units refuses to add a length to a time. Nothing in PyTorch must change for
 # it: a subclass with `__torch_dispatch__` is asked by every operator that meets it. `Quantity` wraps
@@ -582,6 +595,7 @@ expect_equal("no such operator", came["the sine of a length"], ("raised", "NotIm
 
 # %% test="Quantity" points=5
 # Graded
+check("Quantity")
 program = [("area", "mul", "length", "length"), ("side", "sqrt", "area"), ("ratio", "div", "side", "length")]
 came = driver.measure(Quantity, given, program)
 expect_equal("the side of a square", came["side"], ("Quantity", torch.tensor([3.0, 8.0]), {"m": 1}))
@@ -594,6 +608,7 @@ verify("Quantity", Quantity)
 # ## 7 · Read the real table
 #
 # *Easy, 15 minutes, 3 points: two for the kind of a slot, one for its file.*
+# From the lesson: [Reading the table](../../notebooks/04_dispatcher.ipynb#cell-id=reading-the-table).
 #
 # `torch._C._dispatch_dump_table("aten::mm")` is the truth, one line for each key that an operator
 # has a slot for. Write `read_slot(dump, key)`, which finds the line of a key in such a text and
@@ -650,6 +665,7 @@ for no_key in ("Toaster", "PU", "Auto"):
 
 # %% test="read_slot" points=3
 # Graded
+check("read_slot")
 linear = torch._C._dispatch_dump_table("aten::linear")
 expect_equal("linear on a CPU", read_slot(linear, "CPU"),
              ("composite", "RegisterCompositeImplicitAutograd_0.cpp"))
@@ -661,6 +677,7 @@ verify("read_slot", read_slot)
 # ## 8 · The account of MiniGPT
 #
 # *Medium, 25 minutes, 4 points: two for the forward, two with the backward.*
+# From the lesson: [Counting, to the last operator](../../notebooks/04_dispatcher.ipynb#cell-id=counting-to-the-last-operator).
 #
 # How many operators does a forward call, and how many of them do any work? Write `account(model,
 # tokens, backward)`. It runs `model(tokens)`, takes the sum of the logits and, if `backward` is
@@ -730,6 +747,7 @@ expect_equal("views, copies and products", (found["views"], found["copies"], fou
 
 # %% test="account" points=4
 # Graded
+check("account")
 found = driver.account_of_shuffle(account, torch.zeros(2, 3, dtype=torch.int64), True)
 expect_equal("another model, there and back", (found["views"], found["copies"]), (9, 3))
 ### BEGIN HIDDEN TESTS

@@ -15,8 +15,9 @@
 # Triton's interpreter, one program after another. The interpreter accepts what no GPU could run, so
 # some points ask that your kernel also *compiles* for one, an H100 (`sm_90`), which needs none either.
 #
-# Kernels and operators are tried by a *driver*, a function of `utils/drivers/custom_op.py`, and the
-# graded cell uses the same drivers with sizes, strides and dtypes that you have not seen. It hands
+# Kernels and operators are tried by a *driver*, a function of `utils/drivers/custom_op.py`. Each
+# graded cell begins with `check(...)`, which gives the verdict that grading would: it uses the same
+# drivers with sizes, strides and dtypes that you have not seen, new ones each time. A driver hands
 # over tensors that are cut from a larger storage full of NaN: whoever reads beside a row will notice,
 # and whoever writes there, too.
 #
@@ -35,11 +36,13 @@ from utils.drivers import custom_op as driver
 from utils.expect import expect_close, expect_equal
 from utils.launching import launch
 from utils.minigpt import MiniGPT, MiniGPTConfig
+from utils.verdict import check
 
 # %% [markdown]
 # ## 1 · Into tiles
 #
 # *Easy, 15 minutes, 3 points: one for wide rows, one for narrow ones, one for the ends.*
+# From the lesson: [One program, one row](../../notebooks/05_custom_op.ipynb#cell-id=one-program-one-row).
 #
 # A block of Triton's has a power of two of lanes, and matrices rarely have as many columns. Plan how
 # a matrix of `rows` rows and `columns` columns, with numbers of `itemsize` bytes, is cut into tiles.
@@ -80,6 +83,7 @@ expect_equal("64 columns", plan_rows(64, 64, 4), (4, 16, 64, 0))
 
 # %% test="plan_rows" points=3
 # Graded
+check("plan_rows")
 expect_equal("a wide row", plan_rows(3, 3000, 8), (3, 1, 4096, 3 * 1096))
 ### BEGIN HIDDEN TESTS
 verify("plan_rows", plan_rows)
@@ -90,6 +94,7 @@ verify("plan_rows", plan_rows)
 #
 # *Medium, 40 minutes, 7 points: two for any width, one each for strides, for -inf, for half
 # precision, for double precision, and for a kernel that a GPU can run.*
+# From the lesson: [Masks, and what lies beside the row](../../notebooks/05_custom_op.ipynb#cell-id=masks-and-what-lies-beside-the-row).
 #
 # Write a Triton kernel, and `triton_softmax(x, y)`, which launches it. `x` and `y` are matrices of
 # the same shape and dtype, and of any strides, not necessarily the same. It writes the softmax of
@@ -157,6 +162,7 @@ expect_equal("an H100 could run it", driver.compiled(triton_softmax, x, y), True
 
 # %% test="triton_softmax" points=7
 # Graded
+check("triton_softmax")
 wide = driver.cut(torch.arange(-130.0, -60.0).reshape(1, 70))
 expect_close("70 columns", driver.fill(triton_softmax, wide, wide.clone())["out"], torch.softmax(wide, -1))
 ### BEGIN HIDDEN TESTS
@@ -168,6 +174,7 @@ verify("triton_softmax", triton_softmax)
 #
 # *Medium, 30 minutes, 5 points: two for any width, one each for strides, for other dtypes, and for a
 # kernel that a GPU can run.*
+# From the lesson: [The backward is a kernel, too](../../notebooks/05_custom_op.ipynb#cell-id=the-backward-is-a-kernel-too).
 #
 # Of a softmax, `y`, and the gradient of what came after it, `g`, the gradient of the input is, row by
 # row,
@@ -232,6 +239,7 @@ expect_equal("an H100 could run it", driver.compiled(softmax_backward, g, y, dx)
 
 # %% test="softmax_backward" points=5
 # Graded
+check("softmax_backward")
 alike = torch.tensor(2.0).expand(2, 3)
 expect_equal("the same everywhere", driver.fill(softmax_backward, alike, y, dx)["out"], torch.zeros(2, 3))
 ### BEGIN HIDDEN TESTS
@@ -242,6 +250,7 @@ verify("softmax_backward", softmax_backward)
 # ## 4 · Read the PTX
 #
 # *Medium, 25 minutes, 4 points: one for loads and stores, two for their widths, one for reductions.*
+# From the lesson: [The same kernel as PTX](../../notebooks/05_custom_op.ipynb#cell-id=the-same-kernel-as-ptx).
 #
 # What the compiler writes for your kernel is text, so a program can read it. A line of PTX is an
 # instruction, with a guard before it, such as `@%p1`, where it is masked:
@@ -322,6 +331,7 @@ print(*[line for line in wide.splitlines() if ".global." in line], sep="\n")
 
 # %% test="read_ptx" points=4
 # Graded
+check("read_ptx")
 one_warp = driver.compile_softmax(640, torch.bfloat16, num_warps=1)
 expect_equal("bfloat16, in one warp", (widths(one_warp, "st"), reductions(one_warp)), ([16] * 4, (10, 0)))
 ### BEGIN HIDDEN TESTS
@@ -333,6 +343,7 @@ verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
 #
 # *Hard, 35 minutes, 5 points: one each for what it computes, for its gradient, for its fake, for its
 # schema and opcheck, and for one graph under torch.compile.*
+# From the lesson: [What PyTorch asks of an operator](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
 #
 # A kernel is no operator yet. PyTorch doesn't know what it needs, what comes out, how a gradient gets
 # back through it, nor that it may be left alone by a compiler. Write `make_softmax(name, forward,
@@ -408,6 +419,7 @@ expect_equal("opcheck", set(driver.opcheck(make_softmax, x).values()), {"SUCCESS
 
 # %% test="make_softmax" points=5
 # Graded
+check("make_softmax")
 came = driver.trace_operator(make_softmax, x)
 expect_equal("one graph", came["graphs"], 1)
 expect_equal("a gradient, traced", came["gradient"], ((2, 3), (3, 1)))
@@ -419,6 +431,7 @@ verify("make_softmax", make_softmax)
 # ## 6 · Differentiable twice
 #
 # *Hard, 30 minutes, 4 points: one for the gradient, one for its gradient of g, two for that of x.*
+# From the lesson: [Proofs, and what each does not see](../../notebooks/05_custom_op.ipynb#cell-id=proofs-and-what-each-does-not-see).
 #
 # Who asks for a gradient with `create_graph=True` wants to differentiate it again: a penalty on
 # gradients, a curvature, `gradgradcheck`. Then the backward is itself something to go back through,
@@ -483,6 +496,7 @@ expect_close("of x", came["of_x"], [[-0.1090, 0.0732, 0.0358]])
 
 # %% test="make_twice" points=4
 # Graded
+check("make_twice")
 expect_equal("gradgradcheck", driver.gradgradcheck(make_twice, x), True)
 ### BEGIN HIDDEN TESTS
 verify("make_twice", make_twice)
@@ -492,6 +506,7 @@ verify("make_twice", make_twice)
 # ## 7 · The time that memory allows
 #
 # *Easy, 15 minutes, 3 points: one for the forward's bytes, one for the backward's, one for the time.*
+# From the lesson: [How fast can it be](../../notebooks/05_custom_op.ipynb#cell-id=how-fast-can-it-be).
 #
 # No kernel is faster than its memory. Write two functions:
 #
@@ -541,6 +556,7 @@ expect_equal("a slow calculator", least_seconds(8000, 1000, False, 1e9, 1e8), (5
 
 # %% test="roofline" points=3
 # Graded
+check("roofline")
 expect_equal("its backward", bytes_moved(64, 600, torch.float32, 1, True), 460_800)
 ### BEGIN HIDDEN TESTS
 verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
@@ -551,6 +567,7 @@ verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
 #
 # *Hard, 30 minutes, 6 points: one each for the head, the attention, the gradients, for leaving
 # everything else alone, for one graph, and for the same logits on a GPU.*
+# From the lesson: [What PyTorch asks of an operator](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
 #
 # MiniGPT calls a softmax in two places. Its head turns logits into probabilities with
 # `model.softmax`, an attribute that anybody may set, which is one line. And the attention of each
@@ -606,6 +623,7 @@ expect_close("other models, too", came["others"][0][1, 3, :4], [0.7114, 1.6481, 
 
 # %% test="swap_softmax" points=6
 # Graded
+check("swap_softmax")
 expect_equal("one graph", driver.graphs_of_swapped(swap_softmax, small, tokens), 1)
 ### BEGIN HIDDEN TESTS
 verify("swap_softmax", swap_softmax)

@@ -106,6 +106,7 @@ def test_a_check_says_what_is_wrong_then_ok_and_the_progress_follows(desk, lab, 
     for cell in (check, graded):
         expect(cell).to_contain_text(re.compile(r"\bok\b"))
         expect(cell).not_to_contain_text("not yet")
+    expect(graded).to_contain_text("2 of 2 points")
 
     page.keyboard.press("Control+s")
     tab = page.get_by_role("tab", name=NOTEBOOK, selected=True)
@@ -114,11 +115,40 @@ def test_a_check_says_what_is_wrong_then_ok_and_the_progress_follows(desk, lab, 
     assert (saved.begun, saved.passing) == (1, 1)
 
 
+def test_the_verdict_stands_below_the_graded_cell_and_leads_to_the_lesson(desk, lab, mine):
+    page, notebook = desk, opened(desk, NOTEBOOK)
+    stub, visible, graded = (
+        notebook.locator(".jp-Cell").nth(number)
+        for number in exercise(lab.course / mine, "byte_offset")
+    )
+    for cell in (stub, visible, graded):
+        run(page, cell)
+    expect(graded).to_contain_text("Not attempted yet.")
+    expect(graded).to_contain_text("byte_offset: not written yet.")
+    expect(graded).not_to_contain_text("Traceback")
+
+    write(page, stub, solution("byte_offset").replace("t.storage_offset()", "0"))
+    for cell in (stub, graded):
+        run(page, cell)
+    expect(graded).to_contain_text("2 of 3 points")
+    expect(graded).to_contain_text("“offset forgotten”")
+    graded.scroll_into_view_if_needed()
+    page.screenshot(path="/tmp/card.png")
+    graded.get_by_role("link", name="The address of one element").click()
+    lesson = opened(page, NOTEBOOK)
+    heading = lesson.get_by_role("heading", name="The address of one element")
+    page.wait_for_timeout(3000)
+    page.screenshot(path="/tmp/section.png")
+    expect(heading).to_be_in_viewport()
+    page.get_by_role("tab", name=NOTEBOOK).first.click()
+
+
 def test_validate_names_a_cell_that_fails(desk):
     opened(desk, NOTEBOOK)
     desk.get_by_role("button", name="Validate").click()
     dialog = desk.get_by_role("dialog").filter(has_text="Validation Results")
-    expect(dialog).to_contain_text("NotImplementedError")
+    expect(dialog).to_contain_text("not written yet")
+    expect(dialog).not_to_contain_text("Traceback")
     desk.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
 

@@ -5,6 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from grader.judging.report import VerdictReport
+from grader.verdict import FULL, Status, Verdict
 from utils.course import PHASES
 from utils.progress import Exercise, Progress, progress, read_lab, show_progress
 
@@ -12,6 +14,14 @@ TENSORS = PHASES[1]
 STUB = 'def f(x):\n    raise NotImplementedError("write your answer here")\n'
 ANSWER = "def f(x):\n    return 2 * x\n"
 ERROR = {"output_type": "error", "ename": "ExpectationFailed", "evalue": "", "traceback": []}
+VERDICTS = {
+    status: {
+        "output_type": "display_data",
+        "data": VerdictReport(Verdict("f", 2.0, status), "01")._repr_mimebundle_(),
+        "metadata": {},
+    }
+    for status in Status
+}
 OK = {"output_type": "stream", "name": "stdout", "text": "ok       f\n"}
 
 
@@ -51,6 +61,13 @@ def only_exercise(tmp_path, **kwargs) -> Exercise:
 
 def test_an_untouched_exercise_is_not_begun(tmp_path):
     assert only_exercise(tmp_path) == Exercise("f", begun=False, passing=False)
+
+
+@pytest.mark.parametrize("status", Status)
+def test_a_verdict_below_the_graded_cell_decides(tmp_path, status):
+    graded = (3, [OK, VERDICTS[status]])
+    found = only_exercise(tmp_path, stub=ANSWER, stub_count=1, visible=(2, [OK]), graded=graded)
+    assert found == Exercise("f", begun=True, passing=status in FULL)
 
 
 def test_running_the_stub_is_not_beginning(tmp_path):
@@ -102,7 +119,7 @@ def test_exercises_are_told_apart_and_scratch_cells_between_them_do_not_count(tm
     lab = read_lab(TENSORS, saved(tmp_path, done, scratch, exercise("g", ANSWER), exercise("h")))
     assert [e.name for e in lab.exercises] == ["f", "g", "h"]
     assert (lab.begun, lab.passing) == (2, 1)
-    assert str(lab) == "1 of 3 exercises pass their visible checks; begun: g"
+    assert str(lab) == "1 of 3 exercises pass their checks; begun: g"
 
 
 def test_sources_may_be_lists_of_lines(tmp_path):
@@ -133,11 +150,11 @@ def test_what_is_drawn_is_also_said_in_words(tmp_path):
     shown = progress(tmp_path)
     assert isinstance(shown, Progress)
     assert repr(shown) == (
-        "01 Tensors: storage and view: 1 of 2 exercises pass their visible checks; begun: <g>"
+        "01 Tensors: storage and view: 1 of 2 exercises pass their checks; begun: <g>"
     )
     text = Text()
     text.feed(shown._repr_html_())
-    assert "1 of 2 exercises pass their visible checks; begun: <g>" in text.words
+    assert "1 of 2 exercises pass their checks; begun: <g>" in text.words
 
 
 def test_a_phase_is_done_when_every_exercise_of_its_lab_passes(tmp_path):

@@ -29,11 +29,13 @@ LAB = (
 import math
 
 import utils
+from utils.verdict import check
 
 # %% [markdown]
 # ## Bytes of a tensor
 #
 # Write `tensor_bytes`: shape in, bytes out.
+# See [Bytes under a tensor](../../notebooks/01_rows.ipynb#cell-id=bytes-under-a-tensor).
 
 # %% solution="tensor_bytes"
 def tensor_bytes(shape: tuple[int, ...], itemsize: int) -> int:
@@ -50,6 +52,7 @@ def tensor_bytes(shape: tuple[int, ...], itemsize: int) -> int:
 print(tensor_bytes((2, 3), 4), "bytes")
 
 # %% test="tensor_bytes" points=2
+check("tensor_bytes")
 assert tensor_bytes((2, 3), 4) == 24
 ### BEGIN HIDDEN TESTS
 verify("tensor_bytes", tensor_bytes)

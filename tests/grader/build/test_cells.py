@@ -19,6 +19,7 @@ from grader.build.cells import (
 )
 from grader.build.notebook import to_bytes, to_notebook
 from grader.build.text import TextCell
+from grader.phase_paths import anchor
 from tests.grader.build.example import lab
 
 HIDDEN = f'assert f(1)\n{BEGIN_HIDDEN}\nverify("f", f)\n{END_HIDDEN}'
@@ -107,6 +108,15 @@ def test_ids_are_nbgraders_or_follow_the_content():
     assert ids[1] == "g"
     assert ids[2] == f"{ids[0]}-2"
     assert cell_ids([TextCell("code", "new"), *cells])[1:] == ids
+
+
+def test_a_section_is_found_by_its_heading_whatever_is_written_below_it():
+    cells = [TextCell("markdown", f"## What `to` does, twice\n\n{text}") for text in ("a", "b")]
+    assert cell_ids(cells) == ["what-to-does-twice", "what-to-does-twice-2"]
+    assert anchor("What `to` does, twice") == "cell-id=what-to-does-twice"
+    (long,) = cell_ids([TextCell("markdown", f"# {'word ' * 40}")])
+    assert len(long) <= 60
+    assert cell_ids([TextCell("markdown", "# ¿?")]) != [""]
 
 
 def test_the_same_text_gives_the_same_bytes():

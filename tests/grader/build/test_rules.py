@@ -98,6 +98,18 @@ REFUSALS = {
         "# ---",
     ),
     "no hidden region": (HIDDEN, "", "has no hidden region", '# %% test="tensor_bytes"'),
+    "no verdict for the learner": (
+        'check("tensor_bytes")\n',
+        "",
+        'a graded cell begins with check("tensor_bytes")',
+        "assert tensor_bytes((2, 3), 4) == 24",
+    ),
+    "the verdict of another exercise": (
+        'check("tensor_bytes")',
+        'check("bytes")',
+        'a graded cell begins with check("tensor_bytes")',
+        'check("bytes")',
+    ),
     "more hidden lines": (
         "### BEGIN HIDDEN TESTS\n",
         "### BEGIN HIDDEN TESTS\nassert True\n",
@@ -253,6 +265,17 @@ def test_points_of_cell_and_check_differ():
 def test_a_check_reads_a_heading_of_the_lesson():
     (problem,) = agreement(tensor_bytes=FakeCheck(reads="Bytes"))
     assert problem.startswith("phases/01_rows/checks.py:3: check 'tensor_bytes' reads 'Bytes'")
+
+
+def test_a_question_links_the_section_that_its_check_names():
+    link = "[Bytes under a tensor](../../notebooks/01_rows.ipynb#cell-id=bytes-under-a-tensor)"
+    assert link in LAB
+    moved = LAB.replace(link, "[Rows](../../notebooks/01_rows.ipynb#cell-id=rows)")
+    (problem,) = agreement(moved, tensor_bytes=FakeCheck())
+    assert problem == (
+        f"phases/01_rows/lab.py:{line_of(moved, '# ## Bytes') - 1}: "
+        f"the question of 'tensor_bytes' needs the link {link}"
+    )
 
 
 def test_headings_and_check_lines():

@@ -1,0 +1,37 @@
+"""The verdict in a learner's own notebook: what ``utils.verdict.check`` calls.
+
+The exercise is judged in the learner's process, as :func:`grader.verify.verify` does it, and shown
+with a link to the lesson. Nothing is recorded.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from IPython import get_ipython
+
+from grader.judging.card import VerdictCard
+from grader.judging.catalogue import find_check
+from grader.phase_paths import anchor
+from grader.verify import judged
+
+
+def show_verdict(name: str) -> None:
+    """Judge the exercise ``name`` with what the notebook defines, and display the verdict.
+
+    Raises:
+        LookupError: if there is no such exercise.
+    """
+    phase, check = find_check(name)
+    shell = get_ipython()
+    names = shell.user_ns if shell else {}
+    asked = list(check.right) if isinstance(check.right, dict) else [name]
+    missing = [one for one in asked if one not in names]
+    if missing:
+        print(f"not defined yet: {', '.join(missing)}. Run the cells above this one first.")
+        return
+    several = isinstance(check.right, dict)
+    verdict = judged(check, {one: names[one] for one in asked} if several else names[name])
+    page = os.path.relpath(phase.page, Path.cwd())
+    VerdictCard(verdict, phase.number, f"{page}#{anchor(check.reads)}").show()

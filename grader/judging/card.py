@@ -1,0 +1,96 @@
+"""Show a verdict in the learner's own notebook: a bar for each part, and what to do next."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from grader.judging.report import VerdictReport, points
+from grader.verdict import FULL, PartResult, Status, Verdict
+from utils.style import GRADIENT, MUTED, VIEW
+
+# JupyterLab's own variables where they exist, so that the card follows the light and dark theme.
+CARD = (
+    "border-left:4px solid {edge};padding:4px 0 6px 14px;margin:8px 0;max-width:760px;"
+    "line-height:1.5;font-size:var(--jp-content-font-size1,14px);"
+    "font-family:var(--jp-content-font-family,sans-serif);"
+    "color:var(--jp-content-font-color1,inherit)"
+)
+CODE = (
+    "margin:4px 0;padding:6px 10px;overflow-x:auto;white-space:pre-wrap;"
+    "font-size:var(--jp-code-font-size,13px);color:inherit;"
+    "background:var(--jp-cell-editor-background,rgba(127,127,127,.12))"
+)
+# A part's colour and label.
+LABELS = {
+    Status.RIGHT: (VIEW.colour, "right"),
+    Status.WRONG: (GRADIENT.colour, "not yet"),
+    Status.NOT_RUN: (MUTED, "not run"),
+}
+
+
+class VerdictCard(VerdictReport):
+    """A verdict as a card in HTML; as plain text and as JSON it is a :class:`VerdictReport`.
+
+    Args:
+        verdict: the verdict.
+        lesson: the number of the lesson that ``verdict.reads`` is a section of.
+        link: the address of that section, relative to the notebook.
+    """
+
+    def __init__(self, verdict: Verdict, lesson: str, link: str):
+        super().__init__(verdict, lesson)
+        self.link = link
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super()._repr_mimebundle_(**kwargs), "text/html": self.as_html()}
+
+    def as_html(self) -> str:
+        """Return the card. Every text in it is escaped, because some are the learner's own."""
+        verdict, full = self.verdict, self.verdict.status in FULL
+        attempted = verdict.status is not Status.NOT_ATTEMPTED
+        said: set[str] = set()
+        inner = [f"<div><b>{_points(verdict.earned, verdict.points)}</b>{self._bar()}</div>"]
+        if attempted:
+            inner += [self._part(part, said) for part in verdict.parts]
+        else:
+            inner.append("<div>Not attempted yet.</div>")
+        if not full:
+            where = html.escape(f"lesson {verdict.lesson}, “{verdict.reads}”")
+            inner.append(f'<div>To read: <a href="{html.escape(self.link)}">{where}</a></div>')
+        edge = VIEW.colour if full else GRADIENT.colour if attempted else MUTED
+        return f'<div style="{CARD.format(edge=edge)}">{"".join(inner)}</div>'
+
+    def _bar(self) -> str:
+        """One piece for each part, as long as the part's points, in the part's colour."""
+        pieces = "".join(
+            f'<span style="flex:{part.points:g};background:{_label(part)[0]};height:8px;'
+            'border-radius:2px;margin-right:2px"></span>'
+            for part in self.verdict.parts
+        )
+        return f'<div aria-hidden="true" style="display:flex;margin:4px 0 8px">{pieces}</div>'
+
+    def _part(self, part: PartResult, said: set[str]) -> str:
+        colour, label = _label(part)
+        reasons = [html.escape(sentence) for sentence in self.reasons(part, said)]
+        if part.against:
+            reasons.insert(0, html.escape(f"Held against {part.against}."))
+        if part.example:
+            lines = html.escape("\n".join(part.example.lines()))
+            reasons.append(f'For example, to paste:<pre style="{CODE}">{lines}</pre>')
+        more = "".join(f"<div>{reason}</div>" for reason in reasons)
+        return (
+            '<div style="display:flex;gap:10px;margin-bottom:6px">'
+            f'<div style="flex:0 0 62px;color:#fff;background:{colour};border-radius:3px;'
+            f'font-size:12px;text-align:center;height:20px;line-height:20px">{label}</div>'
+            f'<div style="flex:1;min-width:0"><b>{html.escape(part.name)}</b>'
+            f" ({_points(part.earned, part.points)}){more}</div></div>"
+        )
+
+
+def _label(part: PartResult) -> tuple[str, str]:
+    return LABELS.get(part.status, (MUTED, str(part.status)))
+
+
+def _points(earned: float, most: float) -> str:
+    return f"{points(earned)} of {points(most)} point{'' if most == 1 else 's'}"

@@ -1,0 +1,118 @@
+"""The verdict in a learner's own notebook: what is judged, and the card that shows it."""
+
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from grader.in_notebook import show_verdict
+from grader.judging.card import VerdictCard
+from grader.phase_paths import ROOT
+from grader.verdict import VERDICT_MIME, Status
+
+BYTES_OF = """
+def bytes_of(t):
+    return t.numel() * t.element_size(), t.untyped_storage().nbytes()
+"""
+OFFSET_FORGOTTEN = """
+def byte_offset(t, index):
+    places = (i + n if i < 0 else i for i, n in zip(index, t.shape, strict=True))
+    return sum(i * s for i, s in zip(places, t.stride(), strict=True)) * t.element_size()
+"""
+UNWRITTEN = "".join(
+    f"def {name}(*_):\n    raise NotImplementedError\n"
+    for name in ("transpose_view", "narrow_view", "expand_view", "diagonal_view")
+)
+HOSTILE = """
+def bytes_of(t):
+    raise ValueError("<img src=x onerror=alert(1)>")
+"""
+
+
+class Words(HTMLParser):
+    """Collects a page's text, tags and links."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.text, self.tags, self.links = "", set(), []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.links += [value for name, value in attributes if name == "href"]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+class Notebook(SimpleNamespace):
+    """A notebook: its names, and the cards that it displayed."""
+
+    def run(self, cell):
+        self.user_ns["In"].append(cell)
+        exec(cell, self.user_ns)
+
+    def card_of(self, name):
+        show_verdict(name)
+        (card,) = self.shown
+        return card, Words(card.as_html())
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A notebook in release/01_tensors."""
+    made = Notebook(user_ns={"In": [""], "torch": torch}, shown=[])
+    monkeypatch.chdir(ROOT / "release" / "01_tensors")
+    for module in ("grader.in_notebook", "grader.verify"):
+        monkeypatch.setattr(f"{module}.get_ipython", lambda: made)
+    monkeypatch.setattr(VerdictCard, "show", lambda card: made.shown.append(card))
+    return made
+
+
+def test_a_right_answer_earns_all_its_points(notebook):
+    notebook.run(BYTES_OF)
+    card, page = notebook.card_of("bytes_of")
+    assert card.verdict.status is Status.RIGHT
+    assert "2 of 2 points" in page.text
+    assert page.links == []
+
+
+def test_a_known_mistake_is_named_with_an_example_and_the_section(notebook):
+    notebook.run(OFFSET_FORGOTTEN)
+    card, page = notebook.card_of("byte_offset")
+    assert "“offset forgotten”" in page.text
+    assert page.links == ["../../notebooks/01_tensors.ipynb#cell-id=the-address-of-one-element"]
+    (example, *_) = [part.example for part in card.verdict.parts if part.example]
+    assert example.call in page.text
+    assert eval(example.call, notebook.user_ns) == int(example.got)
+    assert int(example.got) != int(example.expected)
+
+
+def test_several_functions_are_judged_together(notebook):
+    notebook.run(UNWRITTEN)
+    card, page = notebook.card_of("views_by_hand")
+    assert card.verdict.status is Status.NOT_ATTEMPTED
+    assert "Not attempted yet." in page.text
+
+
+def test_what_is_not_defined_is_said(notebook, capsys):
+    notebook.user_ns["narrow_view"] = print
+    show_verdict("views_by_hand")
+    assert not notebook.shown
+    assert "not defined yet: transpose_view, expand_view, diagonal_view." in capsys.readouterr().out
+
+
+def test_the_learners_words_are_text_and_no_markup(notebook):
+    notebook.run(HOSTILE)
+    _, page = notebook.card_of("bytes_of")
+    assert "<img src=x onerror=alert(1)>" in page.text
+    assert "img" not in page.tags
+
+
+def test_programs_read_the_same_verdict(notebook):
+    notebook.run(BYTES_OF)
+    card, _ = notebook.card_of("bytes_of")
+    data = card._repr_mimebundle_()
+    assert set(data) == {"text/plain", "text/html", VERDICT_MIME}
+    assert data[VERDICT_MIME]["earned"] == 2.0
