@@ -10,6 +10,7 @@ In every text, words between backticks are set as code, *words between stars* ar
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import math
@@ -185,7 +186,8 @@ def _ask(
 ) -> None:
     """Display the question: live beside its paper form in a kernel, else the paper form alone.
 
-    judged: how an answer is judged, for a web page on which a script does it.
+    judged: how an answer is judged, for a web page on which a script does it. It is encoded, so
+    that nobody reads the answer in passing.
     """
     plain = "\n".join([question, *(f"  - {option}" for option in options)])
     if not in_ipython():
@@ -214,7 +216,8 @@ def _stack(question: str, controls: Widget, feedback: Widget) -> Widget:
 def _card(
     edge: str, words: str, folded: str = "", judged: Mapping[str, object] | None = None
 ) -> str:
-    data = f' data-drill="{html.escape(json.dumps(judged))}"' if judged else ""
+    encoded = base64.b64encode(json.dumps(judged).encode()).decode("ascii")
+    data = f' data-drill="{encoded}"' if judged else ""
     style = CARD.format(edge=edge)
     return f'<div role="note"{data} style="{style}"><div>{_set(words)}</div>{folded}</div>'
 

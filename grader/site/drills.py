@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import json
 import re
 from typing import Any
@@ -28,7 +27,7 @@ def form(markup: str) -> str:
     """
     drill = DRILL.fullmatch(markup)
     assert drill is not None
-    judged: dict[str, Any] = json.loads(html.unescape(drill[1]))
+    judged: dict[str, Any] = json.loads(base64.b64decode(drill[1]))
     answers = ANSWER.findall(drill[3])
     if "answer" in judged:
         judged["reason"], *reasons = (words for _, words in answers)

@@ -167,8 +167,9 @@ def spread(count: int, start: int, most: int | None = None) -> list[int]:
         if start not in chosen:
             nearest = min(range(1, most - 1), key=lambda k: abs(chosen[k] - start))
             chosen[nearest] = start
-    # 0, then the middle, the quarters, the eighths, ...: by the lowest bit of where it stands.
-    coarse = sorted(range(len(chosen)), key=lambda k: -(k & -k) if k else -count)
+    # Both ends, then the middle, the quarters, ...: by the lowest bit of where a number stands.
+    last = len(chosen) - 1
+    coarse = sorted(range(len(chosen)), key=lambda k: -(k & -k) if 0 < k < last else -count)
     return [start, *(chosen[k] for k in coarse if chosen[k] != start)]
 
 
