@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import io
 import os
 import shutil
@@ -90,8 +91,9 @@ def build(
     views = frames_of(lessons, folder / "frames", say, workers)
     drawn = time.perf_counter()
     staged = set()
+    code = own_digest()
     for page in every:
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {"code": code}
         if page.is_lab:
             more["reads"] = readings(page)
             more["top"] = f"[Download this lab](../{DOWNLOADS}/{page.notebook.name}) as a notebook."
@@ -108,6 +110,14 @@ def build(
     took = time.perf_counter() - drawn
     say(f"{len(every)} pages in {took:.0f} s, after {drawn - start:.0f} s for the views' pictures")
     return site
+
+
+def own_digest() -> str:
+    """Return a digest of this package, so that a page is made again when what makes it changes."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:

@@ -21,6 +21,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_node(Fold, html=(visit_fold, depart_fold))
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("builder-inited", dark_code, priority=100)  # before Furo writes the style
+    app.connect("html-page-context", say_language)
     app.add_css_file("hood.css")
     app.add_js_file("hood.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -41,3 +42,10 @@ def visit_math_block(self: Any, node: nodes.math_block) -> None:
 def dark_code(app: Sphinx) -> None:
     """Choose the colours of code on a dark page, a setting that only the loaded theme knows."""
     app.config["pygments_dark_style"] = "github-dark"
+
+
+def say_language(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Name the language of a translated lesson's page."""
+    context["language"] = app.env.metadata[pagename].get("language", "en")

@@ -133,7 +133,7 @@ def control(described: dict[str, Any], offered: list[int]) -> str:
         field = (
             f'<span>{name}</span><input type="range" min="0" max="{len(offered) - 1}" '
             f'value="{offered.index(start)}" autocomplete="off">'
-            f"<output>{escape(labels[start])}</output>"
+            f'<span class="value" aria-hidden="true">{escape(labels[start])}</span>'
         )
     else:
         options = "".join(

@@ -32,6 +32,7 @@ class NotebookParser(Parser):
         notebook = nbformat.reads(inputstring, as_version=4)
         said = notebook.metadata[SITE]
         env = document.settings.env
+        env.metadata[env.docname]["language"] = said["language"]
         markdown = markdown_parser()
         markdown.options.update(document=document, myst_config=env.myst_config)
         renderer = cast(NotebookRenderer, markdown.renderer)

@@ -85,8 +85,10 @@ function moveView(view) {
       const input = control.querySelector("input, select");
       if (input.type === "checkbox") input.checked = here[k] === 1;
       else input.value = offered[k].indexOf(here[k]);
-      const shown = control.querySelector("output");
-      if (shown) shown.textContent = JSON.parse(control.dataset.labels)[here[k]];
+      const shown = control.querySelector(".value");
+      if (!shown) return;
+      shown.textContent = JSON.parse(control.dataset.labels)[here[k]];
+      input.setAttribute("aria-valuetext", shown.textContent);
     });
 
   const show = async (pictures, frame) => {
