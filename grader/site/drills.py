@@ -39,8 +39,7 @@ def form(markup: str) -> str:
     encoded = base64.b64encode(json.dumps(judged).encode()).decode()
     return (
         f'<form class="drill" data-drill="{encoded}"><p class="question">{drill[2]}</p>'
-        f'<div class="answers">{controls}</div><output></output>'
-        "<noscript><p>Answers need JavaScript.</p></noscript></form>"
+        f'<div class="answers">{controls}</div><output></output></form>'
     )
 
 

@@ -29,14 +29,19 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 def visit_math(self: Any, node: nodes.math) -> None:
     """Write math in a line: browsers set MathML themselves, without a script."""
-    self.body.append(convert(node.astext()))
+    self.body.append(mathml(node.astext(), "inline"))
     raise nodes.SkipNode
 
 
 def visit_math_block(self: Any, node: nodes.math_block) -> None:
     """Write math on a line of its own."""
-    self.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    self.body.append(f'<div class="math">{mathml(node.astext(), "block")}</div>')
     raise nodes.SkipNode
+
+
+def mathml(tex: str, display: str) -> str:
+    """Return a formula as MathML; the converter keeps the backslash of an underscore in text."""
+    return str(convert(tex, display=display)).replace(r"\_", "_")
 
 
 def dark_code(app: Sphinx) -> None:

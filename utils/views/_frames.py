@@ -20,7 +20,7 @@ from utils.figures import png, rasterize, require_alt
 
 MIME = "application/vnd.open-the-hood.frames+json"
 MOST = 64  # pictures of a view
-MOST_BYTES = 500_000  # of all its pictures but the first
+MOST_BYTES = 900_000  # of all its pictures but the first, which are loaded together
 FEWEST = 4  # places at which a range still tells how things go on
 SPOT = 8  # places of a thinned range that can't be combined with all others
 

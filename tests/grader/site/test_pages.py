@@ -8,6 +8,7 @@ import pytest
 from markdown_it.token import Token
 
 from grader.site.drills import form
+from grader.site.extension import mathml
 from grader.site.folds import CODE, DRILL, OUTPUTS, folded
 from grader.site.links import faults, sweep
 from grader.site.pages import docname_of, link, slug, uri
@@ -165,6 +166,23 @@ def test_a_choice_keeps_its_reasons_to_itself():
             "<strong>No.</strong> No.",
         ],
     }
+
+
+def test_math_is_set_without_a_script():
+    made = mathml(r"\frac{\text{grad\_output}}{\sqrt{x}}", "block")
+    assert made.startswith('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">')
+    assert "<mfrac>" in made
+    assert "<msqrt>" in made
+    assert "<mtext>grad_output</mtext>" in made
+
+
+def test_dollars_are_math_only_in_pairs_and_never_in_code():
+    kinds = [
+        [token.type for token in markdown_parser().parse(text)[1].children]
+        for text in ("so $x^2$ it is", "`$x$` and `$y$`", "one $ alone")
+    ]
+    assert "math_inline" in kinds[0]
+    assert "math_inline" not in kinds[1] + kinds[2]
 
 
 def site(folder, **pages):
