@@ -171,7 +171,7 @@ def copy(path: Path, into: Path) -> None:
 def settings() -> dict[str, object]:
     """Return Sphinx's configuration."""
     return {
-        "extensions": ["grader.site.extension"],
+        "extensions": ["grader.site.extension", "sphinx.ext.githubpages"],
         "project": TITLE,
         "html_title": TITLE,
         "html_theme": "furo",

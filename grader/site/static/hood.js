@@ -62,10 +62,11 @@ function answerDrill(form) {
 function moveView(view) {
   const places = JSON.parse(view.dataset.places); // of those places there are pictures
   const controls = [...view.querySelectorAll("[data-control]")];
-  const offered = controls.map((_, k) => [...new Set(places.map((p) => p[k]))].sort((a, b) => a - b));
+  const numbers = (some) => [...new Set(some)].sort((a, b) => a - b);
+  const offered = controls.map((_, k) => numbers(places.map((place) => place[k])));
   const stage = view.querySelector(".stage");
   const base = stage.querySelector("img");
-  const first = { src: base.getAttribute("src"), width: base.width, height: base.height };
+  const first = base.getAttribute("src");
   const [wide, high] = [base.getAttribute("width") * 2, base.getAttribute("height") * 2];
   const spoken = view.querySelector("[role=status]");
   let here = controls.map((control) => Number(control.dataset.start));
@@ -97,31 +98,32 @@ function moveView(view) {
     if (typeof frame === "string") return;
     const [x, y, width, height, data] = frame[0] < 0 ? [] : pictures[frame[0]];
     const over = new Image();
-    over.alt = "";
     if (data) {
       over.src = `data:image/webp;base64,${data}`;
       await over.decode();
     }
     const whole = x < 0; // of another size than the base
-    base.src = whole ? over.src : first.src;
+    base.src = whole ? over.src : first;
     base.setAttribute("width", (whole ? width : wide) / 2);
     base.setAttribute("height", (whole ? height : high) / 2);
     base.alt = frame[1];
-    stage.querySelector(".over")?.remove();
+    stage.querySelector("canvas")?.remove();
     if (!data || whole) return;
-    over.className = "over";
-    over.style.left = `${(100 * x) / wide}%`;
-    over.style.top = `${(100 * y) / high}%`;
-    over.style.width = `${(100 * width) / wide}%`;
-    stage.append(over);
+    // Joined at full size: made smaller one by one, the edges of what is covered shine through.
+    await base.decode();
+    const canvas = Object.assign(document.createElement("canvas"), { width: wide, height: high });
+    canvas.setAttribute("aria-hidden", "true");
+    canvas.getContext("2d").drawImage(base, 0, 0);
+    canvas.getContext("2d").drawImage(over, x, y);
+    stage.append(canvas);
   };
 
   let turn = Promise.resolve();
   const move = (k, to) => {
     const wanted = here.with(k, to);
     // Where the place has no picture, the nearest that has one and keeps what was moved.
-    const far = (place) =>
-      place.reduce((sum, at, j) => sum + (at === wanted[j] ? 0 : 1e6 + Math.abs(at - wanted[j])), 0);
+    const apart = (at, j) => (at === wanted[j] ? 0 : 1e6 + Math.abs(at - wanted[j]));
+    const far = (place) => place.map(apart).reduce((a, b) => a + b);
     here = places.filter((place) => place[k] === to).reduce((a, b) => (far(b) < far(a) ? b : a));
     stand();
     const place = here.join(",");
