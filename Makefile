@@ -1,4 +1,4 @@
-# demo · check · test · proof · lab · build · bench · clean. Each sets up .venv itself, once: the
+# demo · check · test · proof · lab · build · site · bench · clean. Each sets up .venv itself, once: the
 # stamp's name holds the hash of pyproject.toml, so a finished set-up is never repeated and a changed
 # one is brought up to date.
 
@@ -18,7 +18,7 @@ ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # As containers often set it: the tests start hundreds of processes, and each would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test proof lab build bench clean help sandbox
+.PHONY: demo check test proof lab build site bench clean help sandbox
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo "make proof   everything there is, at full width: for a night or a release"
 	@echo "make lab     open JupyterLab on the start page"
 	@echo "make build   turn the text in phases/ into notebooks"
+	@echo "make site    the course as a static site, build/site/html"
 	@echo "make bench   measure how fast a class is graded; with an NVIDIA GPU, the kernels, too"
 	@echo "make clean   remove .venv, dist and caches; never submissions or grades"
 
@@ -54,6 +55,9 @@ lab: $(STAMP)
 build: $(STAMP)
 	@$(RUN) python -m grader build
 
+site: $(STAMP)
+	@$(RUN) python -m grader site
+
 bench: $(STAMP)
 	@$(RUN) python -m benchmarks.grading
 	@if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then \
@@ -74,6 +78,6 @@ $(STAMP):
 	  echo "Making .venv with $$($(PYTHON) --version) ..."; $(PYTHON) -m venv --clear $(VENV); fi
 	@rm -f $(VENV)/.ready-*
 	@echo "Installing the pinned packages (several minutes the first time) ..."
-	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip install -qq --editable '.[dev,cluster,postgres]'
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip install -qq --editable '.[dev,cluster,postgres,site]'
 	@printf '%s' "$(CURDIR)" > $@
 	@echo "Ready: $$($(VENV)/bin/python --version) in .venv."

@@ -18,6 +18,7 @@ from grader import UserError
 
 COMMANDS = {
     "build": ("grader.build.command", "turn the text in phases/ into notebooks, or check them"),
+    "site": ("grader.site.command", "make the course's static site from the built notebooks"),
     "bundle": ("grader.build.bundle", "make the learner's archive"),
     "check": ("grader.check", "grade one notebook without a sandbox and record nothing"),
     "selftest": (

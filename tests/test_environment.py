@@ -17,7 +17,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 
 # Used by their command or as a plug-in, never imported by name.
-TOOLS = {"ipykernel", "jupyterlab", "mypy", "psycopg", "pytest-xdist", "ruff"}
+TOOLS = {"furo", "ipykernel", "jupyterlab", "mypy", "psycopg", "pytest-xdist", "ruff"}
 
 
 def declared(pyproject: dict) -> dict[str, str]:

@@ -10,7 +10,9 @@ In every text, words between backticks are set as code, *words between stars* ar
 
 from __future__ import annotations
 
+import base64
 import html
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -96,7 +98,8 @@ def number(
     folded += "".join(
         _details(f"If you got {_written(mistake)}", reason) for mistake, reason in wrong.items()
     )
-    _ask(question, [], folded, live)
+    judged = {"answer": answer, "tolerance": tolerance, "unit": unit or "", "wrong": list(wrong)}
+    _ask(question, [], folded, judged, live)
 
 
 def choice(question: str, options: Mapping[str, str], answer: str) -> None:
@@ -144,7 +147,7 @@ def choice(question: str, options: Mapping[str, str], answer: str) -> None:
         return _stack(_card(UNREAD, question), row(buttons), feedback)
 
     folded = "".join(_details(option, verdict(option)[1]) for option in options)
-    _ask(question, list(options), folded, live)
+    _ask(question, list(options), folded, {"right": list(options).index(answer)}, live)
 
 
 def true_false(statement: str, answer: bool, why: str) -> None:
@@ -174,8 +177,18 @@ def read_number(text: str, unit: str | None = None) -> float:
     return given
 
 
-def _ask(question: str, options: list[str], folded: str, live: Callable[[], Widget]) -> None:
-    """Display the question: live beside its paper form in a kernel, else the paper form alone."""
+def _ask(
+    question: str,
+    options: list[str],
+    folded: str,
+    judged: Mapping[str, object],
+    live: Callable[[], Widget],
+) -> None:
+    """Display the question: live beside its paper form in a kernel, else the paper form alone.
+
+    judged: how an answer is judged, for a web page on which a script does it. It is encoded, so
+    that nobody reads the answer in passing.
+    """
     plain = "\n".join([question, *(f"  - {option}" for option in options)])
     if not in_ipython():
         print(plain)
@@ -184,7 +197,7 @@ def _ask(question: str, options: list[str], folded: str, live: Callable[[], Widg
 
     from utils.views._interactive import can_move  # one rule for views and drills
 
-    bundle = {"text/plain": plain, "text/html": _card(UNREAD, question, folded)}
+    bundle = {"text/plain": plain, "text/html": _card(UNREAD, question, folded, judged)}
     if can_move():
         # A page without the widget's kernel falls back on the paper form beside it.
         bundle = {**live()._repr_mimebundle_(), **bundle}
@@ -200,9 +213,13 @@ def _stack(question: str, controls: Widget, feedback: Widget) -> Widget:
     return box
 
 
-def _card(edge: str, words: str, folded: str = "") -> str:
+def _card(
+    edge: str, words: str, folded: str = "", judged: Mapping[str, object] | None = None
+) -> str:
+    encoded = base64.b64encode(json.dumps(judged).encode()).decode("ascii")
+    data = f' data-drill="{encoded}"' if judged else ""
     style = CARD.format(edge=edge)
-    return f'<div role="note" style="{style}"><div>{_set(words)}</div>{folded}</div>'
+    return f'<div role="note"{data} style="{style}"><div>{_set(words)}</div>{folded}</div>'
 
 
 def _details(summary: str, words: str) -> str:

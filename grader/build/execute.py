@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,12 @@ KERNEL_FILE = re.compile(r"(?:/[\w.+-]+)*/ipykernel_\d+/\d+\.py")
 PACKAGE_FILE = re.compile(r"(?:/[\w.+-]+)+/(?=site-packages/)")
 
 
-def run_page(notebook: NotebookNode, text: Text, root: Path) -> NotebookNode:
+def run_page(
+    notebook: NotebookNode, text: Text, root: Path, settings: Mapping[str, str] | None = None
+) -> NotebookNode:
     """Execute a lesson's notebook in place.
 
-    `utils` can be imported, and OPEN_THE_HOOD_BUILD is set.
+    `utils` can be imported, and OPEN_THE_HOOD_BUILD is set, as are further environment variables.
 
     Raises:
         Refused: when a cell fails, hangs or ends the kernel, with its line in the text.
@@ -52,7 +54,7 @@ def run_page(notebook: NotebookNode, text: Text, root: Path) -> NotebookNode:
             resources={"metadata": {"path": str(folder)}},
         )
         try:
-            client.execute(env=kernel_environment(root), cleanup_kc=True)
+            client.execute(env=kernel_environment(root) | dict(settings or {}), cleanup_kc=True)
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             raise Refused([failure(notebook, text, error)]) from None
     return tidy(notebook, root)

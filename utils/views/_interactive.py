@@ -15,6 +15,7 @@ from utils.figures import TEXT_ONLY, mime_bundle, png, show
 from utils.style import CSS_DPI
 
 BUILD = "OPEN_THE_HOOD_BUILD"  # set while lessons are executed for committing: images only
+FRAMES = "OPEN_THE_HOOD_FRAMES"  # set while they are executed for the site: pictures that move
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 CONTROL_WIDTH = "420px"
 Drawing = tuple[Figure, str]
@@ -35,15 +36,38 @@ def can_move() -> bool:
     return True
 
 
+def will_move() -> bool:
+    """Whether a view will be seen to move: live, or by pictures that are made of it now.
+
+    Its sheet should then keep its size.
+    """
+    return can_move() or bool(os.environ.get(FRAMES))
+
+
 def present(
-    draw: Callable[..., Drawing], values: Sequence[Any], controls: Callable[[Any], Sequence[Any]]
+    draw: Callable[..., Drawing],
+    values: Sequence[Any],
+    controls: Callable[[Any], Sequence[Any]],
+    tries: Sequence[Sequence[Any]] = (),
 ) -> None:
     """Show `draw(*values)`; live, draw again from the controls' values whenever one moves.
 
     controls: given the ipywidgets module, makes one widget for each of `values`, holding it.
+    tries: other values to offer on a page without a kernel, where a control takes any.
     A ValueError of `draw` for what was typed into a control is shown above the picture.
     """
     figure, alt = draw(*values)
+    if values and os.environ.get(FRAMES):
+        import torch
+        from IPython.display import publish_display_data
+
+        from utils.views import _frames
+
+        bundle: dict[str, Any] = dict(mime_bundle(figure, alt=alt))
+        with torch.random.fork_rng(devices=[]):  # what comes next draws what it always does
+            bundle[_frames.MIME] = _frames.frames(draw, values, controls, tries)
+        publish_display_data(bundle)
+        return
     if not values or not can_move():
         show(figure, alt=alt)
         return

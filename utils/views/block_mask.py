@@ -24,7 +24,7 @@ def block_mask(n: int, block: int) -> None:
     draw(n, block)
     most = max(2 * n, 4 * block, 16)
     # A sheet that moves keeps the height of its fullest picture.
-    rows = SHOWN + 1 if _interactive.can_move() else 0
+    rows = SHOWN + 1 if _interactive.will_move() else 0
     _interactive.present(
         lambda n, block: draw(n, block, rows),
         (n, block),

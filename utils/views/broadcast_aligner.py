@@ -17,6 +17,15 @@ from utils.views._text_outlines import text_width
 
 BOX_H, ROW, GAP, WIDEST = 38, 52, 10, 76
 LABEL_W, NOTE_W = 130, 214  # the shape left of its boxes, the remark right of them
+# Offered where nothing can be typed: an outer sum, a bias, a column beside a row, clashes.
+TRIES: tuple[tuple[Shape, ...], ...] = (
+    ((5, 1), (1, 4)),
+    ((32, 600), (600,)),
+    ((64, 1), (64,)),
+    ((2, 3, 1), (3, 5)),
+    ((3,), (4,)),
+    ((8, 6, 5), (8, 6)),
+)
 
 
 def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
@@ -33,6 +42,7 @@ def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
             widgets.Text(value=str(shape), description=f"shape {at}", continuous_update=False)
             for at, shape in enumerate(shapes)
         ],
+        [list(map(str, some)) for some in TRIES if len(some) == len(shapes)],
     )
 
 

@@ -51,7 +51,7 @@ def dispatch_bars(function: Callable[..., Any], *args: Any) -> None:
     pages = len(calls) > MOST
     # A sheet that moves keeps the height of its fullest picture.
     total = sum(1 for call in calls for _ in call.walk())
-    rows = min(total, MOST) if _interactive.can_move() else 0
+    rows = min(total, MOST) if _interactive.will_move() else 0
     _interactive.present(
         lambda depth, lit, first=1: draw(calls, depth, first - 1, rows, lit - 1),
         (start, 1, 1) if pages else (start, 1),

@@ -26,6 +26,8 @@ LEFT, WIDE, FIELD_GAP = 146, 412, 4  # the bits and, below them, the rulers; CSS
 STORED_X, ERROR_X, GAP_X = 660, 730, 794  # the right ends of the columns of numbers
 ROW, BIT_H, RULER_ROW, TICK_H = 44, 24, 30, 14
 DENSE = 150  # more ticks than this run together and are drawn as a band
+# Offered where nothing can be typed: exact ones, rounded ones, and those beyond an end of a range.
+TRIES = (0.5, 1 / 3, math.pi, 1000.1, 2.0**24 + 1, 65504.0, 65520.0, 1e-8)
 
 
 def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
@@ -43,6 +45,7 @@ def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> N
         lambda typed: draw(typed, dtypes),
         (value,),
         lambda widgets: [widgets.FloatText(value=value, description="value", step=0.1)],
+        [(number,) for number in TRIES],
     )
 
 

@@ -1,0 +1,96 @@
+"""Predictions: what follows a *Predict* is folded until the reader opens it.
+
+A lesson asks at the end of a markdown cell, and answers with the output of the next code cell and
+the paragraph after it. The code stays in sight, since it is what the reader predicts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from docutils import nodes
+from markdown_it.token import Token
+
+# The types of the tokens that stand for a code cell's source, its outputs, and a drill.
+CODE, OUTPUTS, DRILL = "cell_code", "cell_outputs", "cell_drill"
+# At the start of a sentence: "where a paragraph begins with **Predict**" asks nothing.
+ASKS = re.compile(r"(?:^|[.:!?)][*_]*\s+)\*\*Predict", re.MULTILINE)
+SUMMARY = {"en": "Show what happens", "es": "Mostrar qué ocurre"}
+
+
+class Fold(nodes.General, nodes.Element):
+    """What a prediction hides."""
+
+
+def visit_fold(self: Any, node: Fold) -> None:
+    """Begin the fold in HTML."""
+    words = SUMMARY.get(node["language"], SUMMARY["en"])
+    self.body.append(f'<details class="prediction"><summary>{words}</summary>\n')
+
+
+def depart_fold(self: Any, node: Fold) -> None:
+    """End the fold in HTML."""
+    self.body.append("</details>\n")
+
+
+def folded(tokens: Iterable[Token], language: str) -> list[Token]:
+    """Return the tokens with a fold around each answer to a prediction.
+
+    Args:
+        tokens: those of a page: blocks of markdown, CODE, OUTPUTS and DRILL.
+        language: of the words on the fold.
+    """
+    found: list[Token] = []
+    asked = opened = listing = False  # listing: the answer ends with the next block
+
+    for block in blocks(tokens):
+        kind = block[0].type
+        if opened and not goes_on(block, listing):
+            found.append(Token("fold_close", "", -1))
+            opened = listing = False
+        if asked and kind == OUTPUTS:
+            found.append(Token("fold_open", "", 1, attrs={"language": language}))
+            asked, opened = False, True
+        found += block
+        if opened and kind not in (CODE, OUTPUTS):
+            listing = not listing and text_of(block).rstrip().endswith(":")
+            if not listing:
+                found.append(Token("fold_close", "", -1))
+                opened = False
+        elif kind != CODE:
+            asked = asks(block)
+    if opened:
+        found.append(Token("fold_close", "", -1))
+    return found
+
+
+def goes_on(block: Sequence[Token], listing: bool) -> bool:
+    """Return whether an answer that has begun goes on with this block."""
+    kind = block[0].type
+    if kind in ("heading_open", DRILL) or asks(block):
+        return False
+    return kind != CODE if listing else kind in (CODE, OUTPUTS, "paragraph_open")
+
+
+def asks(block: Sequence[Token]) -> bool:
+    """Return whether a block is a paragraph that asks for a prediction."""
+    return ASKS.search(text_of(block)) is not None
+
+
+def text_of(block: Sequence[Token]) -> str:
+    """Return the markdown of a paragraph; nothing for another block."""
+    return block[1].content if block[0].type == "paragraph_open" else ""
+
+
+def blocks(tokens: Iterable[Token]) -> list[list[Token]]:
+    """Return the tokens in groups, one for each block at the top level."""
+    found: list[list[Token]] = []
+    depth = 0
+    for token in tokens:
+        if depth == 0:
+            found.append([])
+        found[-1].append(token)
+        depth += token.nesting
+    return found

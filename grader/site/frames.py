@@ -1,0 +1,109 @@
+"""Views that move without Python: their lessons are executed once, and the pictures kept.
+
+A lesson's pictures are kept in a folder that is named after all that they depend on: its text and
+the utils that it imports. So a second build executes nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+
+from grader.build.digest import lesson_digest
+from grader.build.execute import run_page
+from grader.build.notebook import to_notebook
+from grader.build.steps import read_texts
+from grader.build.text import Text
+from grader.phase_paths import PhasePaths
+from utils.views._frames import MIME
+from utils.views._interactive import FRAMES
+
+VIEWS = "views.json"
+Views = dict[str, dict[str, Any]]  # by cell, then by output
+
+
+def frames_of(
+    lessons: Iterable[PhasePaths], cache: Path, say: Callable[[str], None], workers: int
+) -> dict[PhasePaths, Path]:
+    """Return for each lesson the folder with its views; execute those whose folder is missing.
+
+    Args:
+        lessons: the phases, or translations, whose lessons may show views.
+        cache: where the folders are kept; those of the lessons' earlier texts are removed.
+        say: called with each message.
+        workers: how many lessons are executed at a time.
+
+    Raises:
+        Refused: when a cell of a lesson fails.
+    """
+    folders: dict[PhasePaths, Path] = {}
+    missing: list[tuple[PhasePaths, Text]] = []
+    for phase in lessons:
+        text = read_texts(phase).lesson
+        assert text is not None
+        folders[phase] = cache / f"{phase.page.stem}-{lesson_digest(text, phase.root)}"
+        if not (folders[phase] / VIEWS).exists():
+            missing.append((phase, text))
+
+    def make(phase: PhasePaths, text: Text) -> None:
+        say(f"{phase.relative(phase.page)}: executing, for the pictures of its views")
+        notebook = to_notebook(text)
+        run_page(notebook, text, phase.root, {FRAMES: "1"})
+        keep(notebook, folders[phase])
+
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(make, *each) for each in missing]:
+            done.result()
+    for phase, folder in folders.items():
+        for old in set(cache.glob(f"{phase.page.stem}-*")) - {folder}:
+            shutil.rmtree(old)
+    return folders
+
+
+def keep(notebook: NotebookNode, folder: Path) -> None:
+    """Write the pictures of an executed lesson's views into a folder, and what they belong to."""
+    fresh = folder.with_name(f"new.{folder.name}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    views: Views = {}
+    for cell in notebook.cells:
+        for number, output in enumerate(cell.get("outputs", [])):
+            frames = output.get("data", {}).get(MIME)
+            if frames is None:
+                continue
+            base = write(base64.b64decode(frames["base"]), "png", fresh)
+            moving = {"pictures": frames["pictures"], "frames": frames["frames"]}
+            name = hashlib.sha256(json.dumps(moving).encode()).hexdigest()[:16]
+            script = f"hood.views[{json.dumps(name)}] = {json.dumps(moving, ensure_ascii=False)};\n"
+            (fresh / f"{name}.js").write_text(script, encoding="utf-8")
+            views.setdefault(cell.id, {})[str(number)] = {
+                "name": name,
+                "base": base,
+                "controls": frames["controls"],
+                "places": list(frames["frames"]),
+            }
+    (fresh / VIEWS).write_text(json.dumps(views), encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(fresh, folder)
+
+
+def write(content: bytes, suffix: str, folder: Path) -> str:
+    """Write a file that is named after its content, and return its name."""
+    name = f"{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
+    (folder / name).write_bytes(content)
+    return name
+
+
+def read_views(folder: Path) -> Views:
+    """Return the views in a lesson's folder."""
+    views: Views = json.loads((folder / VIEWS).read_text(encoding="utf-8"))
+    return views

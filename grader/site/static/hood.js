@@ -1,0 +1,170 @@
+// What a page does by itself: drills answer, views move, code can be copied.
+"use strict";
+
+const hood = (window.hood = { views: {} });
+
+// Drills ------------------------------------------------------------------------------------------
+
+// The number that a reader typed, or NaN: the same rules as utils.drills.read_number.
+hood.readNumber = (typed, unit) => {
+  let plain = typed.trim().toLowerCase();
+  if (unit && plain.endsWith(unit.toLowerCase())) plain = plain.slice(0, -unit.length);
+  plain = plain.replace(/[\s_]/g, "");
+  if (/^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$/.test(plain)) plain = plain.replaceAll(",", "");
+  else if (plain.split(",").length === 2 && !plain.includes(".")) plain = plain.replace(",", ".");
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(plain) ? Number(plain) : NaN;
+};
+
+const decode = (text) =>
+  JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(text), (c) => c.charCodeAt(0))));
+
+function answerDrill(form) {
+  const drill = decode(form.dataset.drill);
+  const output = form.querySelector("output");
+  const tell = (tone, ...words) => {
+    const card = document.createElement("div");
+    card.className = tone;
+    for (const word of words) {
+      const span = document.createElement("span");
+      if (word.html === undefined) span.textContent = word;
+      else span.innerHTML = word.html; // from the lesson, never from the reader
+      card.append(span);
+    }
+    output.replaceChildren(card);
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const field = form.querySelector("input");
+    if (!field || !field.value.trim()) return;
+    const given = hood.readNumber(field.value, drill.unit);
+    if (Number.isNaN(given)) {
+      tell("", `“${field.value.trim()}” is not a number I can read: type one like 2400 or 0.5.`);
+    } else if (Math.abs(given - drill.answer) <= drill.tolerance) {
+      tell("right", { html: `<strong>Right.</strong> ${drill.reason}` });
+    } else {
+      const known = drill.wrong.find(([mistake]) => mistake === given);
+      const side = given < drill.answer ? "larger" : "smaller";
+      const no = { html: `<strong>Not ${given.toLocaleString("en")}.</strong> ` };
+      tell("wrong", no, known ? { html: known[1] } : `The answer is ${side}.`);
+    }
+  });
+  form.querySelectorAll("button[type=button]").forEach((button, at) => {
+    button.addEventListener("click", () => {
+      const tone = at === drill.right ? "right" : "wrong";
+      button.classList.add(tone);
+      tell(tone, { html: `${button.innerHTML}: ${drill.options[at]}` });
+    });
+  });
+}
+
+// Views -------------------------------------------------------------------------------------------
+
+function moveView(view) {
+  const places = JSON.parse(view.dataset.places); // of those places there are pictures
+  const controls = [...view.querySelectorAll("[data-control]")];
+  const numbers = (some) => [...new Set(some)].sort((a, b) => a - b);
+  const offered = controls.map((_, k) => numbers(places.map((place) => place[k])));
+  const stage = view.querySelector(".stage");
+  const base = stage.querySelector("img");
+  const first = base.getAttribute("src");
+  const [wide, high] = [base.getAttribute("width") * 2, base.getAttribute("height") * 2];
+  const spoken = view.querySelector("[role=status]");
+  let here = controls.map((control) => Number(control.dataset.start));
+  let loading = null;
+
+  const load = () =>
+    (loading ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = view.dataset.src;
+      script.onload = () => resolve(hood.views[view.dataset.view]);
+      script.onerror = () => reject(new Error(`no pictures: ${script.src}`));
+      document.head.append(script);
+    }));
+
+  const stand = () =>
+    controls.forEach((control, k) => {
+      const input = control.querySelector("input, select");
+      if (input.type === "checkbox") input.checked = here[k] === 1;
+      else input.value = offered[k].indexOf(here[k]);
+      const shown = control.querySelector(".value");
+      if (!shown) return;
+      shown.textContent = JSON.parse(control.dataset.labels)[here[k]];
+      input.setAttribute("aria-valuetext", shown.textContent);
+    });
+
+  const show = async (pictures, frame) => {
+    view.classList.toggle("trouble", typeof frame === "string");
+    spoken.textContent = typeof frame === "string" ? frame : frame[1];
+    if (typeof frame === "string") return;
+    const [x, y, width, height, data] = frame[0] < 0 ? [] : pictures[frame[0]];
+    const over = new Image();
+    if (data) {
+      over.src = `data:image/webp;base64,${data}`;
+      await over.decode();
+    }
+    const whole = x < 0; // of another size than the base
+    base.src = whole ? over.src : first;
+    base.setAttribute("width", (whole ? width : wide) / 2);
+    base.setAttribute("height", (whole ? height : high) / 2);
+    base.alt = frame[1];
+    stage.querySelector("canvas")?.remove();
+    if (!data || whole) return;
+    // Joined at full size: made smaller one by one, the edges of what is covered shine through.
+    await base.decode();
+    const canvas = Object.assign(document.createElement("canvas"), { width: wide, height: high });
+    canvas.setAttribute("aria-hidden", "true");
+    canvas.getContext("2d").drawImage(base, 0, 0);
+    canvas.getContext("2d").drawImage(over, x, y);
+    stage.append(canvas);
+  };
+
+  let turn = Promise.resolve();
+  const move = (k, to) => {
+    const wanted = here.with(k, to);
+    // Where the place has no picture, the nearest that has one and keeps what was moved.
+    const apart = (at, j) => (at === wanted[j] ? 0 : 1e6 + Math.abs(at - wanted[j]));
+    const far = (place) => place.map(apart).reduce((a, b) => a + b);
+    here = places.filter((place) => place[k] === to).reduce((a, b) => (far(b) < far(a) ? b : a));
+    stand();
+    const place = here.join(",");
+    turn = turn.then(load).then((set) => {
+      if (place !== here.join(",")) return undefined; // moved on meanwhile
+      view.dataset.at = place;
+      return show(set.pictures, set.frames[place]);
+    });
+  };
+
+  controls.forEach((control, k) => {
+    const input = control.querySelector("input, select");
+    input.addEventListener("input", () =>
+      move(k, input.type === "checkbox" ? Number(input.checked) : offered[k][Number(input.value)]),
+    );
+  });
+  for (const touch of ["pointerenter", "focusin", "touchstart"]) {
+    view.querySelector(".controls").addEventListener(touch, load, { once: true, passive: true });
+  }
+  stand();
+  view.classList.add("ready");
+}
+
+// Code --------------------------------------------------------------------------------------------
+
+function offerCopy(block) {
+  const button = document.createElement("button");
+  button.className = "copy";
+  button.type = "button";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(block.querySelector("pre").textContent);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  });
+  block.append(button);
+}
+
+document.querySelectorAll("form.drill").forEach(answerDrill);
+document.querySelectorAll(".view").forEach(moveView);
+document.querySelectorAll("div.source").forEach(offerCopy);
+window.addEventListener("beforeprint", () => {
+  document.querySelectorAll("details.prediction").forEach((fold) => (fold.open = true));
+});

@@ -1,0 +1,260 @@
+"""The static site in a real browser: it can be read, it answers, and it asks nobody else."""
+
+import functools
+import http.server
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import nbformat
+import nbformat.v4
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from grader.build.digest import lesson_digest
+from grader.build.notebook import read
+from grader.build.steps import read_texts
+from grader.phase_paths import ROOT, phases
+from grader.site.frames import keep
+from grader.site.pages import slug
+from tests.browser.conftest import MILLISECONDS
+from utils.drills import read_number
+from utils.views import backward_stepper
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow(40)]
+
+MEGABYTE = 1_000_000
+WIDTHS, THEMES = (1440, 380), ("light", "dark")
+AUTOGRAD = next(phase for phase in phases(ROOT) if phase.number == "02")
+PAGES = ("index.html", f"lessons/{AUTOGRAD.name}.html", f"labs/{AUTOGRAD.name}.html")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder and prints nothing."""
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+def stepper(monkeypatch: pytest.MonkeyPatch) -> tuple[nbformat.NotebookNode, dict]:
+    """Return the cell of the lesson's first view, and what it publishes with its pictures.
+
+    The lesson itself is not executed; what is shown of it is what was committed.
+    """
+    published: list[dict] = []
+    monkeypatch.setenv("OPEN_THE_HOOD_FRAMES", "1")
+    monkeypatch.setattr("IPython.display.publish_display_data", published.append)
+    backward_stepper({"c": "a * b", "d": "c + a", "L": "d ** 2"}, a=2.0, b=3.0)
+    notebook = read(AUTOGRAD.page)
+    assert notebook is not None
+    cell = next(c for c in notebook.cells if c.source.startswith("backward_stepper("))
+    return cell, published[0]
+
+
+@pytest.fixture(scope="module")
+def site(chromium, tmp_path_factory):
+    """The site of the committed notebooks, served: its address and its folder."""
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        cell, bundle = stepper(patch)
+    text = read_texts(AUTOGRAD).lesson
+    cell.outputs = [nbformat.v4.new_output("display_data", bundle)]
+    kept = folder / "frames" / f"{AUTOGRAD.page.stem}-{lesson_digest(text, ROOT)}"
+    keep(nbformat.v4.new_notebook(cells=[cell]), kept)
+    subprocess.run(
+        [sys.executable, "-m", "grader", "site", "--views", AUTOGRAD.name, "--into", folder],
+        cwd=ROOT,
+        check=True,
+    )
+    handler = functools.partial(Quiet, directory=folder / "html")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", folder / "html"
+        server.shutdown()
+
+
+class Reader:
+    """A window on the site, for which there is no other address in the world."""
+
+    def __init__(self, context: BrowserContext, site: str, folder: Path) -> None:
+        self.site, self.folder = site, folder
+        self.loaded: set[str] = set()
+        self.foreign: list[str] = []
+        self.errors: list[str] = []
+        context.set_default_timeout(MILLISECONDS)
+        context.route(lambda url: not url.startswith(site), self.refuse)
+        self.page: Page = context.new_page()
+        self.page.on("response", self.count)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def refuse(self, route) -> None:
+        if not route.request.url.startswith("data:"):
+            self.foreign.append(route.request.url)
+        route.abort()
+
+    def count(self, response) -> None:
+        if not response.ok:
+            self.errors.append(f"{response.status} {response.url}")
+        self.loaded.add(response.url)
+
+    def weight(self) -> int:
+        """Bytes of the files that the page has loaded, as they lie there, not compressed."""
+        paths = {urlsplit(url).path for url in self.loaded}
+        return sum((self.folder / path.lstrip("/")).stat().st_size for path in paths)
+
+    def open(self, path: str) -> Page:
+        self.loaded.clear()
+        self.page.goto(f"{self.site}/{path}", wait_until="networkidle")
+        return self.page
+
+
+@pytest.fixture
+def reader(request, profile, site):
+    """A new window of a width and in a theme; afterwards, nothing was asked of anybody else."""
+    width, theme = getattr(request, "param", (1440, "light"))
+    assert profile.browser is not None
+    context = profile.browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=theme
+    )
+    found = Reader(context, *site)
+    yield found
+    context.close()
+    assert found.foreign == []
+    assert found.errors == []
+
+
+@pytest.mark.parametrize(
+    "reader", [(width, theme) for width in WIDTHS for theme in THEMES], indirect=True
+)
+def test_three_pages_can_be_read_on_a_desk_and_on_a_phone_by_day_and_by_night(reader):
+    for path in PAGES:
+        page = reader.open(path)
+        assert 100_000 < reader.weight() < MEGABYTE, path
+        seen = page.evaluate(LOOK)
+        assert seen["overflow"] <= 0, path
+        assert seen["contrast"] >= 7, path
+        assert seen["dark"] == (page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches"))
+        assert seen["letters"] >= 16
+        assert seen["fonts"], path
+
+
+# What a reader sees: whether the page is wider than the window; the contrast of its text with its
+# ground, by WCAG's formula; whether the ground is dark; the size of letters; the site's own fonts.
+LOOK = """async () => {
+  await document.fonts.ready;
+  const numbers = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const light = (colour) => {
+    const [r, g, b] = numbers(colour).map((c) => c / 255)
+      .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const text = getComputedStyle(document.querySelector("article p"));
+  const ground = light(getComputedStyle(document.body).backgroundColor);
+  const [high, low] = [light(text.color), ground].sort((a, b) => b - a);
+  return {
+    overflow: document.documentElement.scrollWidth - innerWidth,
+    contrast: (high + 0.05) / (low + 0.05),
+    dark: ground < 0.2,
+    letters: parseFloat(text.fontSize),
+    fonts: document.fonts.check("16px 'Source Serif 4'"),
+  };
+}"""
+
+
+def test_a_drill_says_why_and_its_source_is_nowhere(reader):
+    page = reader.open(PAGES[1])
+    drill = page.locator("form.drill").filter(has_text="What is the adjoint of x")
+    field = drill.get_by_role("textbox")
+    field.fill("5")
+    field.press("Enter")
+    expect(drill.locator("output")).to_contain_text("That is one of two paths")
+    field.fill("7")
+    drill.get_by_role("button", name="Check").click()
+    expect(drill.locator("output")).to_have_text("Not 7. The answer is larger.")
+    field.fill("ten")
+    field.press("Enter")
+    expect(drill.locator("output")).to_contain_text("is not a number I can read")
+    field.fill(" 10,0 ")
+    field.press("Enter")
+    expect(drill.locator("output .right")).to_contain_text("Each use has the local derivative 5")
+
+    choice = page.locator("form.drill").filter(has_text="Which of these orders")
+    choice.get_by_role("button", name="a, b, c, d, L").click()
+    expect(choice.locator("output .wrong")).to_contain_text("the order of the forward pass")
+    choice.get_by_role("button", name="L, d, c, a, b").click()
+    expect(choice.locator("output .right")).to_contain_text("Every node stands after all")
+    text = page.content()
+    assert "hide-input" not in text
+    assert "number(" not in page.locator("article").inner_text()
+
+
+def test_the_script_reads_numbers_as_a_live_drill_does(reader):
+    page = reader.open(PAGES[1])
+    typed = ["12", " -3.5 ", "153,600", "153 600", "1_000", "0,5", "1.5e3", "256 bytes", "1,2,3"]
+    typed += ["", "x", "0x10", "1e999", "nan", ".5", "5.", "1,234.5", "12,34", "+7", "1e-3 BYTES"]
+    for text in typed:
+        try:
+            wanted = read_number(text, "bytes")
+        except ValueError:
+            wanted = None
+        got = page.evaluate("text => hood.readNumber(text, 'bytes')", text)
+        assert (None if got != got or got in (float("inf"),) else got) == wanted, text
+
+
+@pytest.mark.parametrize("reader", [(1440, "light"), (380, "dark")], indirect=True)
+def test_a_prediction_folds_and_the_view_in_it_moves(reader):
+    page = reader.open(PAGES[1])
+    view = page.locator(".view").first
+    expect(view).to_be_hidden()
+    pictures = view.get_attribute("data-src").removeprefix("..")
+    assert not any(url.endswith(pictures) for url in sorted(reader.loaded))
+    page.locator("details.prediction").filter(has=view).locator("> summary").click()
+    expect(view).to_be_visible()
+    slider = view.get_by_role("slider")
+    last = int(slider.get_attribute("max"))
+    picture = view.locator(".stage")
+    first = picture.screenshot()
+    spoken = view.get_by_role("status")
+    slider.focus()
+    seen = {first}
+    for at in range(last - 1, -1, -1):
+        slider.press("ArrowLeft")
+        expect(view.locator(".value")).to_have_text(str(at))
+        expect(view).to_have_attribute("data-at", str(at))
+        expect(spoken).not_to_be_empty()
+        seen.add(picture.screenshot())
+        assert picture.locator("canvas").bounding_box() == picture.locator("img").bounding_box()
+    assert len(seen) == last + 1
+    for _ in range(last):
+        slider.press("ArrowRight")
+    expect(view).to_have_attribute("data-at", str(last))
+    expect(view.locator("canvas")).to_have_count(0)
+    assert picture.screenshot() == first
+    assert any(url.endswith(pictures) for url in sorted(reader.loaded))
+
+
+def test_an_exercise_leads_to_its_section(reader):
+    page = reader.open(PAGES[2])
+    link = page.get_by_text("Where it is taught:").first.get_by_role("link")
+    heading = link.inner_text()
+    link.click()
+    page.wait_for_url(f"**/{PAGES[1]}#{slug(heading)}")
+    expect(page.get_by_role("heading", name=heading, exact=False).first).to_be_in_viewport()
+
+
+def test_contents_next_previous_and_search_lead_through_the_site(reader):
+    page = reader.open(PAGES[0])
+    page.get_by_role("complementary").first.get_by_role("link", name="Autograd by hand").click()
+    page.wait_for_url(f"**/{PAGES[1]}")
+    page.get_by_role("link", name="Next").click()
+    page.wait_for_url(f"**/{PAGES[2]}")
+    page.get_by_role("link", name="Previous").click()
+    page.wait_for_url(f"**/{PAGES[1]}")
+    page.get_by_placeholder("Search").fill("gradcheck")
+    page.get_by_placeholder("Search").press("Enter")
+    found = page.locator("#search-results li a").filter(has_text="Autograd by hand").first
+    expect(found).to_be_visible()
+    found.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Autograd by hand")
