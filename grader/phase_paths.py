@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -172,5 +173,6 @@ def anchor(heading: str) -> str:
 
 
 def slug(heading: str) -> str:
-    """Return a heading in lower case with "-" between its words, 60 characters at most."""
-    return "-".join(re.findall(r"[a-z0-9_]+", heading.lower()))[:60].strip("-")
+    """Return a heading's letters and digits in lower case ASCII, words joined by "-", at most 60."""
+    plain = unicodedata.normalize("NFKD", heading.lower()).encode("ascii", "ignore").decode()
+    return "-".join(re.findall(r"[a-z0-9_]+", plain.replace("'", "")))[:60].strip("-")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import filecmp
 import hashlib
 import io
-import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -16,13 +15,12 @@ from sphinx.application import Sphinx
 
 from grader import UserError
 from grader.build.execute import ANSI
-from grader.judging.catalogue import load_checks
 from grader.phase_paths import choose
 from grader.site.frames import VIEWS as VIEWS_FILE
 from grader.site.frames import Views, frames_of, read_views
 from grader.site.links import faults, sweep
 from grader.site.outputs import IMAGES, VIEWS
-from grader.site.pages import Page, pages, stage
+from grader.site.pages import pages, stage
 from utils.style import GRADIENT, INK, RULE, STORAGE, VIEW
 
 STATIC = Path(__file__).parent / "static"
@@ -95,7 +93,6 @@ def build(
     for page in every:
         more: dict[str, Any] = {"code": code}
         if page.is_lab:
-            more["reads"] = readings(page)
             more["top"] = f"[Download this lab](../{DOWNLOADS}/{page.notebook.name}) as a notebook."
             copy(page.notebook, site / DOWNLOADS)
         elif page.phase in views:
@@ -141,16 +138,6 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
     app.build()
     if warned := ANSI.sub("", warnings.getvalue()).strip():
         raise UserError(f"Sphinx could not make every page:\n{warned}")
-
-
-def readings(page: Page) -> dict[str, str]:
-    """Return for each exercise of a lab a line of markdown: where the lesson teaches it."""
-    lesson = os.path.relpath(page.phase.page, page.notebook.parent)
-    return {
-        name: f"Where it is taught: [{check.reads}](<{lesson}#{check.reads.replace(' ', '-')}>)."
-        for name, check in load_checks(page.phase.folder).items()
-        if check.reads and page.phase.lesson.exists()
-    }
 
 
 def publish(folder: Path, into: Path) -> Views:

@@ -19,12 +19,11 @@ from nbformat import NotebookNode
 
 from grader import UserError
 from grader.build.notebook import read, stamp, to_bytes
-from grader.phase_paths import START, PhasePaths, phases, translations
+from grader.phase_paths import START, PhasePaths, phases, slug, translations
 
 SITE = "site"
 INDEX = "index"
 LESSONS, LABS = "lessons", "labs"
-NOT_SLUG = re.compile(r"[^\w\- ]")
 
 
 @dataclass(frozen=True)
@@ -112,17 +111,12 @@ def docname_of(path: str) -> str | None:
     return None
 
 
-def slug(heading: str) -> str:
-    """Return the anchor of a heading: lower case, words joined by dashes."""
-    plain = NOT_SLUG.sub("", heading.lower().replace("`", "")).strip()
-    return re.sub(r"[\s\-]+", "-", plain)
-
-
 def link(href: str, notebook: str, docname: str) -> str:
     """Return where a link of a notebook leads on the site, relative to its page.
 
-    Links to other notebooks become links to their pages. An anchor is the heading's text with
-    dashes for spaces, as JupyterLab has it. Anything else is returned as it is.
+    Links to other notebooks become links to their pages. A fragment is a heading's text with dashes
+    for spaces, or the id of the cell that it begins (:func:`grader.phase_paths.anchor`). Anything
+    else is returned as it is.
 
     Args:
         href: the link in the notebook.
@@ -132,7 +126,7 @@ def link(href: str, notebook: str, docname: str) -> str:
     path, hash_sign, anchor = href.partition("#")
     if re.match(r"[a-z][a-z0-9+.-]*:|//", path):
         return href
-    fragment = hash_sign + slug(unquote(anchor).replace("-", " "))
+    fragment = hash_sign + slug(unquote(anchor).removeprefix("cell-id="))
     if not path:
         return fragment
     target = docname_of(posixpath.normpath(posixpath.join(posixpath.dirname(notebook), path)))

@@ -17,9 +17,10 @@ from nbformat import NotebookNode
 from sphinx.addnodes import toctree
 from sphinx.parsers import Parser
 
+from grader.phase_paths import slug
 from grader.site.folds import CODE, DRILL, OUTPUTS, Fold, folded
 from grader.site.outputs import Place, is_drill, output_nodes
-from grader.site.pages import SITE, link, slug
+from grader.site.pages import SITE, link
 
 
 class NotebookParser(Parser):
@@ -96,39 +97,25 @@ def page_tokens(
 ) -> Iterator[Token]:
     """Yield the tokens of all cells.
 
-    The source of a drill is left out, because the answer stands in it. The question of an exercise
-    ends in a link to the section of the lesson that a report would send its learner to.
+    The source of a drill is left out, because the answer stands in it.
 
     Args:
         cells: the notebook's cells.
         said: what the site knows of the page.
         markdown: the parser.
     """
-    reads, views = said.get("reads", {}), said.get("views", {})
+    views = said.get("views", {})
     for index, cell in enumerate(cells):
         if cell.cell_type == "markdown":
             yield from markdown.parse(cell.source, {})
             if index == 0 and said.get("top"):
                 yield from markdown.parse(said["top"], {})
-            if where := reads.get(exercise_after(cells, index)):
-                yield from markdown.parse(where, {})
             continue
         if not is_drill(cell):
             yield Token(CODE, "", 0, content=cell.source.rstrip("\n"))
         if cell.get("outputs"):
             kind = DRILL if is_drill(cell) else OUTPUTS
             yield Token(kind, "", 0, meta={"cell": cell, "views": views.get(cell.id, {})})
-
-
-def exercise_after(cells: Sequence[NotebookNode], index: int) -> str | None:
-    """Return the name of the exercise whose question is the cell at this index."""
-    for cell in cells[index + 1 :]:
-        graded = cell.metadata.get("nbgrader", {})
-        if graded.get("grade"):
-            return str(graded["grade_id"])
-        if cell.cell_type == "markdown":
-            break
-    return None
 
 
 def contents(docname: str, below: Sequence[Sequence[str]]) -> toctree:

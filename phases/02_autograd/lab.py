@@ -323,7 +323,7 @@ verify("backward_order", backward_order)
 # ## 4 · Back to the shape it came from
 #
 # *Easy, 10 minutes, 3 points.*
-# From the lesson: [Broadcasting's adjoint is a sum](../../notebooks/02_autograd.ipynb#cell-id=broadcasting-s-adjoint-is-a-sum).
+# From the lesson: [Broadcasting's adjoint is a sum](../../notebooks/02_autograd.ipynb#cell-id=broadcastings-adjoint-is-a-sum).
 #
 # A bias of shape (600,) is added to logits of shape (32, 600). The gradient that comes back has
 # shape (32, 600), and the bias has room for 600 numbers.

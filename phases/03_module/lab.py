@@ -442,7 +442,7 @@ verify("Dropout", Dropout)
 # ## 6 · The loss that won't fall
 #
 # *Medium, 15 minutes, 3 points: one for what is registered, two for what training changes.*
-# From the lesson: [The loss that won't fall](../../notebooks/03_module.ipynb#cell-id=the-loss-that-won-t-fall).
+# From the lesson: [The loss that won't fall](../../notebooks/03_module.ipynb#cell-id=the-loss-that-wont-fall).
 #
 # This model trains without an error, and without an effect: `self.parameters()` is empty, and a
 # loop over nothing raises nothing. (`torch.optim.SGD` would at least refuse an empty list. In the

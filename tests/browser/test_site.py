@@ -237,7 +237,7 @@ def test_a_prediction_folds_and_the_view_in_it_moves(reader):
 
 def test_an_exercise_leads_to_its_section(reader):
     page = reader.open(PAGES[2])
-    link = page.get_by_text("Where it is taught:").first.get_by_role("link")
+    link = page.get_by_text("From the lesson:").first.get_by_role("link")
     heading = link.inner_text()
     link.click()
     page.wait_for_url(f"**/{PAGES[1]}#{slug(heading)}")

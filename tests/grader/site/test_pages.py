@@ -7,11 +7,12 @@ import re
 import pytest
 from markdown_it.token import Token
 
+from grader.phase_paths import slug
 from grader.site.drills import form
 from grader.site.extension import mathml
 from grader.site.folds import CODE, DRILL, OUTPUTS, folded
 from grader.site.links import faults, sweep
-from grader.site.pages import docname_of, link, slug, uri
+from grader.site.pages import docname_of, link, uri
 from grader.site.parser import markdown_parser
 from utils import drills
 
@@ -59,7 +60,7 @@ def test_addresses_are_relative():
 def test_an_anchor_is_the_heading_in_lower_case():
     assert slug("The silent (64, 64) bug") == "the-silent-64-64-bug"
     assert slug("When `view` works") == slug("When view works") == "when-view-works"
-    assert slug("Resumen en español") == "resumen-en-español"
+    assert slug("Resumen en español") == "resumen-en-espanol"
 
 
 def page(*cells):
