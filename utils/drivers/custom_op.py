@@ -373,11 +373,11 @@ def gradgradcheck(make: Callable, x: torch.Tensor) -> bool:
 
 @contextlib.contextmanager
 def _kept() -> Iterator[None]:
-    """Put back what somebody may change for all models: classes, and torch's own softmax."""
+    """Put back what somebody may change for all models: names and classes, and torch's softmax."""
     from utils.minigpt import model
 
-    places = [one for one in vars(model).values() if isinstance(one, type)]
-    places = [one for one in places if one.__module__ == model.__name__]
+    places: list[Any] = [one for one in vars(model).values() if isinstance(one, type)]
+    places = [model, *(one for one in places if one.__module__ == model.__name__)]
     before = [(place, dict(vars(place))) for place in places]
     others = [(torch, "softmax"), (torch.nn.functional, "softmax"), (torch.Tensor, "softmax")]
     functions: list[Any] = [(place, name, getattr(place, name)) for place, name in others]

@@ -124,7 +124,7 @@ def _misconception(name, explanation, earns, function, *edits):
 
 _misconception(
     "v4 counts one",
-    "a load of several numbers at once is given the width of one of them.",
+    "an instruction that moves several numbers at once is given the width of one of them.",
     2,
     widths,
     ("4 if 'v4' in parts else 2 if 'v2' in parts else 1", "1"),
@@ -164,6 +164,29 @@ _misconception(
     3,
     reductions,
     ("'shfl.'", "'shfl.sync.bfly.'"),
+)
+
+_misconception(
+    "barriers first",
+    "the barriers come first, and then the shuffles.",
+    3,
+    reductions,
+    ("(len(shuffles), words.count('bar.sync'))", "(words.count('bar.sync'), len(shuffles))"),
+)
+_misconception(
+    "stores first",
+    "the stores come first, and then the loads.",
+    3,
+    accesses,
+    ("(len(widths(ptx, 'ld')), len(widths(ptx, 'st')))",
+     "(len(widths(ptx, 'st')), len(widths(ptx, 'ld')))"),
+)  # fmt: skip
+_misconception(
+    "narrow ones as wide",
+    "what moves fewer than 32 bits is given the width of 32.",
+    2,
+    widths,
+    ("int(parts[-1][1:])", "max(32, int(parts[-1][1:]))"),
 )
 
 

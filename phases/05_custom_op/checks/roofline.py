@@ -60,9 +60,17 @@ def _(draw):
     def least(moved, elements, is_backward, bandwidth, flops, words):
         def play(subject):
             asked = moved, elements, is_backward, bandwidth, flops
-            return subject["least_seconds"](*asked)
+            seconds, which = subject["least_seconds"](*asked)
+            right = max(moved / bandwidth, (4 if is_backward else 5) * elements / flops)
+            enough = bool(seconds >= right * (1 - 1e-6))
+            return enough, bool(seconds <= right * (1 + 1e-6)), seconds, which
 
-        places = {"[0]": "the seconds", "[1]": "which of the two decides"}
+        places = {
+            "[0]": "The time is too short.",
+            "[1]": "The time is too long.",
+            "[2]": "the seconds",
+            "[3]": "which of the two decides",
+        }
         return Case(time, play, "least_seconds", words, places)
 
     for is_backward in (False, True):
@@ -194,9 +202,14 @@ roofline.misconception(
 )(_wrong(least_seconds, ("'memory' if memory >= compute else 'compute'", "'memory'")))
 roofline.misconception(
     "the one that waits",
-    "the one that takes less time is said to decide.",
+    "it is said to be the other of the two, whichever takes longer.",
     earns=2,
-)(_wrong(least_seconds, ("memory >= compute", "memory <= compute")))
+)(
+    _wrong(
+        least_seconds,
+        ("'memory' if memory >= compute else 'compute'", "'compute' if memory >= compute else 'memory'"),
+    )
+)
 roofline.misconception(
     "four and five exchanged",
     "a forward is counted with four operations an element, and a backward with five.",

@@ -14,6 +14,7 @@ softmax_backward = Check(
     "softmax_backward",
     parts={"any width": 2, "strides of each": 1, "half and double": 1, "compiles for a GPU": 1},
     reads="The backward is a kernel, too",
+    claims=("that what was launched compiles for sm_90",),
     changes_inputs=True,
     by_hand=IN_A_KERNEL,
 )
@@ -185,7 +186,7 @@ _misconception(
 )
 _misconception(
     "half computed in half",
-    "a half precision is not widened before it is multiplied and summed.",
+    "of half precision something is rounded before the end, as where it was not widened.",
     4,
     ("acc = tl.float64 if y.dtype == torch.float64 else tl.float32",
      "acc = {torch.float64: tl.float64, torch.float16: tl.float16}.get(y.dtype, tl.float32)"),
