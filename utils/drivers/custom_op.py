@@ -385,7 +385,8 @@ def _kept() -> Iterator[None]:
         yield
     finally:
         for place, names in before:
-            for name in set(vars(place)) - set(names):
+            # New names of the module are read by nobody, and the compiler keeps some there.
+            for name in set(vars(place)) - set(names) if place is not model else ():
                 delattr(place, name)
             for name, value in names.items():
                 if vars(place).get(name) is not value:

@@ -68,7 +68,7 @@ def _(draw):
             grad = subject.drive("custom_op:run_operator", x, g, slope, 1.0 + slope)["gradient"]
             return grad is not None, grad
 
-        places = {"[1]": "the result's strides"}
+        places = {"[0]": "what comes out", "[1]": "the result's strides"}
         if part == gradient:
             places = {"[0]": "No gradient gets back through the operator.", "[1]": "the gradient"}
         words = f"{str(dtype).removeprefix('torch.')} {shape}, {layout}"
@@ -89,6 +89,7 @@ def _(draw):
         return Case(fake, play, shown=shown, places=places)
 
     yield asked(computes, draw.shape(1))
+    yield asked(computes, draw.shape(2))
     yield asked(computes, draw.shape(3), "transposed", torch.float64)
     yield asked(gradient, draw.shape(2), upstream="transposed")
     # a gradient beyond float32's range
