@@ -47,7 +47,7 @@ FACTS = {
     "[2]": "Some places of the output were never written.",
     "[3]": "A row of nothing but -inf has numbers in it, where torch has NaN.",
     "[4]": "There is NaN where a number is expected. Whoever reads beside the rows of an input finds "
-    "NaN there; inf - inf and 0 / 0 give it, too.",
+    "NaN there; inf - inf, inf / inf and 0 / 0 give it, too.",
     "[5]": "Nothing but zeros was written.",
     "[6]": "It is nearly right and less exact than its dtype allows, as where something is rounded, "
     "or computed with fewer digits, before the end.",
