@@ -102,8 +102,9 @@ verify("plan_rows", plan_rows)
 # - The work is done in the kernel, on `x` and `y` as they are: no operator of torch on either, no
 #   copy, and no softmax that is there already, here or in Triton. To see that, the grader reads your
 #   code; a name that is put together only when the code runs, as in `getattr(tl, name)`, is refused.
-# - `launch` launches what `@triton.jit` returned. The point for a kernel that a GPU can run is earned
-#   when what was launched compiles for `sm_90`; that it does, your own process says.
+# - `launch` launches what `@triton.jit` returned; `kernel[grid](...)` would look for a GPU. The point
+#   for a kernel that a GPU can run is earned when what was launched compiles for `sm_90`; that it
+#   does, your own process says.
 #
 # <details><summary>What does a program do?</summary>
 #
@@ -341,7 +342,8 @@ verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
 # backward)`, which tells it. `name` is such as `"lab05::softmax_7"`, and a right pair of functions is
 # handed over, which launch kernels:
 #
-# - `forward(x)` takes a tensor of any strides and returns the result, a new contiguous tensor;
+# - `forward(x)` takes a tensor of one dimension or more, of any strides, and returns the result, a new
+#   contiguous tensor;
 # - `backward(g, y)` takes the gradient of the result and the result, and returns the gradient of `x`,
 #   a new contiguous tensor.
 #
@@ -407,6 +409,7 @@ came = driver.run_operator(make_softmax, x, g, 0.5)
 expect_close("softmax(x + b)", came["output"], torch.softmax(x + torch.tensor([0.0, 0.5, 1.0]), -1))
 expect_close("its gradient", came["gradient"], [[0.2029, -0.2431, 0.0402], [-0.0269, 0.0537, -0.0269]])
 expect_equal("its fake", driver.fakes(make_softmax, [((2, 3), (1, 2), torch.float32, "cpu")]), [((2, 3), (3, 1), torch.float32, "cpu")])
+expect_equal("its backward's", driver.fakes(make_softmax, [((2, 3), (3, 1), torch.float32, "cpu")], backward=True), [((2, 3), (3, 1), torch.float32, "cpu")])
 expect_equal("opcheck", set(driver.opcheck(make_softmax, x).values()), {"SUCCESS"})
 
 # %% test="make_softmax" points=5
@@ -568,8 +571,8 @@ verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
 #
 # The check hands over a softmax that is sharper than torch's, so that numbers show where it is used,
 # and for `torch.compile` and the GPU the course's own Triton operator. Into how many graphs it is cut,
-# your own process says. A GPU is asked where there is
-# one; where there is none, and none was recorded, that point is not counted, for nor against.
+# your own process says. A GPU is asked where there is one; where there is none, and none was
+# recorded, that point is not counted, for nor against.
 #
 # <details><summary>How do I change one module and no other?</summary>
 #

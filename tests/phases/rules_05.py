@@ -74,7 +74,12 @@ RULES = {
             ),
         },
         free={"What it returns does not matter": "y is returned"},
-        told=("Write a Triton kernel", "There is at least one column", "`launch` launches"),
+        told=(
+            "Write a Triton kernel",
+            "There is at least one column",
+            "`launch` launches what",
+            "would look for a GPU",
+        ),
     ),
     "softmax_backward": Rules(
         asked={
@@ -126,8 +131,8 @@ RULES = {
     ),
     "make_softmax": Rules(
         asked={
-            "takes a tensor of any strides": "a fake for matrices alone",
-            "returns the result, a new contiguous tensor": (
+            "takes a tensor of one dimension or more": "a fake for matrices alone",
+            "and returns the result, a new contiguous tensor": (
                 "the result is a view",
                 "a fake that returns its input",
             ),

@@ -227,19 +227,21 @@ class Registered:
     @property
     def forward(self) -> Any:
         """The operator of the softmax."""
-        return self._find(self._short)
+        return self._find(self._short, "`name`")
 
     @property
     def backward(self) -> Any:
         """The operator of its gradient."""
-        return self._find(f"{self._short}_backward")
+        return self._find(f"{self._short}_backward", '`name` + "_backward"')
 
     @staticmethod
-    def _find(name: str) -> Any:
+    def _find(name: str, said: str) -> Any:
         try:
             return getattr(getattr(torch.ops, NAMESPACE), name).default
         except AttributeError:
-            raise LookupError(f"no operator is registered as {NAMESPACE}::{name}") from None
+            raise LookupError(
+                f"no operator is registered under {said}; `name` is another one in each call"
+            ) from None
 
 
 def _place(make: Callable) -> None:
