@@ -253,7 +253,7 @@ def _place(make: Callable) -> None:
     code, module = getattr(make, "__code__", None), getattr(make, "__module__", None)
     if code is not None and module in sys.modules and not os.path.exists(code.co_filename):
         for file in (code.co_filename, os.path.normcase(os.path.abspath(code.co_filename))):
-            inspect.modulesbyfile[file] = module  # type: ignore[attr-defined]
+            inspect.modulesbyfile[file] = module
 
 
 def run_operator(

@@ -39,7 +39,7 @@ def test_an_operator_that_is_there_is_tried_though_its_backward_is_not():
     x = torch.tensor([[0.0, 1.0]])
     came = driver.run_operator(make, x, None, 0.0)
     assert torch.allclose(came["output"], torch.softmax(x, -1))
-    with pytest.raises(driver.OperatorError, match='no operator is registered under `name` . "_backward"'):
+    with pytest.raises(driver.OperatorError, match='under `name` . "_backward"'):
         driver.fakes(make, [((2, 3), (3, 1), torch.float32, "cpu")], backward=True)
 
 
