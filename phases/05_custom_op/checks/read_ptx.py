@@ -77,9 +77,7 @@ def _(draw):
     compiled(600, torch.float32)
     compiled(4096, torch.float32, evict="evict_first")
     compiled(draw.choice((256, 512, 1024)), torch.bfloat16, num_warps=1)
-    compiled(draw.choice((33, 70, 300)), torch.float16, num_warps=2)
     compiled(draw.choice((512, 1024)), torch.float64, num_warps=draw.choice((2, 4)))
-    compiled(512, torch.float32, row_stride=draw.choice((520, 516)), num_warps=2)
     compiled(512, draw.choice(dtypes[:2]), result=torch.float32, num_warps=2, evict="evict_last")
     def pair(part, of, ptx, words, first, second):
         def play(subject):
