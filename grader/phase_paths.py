@@ -173,6 +173,6 @@ def anchor(heading: str) -> str:
 
 
 def slug(heading: str) -> str:
-    """Return a heading's letters and digits in lower case ASCII, words joined by "-", at most 60."""
+    """Return a heading in lower case ASCII, "-" between its words, at most 60 characters."""
     plain = unicodedata.normalize("NFKD", heading.lower()).encode("ascii", "ignore").decode()
     return "-".join(re.findall(r"[a-z0-9_]+", plain.replace("'", "")))[:60].strip("-")

@@ -238,6 +238,8 @@ class Check:
         changes_inputs: the exercise asks for an in-place change; otherwise one is a mistake.
         tolerance: for floating-point values; a few units in the last place when not given.
         by_hand: what may not be used.
+        claims: what of a verdict rests on the word of the learner's own process, beside what
+            follows from the above, such as "how many graphs there were".
     """
 
     name: str
@@ -248,6 +250,7 @@ class Check:
     changes_inputs: bool = False
     tolerance: Tolerance | None = None
     by_hand: ByHand | None = None
+    claims: tuple[str, ...] = ()
     misconceptions: list[Candidate] = field(default_factory=list)
     alternates: list[Candidate] = field(default_factory=list)
     equivalents: list[Equivalent] = field(default_factory=list)

@@ -54,6 +54,12 @@ def launch(
     TritonMissing where there is no Triton; and what the kernel raises.
     """
     require_triton()
+    if hasattr(getattr(kernel, "fn", None), "fn"):
+        raise TypeError(
+            f"launch runs what @triton.jit returned, and got a {type(kernel).__name__} around it: "
+            "take that decorator off, and hand launch the constants that it would choose; without "
+            "a GPU there is nothing to time"
+        )
     if not hasattr(kernel, "fn"):
         raise TypeError(
             f"launch expects what @triton.jit returned, got a {type(kernel).__name__}: "

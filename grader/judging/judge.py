@@ -178,7 +178,7 @@ def claims_of(check: Check) -> tuple[str, ...]:
         "that the inputs were left as they were": not check.changes_inputs,
         "that results share storage with the inputs": check.sharing,
     }
-    return tuple(claim for claim, is_made in said.items() if is_made)
+    return (*(claim for claim, is_made in said.items() if is_made), *check.claims)
 
 
 def _status(parts: tuple[PartResult, ...]) -> Status:

@@ -14,10 +14,11 @@ import linecache
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, TypeVar
 
 from rich import box
 from rich.console import Console
@@ -33,6 +34,8 @@ from grader.phase_paths import ROOT, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from grader.verdict import Cause, Verdict
 from utils.checks import Candidate, Check
+
+T = TypeVar("T")
 
 CELLS = "__cells__"  # the module that stands for a notebook's
 
@@ -134,20 +137,38 @@ def unseen(check: Check, lab: LabCode) -> list[str]:
     ]
 
 
-def prove(check: Check, seed: str, lab: LabCode) -> Proof:
-    """Run a check against its candidates, the lab's solution, a stub, and its reference again."""
+def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
+    """Run a check against its candidates, the lab's solution, a stub, and its reference again.
+
+    Args:
+        check: the check.
+        seed: draws the cases.
+        lab: the lab's code.
+        most: how many alternates, and how many misconceptions, are run; the seed draws them. If
+            0, all of them.
+    """
     missing = check.not_run()
     trial = _Trial(check, seed, lab, missing)
-    right = [f for candidate in check.alternates if (f := trial.of_alternate(candidate))]
-    wrong = [f for candidate in check.misconceptions if (f := trial.of_misconception(candidate))]
+    alternates = drawn(check.alternates, most, f"{seed} {check.name} alternates")
+    mistakes = drawn(check.misconceptions, most, f"{seed} {check.name} misconceptions")
+    right = [f for candidate in alternates if (f := trial.of_alternate(candidate))]
+    wrong = [f for candidate in mistakes if (f := trial.of_misconception(candidate))]
     others = [f for f in (trial.of_solution(), trial.of_stub(), trial.of_reference()) if f]
     return Proof(
         check,
-        rejected=len(check.misconceptions) - len(wrong),
-        accepted=len(check.alternates) - len(right),
+        rejected=len(mistakes) - len(wrong),
+        accepted=len(alternates) - len(right),
         faults=(*others, *right, *wrong),
         not_run=missing,
     )
+
+
+def drawn(things: Sequence[T], most: int, seed: str) -> list[T]:
+    """Return at most so many of some things, in their order; all of them if ``most`` is 0."""
+    if not most or len(things) <= most:
+        return list(things)
+    chosen = sorted(Random(seed).sample(range(len(things)), most))
+    return [things[k] for k in chosen]
 
 
 @dataclasses.dataclass(frozen=True)

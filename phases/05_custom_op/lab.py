@@ -105,9 +105,11 @@ verify("plan_rows", plan_rows)
 # - float16 and bfloat16 are widened to float32 before anything is computed with them, and rounded
 #   once, in the end. float64 is computed in float64.
 # - The work is done in the kernel, on `x` and `y` as they are: no operator of torch on either, no
-#   copy, and no softmax that is there already, here or in Triton.
-# - `launch` launches. The point for a kernel that a GPU can run is earned when what was launched
-#   compiles for `sm_90`.
+#   copy, and no softmax that is there already, here or in Triton. To see that, the grader reads your
+#   code; a name that is put together only when the code runs, as in `getattr(tl, name)`, is refused.
+# - `launch` launches what `@triton.jit` returned; `kernel[grid](...)` would look for a GPU. The point
+#   for a kernel that a GPU can run is earned when what was launched compiles for `sm_90`; that it
+#   does, your own process says.
 #
 # <details><summary>What does a program do?</summary>
 #
@@ -188,7 +190,7 @@ verify("triton_softmax", triton_softmax)
 # comes from `y.sum().backward()` is one number, expanded to the whole matrix, with strides of 0.
 # For the rest what was said of the softmax holds here: at least one column, maybe no rows; widened
 # before it is computed with, rounded once in the end; nothing written beside `dx`; nothing done by
-# torch.
+# torch; and that it compiles, your own process says.
 #
 # <details><summary>What stands beside the row?</summary>
 #
@@ -322,6 +324,7 @@ def reductions(ptx: str) -> tuple[int, int]:
 # %%
 narrow = driver.compile_softmax(600)
 wide = driver.compile_softmax(4096)
+expect_equal("a load, guarded", accesses("@%p1 ld.global.b32 %r1, [%rd1];"), (1, 0))
 expect_equal("600 columns: loads and stores", accesses(narrow), (8, 8))
 expect_equal("4096 columns: loads and stores", accesses(wide), (8, 8))
 expect_equal("600 columns, one by one", widths(narrow, "ld"), [4] * 8)
@@ -350,7 +353,8 @@ verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
 # backward)`, which tells it. `name` is such as `"lab05::softmax_7"`, and a right pair of functions is
 # handed over, which launch kernels:
 #
-# - `forward(x)` takes a tensor of any strides and returns the result, a new contiguous tensor;
+# - `forward(x)` takes a tensor of one dimension or more, of any strides, and returns the result, a new
+#   contiguous tensor;
 # - `backward(g, y)` takes the gradient of the result and the result, and returns the gradient of `x`,
 #   a new contiguous tensor.
 #
@@ -370,7 +374,8 @@ verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
 #
 # With `torch.library.custom_op`: as a decorator it takes the schema from the function's annotations,
 # and gives an object with `register_fake` and `register_autograd`. The latter takes the formula, and
-# `setup_context=`, a function of `ctx`, the inputs and the output, which saves what is needed.
+# `setup_context=`, which saves what is needed. torch calls the latter with names, so its parameters
+# must be called `ctx`, `inputs` and `output`.
 # </details>
 # <details><summary>It works, and torch.compile or opcheck refuses it</summary>
 #
@@ -415,6 +420,7 @@ came = driver.run_operator(make_softmax, x, g, 0.5)
 expect_close("softmax(x + b)", came["output"], torch.softmax(x + torch.tensor([0.0, 0.5, 1.0]), -1))
 expect_close("its gradient", came["gradient"], [[0.2029, -0.2431, 0.0402], [-0.0269, 0.0537, -0.0269]])
 expect_equal("its fake", driver.fakes(make_softmax, [((2, 3), (1, 2), torch.float32, "cpu")]), [((2, 3), (3, 1), torch.float32, "cpu")])
+expect_equal("its backward's", driver.fakes(make_softmax, [((2, 3), (3, 1), torch.float32, "cpu")], backward=True), [((2, 3), (3, 1), torch.float32, "cpu")])
 expect_equal("opcheck", set(driver.opcheck(make_softmax, x).values()), {"SUCCESS"})
 
 # %% test="make_softmax" points=5
@@ -565,8 +571,8 @@ verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
 # %% [markdown]
 # ## 8 · Into MiniGPT
 #
-# *Hard, 30 minutes, 6 points: one each for the head, the attention, the gradients, for leaving
-# everything else alone, for one graph, and for the same logits on a GPU.*
+# *Hard, 30 minutes, 6 points: one each for the head, the attention, the gradients (which need both of
+# them), for leaving everything else alone, for one graph, and for the same logits on a GPU.*
 # From the lesson: [What PyTorch asks of an operator](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
 #
 # MiniGPT calls a softmax in two places. Its head turns logits into probabilities with
@@ -581,8 +587,9 @@ verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
 # the state dict, and no other model, made before or later.
 #
 # The check hands over a softmax that is sharper than torch's, so that numbers show where it is used,
-# and for `torch.compile` and the GPU the course's own Triton operator. A GPU is asked where there is
-# one; where there is none, and none was recorded, that point is not counted, for nor against.
+# and for `torch.compile` and the GPU the course's own Triton operator. Into how many graphs it is cut,
+# your own process says. A GPU is asked where there is one; where there is none, and none was
+# recorded, that point is not counted, for nor against.
 #
 # <details><summary>How do I change one module and no other?</summary>
 #

@@ -969,7 +969,16 @@ for warps in (1, 2, 4, 8, 16):
 # %% [markdown]
 # It *spills*: what finds no register goes to memory and comes back, the very traffic that one pass was to spare. (The figures are those of NVIDIA's assembler, which Triton's package brings along.)
 #
-# So block, warps, and whether to keep the row or to walk over it, are choices, and the best depends on width, dtype and GPU. `triton.autotune` makes them by trying: a list of configurations, each timed at the first launch with new sizes. Without a GPU there is nothing to time. The course's softmax has a table in place of it, reasoned from figures like those above, which a run on a GPU can replace.
+# So block, warps, and whether to keep the row or to walk over it, are choices, and the best depends on width, dtype and GPU. `triton.autotune` makes them by trying: a list of configurations, each timed at the first launch with new sizes.
+
+# %%
+choices = [triton.Config({}, num_warps=warps) for warps in (4, 8, 16)]
+tuned = triton.autotune(choices, key=["columns"])(rms_kernel)
+print(type(tuned).__name__, "around the same kernel:", tuned.fn is rms_kernel)
+attempt(lambda: launch(tuned, (1,), torch.randn(1, 8), torch.empty(1, 8), 8, 8, 1, EPS, tl.float32, 8))
+
+# %% [markdown]
+# Its candidates differ in what the compiler was just asked for, 4, 8 or 16 warps, and which is fastest only a GPU can say: so `launch` refuses to pretend. The course's softmax has a table in place of it, reasoned from figures like those above, which a run on a GPU can replace.
 
 # %% [markdown]
 # ## How fast can it be

@@ -181,24 +181,6 @@ def triton_softmax(x, y):
     rows, columns = x.shape
     wide = torch.promote_types(x.dtype, torch.float32)
     launch(blocks, (rows,), x, y, rows, columns, *x.stride(), *y.stride(),
-           triton.next_power_of_2(columns), getattr(tl, str(wide).removeprefix("torch.")))
-''',
-    "block pointers, a plain choice": '''
-@triton.jit
-def blocks(x_ptr, y_ptr, rows, columns, sx0, sx1, sy0, sy1, BLOCK: tl.constexpr, ACC: tl.constexpr):
-    row = tl.program_id(0)
-    source = tl.make_block_ptr(x_ptr, (rows, columns), (sx0, sx1), (row, 0), (1, BLOCK), (1, 0))
-    target = tl.make_block_ptr(y_ptr, (rows, columns), (sy0, sy1), (row, 0), (1, BLOCK), (1, 0))
-    x = tl.load(source, boundary_check=(0, 1), padding_option="zero").to(ACC)
-    x = tl.where(tl.arange(0, BLOCK)[None, :] < columns, x, -float("inf"))
-    e = tl.exp(x - tl.max(x, 1)[:, None])
-    tl.store(target, (e / tl.sum(e, 1)[:, None]).to(y_ptr.dtype.element_ty), boundary_check=(0, 1))
-
-
-def triton_softmax(x, y):
-    rows, columns = x.shape
-    wide = torch.promote_types(x.dtype, torch.float32)
-    launch(blocks, (rows,), x, y, rows, columns, *x.stride(), *y.stride(),
            triton.next_power_of_2(columns), {torch.float32: tl.float32, torch.float64: tl.float64}[wide])
 ''',
     "a reciprocal, and the store rounds": '''
@@ -274,6 +256,8 @@ WRONG["triton_softmax"] = [
     ("the maximum is torch's", "no operator of torch on either",
      "    rows, columns = x.shape\n", "    rows, columns = x.shape\n    largest = x.max().item() if x.numel() else 0.0\n"),
     ("Triton's own softmax", "no softmax that is there already, here or in Triton", "y = e / total", "y = tl.softmax(x)"),
+    ("a dtype by a name that is made", "a name that is put together only when the code runs is refused",
+     "tl.float64 if x.dtype == torch.float64 else tl.float32", 'getattr(tl, "float" + str(max(32, 8 * x.dtype.itemsize)))'),
     ("a result of its own, copied", "no copy", "*y.stride(), BLOCK=block, ACC=acc)",
      "*y.stride(), BLOCK=block, ACC=acc)\n    y.copy_(y.clone())"),
     ("the course's softmax", "no softmax that is there already, here or in Triton",
@@ -1153,13 +1137,15 @@ def swap_softmax(model, softmax):
 '''),
 ]
 
-# Some that were meant to be wrong and are right: what they leave out makes no difference.
+# Some that were meant to be wrong and are right: what they leave out makes no difference. One that
+# returns what nobody asks for.
 for exercise, name, old, new in (
     # tl.max widens half precision by itself, and what is computed with it is then float32.
     ("triton_softmax", "float16 is left to tl.max", "tl.float64 if x.dtype == torch.float64 else tl.float32",
      "{torch.float64: tl.float64, torch.float16: tl.float16}.get(x.dtype, tl.float32)"),
     ("triton_softmax", "the maximum is taken before", "    x = x.to(ACC)\n    top = tl.max(x, 0)\n",
      "    x = x - tl.max(x, 0)\n    x = x.to(ACC)\n    top = tl.max(x, 0)\n"),
+    ("triton_softmax", "y is returned", "BLOCK=block, ACC=acc)", "BLOCK=block, ACC=acc)\n    return y"),
     ("make_softmax", "a fake with torch's softmax", "return x.new_empty(x.shape)", "return torch.softmax(x, -1).contiguous()"),
     ("read_ptx", "split at blanks alone", "line.split()", 'line.strip().split(" ")'),
 ):
@@ -1186,7 +1172,6 @@ for name, edits in {
 
 # What the check can't tell, or the tools refuse, and why. They are not judged.
 OPEN = {
-    ("triton_softmax", "block pointers"): "getattr with a name that is made when it runs is refused",
     ("triton_softmax", "a block and a condition on a sum"): "Triton's interpreter refuses such an &",
     ("triton_softmax", "cut off, not rounded"): "the interpreter cuts bfloat16 off itself",
     ("make_twice", "the first formula in torch, the second never asked"): "values tell nothing of it",

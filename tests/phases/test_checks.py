@@ -5,6 +5,7 @@ import pytest
 from grader.judging.catalogue import load_checks
 from grader.phase_paths import phases
 from grader.proof.selftest import LabCode, prove
+from tests.phases import dear
 
 CHECKS = [
     pytest.param(phase, check, id=f"{phase.name}: {check.name}")
@@ -14,12 +15,13 @@ CHECKS = [
 
 
 @pytest.mark.parametrize(("phase", "check"), CHECKS)
-def test_candidates_come_out_as_predicted(phase, check, seeds, proven):
+def test_candidates_come_out_as_predicted(phase, check, seeds, proven, full):
     proven.skip_if_unchanged(phase.name, check.name)
     lab = LabCode.read(phase.lab)
     assert check.name in lab.solutions
+    most = dear.FEW if check.name in dear.EXERCISES and not full else 0
     for seed in seeds:
-        assert prove(check, seed, lab).faults == (), f"seed {seed}"
+        assert prove(check, seed, lab, most).faults == (), f"seed {seed}"
     proven.remember(phase.name, check.name)
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.phases import rules_00, rules_01, rules_02, rules_03
+from tests.phases import rules_00, rules_01, rules_02, rules_03, rules_05
 from tests.phases.rules import Rules, introduction, named, questions, sentences, unquoted
 from tests.phases.test_banks import BANKS, PHASES, of
 
-LABS = {"00": rules_00, "01": rules_01, "02": rules_02, "03": rules_03}
+LABS = {"00": rules_00, "01": rules_01, "02": rules_02, "03": rules_03, "05": rules_05}
 EXERCISES = [
     pytest.param(number, exercise, rules, id=f"{number} {exercise}")
     for number, lab in LABS.items()
@@ -46,7 +46,7 @@ def test_every_rule_has_answers_that_the_check_is_proven_on(number, exercise, ru
     assert all((*rules.asked.values(), *rules.free.values()))
 
 
-@pytest.mark.parametrize("number", ["01", "02", "03"])
+@pytest.mark.parametrize("number", ["01", "02", "03", "05"])
 def test_rules_of_all_exercises_stand_in_the_introduction(number):
     said = introduction(PHASES[number])
     assert [rule for rule in LABS[number].FOR_ALL if rule not in said] == []

@@ -52,6 +52,19 @@ def launched(kernel, columns=5, **options):
     return found[0], y
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        triton.autotune([triton.Config({"BLOCK": 8})], key=["columns"]),
+        triton.heuristics({"BLOCK": lambda arguments: 8}),
+    ],
+)
+def test_what_chooses_constants_is_refused_in_a_sentence(around):
+    kernel = around(row_top)
+    with pytest.raises(TypeError, match=f"got a {type(kernel).__name__} around it: take that"):
+        launch(kernel, (3,), torch.zeros(3, 5), torch.zeros(3), 5, 5)
+
+
 def test_a_kernel_with_a_method_a_helper_and_constants_runs_and_compiles():
     found, y = launched(row_top, num_warps=2)
     assert y.tolist() == [8.0, 18.0, 28.0]

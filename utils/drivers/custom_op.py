@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import inspect
 import itertools
 import logging
+import os
+import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -190,52 +194,94 @@ def _silent() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def registered(
-    make: Callable, slope: float = 0.0, factor: float = 1.0
-) -> Iterator[tuple[Any, Any]]:
+def registered(make: Callable, slope: float = 0.0, factor: float = 1.0) -> Iterator[Registered]:
     """Let ``make(name, forward, backward)`` register operators, and find them where torch does.
 
     Raises:
-        OperatorError: for what went wrong meanwhile, or when nothing is there under the names.
+        OperatorError: for what went wrong meanwhile, or when nothing is there under a name that is
+            asked for.
     """
     short = f"softmax_{next(_numbers)}"
+    _place(make)
     try:
         with _silent():
             make(f"{NAMESPACE}::{short}", *pieces(slope, factor))
-            yield _registered(short), _registered(f"{short}_backward")
+            yield Registered(short)
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = f"{type(error).__name__}: {lines[0] if lines else ''}"
-        raise OperatorError(said.replace(short, "softmax")) from error
+        said = f"{type(error).__name__}: {lines[0] if lines else ''}".replace(short, "softmax")
+        # torch names the variable, which is anybody's own
+        raise OperatorError(re.sub(r"`\w+\.register_fake`", "`register_fake`", said)) from error
 
 
-def _registered(short: str) -> Any:
-    try:
-        return getattr(getattr(torch.ops, NAMESPACE), short).default
-    except AttributeError:
-        raise LookupError(f"no operator is registered as {NAMESPACE}::{short}") from None
+class Registered:
+    """The operators of a softmax, found where torch has them when they are asked for.
+
+    Raises:
+        LookupError: when nothing is there under the name.
+    """
+
+    def __init__(self, short: str) -> None:
+        self._short = short
+
+    @property
+    def forward(self) -> Any:
+        """The operator of the softmax."""
+        return self._find(self._short, "`name`")
+
+    @property
+    def backward(self) -> Any:
+        """The operator of its gradient."""
+        return self._find(f"{self._short}_backward", '`name` + "_backward"')
+
+    @staticmethod
+    def _find(name: str, said: str) -> Any:
+        try:
+            return getattr(getattr(torch.ops, NAMESPACE), name).default
+        except AttributeError:
+            raise LookupError(
+                f"no operator is registered under {said}; `name` is another one in each call"
+            ) from None
+
+
+def _place(make: Callable) -> None:
+    """Let `inspect` know which module a notebook's cell belongs to.
+
+    torch asks for it several times at each registration, and `inspect` would look through all
+    modules each time: a third of what such a call takes.
+    """
+    code, module = getattr(make, "__code__", None), getattr(make, "__module__", None)
+    if code is not None and module in sys.modules and not os.path.exists(code.co_filename):
+        for file in (code.co_filename, os.path.normcase(os.path.abspath(code.co_filename))):
+            inspect.modulesbyfile[file] = module
 
 
 def run_operator(
-    make: Callable, x: torch.Tensor, g: torch.Tensor, slope: float, factor: float = 1.0
+    make: Callable,
+    x: torch.Tensor,
+    g: torch.Tensor | None,
+    slope: float,
+    factor: float = 1.0,
 ) -> dict[str, Any]:
     """What the operator makes of x, and the gradient of x when that of the output is g.
 
     Args:
+        g: None where no gradient is asked for.
         factor: the backward that is handed over multiplies the gradient by it.
     """
-    with registered(make, slope, factor) as (op, _):
-        leaf = x.detach().requires_grad_()
-        output = op(leaf)
+    with registered(make, slope, factor) as ops:
+        leaf = x.detach().requires_grad_(g is not None)
+        output = ops.forward(leaf)
         found = {"output": output.detach().clone(), "gradient": None}
-        if output.requires_grad:
+        if g is not None and output.requires_grad:
             (found["gradient"],) = torch.autograd.grad(output, leaf, g)
     return found
 
 
 def schema_of(make: Callable) -> dict[str, Any]:
     """What is registered: types of arguments and results, of the operator and its backward."""
-    with registered(make) as both:
+    with registered(make) as ops:
+        both = ops.forward, ops.backward
         return {
             kind: {
                 "arguments": [str(argument.type) for argument in op._schema.arguments],
@@ -259,12 +305,12 @@ def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) ->
         Shape, strides, dtype and device of each result.
     """
     found = []
-    with registered(make) as (op, op_backward), FakeTensorMode():
+    with registered(make) as ops, FakeTensorMode():
         for shape, strides, dtype, device in inputs:
             x = torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device=device)
             order = tuple(reversed(range(len(shape))))
             g = torch.empty(tuple(shape)[::-1], dtype=dtype, device=device).permute(order)
-            y = op_backward(g, x) if backward else op(x)
+            y = ops.backward(g, x) if backward else ops.forward(x)
             found.append((tuple(y.shape), tuple(y.stride()), y.dtype, y.device.type))
     return found
 
@@ -278,8 +324,8 @@ def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[
     """
     from torch._dynamo.testing import CompileCounter
 
-    with registered(make, slope) as (op, _):
-        plain = x.detach()
+    with registered(make, slope) as ops:
+        op, plain = ops.forward, x.detach()
         with FakeTensorMode() as mode:
             leaf = mode.from_tensor(plain).requires_grad_()
             output = op(leaf * 2) + 1
@@ -295,9 +341,9 @@ def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[
 def opcheck(make: Callable, x: torch.Tensor) -> dict[str, str]:
     """What ``torch.library.opcheck`` says of the operator: test -> SUCCESS, or the error's name."""
     tests = "test_schema", "test_autograd_registration", "test_faketensor"
-    with registered(make) as (op, _):
+    with registered(make) as ops:
         leaf = x.detach().requires_grad_()
-        said = torch.library.opcheck(op, (leaf,), test_utils=tests, raise_exception=False)
+        said = torch.library.opcheck(ops.forward, (leaf,), test_utils=tests, raise_exception=False)
     return {test: one if isinstance(one, str) else type(one).__name__ for test, one in said.items()}
 
 
@@ -310,9 +356,9 @@ def run_twice(
         ``gradient``; ``of_g`` and ``of_x``, the gradients of ``(gradient * v).sum()``, None where
         there is none.
     """
-    with registered(make, slope) as (op, _):
+    with registered(make, slope) as ops:
         x, g = x.detach().requires_grad_(), g.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(op(x), x, g, create_graph=True)
+        (gradient,) = torch.autograd.grad(ops.forward(x), x, g, create_graph=True)
         found = {"gradient": gradient.detach().clone(), "of_g": None, "of_x": None}
         if gradient.requires_grad:
             again = torch.autograd.grad(gradient, (g, x), v, allow_unused=True)
@@ -322,18 +368,18 @@ def run_twice(
 
 def gradgradcheck(make: Callable, x: torch.Tensor) -> bool:
     """Whether the operator's second derivatives are the slopes of its first, for x in float64."""
-    with registered(make) as (op, _):
+    with registered(make) as ops:
         leaf = x.detach().double().requires_grad_()
-        return torch.autograd.gradgradcheck(op, (leaf,), raise_exception=False)
+        return torch.autograd.gradgradcheck(ops.forward, (leaf,), raise_exception=False)
 
 
 @contextlib.contextmanager
 def _kept() -> Iterator[None]:
-    """Put back what somebody may change for all models: classes, and torch's own softmax."""
+    """Put back what somebody may change for all models: names and classes, and torch's softmax."""
     from utils.minigpt import model
 
-    places = [one for one in vars(model).values() if isinstance(one, type)]
-    places = [one for one in places if one.__module__ == model.__name__]
+    places: list[Any] = [one for one in vars(model).values() if isinstance(one, type)]
+    places = [model, *(one for one in places if one.__module__ == model.__name__)]
     before = [(place, dict(vars(place))) for place in places]
     others = [(torch, "softmax"), (torch.nn.functional, "softmax"), (torch.Tensor, "softmax")]
     functions: list[Any] = [(place, name, getattr(place, name)) for place, name in others]
@@ -341,7 +387,8 @@ def _kept() -> Iterator[None]:
         yield
     finally:
         for place, names in before:
-            for name in set(vars(place)) - set(names):
+            # New names of the module are read by nobody, and the compiler keeps some there.
+            for name in set(vars(place)) - set(names) if place is not model else ():
                 delattr(place, name)
             for name, value in names.items():
                 if vars(place).get(name) is not value:

@@ -14,6 +14,7 @@ make_softmax = Check(
         "one graph": 1,
     },
     reads="What PyTorch asks of an operator",
+    claims=("what opcheck says", "how many graphs there were"),
 )
 
 
@@ -61,10 +62,17 @@ def _(draw):
         x, g = draw.tensor(shape, dtype, layout), draw.tensor(shape, dtype, upstream) * by
 
         def play(subject):
-            came = subject.drive("custom_op:run_operator", x, g, slope, 1.0 + slope)
-            return came["output"] if part == computes else came["gradient"]
+            if part == computes:
+                out = subject.drive("custom_op:run_operator", x, None, slope)["output"]
+                return out, out.stride()
+            grad = subject.drive("custom_op:run_operator", x, g, slope, 1.0 + slope)["gradient"]
+            return grad is not None, grad
 
-        return Case(part, play, shown=f"{dtype} {shape}, {layout}")
+        places = {"[0]": "what comes out", "[1]": "the result's strides"}
+        if part == gradient:
+            places = {"[0]": "No gradient gets back through the operator.", "[1]": "the gradient"}
+        words = f"{str(dtype).removeprefix('torch.')} {shape}, {layout}"
+        return Case(part, play, shown=words, places=places)
 
     def faked(inputs, backward):
         def play(subject):
@@ -81,6 +89,7 @@ def _(draw):
         return Case(fake, play, shown=shown, places=places)
 
     yield asked(computes, draw.shape(1))
+    yield asked(computes, draw.shape(2))
     yield asked(computes, draw.shape(3), "transposed", torch.float64)
     yield asked(gradient, draw.shape(2), upstream="transposed")
     # a gradient beyond float32's range
@@ -100,20 +109,30 @@ def _(draw):
 
     def said(subject):
         schemas = subject.drive("custom_op:schema_of")
-        return schemas, subject.drive("custom_op:opcheck", x)
+        told = subject.drive("custom_op:opcheck", x)
+        # What a fake says is asked above; here it would cost the same mistake a second point.
+        return schemas, {test: one for test, one in told.items() if test != "test_faketensor"}
 
-    yield Case(
-        schema,
-        said,
-        shown="a transposed input",
-        places={"[0]": "the schema", "[1]": "what opcheck says"},
-    )
+    places = {}
+    for kind, whose in (("forward", "operator"), ("backward", "backward's operator")):
+        places[f"[0]['{kind}']['arguments']"] = f"what the schema of the {whose} says it takes"
+        places[f"[0]['{kind}']['results']"] = f"what the schema of the {whose} says it returns"
+        places[f"[0]['{kind}']['writes']"] = (
+            f"The schema of the {whose} says that it writes into an argument."
+        )
+    for test in ("test_schema", "test_autograd_registration"):
+        places[f"[1]['{test}']"] = f"opcheck's {test} does not succeed."
+    yield Case(schema, said, shown="a transposed input", places=places)
 
     def traced(subject):
         came = subject.drive("custom_op:trace_operator", x, slope)
         return came["graphs"], came["gradient"], came["output"]
 
-    places = {"[0]": "the number of graphs", "[1]": "the gradient's shape and strides"}
+    places = {
+        "[0]": "The compiler does not get one graph.",
+        "[1]": "the gradient's shape and strides, as a fake step has them",
+        "[2]": "what comes out",
+    }
     yield Case(graph, traced, shown="traced, there and back", places=places)
 
 
@@ -152,7 +171,7 @@ _FAKE = "torch.empty(x.shape, dtype=x.dtype, device=x.device)"
 _misconception(
     "no fake",
     "a tracer that asks what comes out is told nothing: the operator has no fake.",
-    2,
+    3,
     ("@there.register_fake\n    def _(x):", "def _(x):"),
 )
 _misconception(
@@ -164,7 +183,7 @@ _misconception(
 _misconception(
     "the fake lies as its input does",
     "a tracer is told the input's strides, and the kernel's result is contiguous.",
-    3,
+    4,
     (_FAKE, "torch.empty_like(x)"),
 )
 _misconception(
@@ -182,7 +201,7 @@ _misconception(
 _misconception(
     "the fake computes",
     "the kernel is launched to find out what comes out, and a fake tensor has no numbers.",
-    2,
+    3,
     (_FAKE, "forward(x)"),
 )
 _misconception(
@@ -200,7 +219,7 @@ _misconception(
 _misconception(
     "no gradient",
     "no formula is registered, so a gradient stops at the operator.",
-    2,
+    3,
     ("there.register_autograd(vjp, setup_context=keep)", "pass"),
 )
 _misconception(
@@ -208,6 +227,24 @@ _misconception(
     "the backward is given the output for the gradient, and the gradient for the output.",
     4,
     ("return back(g, y)", "return back(y, g)"),
+)
+_misconception(
+    "the backward's fake lies as its input does",
+    "a tracer is told that the gradient lies as g does, and the kernel's result is contiguous.",
+    4,
+    ("torch.empty(y.shape, dtype=y.dtype, device=y.device)", "torch.empty_like(g)"),
+)
+_misconception(
+    "a gradient of its own",
+    "the gradient is that of a softmax, and not what the backward that is handed over makes of it.",
+    4,
+    ("return back(g, y)", "return y * (g - (g * y).sum(-1, keepdim=True))"),
+)
+_misconception(
+    "a softmax of its own",
+    "what comes out is the softmax of x, and not what the forward that is handed over makes of it.",
+    2,
+    ("return forward(x)", "return torch.softmax(x, -1).contiguous()"),
 )
 _misconception(
     "softmax twice",

@@ -38,14 +38,29 @@ def _(draw):
         g, v = draw.tensor(shape, torch.float64), draw.tensor(shape, torch.float64)
 
         def play(subject):
-            return subject.drive("custom_op:run_twice", x, g, v, slope)[places[which]]
+            if which == 0:  # asked for alone, which takes no formula of the backward's
+                came = subject.drive("custom_op:run_operator", x, g, slope)["gradient"]
+            else:
+                came = subject.drive("custom_op:run_twice", x, g, v, slope)[places[which]]
+            if came is None:
+                return False, True, came
+            # The sums of every gradient that went through a softmax's backward.
+            return True, bool((came.sum(-1).abs() < 1e-6 + 1e-3 * came.abs().sum(-1)).all()), came
 
         words = f"float64 {shape}, {layout}"
-        return Case(list(make_twice.parts)[which], play, shown=words)
+        part = list(make_twice.parts)[which]
+        said = {
+            "[0]": f"Nothing leads back from the gradient to {'xgx'[which]}.",
+            "[1]": f"The numbers of a row of {part} do not sum to 0.",
+            "[2]": part,
+        }
+        return Case(part, play, shown=words, places=said)
 
-    for which in range(3):
-        yield asked(which, draw.shape(2), "contiguous")
-        yield asked(which, (2, *draw.shape(2)), "transposed")
+    # In rows of two numbers several wrong formulas give the same.
+    yield asked(0, draw.shape(2, 3, 6), "transposed")
+    for which in (1, 2):
+        yield asked(which, draw.shape(2, 3, 6), "contiguous")
+        yield asked(which, (2, *draw.shape(2, 3, 6)), "transposed")
 
 
 def _make(name, forward, backward):
@@ -90,7 +105,7 @@ _misconception(
 _misconception(
     "the backward has no formula",
     "the backward is an operator that has no gradient of its own.",
-    0,
+    1,
     ("back.register_autograd(vjp_of_back, setup_context=keep_both)", "pass"),
 )
 _misconception(
@@ -131,6 +146,46 @@ _misconception(
     "the gradient of y is taken to be the backward, once more.",
     2,
     ("return (of_g, of_y)", "return (of_g, back(v, back(g, y)))"),
+)
+_misconception(
+    "a sign",
+    "of the two terms of the gradient of y one has the wrong sign.",
+    2,
+    (" - g * (v * y)", " + g * (v * y)"),
+)
+_misconception(
+    "v times g alone",
+    "in the gradient of y, v is multiplied by g alone, and not by g less its sum.",
+    2,
+    ("v * (g - (g * y).sum(-1, keepdim=True)) - g", "v * g - g"),
+)
+_misconception(
+    "on to x",
+    "the way from y to x is gone twice: autograd goes it, too.",
+    2,
+    ("return (of_g, of_y)", "return (of_g, back(of_y, y))"),
+)
+_misconception(
+    "y cut off",
+    "y is cut off before it gets to the backward, so nothing leads from the gradient to x.",
+    2,
+    ("return back(g, y)", "return back(g, y.detach())"),
+)
+_misconception(
+    "g, once more",
+    "the gradient of g is made of g, and not of what arrived.",
+    3,
+    ("of_g = back(v, y)", "of_g = back(g, y)"),
+)
+_misconception(
+    "the sum over all rows",
+    "the sum of v * y goes over all rows at once, as where they were one softmax.",
+    1,
+    (
+        "of_g = back(v, y)",
+        "vy = (v * y).sum()\n        of_g = y * (v - vy)",
+    ),
+    ("g * (v * y).sum(-1, keepdim=True)", "g * vy"),
 )
 _misconception(
     "the two exchanged",
@@ -201,6 +256,7 @@ make_twice.equivalent(
 
 make_twice.equivalent(
     (", schema='(Tensor x) -> Tensor'", ""),
+    (", schema='(Tensor g, Tensor y) -> Tensor'", ""),
     because="the driver's functions have annotations, from which the same schema is read",
 )
 make_twice.equivalent(

@@ -2,13 +2,29 @@
 
 import triton
 
-from utils.checks import Check, case, edited
+from utils.checks import Case, Check, edited
 
 plan_rows = Check(
     "plan_rows",
     parts={"wide rows": 1, "narrow rows": 1, "the ends": 1},
     reads="One program, one row",
 )
+
+
+FACTS = (
+            "A row gets fewer lanes than it has columns.",
+            "The lanes of a row, the third number, are no power of two.",
+            "A row gets more lanes than it must: half as many would do.",
+            "A program takes no row at all.",
+            "The rows of a program, the second number, don't fit into 4096 bytes.",
+            "A program takes fewer rows, the second number, than fit into 4096 bytes.",
+            "There are rows that no program takes: there are too few programs.",
+            "There are programs that have no row: there are too many.",
+            "Fewer lanes are counted as masked than such a plan has.",
+            "More lanes are counted as masked than such a plan has.",
+            "the plan",
+)
+PLACES = {f"[{at}]": words for at, words in enumerate(FACTS)}
 
 
 @plan_rows.reference
@@ -31,8 +47,26 @@ def _(draw):
     shown = "{} rows of {} columns, {} bytes each"
 
     def asked(part, rows, columns, itemsize):
-        words = shown.format(rows, columns, itemsize)
-        return case(part, rows, columns, itemsize, shown=words)
+        def play(subject):
+            programs, each, block, masked = plan = subject(rows, columns, itemsize)
+            taken = each * block * itemsize
+            real = programs * each * block - rows * columns
+            # What the numbers say of each other: the first that is not so is told in words.
+            facts = (
+                block >= columns,
+                block > 0 and block & (block - 1) == 0,
+                block < 2 * columns,
+                each >= 1,
+                each == 1 or taken <= 4096,
+                taken + block * itemsize > 4096,
+                programs * each >= rows,
+                (programs - 1) * each < rows or programs == 0,
+                masked >= real,
+                masked <= real,
+            )
+            return *map(bool, facts), plan
+
+        return Case(part, play, shown=shown.format(rows, columns, itemsize), places=PLACES)
 
     wide, narrow, ends = plan_rows.parts
     for itemsize in (2, 4, 8):
@@ -48,6 +82,8 @@ def _(draw):
     yield asked(wide, 3, 1025, 4)
     yield asked(narrow, 65, 600, 2)
     yield asked(narrow, 5, 600, 2)
+    yield asked(narrow, 3, 17, 2)  # fewer rows than fit
+    yield asked(narrow, 64, 600, 2)  # the last program is full
 
     power = 2 ** draw.integer(3, 7)
     for columns in (power, power + 1, power - 1, 1, 2, 3):
@@ -117,6 +153,22 @@ plan_rows.misconception(
     "each program gets one row, however narrow the rows are.",
     earns=1,
 )(edited(_plan_rows, ("max(1, 4096 // (block * itemsize))", "1")))
+
+plan_rows.misconception(
+    "a tile of real numbers",
+    "rows are fitted into a tile without their masked lanes.",
+    earns=1,
+)(edited(_plan_rows, ("(block * itemsize)", "(columns * itemsize)")))
+plan_rows.misconception(
+    "no more than there are",
+    "a program takes no more rows than the matrix has, where more fit into a tile.",
+    earns=1,
+)(edited(_plan_rows, ("4096 // (block * itemsize))", "min(4096 // (block * itemsize), rows))")))
+plan_rows.misconception(
+    "one program more",
+    "there is a program more, whether rows are left for it or not.",
+    earns=0,
+)(edited(_plan_rows, ("triton.cdiv(rows, per_program)", "rows // per_program + 1")))
 
 
 @plan_rows.alternate("by bits and negative division")

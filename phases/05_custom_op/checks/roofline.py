@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Check, case, edited
+from utils.checks import Case, Check, edited
 from utils.compare import Tolerance
 
 roofline = Check(
@@ -34,33 +34,62 @@ class _:
 @roofline.cases
 def _(draw):
     forward, backward, time = roofline.parts
-    dtypes = torch.float16, torch.bfloat16, torch.float32, torch.float64
+    dtypes = torch.float32, torch.float16, torch.bfloat16, torch.float64
+
+    def moved_by(part, rows, columns, dtype, passes, is_backward, words=""):
+        def play(subject):
+            moved = subject["bytes_moved"](rows, columns, dtype, passes, is_backward)
+            right = ((2 if is_backward else 1) * passes + 1) * rows * columns * dtype.itemsize
+            return bool(moved <= right), bool(moved >= right), moved
+
+        many = "one pass" if passes == 1 else f"{passes} passes"
+        shown = words or f"{str(dtype).removeprefix('torch.')}, {many}"
+        places = {"[0]": "Too many bytes are counted.", "[1]": "Too few bytes are counted."}
+        return Case(part, play, "bytes_moved", shown, {**places, "[2]": "the bytes"})
+
     for part, is_backward in ((forward, False), (backward, True)):
+        yield moved_by(part, 64, 512, torch.float32, 1, is_backward)
         for dtype in dtypes:
             rows, columns = draw.integer(2, 5000), draw.integer(3, 5000)
             for passes in (1, draw.integer(2, 3)):
-                shown = f"{str(dtype).removeprefix('torch.')}, {passes} passes"
-                asked = rows, columns, dtype, passes, is_backward
-                yield case(part, *asked, of="bytes_moved", shown=shown)
-        yield case(part, 0, 600, torch.float32, 1, is_backward, of="bytes_moved", shown="no rows")
-        yield case(part, 1, 600, torch.float16, 1, is_backward, of="bytes_moved", shown="one row")
-        yield case(part, 7, 1, torch.float16, 3, is_backward, of="bytes_moved", shown="one column")
+                yield moved_by(part, rows, columns, dtype, passes, is_backward)
+        yield moved_by(part, 0, 600, torch.float32, 1, is_backward, "no rows")
+        yield moved_by(part, 1, 600, torch.float16, 1, is_backward, "one row")
+        yield moved_by(part, 7, 1, torch.float16, 3, is_backward, "one column")
+
+    def least(moved, elements, is_backward, bandwidth, flops, words):
+        def play(subject):
+            asked = moved, elements, is_backward, bandwidth, flops
+            seconds, which = subject["least_seconds"](*asked)
+            right = max(moved / bandwidth, (4 if is_backward else 5) * elements / flops)
+            enough = bool(seconds >= right * (1 - 1e-6))
+            return enough, bool(seconds <= right * (1 + 1e-6)), seconds, which
+
+        places = {
+            "[0]": "The time is too short.",
+            "[1]": "The time is too long.",
+            "[2]": "the seconds",
+            "[3]": "which of the two decides",
+        }
+        return Case(time, play, "least_seconds", words, places)
 
     for is_backward in (False, True):
         words = "backward" if is_backward else "forward"
         for bandwidth, flops in ((4e12, 6e13), (3.35e12, 1e12), (1e11, 1e11), (2e12, 1e10)):
             elements = draw.integer(1000, 9_000_000)
             moved = elements * draw.choice((4, 6, 8, 12, 16))
-            asked = moved, elements, is_backward, bandwidth * draw.integer(1, 3), flops
-            yield case(time, *asked, of="least_seconds", shown=words)
+            bandwidth *= draw.integer(1, 3)
+            slow = (4 if is_backward else 5) * elements / flops > moved / bandwidth
+            said = f"{words}, {'computing' if slow else 'moving'} takes longer"
+            yield least(moved, elements, is_backward, bandwidth, flops, said)
         elements = 40 * draw.integer(1, 50)
         per_element = 4 if is_backward else 5
         even = elements * 8, elements, is_backward, 8e9, per_element * 1e9  # both take as long
-        yield case(time, *even, of="least_seconds", shown=f"{words}, both times equal")
+        yield least(*even, f"{words}, both times equal")
         for near in (0.997, 1.003):
             almost = elements * 8, elements, is_backward, 8e9 * near, per_element * 1e9
-            yield case(time, *almost, of="least_seconds", shown=f"{words}, times almost equal")
-        yield case(time, 0, 0, is_backward, 8e9, 1e9, of="least_seconds", shown="nothing at all")
+            yield least(*almost, f"{words}, times almost equal")
+        yield least(0, 0, is_backward, 8e9, 1e9, "nothing at all")
 
 
 def bytes_moved(rows, columns, dtype, passes, backward):
@@ -130,6 +159,62 @@ roofline.misconception(
     "the backward is counted with the forward's operations.",
     earns=2,
 )(_wrong(least_seconds, ("(4 if backward else 5)", "5")))
+
+roofline.misconception(
+    "one of the two read once",
+    "in several passes one of a backward's inputs is counted once alone.",
+    earns=2,
+)(_wrong(bytes_moved, ("passes * read + 1", "passes + read")))
+roofline.misconception(
+    "three matrices read",
+    "a backward is counted with three inputs, as where it read x, too.",
+    earns=2,
+)(_wrong(bytes_moved, ("2 if backward else 1", "3 if backward else 1")))
+roofline.misconception(
+    "as many written as read",
+    "a backward's results are counted twice, and it writes one.",
+    earns=2,
+)(_wrong(bytes_moved, ("passes * read + 1", "passes * read + read")))
+roofline.misconception(
+    "passes of the forward alone",
+    "a backward's inputs are counted once, however many passes there are.",
+    earns=2,
+)(_wrong(bytes_moved, ("passes * read", "(1 if backward else passes) * read")))
+roofline.misconception(
+    "four bytes or two",
+    "a float64 is counted with four bytes.",
+    earns=1,
+)(_wrong(bytes_moved, ("dtype.itemsize", "min(dtype.itemsize, 4)")))
+roofline.misconception(
+    "bits",
+    "what is counted is bits.",
+    earns=1,
+)(_wrong(bytes_moved, ("dtype.itemsize", "dtype.itemsize * 8")))
+roofline.misconception(
+    "memory decides",
+    "the time is that of the memory alone.",
+    earns=2,
+)(_wrong(least_seconds, ("max(memory, compute)", "memory")))
+roofline.misconception(
+    "always memory",
+    "it is said to be memory, whichever takes longer.",
+    earns=2,
+)(_wrong(least_seconds, ("'memory' if memory >= compute else 'compute'", "'memory'")))
+roofline.misconception(
+    "the one that waits",
+    "it is said to be the other of the two, whichever takes longer.",
+    earns=2,
+)(
+    _wrong(
+        least_seconds,
+        ("'memory' if memory >= compute else 'compute'", "'compute' if memory >= compute else 'memory'"),
+    )
+)
+roofline.misconception(
+    "four and five exchanged",
+    "a forward is counted with four operations an element, and a backward with five.",
+    earns=2,
+)(_wrong(least_seconds, ("(4 if backward else 5)", "(5 if backward else 4)")))
 
 
 @roofline.alternate("piece by piece")

@@ -4,7 +4,7 @@ import torch
 import triton
 
 from utils.checks import ByHand, Case
-from utils.drivers.custom_op import surroundings
+from utils.drivers.custom_op import cut, surroundings
 from utils.launching import INTERPRETER_OPS, launch
 
 # Of the result, what rounding to half precision may change; Triton's interpreter cuts bfloat16 off
@@ -37,24 +37,72 @@ def precise(got, exact, scale=None):
     return bool(((got.double().nan_to_num() - exact).abs() <= allowed).all())
 
 
-def written(part, tensors, exact, shown, scale=None):
-    """A case that lets a function write into the last of some tensors.
+# What a function finds in its output; no number that is asked for is as far below 0.
+UNTOUCHED = -8192.0
+BESIDE = -7.0
+# The first of these that is not so is told.
+FACTS = {
+    "[0]": "An input was changed.",
+    "[1]": "Something was written beside the rows of the output, into what they are cut from.",
+    "[2]": "Some places of the output were never written.",
+    "[3]": "A row of nothing but -inf has numbers in it, where torch has NaN.",
+    "[4]": "There is NaN where a number is expected. Whoever reads beside the rows of an input finds "
+    "NaN there; inf - inf, inf / inf and 0 / 0 give it, too.",
+    "[5]": "Nothing but zeros was written.",
+    "[6]": "It is nearly right and less exact than its dtype allows, as where something is rounded, "
+    "or computed with fewer digits, before the end.",
+    "[7]": "The numbers of a row do not sum to {total}.",
+    "[8]": "what lies beside the rows of the output",
+    "[9]": "what was written",
+}
 
-    Looked at are what it wrote, whether that is as exact as its dtype allows, what lies beside it,
-    and whether the inputs are as they were.
+
+def room_for(like, row_stride=None, column_stride=1):
+    """An output for `written`, shaped as another tensor: each place can be told from a written one."""
+    return cut(torch.full_like(like, UNTOUCHED), row_stride, column_stride, beside=BESIDE)
+
+
+def written(part, tensors, exact, shown, total, scale=None):
+    """A case that lets a function write into the last of some tensors, made by `room_for`.
+
+    Facts about the result come before the numbers, so that the first that is not as it should be
+    is told in words; all of them hold of the numbers, whatever the code was.
+
+    total: what the numbers of each row sum to.
     """
+    missing = exact.isnan()
+    zeros = bool((exact.nan_to_num().abs() < 1e-3).all())
+    size = 0.03 * (exact.abs() if scale is None else scale)
+    if torch.bfloat16 in {tensor.dtype for tensor in tensors}:
+        stored = "Nothing but zeros was written, as where a float64 is stored as bfloat16: "
+        facts = {**FACTS, "[5]": f"{stored}Triton's interpreter makes 0 of it."}
+    else:
+        facts = FACTS
 
     def play(subject):
         came = subject.drive("custom_op:fill", *tensors)
-        out = came["out"]
-        return out.clone(), precise(out, exact, scale), surroundings(out), came["kept"]
+        out, around = came["out"], surroundings(came["out"])
+        inside = torch.zeros_like(around)
+        inside.as_strided(out.shape, out.stride(), out.storage_offset()).fill_(1)
+        got = out.double()
+        # Far more than rounding can do, so that these hold for every right answer.
+        nearly = bool((missing | ((got - exact).abs() <= size + 1e-3)).all())
+        off = (got.sum(-1) - total).abs()
+        sums = bool((missing.any(-1) | (off <= size.nan_to_num().sum(-1) + 0.02)).all())
+        return (
+            came["kept"],
+            bool(((around == BESIDE) | (inside == 1)).all()),
+            not bool((out == UNTOUCHED).any()),
+            bool(out.isnan()[missing].all()),
+            not bool(out.isnan()[~missing].any()),
+            zeros or not bool((out == 0).all()),
+            precise(out, exact, scale) or not nearly,
+            sums,
+            around,
+            out.clone(),
+        )
 
-    places = {
-        "[0]": "what was written",
-        "[1]": "It is less exact than its dtype allows.",
-        "[2]": "what lies beside the rows, in the storage of the output",
-        "[3]": "An input was changed.",
-    }
+    places = {place: words.format(total=total) for place, words in facts.items()}
     return Case(part, play, shown=shown, places=places)
 
 

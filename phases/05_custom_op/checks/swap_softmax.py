@@ -21,6 +21,7 @@ swap_softmax = Check(
         "as on a GPU": 1,
     },
     reads="What PyTorch asks of an operator",
+    claims=("how many graphs there were",),
     tolerance=Tolerance(1e-4, 1e-5, "float32 sums in another order"),
 )
 
@@ -46,36 +47,75 @@ def _pattern(softmax):
 @swap_softmax.cases
 def _(draw):
     head, attention, gradients, nothing, graph, gpu = swap_softmax.parts
-    places = {
-        head: ("probabilities",),
-        attention: ("logits",),
-        gradients: ("gradients",),
-        nothing: ("names", "parameters", "others"),
-    }
-
-    def asked(part, config, seed, tokens):
+    def asked(part, look, places, config, seed, tokens):
         def play(subject):
-            came = subject.drive("custom_op:swap", config, seed, tokens)
-            return [came[name] for name in places[part]]
+            return look(subject.drive("custom_op:swap", config, seed, tokens))
 
         words = f"{config.n_layers} layers, {config.n_heads} heads, tokens {tuple(tokens.shape)}"
-        said = {f"[{i}]": f"{name}" for i, name in enumerate(places[part])}
-        return Case(part, play, shown=words, places=said)
+        return Case(part, play, shown=words, places=places)
 
+    def of_attention(came):
+        first, later = came["logits"][:, :1], came["logits"][:, 1:]
+        return not bool(came["logits"].isnan().any()), first, later
+
+    def of_gradients(came):
+        found = came["gradients"]
+        numbers = [one for one in found.values() if one is not None]
+        return None not in found.values(), not any(bool(n.isnan().any()) for n in numbers), found
+
+    def of_others(came):
+        return came["names"], came["parameters"], came["others"]
+
+    nan = "There is NaN in the logits, as where a row of scores is nothing but -inf."
+    looks = {
+        attention: (
+            of_attention,
+            {
+                "[0]": nan,
+                "[1]": "the logits of the first position, which sees nothing but itself",
+                "[2]": "the logits of later positions",
+            },
+        ),
+        gradients: (
+            of_gradients,
+            {
+                "[0]": "A parameter that was in the model before gets no gradient.",
+                "[1]": "There is NaN in a gradient.",
+                "[2]": "gradients",
+            },
+        ),
+        nothing: (
+            of_others,
+            {
+                "[0]": "the names in the state dict",
+                "[1]": "The parameters are not the very objects that they were.",
+                "[2][0]": "the logits of another model, made before",
+                "[2][1]": "the probabilities of another model, made before",
+                "[2][2]": "the logits of another model, made after",
+                "[2][3]": "the probabilities of another model, made after",
+            },
+        ),
+    }
     for layers in (1, 3):
-        heads = draw.choice((1, 2))
-        config = MiniGPTConfig(draw.integer(7, 12), 8, heads, layers, 12, 6)
-        shape = draw.integer(2, 3), draw.integer(3, 6)
-        tokens = draw.tensor(shape, torch.int64).abs() % config.vocab_size
-        for part in places:
-            yield asked(part, config, draw.integer(0, 999), tokens)
+        config = MiniGPTConfig(draw.integer(7, 12), 8, draw.choice((1, 2)), layers, 12, 6)
+        tokens = draw.tensor((draw.integer(2, 3), draw.integer(3, 6)), torch.int64).abs()
+        tokens %= config.vocab_size
+        # A single position sees itself alone, whatever the attention does: the head is on its own.
+        single = {"[0]": "the probabilities of single tokens"}
+        yield asked(
+            head, lambda came: [came["probabilities"]], single, config, draw.integer(0, 999), tokens[:, :1]
+        )
+        for part, (look, places) in looks.items():
+            if layers == 3 or part != nothing:
+                yield asked(part, look, places, config, draw.integer(0, 999), tokens)
 
     config = MiniGPTConfig(8, 8, 2, 1, 12, 6)
 
     def traced(subject):
         return subject.drive("custom_op:graphs_of_swapped", config, torch.arange(6).reshape(2, 3))
 
-    yield Case(graph, traced, shown="MiniGPT under torch.compile")
+    cut = {"": "The compiler does not get one graph."}
+    yield Case(graph, traced, shown="MiniGPT under torch.compile", places=cut)
     try:
         run = gpu_run()
     except NoRecord as missing:
@@ -114,7 +154,7 @@ def _misconception(name, explanation, without, *edits):
 _misconception(
     "the head alone",
     "the blocks' attention goes on with torch's softmax.",
-    {"the head", "the attention", "gradients"},
+    {"the attention", "gradients"},
     ("block.attention.pattern = Pattern()", "pass"),
 )
 _misconception(
@@ -126,25 +166,25 @@ _misconception(
 _misconception(
     "the mask lost",
     "each position sees those after it: nothing is masked before the softmax.",
-    {"the head", "the attention", "gradients", "as on a GPU"},
+    {"the attention", "gradients", "as on a GPU"},
     ("scores.masked_fill(future, -math.inf)", "scores"),
 )
 _misconception(
     "masked by 0",
     "a masked score is 0 and not -inf, so it takes part.",
-    {"the head", "the attention", "gradients", "as on a GPU"},
+    {"the attention", "gradients", "as on a GPU"},
     ("-math.inf", "0.0"),
 )
 _misconception(
     "masked afterwards",
     "the mask is laid over the probabilities, whose rows then no longer sum to 1.",
-    {"the head", "the attention", "gradients", "as on a GPU"},
+    {"the attention", "gradients", "as on a GPU"},
     ("softmax(scores.masked_fill(future, -math.inf))", "softmax(scores).masked_fill(future, 0.0)"),
 )
 _misconception(
     "over the queries",
     "the attention's softmax runs over the other dimension.",
-    {"the head", "the attention", "gradients", "as on a GPU"},
+    {"the attention", "gradients", "as on a GPU"},
     (
         "softmax(scores.masked_fill(future, -math.inf))",
         "softmax(scores.masked_fill(future, -math.inf).transpose(-1, -2)).transpose(-1, -2)",
@@ -153,7 +193,7 @@ _misconception(
 _misconception(
     "the scale forgotten",
     "the scores are not divided by the root of a head's width.",
-    {"the head", "the attention", "gradients", "as on a GPU"},
+    {"the attention", "gradients", "as on a GPU"},
     (" / math.sqrt(q.shape[-1])", ""),
 )
 _misconception(
@@ -167,9 +207,40 @@ _misconception(
 )
 _misconception(
     "the first block alone",
-    "one block is changed, and the others are not.",
-    {"the head", "the attention", "gradients"},
+    "of three blocks one is changed, and two are not.",
+    {"the attention", "gradients"},
     ("in model.blocks:", "in model.blocks[:1]:"),
+)
+_misconception(
+    "the last block left out",
+    "of three blocks two are changed, and the last is not.",
+    {"the attention", "gradients"},
+    ("in model.blocks:", "in model.blocks[:2]:"),
+)
+_misconception(
+    "divided by the width",
+    "the scores are divided by a head's width, and not by its root.",
+    {"the attention", "gradients", "as on a GPU"},
+    ("math.sqrt(q.shape[-1])", "q.shape[-1]"),
+)
+_misconception(
+    "one of the future",
+    "each position sees the one behind it, too.",
+    {"the attention", "gradients", "as on a GPU"},
+    ("diagonal=1", "diagonal=2"),
+)
+_misconception(
+    "scores cut off",
+    "no gradient gets back through the attention's scores.",
+    {"gradients"},
+    ("softmax(scores.masked_fill", "softmax(scores.detach().masked_fill"),
+)
+_misconception(
+    "nothing changed",
+    "the model that was handed in computes what it did before.",
+    {"the head", "the attention", "gradients"},
+    ("model.softmax = softmax", "pass"),
+    ("block.attention.pattern = Pattern()", "pass"),
 )
 _misconception(
     "parameters copied",

@@ -91,14 +91,14 @@ def test_a_class_over_a_socket(start):
 
 
 def test_the_judge_gives_the_same_verdict_on_either_side(start):
-    twice = Check("twice", parts={"p": 1}, reads="r")
+    twice = Check("twice", parts={"p": 1}, reads="r", claims=("how warm it was",))
     twice.reference(lambda x: 2 * x)
     twice.cases(lambda draw: [case("p", draw.tensor((2, 3)))])
     link, _ = start("twice")
     key = AnswerKey(twice, "s")
     far = assess(key, ask(key, link), claims=claims_of(twice))
     assert far.earned == judge(twice, lambda x: x + x, "s").earned == 1
-    assert far.claims == ("that the inputs were left as they were",)
+    assert far.claims == ("that the inputs were left as they were", "how warm it was")
 
 
 def test_an_interrupt_ends_the_call_and_not_the_conversation(start):

@@ -42,6 +42,10 @@ def test_a_notebook_has_an_address(path, docname):
             "../../notebooks/01_tensors.ipynb#Row-major-order:-`view`",
             "../lessons/01_tensors.html#row-major-order-view",
         ),
+        (
+            "../../notebooks/01_tensors.ipynb#cell-id=two-modes",
+            "../lessons/01_tensors.html#two-modes",
+        ),
         ("#What-it%20costs", "#what-it-costs"),
         ("https://pytorch.org/a#B", "https://pytorch.org/a#B"),
         ("mailto:a@b.org", "mailto:a@b.org"),

@@ -1,0 +1,12 @@
+"""Exercises whose answers take long to judge: they launch kernels in an interpreter, or trace.
+
+``make test`` judges a few of their answers, which the seed of the run draws; ``make proof`` judges
+them all. What needs all of them, such as a count, is left to ``make proof``.
+"""
+
+FEW = 2  # candidates of a kind, and answers of a bank
+MUTANTS = 6
+LAB = "05"
+EXERCISES = frozenset(
+    {"triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"}
+)
