@@ -32,6 +32,7 @@ with contextlib.suppress(ModuleNotFoundError):
 
     guard()
     c.ExchangeFactory.collect = "grader.submission.collect.Collect"
+    c.ExchangeFactory.release_feedback = "grader.submission.release_feedback.ReleaseFeedback"
     c.ZipCollectApp.extractor_plugin = "grader.submission.zip_collect.CarefulExtractor"
     c.ZipCollectApp.collector_plugin = "grader.submission.zip_collect.CarefulCollector"
 
