@@ -32,6 +32,9 @@ with contextlib.suppress(ModuleNotFoundError):
 
     guard()
     c.ExchangeFactory.collect = "grader.submission.collect.Collect"
+    c.ExchangeFactory.release_feedback = "grader.submission.release_feedback.ReleaseFeedback"
+    c.ZipCollectApp.extractor_plugin = "grader.submission.zip_collect.CarefulExtractor"
+    c.ZipCollectApp.collector_plugin = "grader.submission.zip_collect.CarefulCollector"
 
 # The same words in every stub; the check recognises them as "not attempted".
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}

@@ -330,6 +330,11 @@ class Zygote:
             return
         self.running.remove(entry)
         entry.meter.close()
+        if entry.nice:
+            # Ending takes processor time, too: many processes that are nice to a busy machine would
+            # take minutes. Without root they stay as they are.
+            entry.sandbox.kill()
+            usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), 0)
         entry.sandbox.close()
         _say(entry.lease, {"ended": reason})
         entry.lease.close()

@@ -1,7 +1,8 @@
-"""Restrict a learner's links to absolute http(s) addresses and places within the page.
+"""Restrict a learner's links to http(s) addresses in the public net and places within the page.
 
 A relative link would lead to files that Jupyter serves from its own origin, with the rights of the
-person who clicks it. Pages make links from HTML, from markdown and from formulas.
+person who clicks it, and so would an absolute one to ``localhost``. Pages make links from HTML,
+from markdown and from formulas.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import html
 import re
 
-# Browsers treat `https:page.html` and `///host` as relative, so the address must have `//` and a
-# host.
-ADDRESS = r"(?:https?://[\w\[]|\#)"
-LINK = re.compile(ADDRESS, re.IGNORECASE)
+# A name in the public net and a port. The name is ASCII with a dot, and its last part starts with
+# a letter, so it is no address in numbers, however they are written.
+HOST = r"(?:[a-z0-9][a-z0-9-]*+\.)+(?!localhost\b|local\b)[a-z][a-z0-9-]*+\.?+(?::\d*+)?+"
+# Browsers treat `https:page.html` and `///host` as relative, so the address must have `//`. They
+# skip tabs and line breaks, so in an attribute's value nothing but a path may follow the host.
+ADDRESS = rf"(?:https?://{HOST}(?=[/?\#)>\s\"']|\Z)|\#)"
+LINK = re.compile(rf"https?://{HOST}(?=[/?\#]|\Z)|\#", re.IGNORECASE)
 PICTURE = r"data:image/(?:png|jpeg|gif);base64,|attachment:"
 # The end of a link's text before an address that is not allowed, for inline links and references,
 # in any dialect of markdown.
@@ -28,7 +32,10 @@ BROKEN = r"\\ "
 
 
 def is_link(address: str) -> bool:
-    """Return whether a learner's link may have this address, given as an attribute's value."""
+    """Return whether a learner's link may have this address, given as an attribute's value.
+
+    A public name may still lead to the reader's machine; nothing looks names up.
+    """
     return LINK.match(address) is not None
 
 

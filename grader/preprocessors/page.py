@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from functools import lru_cache
 from typing import Any
@@ -13,6 +14,12 @@ from nbconvert.exporters.templateexporter import TemplateExporter
 from nbconvert.filters.highlight import Highlight2HTML
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade
+from traitlets import Float
+
+from grader.judging.graded_cell import is_verified
+from grader.submission.bounds import SECONDS, TooMuchWork, alarmed
+from grader.verdict import VERDICT_MIME
 
 # Most cells of a page come with the lab and are the same for a whole class. So up to KEPT rendered
 # cells are cached, if their text has at most LONGEST characters.
@@ -22,6 +29,7 @@ KEPT, LONGEST = 512, 20_000
 IMAGE = re.compile(r"<img\b(?P<attributes>[^>]*)>", re.IGNORECASE)
 HAS_TEXT = re.compile(r"\salt(?=[\s=/]|\Z)", re.IGNORECASE)
 NO_TEXT = "No description has been provided for this image"
+NOT_SHOWN = "(This page would take too much work to make, so this is not shown.)"
 
 
 class FeedbackExporter(HTMLExporter):
@@ -31,7 +39,14 @@ class FeedbackExporter(HTMLExporter):
     in Python, for assistive technology: it adds a text to images without one, which this class
     does with a regular expression, and makes the cells of other templates reachable by keyboard.
     And it caches rendered cells that are the same for several learners.
+
+    A page that takes more than ``work_seconds``, or too much memory, is made again with nothing but
+    the reports on graded cells. In other threads than the main one there is no limit.
     """
+
+    work_seconds = Float(
+        SECONDS, help="CPU seconds that one page may take; above, it has the reports alone."
+    ).tag(config=True)
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
@@ -42,6 +57,17 @@ class FeedbackExporter(HTMLExporter):
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kwargs: Any
     ) -> tuple[str, dict[str, Any]]:
         """Return the page of a notebook, and the resources."""
+        given = copy.deepcopy(resources)
+        try:
+            with alarmed(self.work_seconds):
+                return self._page(nb, resources, kwargs)
+        except TooMuchWork:
+            self.log.warning("A page took too much work; it has the reports on graded cells alone.")
+        return self._page(_reports_alone(nb), given, kwargs)
+
+    def _page(
+        self, nb: NotebookNode, resources: dict[str, Any] | None, kwargs: dict[str, Any]
+    ) -> tuple[str, dict[str, Any]]:
         about = nb.metadata.get("language_info", {})
         language = about.get("pygments_lexer", about.get("name"))
 
@@ -67,6 +93,21 @@ class FeedbackExporter(HTMLExporter):
 
     def _highlight(self, source: str, language: str | None) -> str:
         return Highlight2HTML(pygments_lexer=language, parent=self)(source)
+
+
+def _reports_alone(nb: NotebookNode) -> NotebookNode:
+    """Return a copy that has the graded cells' reports, and nothing else of its learner's."""
+    nb = copy.deepcopy(nb)
+    for cell in nb.cells:
+        reported = is_grade(cell) and is_verified(cell)
+        if not reported:
+            cell.source = NOT_SHOWN
+            cell.pop("attachments", None)
+        if cell.cell_type == "code":
+            cell.outputs = [
+                o for o in cell.outputs if reported and VERDICT_MIME in o.get("data", {})
+            ]
+    return nb
 
 
 def _described(image: re.Match[str]) -> str:

@@ -24,7 +24,9 @@ from grader.sandbox.warm_process import Warm, ZygoteDied, warm
 PYTHON = ("", "python", "python3")  # Jupyter's kernel names for the Python that runs the grader
 CLOCK = struct.Struct("d")  # format in which the zygote writes the clock file
 SECONDS_TO_SAY_WHY = 1
-SECONDS_TO_END = 10
+# The end of a zygote is heard at once, so this is only for one that is stuck. On a busy machine, a
+# sandbox full of processes took more than ten seconds to end.
+SECONDS_TO_END = 60
 OF_THE_SANDBOX = ("--HistoryManager.", "--IPKernelApp.log_level=")  # set by the kernel app itself
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-LINK = re.compile(r"https?://[\w\[]|#")
+LINK = re.compile(r"https?://(?!localhost|[\w@]*(127|0x))\w|#")
 # Commands in formulas that link, load, or cover the page; MathJax reads formulas outside of code.
 FORMULA = re.compile(r"\\(href|url|mmlToken|includegraphics|html\w+|style|cssId|class|bbox)\b")
 QUIET = {"pre", "code", "script", "style", "textarea"}

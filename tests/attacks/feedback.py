@@ -71,6 +71,8 @@ LINKS = [
     "> [far]: <//evil.example/x>\n\n[far] [b](..%2f..%2fsubmitted%2fproof.html) <proof.html>",
     "[a](https:proof.html) [b](http:/proof.html) [c](https:///proof.html) [d](ftp://evil.example)",
     "It costs 5$ [a](proof.html) and 6$ or ``[b](proof.html)`` `` and `[c](proof.html)``.",
+    "[a](http://localhost:8888/lab) [b](http://127.1/lab) [c](http://[::1]:8888/) [d](//localhost)",
+    "<a href=http://LOCALHOST:8888/lab>a</a> <a href='http://x@0x7f.1/lab'>b</a>",
     "<a href=proof.html>a</a> <a href='https:proof.html'>b</a> <a href='//evil.example'>c</a>",
     "<a href='https://example.net' ping='//evil.example/seen'>a</a> <q cite=proof.html>b</q>",
     "<area href=proof.html><form action=proof.html><button formaction=proof.html>a</button></form>",

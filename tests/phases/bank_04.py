@@ -1271,8 +1271,125 @@ WRONG["account"] = [
 ]
 
 
-# Four that were meant to be wrong and are right: what they leave out makes no difference here.
+# What sentences of the questions were still without an answer that breaks them.
+for exercise, name, breaks, old, new in (
+    (
+        "winning_key",
+        "BackendSelect is named",
+        "Leave `BackendSelect` out",
+        'order = ["Autocast"',
+        'keys.add("BackendSelect")\n    order = ["BackendSelect", "Autocast"',
+    ),
+    (
+        "winning_key",
+        "Autograd without the device",
+        "Keys of a kind that differs by device end in its name",
+        "    return tuple(sorted(keys, key=order.index))",
+        '    names = sorted(keys, key=order.index)\n    return tuple(n.replace("AutogradMeta", "Autograd") for n in names)',
+    ),
+    (
+        "winning_key",
+        "a real tensor is asked",
+        "asking torch for the keys of a real tensor does not count here",
+        'backend = {"cpu"',
+        'torch._C._dispatch_keys(torch.ones(1))\n    backend = {"cpu"',
+    ),
+    (
+        "OpLog",
+        "the last call first",
+        "in the order of the calls",
+        "self.ops.append((str(func), found))",
+        "self.ops.insert(0, (str(func), found))",
+    ),
+    (
+        "linear_trace",
+        "a layer is run",
+        "running a linear layer inside of it does not count here",
+        "    if inference:\n",
+        "    F.linear(torch.ones(shape), torch.ones(2, shape[-1]))\n    if inference:\n",
+    ),
+    (
+        "linear_trace",
+        "full names",
+        "by their names without `aten.` and overload",
+        'return ["linear"], None',
+        'return ["aten.linear.default"], None',
+    ),
+    (
+        "Dispatcher",
+        "the result is lost",
+        "returns its result",
+        "return found(rest, value)",
+        "found(rest, value)\n                    return value",
+    ),
+    (
+        "Dispatcher",
+        "a composite before its impl replaces it for good",
+        "in any order",
+        "        self.impls[op, key] = kernel\n",
+        "        if (op, key) not in self.composites:\n            self.impls[op, key] = kernel\n",
+    ),
+    (
+        "FlopCounter",
+        "torch's own counter",
+        "`torch.utils.flop_counter` and the like do not count here",
+        "        self.flops = 0\n",
+        "        from torch.utils.flop_counter import FlopCounterMode\n        FlopCounterMode(display=False)\n        self.flops = 0\n",
+    ),
+    (
+        "FlopCounter",
+        "begins at one",
+        "0 at first",
+        "self.flops = 0",
+        "self.flops = 1",
+    ),
+    (
+        "Quantity",
+        "what starts or ends like a name",
+        "also where its name only begins or ends like one of these",
+        '        elif name in ("exp", "log"):',
+        '        elif name.startswith(("exp", "log")):',
+    ),
+    (
+        "Quantity",
+        "a mean of the plain values",
+        "is a `Quantity` again",
+        "        return cls(func(*tree_map(plain, args), **tree_map(plain, kwargs or {})), result)",
+        '        out = func(*tree_map(plain, args), **tree_map(plain, kwargs or {}))\n        return out if name == "mean" else cls(out, result)',
+    ),
+    (
+        "Quantity",
+        "a minus that keeps no unit",
+        "`neg`, `abs`, `sum`, `mean`, `t`, `view` | stay",
+        '("neg", "abs", "sum", "mean", "t", "view"):\n            result = first',
+        '("neg", "abs", "sum", "mean", "t", "view"):\n            result = {} if name == "neg" else first',
+    ),
+    (
+        "account",
+        "the logits' mean",
+        "takes the sum of the logits",
+        "model(tokens).sum()",
+        "model(tokens).mean()",
+    ),
+    (
+        "account",
+        "a dict without the views",
+        "It returns a dict with these four counts",
+        "    return counts\n",
+        '    return {kind: count for kind, count in counts.items() if kind != "views"}\n',
+    ),
+):
+    WRONG[exercise].append((name, breaks, old, new))
+
+
+# Five that were meant to be wrong and are right: what they leave out makes no difference here.
 for exercise, name, old, new in (
+    (
+        "winning_key",
+        "a list of names",
+        "return tuple(sorted(keys, key=order.index))",
+        "return sorted(keys, key=order.index)",
+    ),
     ("OpLog", "shapes as lists", "tuple(a.shape)", "list(a.shape)"),
     (
         "FlopCounter",

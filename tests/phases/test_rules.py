@@ -2,11 +2,18 @@
 
 import pytest
 
-from tests.phases import rules_00, rules_01, rules_02, rules_03, rules_05
+from tests.phases import rules_00, rules_01, rules_02, rules_03, rules_04, rules_05
 from tests.phases.rules import Rules, introduction, named, questions, sentences, unquoted
 from tests.phases.test_banks import BANKS, PHASES, of
 
-LABS = {"00": rules_00, "01": rules_01, "02": rules_02, "03": rules_03, "05": rules_05}
+LABS = {
+    "00": rules_00,
+    "01": rules_01,
+    "02": rules_02,
+    "03": rules_03,
+    "04": rules_04,
+    "05": rules_05,
+}
 EXERCISES = [
     pytest.param(number, exercise, rules, id=f"{number} {exercise}")
     for number, lab in LABS.items()

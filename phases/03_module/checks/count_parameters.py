@@ -35,9 +35,11 @@ class _:
 def _(draw):
     yield case("an MLP", [784, 128, 10], of="mlp_parameters")
     drawn = [[draw.integer(2, 900) for _ in range(depth)] for depth in (2, 5)]
-    for widths in (*drawn, [7, 7, 7, 7], [5, 1, 5]):
-        yield case("an MLP", widths, of="mlp_parameters")
-        yield case("an MLP", widths, bias=False, of="mlp_parameters")
+    words = ("two widths", "five widths", "four equal widths", "a width of 1 between two others")
+    for widths, shown in zip((*drawn, [7, 7, 7, 7], [5, 1, 5]), words, strict=True):
+        yield case("an MLP", widths, of="mlp_parameters", shown=shown)
+        without = f"{shown}, without a bias"
+        yield case("an MLP", widths, bias=False, of="mlp_parameters", shown=without)
     places = {"['result']": "the number", "['arguments'][0]": "the list of widths afterwards"}
     yield Case(
         "an MLP",
@@ -53,8 +55,9 @@ def _(draw):
         words, ff, context = draw.sample(range(30, 400), 3)
         configs.append(MiniGPTConfig(words, 6 * heads, heads, layers, ff, context))
     for config in (*configs, MiniGPTConfig(8, 8, 2, 3, 8, 8)):
-        yield case("MiniGPT", config, of="minigpt_parameters")
-        yield case("tied weights", config, tied=True, of="minigpt_parameters")
+        shown = f"n_layers = {config.n_layers}, n_heads = {config.n_heads} and other sizes"
+        yield case("MiniGPT", config, of="minigpt_parameters", shown=shown)
+        yield case("tied weights", config, tied=True, of="minigpt_parameters", shown=shown)
 
 
 @count_parameters.misconception(

@@ -84,6 +84,16 @@ def test_an_endless_loop_costs_its_own_cell():
     assert "stopped after 2 s" in str(nb.cells[0].outputs)
 
 
+def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():
+    nb = run(*["1 / 0"] * 1000, HIDDEN, limits={"total_seconds": 1})
+    said = [output.evalue for cell in nb.cells[:-1] for output in cell.outputs]
+    raised = said.count("division by zero")
+    assert 0 < raised < 1000
+    assert said[raised] == "the kernel died in this cell: it ran longer than 1 s in all"
+    assert set(said[raised + 1 :]) == {"not run, because the kernel died in an earlier cell"}
+    assert grades(nb) == [0.0]
+
+
 def test_a_function_that_never_returns_costs_its_own_exercise():
     nb = run("def twice(x):\n    while True: pass", HIDDEN, RIGHT, HIDDEN, seconds=2)
     assert grades(nb) == [0.0, 2.0]

@@ -8,6 +8,7 @@ from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from grader.preprocessors import FeedbackExporter, page
+from grader.verdict import VERDICT_MIME
 from tests.grader.tiny import CONFIG
 
 PICTURE = "iVBORw0KGgo="
@@ -97,6 +98,35 @@ def test_the_same_words_show_each_cells_own_picture(exporter):
     shown = exporter.from_notebook_node(notebook(cell("AAAA"), cell("BBBB")))[0]
     assert "base64,AAAA" in shown
     assert "base64,BBBB" in shown
+
+
+def test_a_page_that_takes_too_much_work_has_the_reports_alone(exporter, monkeypatch):
+    """As if a learner's code took the highlighter as long as it does to be stopped."""
+
+    def highlight(self, source, *given):
+        if "mine" in source:
+            while True:
+                pass
+        return source
+
+    monkeypatch.setattr(page.Highlight2HTML, "__call__", highlight)
+    report = new_output(
+        "display_data", data={"text/plain": "2 of 3 points", VERDICT_MIME: {"check": "twice"}}
+    )
+    printed = new_output("stream", name="stdout", text="printed")
+    test = new_code_cell(
+        "### BEGIN HIDDEN TESTS\nverify('twice', twice)\n### END HIDDEN TESTS",
+        outputs=[printed, report],
+    )
+    about = {"grade": True, "solution": False, "locked": True, "grade_id": "twice", "points": 3}
+    test.metadata.nbgrader = about | {"schema_version": 3, "task": False, "cell_type": "code"}
+    mine = new_code_cell("mine = 1", outputs=[printed])
+    exporter.work_seconds = 0.3
+    shown, _ = exporter.from_notebook_node(notebook(test, mine, new_markdown_cell("mine, too")))
+    assert "2 of 3 points" in shown
+    assert page.NOT_SHOWN in shown
+    assert "mine" not in shown
+    assert "printed" not in shown
 
 
 def test_a_page_of_odd_images_takes_no_time():

@@ -147,11 +147,29 @@ LEARNER = {"open_the_hood": {"by": "learner"}}
 RELATIVE = ["proof.html", "/lab", "//example.net/x", "https:proof.html", "https:///x", "?x=1", ""]
 RELATIVE += ["..%2f..%2fproof.html", "mailto:a@b.example", "ftp://example.net", " proof.html"]
 ABSOLUTE = ["https://example.net/a?b=1#c", "HTTP://example.net", "#a-title"]
+ABSOLUTE += ["https://docs.example-2.org:8443", "https://example.net./x", "https://a.b.xn--p1ai?q"]
+# Spellings of machines that only the reader's machine or network knows, above all itself.
+NEAR = [
+    "http://localhost:8888/lab",
+    "https://LOCALHOST",
+    "http://a.localhost/",
+    "http://localhost./",
+]
+NEAR += [
+    "http://127.0.0.1:8888",
+    "http://127.1/",
+    "http://2130706433/",
+    "http://0x7f.1/",
+    "http://0/",
+]
+NEAR += ["http://[::1]:8888/lab", "http://hub/", "http://example.net@localhost/", "http://a.local/"]
+NEAR += ["http://%6cocalhost/", "http://\uff4cocalhost/", "http://localhost\u3002/", "https://a_b/"]
+NEAR += ["http://example.net\\@localhost/", "http://10.0.0.1./"]
 
 
-@pytest.mark.parametrize("address", RELATIVE)
+@pytest.mark.parametrize("address", [*RELATIVE, *NEAR, "http://example.net\t.localhost/"])
 @pytest.mark.parametrize("mime", ["text/html", "text/markdown"])
-def test_a_link_of_html_that_is_not_absolute_is_none(address, mime):
+def test_a_link_of_html_that_is_not_to_the_public_net_is_none(address, mime):
     markup = f'<p>see <a href="{address}">mine</a></p>'
     nb = sanitized(shows({mime: markup}), new_markdown_cell(markup, metadata=LEARNER))
     for shown in (nb.cells[0].outputs[0].data[mime], nb.cells[1].source):
@@ -167,8 +185,8 @@ def test_a_link_of_html_that_is_not_absolute_is_none(address, mime):
         *("> [y]:\n> {}\n\n[x][y]", "[![x](attachment:a.png)]({})", "# [x]({})", "| [x]({}) |"),
     ],
 )
-@pytest.mark.parametrize("address", RELATIVE[:-1])
-def test_a_link_of_markdown_that_is_not_absolute_is_none(markdown, address):
+@pytest.mark.parametrize("address", RELATIVE[:-1] + NEAR)
+def test_a_link_of_markdown_that_is_not_to_the_public_net_is_none(markdown, address):
     text = markdown.format(address)
     shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
     pages = [MarkdownIt("commonmark").enable("table").render(shown), markdown2html_mistune(shown)]
