@@ -111,18 +111,17 @@ def _draw_pass(canvas: Canvas, one: Pass, row: int, x: float, y: float) -> None:
 
 
 def _draw_wires(canvas: Canvas, shown: Map, top: float, right: float) -> None:
+    ways = []
+    start = MARGIN + LEFT + 2
     for row, one in enumerate(shown.passes):
         into = top + (BOX + GAP) * row + BOX / 2
         for k, line in enumerate(shown.lines):
-            if line.strip() not in one.lines:
-                continue
-            y, bend = top + ROW * k + 12, right - 14 - 7 * row
-            colour = PARAMETER.colour if one.library else STORAGE.colour
-            start = MARGIN + LEFT + 2
-            way = [(start, y), (bend, y), (bend, into), (right - 2, into)]
-            if abs(y - into) < 1:
-                way = [(start, into), (right - 2, into)]
-            canvas.wires([way], colour=colour)
+            if line.strip() in one.lines:
+                y, bend = top + ROW * k + 12, right - 14 - 5 * row
+                straight = abs(y - into) < 1
+                bends = [] if straight else [(bend, y), (bend, into)]
+                ways.append([(start, into if straight else y), *bends, (right - 2, into)])
+    canvas.wires(ways, colour=STORAGE.colour)
     for k, line in enumerate(shown.lines):
         if any(line.strip() in one.lines for one in shown.passes):
             y = top + ROW * k + 12

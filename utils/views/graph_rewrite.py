@@ -20,7 +20,7 @@ from utils.views._text_outlines import wrap
 MOST = 24  # rows
 ROW, TEXT = 29, 14
 BETWEEN = 24  # CSS pixels between the two graphs
-LINES = 4  # of words below
+LINES = 3  # of words below
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def in_words(calls: Calls, call: int) -> str:
     """The lit call: what each version says to it, and what comes of that."""
     name, answer = list(calls.items())[call - 1]
     told = [
-        f"Graph {version + 1} refuses: {plain(reason)}."
+        f"Graph {version + 1} refuses: {why(reason)}."
         for version, reason in enumerate(answer.refusals)
         if reason is not None
     ]
@@ -152,9 +152,10 @@ def in_words(calls: Calls, call: int) -> str:
     return f"{name}: {' '.join(told)}"
 
 
-def plain(reason: str) -> str:
-    """A guard's words without the marks of Dynamo's name spaces: "L['x']" is x."""
-    return re.sub(r"'?[LG]\['(\w+)'\]'?", r"\1", reason).rstrip(".")
+def why(reason: str) -> str:
+    """What a guard said, without the marks of Dynamo's name spaces: "L['x']" is x."""
+    words = re.sub(r"'?[LG]\['(\w+)'\]'?", r"\1", reason).rstrip(".")
+    return words if words.startswith("tensor") else f"it needs {words}"
 
 
 def describe(calls: Calls, call: int) -> str:

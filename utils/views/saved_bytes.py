@@ -20,6 +20,8 @@ from utils.views._text_outlines import wrap
 
 ROW, BAR, TEXT, LINES = 36, 24, 14, 4
 NAME_W, SIZE_W = 140, 84
+MOST = 5  # saved tensors that are named
+MOVES = ("view", "permute", "expand", "unsqueeze", "getitem")  # no arithmetic, and not told of
 CUTS: Mapping[str, tuple[str, float]] = {
     "plain cut": ("plain", 1.0),
     "minimum cut": ("min-cut", 1.0),
@@ -34,7 +36,7 @@ class Way:
 
     Attributes:
         name: "eager", or one of CUTS.
-        inputs: bytes of the function's own arguments among what is saved.
+        inputs: bytes of arguments and parameters among what is saved.
         made: what is saved besides: name -> bytes.
         again: operations of the forward that the backward does once more.
     """
@@ -67,12 +69,12 @@ def saved_bytes(function: Callable[..., Any], *args: Any, way: int = 1) -> None:
 
 def eager(function: Callable[..., Any], args: Sequence[Any]) -> Way:
     """What autograd saves while the function runs. A storage that is saved twice counts once."""
-    own = {_place(arg) for arg in args if isinstance(arg, Tensor)}
+    weights = function.parameters() if isinstance(function, torch.nn.Module) else ()
+    own = {_place(arg) for arg in (*args, *weights) if isinstance(arg, Tensor)}
     found: dict[int, tuple[str, int]] = {}
 
     def keep(tensor: Tensor) -> Tensor:
-        shape = "×".join(map(str, tensor.shape)) or "a number"
-        found[_place(tensor)] = (shape, tensor.untyped_storage().nbytes())
+        found[_place(tensor)] = (_shape(tensor), tensor.untyped_storage().nbytes())
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
@@ -80,10 +82,14 @@ def eager(function: Callable[..., Any], args: Sequence[Any]) -> Way:
     made: dict[str, int] = {}
     for number, (place, (shape, size)) in enumerate(found.items(), start=1):
         if place not in own:
-            made[f"{shape} (no. {number})"] = size
+            made[f"tensor {number} {shape}"] = size
     inputs = sum(size for place, (_, size) in found.items() if place in own)
     del result
     return Way("eager", inputs, made, ())
+
+
+def _shape(tensor: Tensor) -> str:
+    return f"({'×'.join(map(str, tensor.shape))})"
 
 
 def _place(tensor: Tensor) -> int:
@@ -95,7 +101,10 @@ def compiled(name: str, function: Callable[..., Any], args: Sequence[Any]) -> Wa
     partition, budget = CUTS[name]
     found = split(function, *args, partition=partition, budget=budget)
     own = {key: size for key, size in found.saved.items() if key.startswith("primals")}
-    made = {key: size for key, size in found.saved.items() if key not in own}
+    nodes = {node.name: node.meta.get("val") for node in found.forward.nodes}
+    made = {
+        f"{key} {_shape(nodes[key])}": size for key, size in found.saved.items() if key not in own
+    }
     return Way(name, sum(own.values()), made, found.again)
 
 
@@ -130,8 +139,8 @@ def draw(ways: Sequence[Way], way: int) -> tuple[Figure, str]:
             frame = (left - 4, y - 4, max(own + rest, 4) + 8, BAR + 8)
             canvas.boxes([frame], ["none"], edge=INK, line=2.2, radius=4)
     for x, fill, edge, name in (
-        (MARGIN, STORAGE.tint, STORAGE.colour, "arguments, in memory anyway"),
-        (MARGIN + 260, KERNEL.colour, CARD, "made by the forward, and kept"),
+        (MARGIN, STORAGE.tint, STORAGE.colour, "in memory anyway: arguments, parameters"),
+        (MARGIN + 330, KERNEL.colour, CARD, "made by the forward, and kept"),
     ):
         canvas.boxes([(x, below, 20, 16)], [fill], edge=edge)
         canvas.text(x + 28, below + 8, name, size=TEXT, colour=MUTED)
@@ -143,15 +152,22 @@ def draw(ways: Sequence[Way], way: int) -> tuple[Figure, str]:
 
 def sentence(one: Way) -> str:
     """What a way saves and computes again, as the figure's title."""
-    again = f"{count(len(one.again), 'operation')} computed again" if one.again else "nothing again"
-    return f"{one.name}: {human_bytes(one.total)} saved, {again}."
+    again = [name for name in one.again if not name.startswith(MOVES)]
+    words = (
+        f"{count(len(again), 'operation')} computed again" if again else "nothing computed again"
+    )
+    return f"{one.name}: {human_bytes(one.total)} saved, {words}."
 
 
 def in_words(one: Way) -> str:
     """The lit way, tensor by tensor."""
-    made = listed([f"{name}, {human_bytes(size)}" for name, size in one.made.items()])
-    told = f"Kept of what the forward made: {made}." if made else "Kept: only arguments."
-    return f"{told} Computed again: {', '.join(one.again)}." if one.again else told
+    most = sorted(one.made.items(), key=lambda pair: -pair[1])
+    made = [f"{name}, {human_bytes(size)}" for name, size in most[:MOST]]
+    if len(most) > MOST:
+        made.append(f"{len(most) - MOST} smaller")
+    told = f"Kept of what the forward made: {listed(made)}." if made else "Kept: nothing else."
+    again = [name for name in one.again if not name.startswith(MOVES)]
+    return f"{told} Computed again: {', '.join(again)}." if again else told
 
 
 def describe(ways: Sequence[Way], way: int) -> str:
