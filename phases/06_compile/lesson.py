@@ -714,12 +714,12 @@ number(
 # **Predict.** For x, which is 4.9 MB, and for a tensor eight times as tall: how much faster is 2N than five?
 
 # %%
-def fastest(action, repeats=15):
+def fastest(function, *args, repeats=15):
     """The shortest of so many runs, in ms: what the machine can do when nobody disturbs it."""
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()
-        action()
+        function(*args)
         times.append(time.perf_counter() - begin)
     return 1000 * min(times)
 
@@ -729,7 +729,7 @@ for tensor in (x, tall):
     torch._dynamo.reset()
     fast_rms = torch.compile(rms)
     same = torch.allclose(fast_rms(tensor), rms(tensor), atol=1e-6)
-    plain, fast = fastest(lambda: rms(tensor)), fastest(lambda: fast_rms(tensor))
+    plain, fast = fastest(rms, tensor), fastest(fast_rms, tensor)
     print(f"{tensor.nbytes / 1e6:4.1f} MB: plain {plain:6.2f} ms, compiled {fast:6.2f} ms; equal to rounding: {same}")
 
 # %% [markdown]
@@ -906,7 +906,7 @@ def compare(name, function, *args):
     begin = time.perf_counter()
     quick(*args)
     cost = time.perf_counter() - begin
-    plain, fast = fastest(lambda: function(*args)), fastest(lambda: quick(*args))
+    plain, fast = fastest(function, *args), fastest(quick, *args)
     calls = f"{1000 * cost / (plain - fast):,.0f} calls" if fast < 0.95 * plain else "no number of calls"
     print(f"{name:21} {plain:7.3f} ms plain, {fast:7.3f} ms compiled, {cost:4.1f} s to compile: pays after {calls}")
 
