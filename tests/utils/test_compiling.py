@@ -156,7 +156,7 @@ def test_cpp_is_written_and_not_built():
     (module,) = written(norm, torch.randn(64, 48))
     assert not module.backward
     text = loops(module.code)
-    assert text.splitlines()[2].strip() == "for(int x0=0; x0<64; x0+=1)"
+    assert "for(int x0=0; x0<64; x0+=1)" in [line.strip() for line in text.splitlines()]
     assert "static_cast" not in text
     assert text.count(".store(") == 1
     assert len(module.passes) == 1

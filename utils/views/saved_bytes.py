@@ -20,7 +20,7 @@ from utils.views._text_outlines import wrap
 
 ROW, BAR, TEXT, LINES = 36, 24, 14, 4
 NAME_W, SIZE_W = 140, 84
-MOST = 5  # saved tensors that are named
+MOST = 7  # saved tensors that are named
 MOVES = ("view", "permute", "expand", "unsqueeze", "getitem")  # no arithmetic, and not told of
 CUTS: Mapping[str, tuple[str, float]] = {
     "plain cut": ("plain", 1.0),
