@@ -683,11 +683,11 @@ saved_bytes(attention, torch.randn(2, 128, 64, requires_grad=True), way=4)
 
 # %% tags=["hide-input"]
 number(
-    "`y = torch.relu(x)` on 1,000,000 float32. Its backward needs to know where y is positive. The plain cut saves a mask of bools, which the forward's comparison makes. How many bytes?",
+    "`y = torch.relu(x)` on 1,000,000 float32. The backward needs to know where y is positive. Eager autograd keeps y, 4,000,000 bytes. How many does the minimum cut keep?",
     1_000_000,
     unit="bytes",
-    why="A bool is one byte. Keeping y itself would take four times that, unless it lies in memory anyway for the next layer; then it is free, and the mask isn't.",
-    wrong={4_000_000: "That would be y. The mask is of bools.", 125_000: "A bool takes a byte, and not a bit."},
+    why="It keeps the answer to `y <= 0`, a bool for each element. One byte in place of four, and where the next layer keeps y anyway, none at all.",
+    wrong={4_000_000: "That is y itself. What is asked of it is yes or no.", 125_000: "A bool takes a byte in a tensor, and not a bit."},
 )
 
 # %% [markdown]
@@ -831,7 +831,7 @@ choice(
     "`x.softmax(-1).sum(0)`: a softmax of each row, then a sum over the rows. How many passes at least, on a CPU?",
     {
         "one: a row's softmax can be added to a running total at once": "For one thread that would do. With rows dealt out to threads, each needs a total of its own, and those must be added up afterwards; Inductor doesn't write it so.",
-        "two: the second reduction runs across the rows": "A column's sum is done when the last row is, and its loop runs the other way. The softmax lies in memory in between.",
+        "two: the second reduction runs across the rows": "A column's sum is done when the last row is, and its loop runs the other way. In memory between the two lie the exponentials, not yet divided: the division goes with the second loop. Ask `written`.",
         "four, one for each reduction and each pointwise step": "The softmax's own parts share the row's loop, as those of `rms` do.",
     },
     answer="two: the second reduction runs across the rows",

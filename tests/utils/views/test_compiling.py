@@ -53,7 +53,7 @@ def by_columns(x, gate):
 
 
 def a_line_that_is_too_long(x, a_gate_with_a_name_of_many_letters):
-    return x * torch.sigmoid(a_gate_with_a_name_of_many_letters) / (x.sum(-1, keepdim=True) + 1e-6) + x
+    return x * torch.sigmoid(a_gate_with_a_name_of_many_letters) / (x.sum(-1, keepdim=True) + 1)
 
 
 def names_of_the_length(x, k):
@@ -87,10 +87,10 @@ def pictures():
 
 
 WORDS = {
-    "graph_rewrite": ["1 node went, 0 nodes came", "add, add(mul, 1)", "truediv", "Lit: Before: l_x_"],
+    "graph_rewrite": ["1 node went, 0 nodes came", "add, add(mul, 1)", "truediv"],
     "guard_counter": ["7 calls, 5 graphs", "5 rows: graph 2 takes it", "The first graph is made"],
-    "fusion_map": ["by rows: ", "from “y = x * torch.sigmoid(gate)”", "reads 24.6 kB", "by columns: "],
-    "saved_bytes": ["eager: ", "minimum cut: ", "budget 0: ", "Lit: eager", "nothing computed again"],
+    "fusion_map": ["by rows: ", "from “y = x * torch.sigmoid(gate)”", "reads 24.6 kB"],
+    "saved_bytes": ["eager: ", "minimum cut: ", "budget 0: ", "Lit: eager"],
 }
 
 
@@ -128,8 +128,9 @@ def test_a_sum_over_columns_takes_a_pass_more(pictures):
 def test_bytes_of_all_ways():
     wanted = [one.clone().requires_grad_() for one in PAIR]
     size = 64 * 48 * 4
-    eager, plain, cut = saved.eager(by_rows, wanted), *(
-        saved.compiled(name, by_rows, wanted) for name in ("plain cut", "minimum cut")
+    eager, plain, cut = (
+        saved.eager(by_rows, wanted),
+        *(saved.compiled(name, by_rows, wanted) for name in ("plain cut", "minimum cut")),
     )
     assert eager.inputs == size  # x; of the gate its sigmoid is kept
     assert cut.total < plain.total <= eager.total
