@@ -212,7 +212,7 @@ def reading(graph, inputs):
 y = torch.compile(rms, backend=reading)(x)
 
 # %% [markdown]
-# Four kinds of node. A `placeholder` is an input, `output` what is returned. A `call_function` calls `node.target`, which is a Python function such as `torch.rsqrt` or `operator.mul`. And a `call_method` calls a method of its first argument: there the target is no function but a *string*, "pow".
+# Four kinds of node. (There are two more, for submodules and for what hangs on a module; Dynamo mostly makes inputs of those.) A `placeholder` is an input, `output` what is returned. A `call_function` calls `node.target`, which is a Python function such as `torch.rsqrt` or `operator.mul`. And a `call_method` calls a method of its first argument: there the target is no function but a *string*, "pow".
 #
 # `node.args` and `node.kwargs` hold what it is called with, and where another node's result goes in, that node itself stands there. Backwards, `node.users` says who reads it. `node.meta["example_value"]` is a fake: shape, dtype, strides, and no number.
 #
@@ -260,7 +260,7 @@ print("replaced:", use_rsqrt(after))
 graph_rewrite(before, after, node=4)
 
 # %% [markdown]
-# As a backend it takes one line more. But is it complete? **Predict.** Each of these four computes the same. In which does the rewrite find something, and after which is a `sqrt` left in the graph?
+# As a backend it takes one line more. But is it complete? **Predict.** Each of these four holds a `1 / sqrt(v)` in some form. In which does the rewrite find something, and after which is a `sqrt` left in the graph?
 
 # %%
 def by_method(v): return 1 / v.sqrt()
@@ -399,7 +399,7 @@ print(*(line.split("  #")[0].rstrip() for line in log[0].splitlines()[:3]), sep=
 # %% [markdown]
 # An int that comes as an argument is expected to change. An int that is an *attribute of a module* is expected to be part of its architecture, like a number of heads, and is a constant: `self.words == 0`, `== 1`, `== 2`. Each word broke the guard of every version before it.
 #
-# After eight versions of one code object Dynamo gives up on it, for good: it runs your Python from then on, as if there were no compiler. It says so once, in a log where most training scripts have a thousand lines. That is the silence.
+# After eight versions of one function Dynamo makes no ninth. Those that exist are still used; a call that none of them takes runs your Python, as if there were no compiler. Here that is every call from the ninth on. It says so once, in a log where most training scripts have a thousand lines. That is the silence.
 #
 # How many versions do these four ways to mend it need? **Predict** before you run it.
 
@@ -611,7 +611,7 @@ for node in joint.nodes:
 #
 # Two more things happened on the way down.
 #
-# **Decomposition.** An operator for which there is no kernel to call had better be made of others that can be fused. **Predict.** `F.layer_norm` is one node for Dynamo. How many operators is its forward in Inductor's graph?
+# **Decomposition.** An operator is a box, and Inductor can fuse only what it sees into. So most are taken apart into simpler ones. **Predict.** `F.layer_norm` is one node for Dynamo. How many operators is its forward in Inductor's graph?
 
 # %%
 def normed(x):
@@ -681,7 +681,7 @@ saved_bytes(attention, torch.randn(2, 128, 64, requires_grad=True), way=4)
 # %% [markdown]
 # Here the minimum cut saves what eager autograd saves: a softmax's exponentials are cheap, but the pattern feeds a product, which is dear, and it wants to read the pattern from memory.
 #
-# With half the budget the pattern is gone. What stands in its place is `amax` and `sum_1`: of each row of 128 weights the maximum and the sum. From these and the scores (a product, done once more) each weight is `exp(score − maximum) / sum`. Two numbers for a row: this is how FlashAttention makes its backward, and here a partitioner has found it by counting bytes. With a budget of 0 nothing but the arguments is kept, and the whole forward is done twice, which is what `torch.utils.checkpoint` does by hand. Memory is bought with time, and the budget is the price tag.
+# With half the budget the pattern is gone. What stands in its place is `amax` and `sum_1`: of each row of 128 weights the maximum and the sum. From these and the scores (a product, done once more) each weight is `exp(score − maximum) / sum`. Two numbers for a row in place of 128: this is the idea of FlashAttention's backward, and here a partitioner has found it by counting bytes. With a budget of 0 nothing but the arguments is kept, and the whole forward is done twice, which is what `torch.utils.checkpoint` does by hand. Memory is bought with time, and the budget is the price tag.
 
 # %% tags=["hide-input"]
 number(
@@ -832,7 +832,7 @@ fusion_map(versions, *pair, device="cuda", version=1)
 # %% [markdown]
 # No: one pass, and y never exists. The list of dear functions is for CPUs; on a GPU arithmetic is so cheap against memory that a sigmoid is computed again wherever it is needed. Move to the other versions as well. A mean over everything takes *two* steps, partial sums first, since programs can't wait for each other; and then a third pass, which makes y once more from x and the gate.
 #
-# What this page can't show: how fast that is, and which of several configurations (rows to a program, warps) would be taken. Inductor tries some on the device, when it first runs. On a machine with a GPU, `TORCH_LOGS=output_code python your_script.py` prints the text of every kernel, and `python -m benchmarks.gpu` makes the course's record of such a machine. The record has phase 05's kernels; it has none of Inductor's yet.
+# What this page can't show: how fast that is, and which of several configurations (rows to a program, warps) would be taken. Inductor tries some on the device, when it first runs. On a machine with a GPU, `TORCH_LOGS=output_code python your_script.py` prints the text of every kernel, and `TORCH_LOGS=autotuning` what was tried. The course's own record of a GPU, which `python -m benchmarks.gpu` makes, is of phase 05's kernels, and has none of Inductor's yet.
 
 # %% tags=["hide-input"]
 choice(
@@ -862,7 +862,7 @@ body = code[code.index("def call("):code.index("runner =")]
 print(*[line.strip() for line in body.splitlines() if any(word in line for word in ("extern", "cpp_", "reuse", "empty"))], sep="\n")
 
 # %% [markdown]
-# Nothing: it calls the library that eager mode calls, `extern_kernels.mm`. No loop of a compiler's beats those by much on a CPU. What you see here is the module's `call`, Python once more: buffers are made, kernels are called in order, and buffers are given away.
+# Nothing: it calls the library that eager mode calls, `extern_kernels.mm`. What you see here is the module's `call`, Python once more: buffers are made, kernels are called in order, and buffers are given away.
 #
 # `buf1 = buf0; del buf0  # reuse`: the product's memory becomes the relu's. relu is done in place, though your code said no such thing, and functionalization had removed all writing. Now it comes back, where the compiler has *proved* that nobody looks at the old numbers any more. And both relus are one kernel, `cpp_fused_relu_0`, called twice: the same text needs no second copy.
 
@@ -872,7 +872,7 @@ print(*[line.strip() for line in body.splitlines() if any(word in line for word 
 # Compiling takes seconds. Where is it remembered? In three places.
 #
 # - In the process, with the function's code: the versions and their guards. `torch._dynamo.reset()` empties it, and so does the end of the process.
-# - On disk, the *FX graph cache*: a hash of Inductor's graph, of shapes, settings and versions leads to the text that was written for it.
+# - On disk, for AOTAutograd and for Inductor: a hash of the graph that comes in, of shapes, settings and versions leads to what was made of it.
 # - On disk, the built libraries, by their text.
 #
 # **Predict.** Which of these four must call `g++`? The same function again after a reset; the same body under another name; another number of rows; another `EPS`.
@@ -884,13 +884,15 @@ def renamed(v):
 
 
 def compiled_anew(function, x):
-    """Seconds of a first call after a reset, and what Inductor's cache said."""
+    """Seconds of a first call after a reset, and what the caches on disk said."""
     torch._dynamo.reset()
     counters.clear()
     begin = time.perf_counter()
     torch.compile(function)(x)
-    seconds, said = time.perf_counter() - begin, counters["inductor"]
-    return f"{seconds:6.2f} s, found: {said['fxgraph_cache_hit']}, not found: {said['fxgraph_cache_miss']}"
+    seconds = time.perf_counter() - begin
+    found = counters["aot_autograd"]["autograd_cache_hit"], counters["inductor"]["fxgraph_cache_hit"]
+    said = ["found" if number else "not found" for number in found]
+    return f"{seconds:6.2f} s; for AOTAutograd {said[0]}, for Inductor {said[1]}"
 
 # %%
 compiled_anew(rms, x)
@@ -902,14 +904,14 @@ print("another EPS: ", compiled_anew(rms, x))
 EPS = 1e-6
 
 # %% [markdown]
-# Names don't count, numbers do: sizes and constants stand in the text as literals. (The cell draws both at random; numbers that were compiled before, even yesterday, would be found.) Dynamo and AOTAutograd run in any case; what is spared is the writing, and above all `g++`.
+# Names don't count, numbers do: sizes and constants stand in the text as literals. (The cell draws both at random; numbers that were compiled before, even yesterday, would be found.) Dynamo runs in any case; what is spared is what comes behind it, and above all `g++`.
 #
 # The folder is `TORCHINDUCTOR_CACHE_DIR`, or one of your own in `/tmp`. What lies there is machine code, and is run. Share such a folder with nobody whom you wouldn't let run programs as you.
 
 # %% tags=["hide-input"]
 true_false(
     "A compiled model that is loaded in a new process, with all caches on disk warm, starts as fast as one that isn't compiled.", False,
-    "Guards and bytecode were in the old process. Dynamo follows the Python again, AOTAutograd traces, the hash is computed: tenths of a second for each graph, seconds for a large model.",
+    "Guards and bytecode were in the old process. Dynamo follows the Python again, the hashes are computed, the libraries are loaded: tenths of a second for each graph, seconds for a large model.",
 )
 
 # %% [markdown]
@@ -979,7 +981,7 @@ fusion_map({"torch.softmax": head_plain, "our operator": head_op}, torch.randn(2
 # %% [markdown]
 # An operator is a wall. The compiler plans around `open_the_hood::softmax` and never looks inside, just as you asked in phase 05; so the multiplication before it, which could have been done while the row was in registers, is a pass of its own: a read and a write of all logits more. PyTorch's softmax is decomposed, fuses with what stands before it, and becomes one kernel.
 #
-# So a kernel of one's own pays where the compiler finds nothing as good: online softmax inside attention, a quantized product, a loss that never writes its logits. For a plain softmax, after all that work, the compiler's is as good as ours. That is worth knowing, too; and you can now read both.
+# So a kernel of one's own pays where the compiler finds nothing as good: online softmax inside attention, a quantized product, a loss that never writes its logits. For a plain softmax, by count of bytes, the compiler's is as good as ours, and better as soon as something stands before it. That is worth knowing, too; and you can now read both.
 
 # %% [markdown]
 # ## What you can now do
