@@ -286,13 +286,13 @@ for function in (by_method, by_power, both_wanted, shared):
 
 # %%
 def subtracting(look):
-    def backend(gm, inputs):
+    def backend(module, inputs):
         if look:
-            gm.code  # as if to print it
-        for node in gm.graph.nodes:
+            module.code  # as if to print it
+        for node in module.graph.nodes:
             if node.target is operator.add:
                 node.target = operator.sub
-        return gm
+        return module
     return backend
 
 

@@ -46,7 +46,7 @@ def split(
     from torch._functorch import config, partitioners
     from torch._inductor.decomposition import select_decomp_table
 
-    cuts = {
+    cuts: dict[str, Callable[..., Any]] = {
         "plain": partitioners.default_partition,
         "min-cut": partitioners.min_cut_rematerialization_partition,
     }

@@ -20,8 +20,18 @@ CHECKS = re.compile(r"\+- (?P<kind>[A-Z_]+): (?P<what>.*?)\s*(?:  # .*)?$")
 def captured(function: Callable[..., Any], *args: Any) -> list[fx.GraphModule]:
     """Return the graphs that Dynamo makes of `function(*args)`, in the order in which they ran."""
     found: list[fx.GraphModule] = []
-    fresh(function, lambda graph, inputs: found.append(graph) or graph)(*args)
+    fresh(function, _collecting(found))(*args)
     return found
+
+
+def _collecting(graphs: list[fx.GraphModule]) -> Callable[..., fx.GraphModule]:
+    """A backend that keeps each graph that it is given, and runs it as it is."""
+
+    def backend(graph: fx.GraphModule, inputs: Any) -> fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    return backend
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ def kept(function: Callable[..., Any]) -> list[Kept]:
         checks = [match for line in str(manager).splitlines() if (match := CHECKS.search(line))]
         found.append(
             Kept(
-                number=entry.compile_id.frame_compile_id,
+                number=int(entry.compile_id.frame_compile_id or 0),
                 code=entry.code,
                 checks=tuple((match["kind"], match["what"]) for match in checks),
                 refusal=lambda manager=manager, **names: _refusal(manager, names),
@@ -94,7 +104,7 @@ def replay(
 ) -> list[Answer]:
     """Compile `function`, make the calls one after the other, and say what became of each."""
     graphs: list[fx.GraphModule] = []
-    compiled = fresh(function, lambda graph, inputs: graphs.append(graph) or graph, dynamic)
+    compiled = fresh(function, _collecting(graphs), dynamic)
     signature, answers = inspect.signature(_plain(function)), []
     own = (function,) if isinstance(function, torch.nn.Module) else ()
     for args in calls:
@@ -123,10 +133,10 @@ def _refusal(manager: Any, names: Mapping[str, Any]) -> str | None:
 
 
 @contextlib.contextmanager
-def listening(**artifacts: bool) -> Iterator[list[str]]:
+def listening(**artifacts: Any) -> Iterator[list[str]]:
     """Collect what the compiler logs, in place of printing it.
 
-    artifacts: what `torch._logging.set_logs` takes, such as `graph_breaks=True`: the same names as
+    artifacts: switches that `torch._logging.set_logs` takes, such as `graph_breaks=True`: the same names as
     in TORCH_LOGS. Without one, warnings alone are logged.
     """
     said: list[str] = []
