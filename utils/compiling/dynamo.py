@@ -136,8 +136,8 @@ def _refusal(manager: Any, names: Mapping[str, Any]) -> str | None:
 def listening(**artifacts: Any) -> Iterator[list[str]]:
     """Collect what the compiler logs, in place of printing it.
 
-    artifacts: switches that `torch._logging.set_logs` takes, such as `graph_breaks=True`: the same names as
-    in TORCH_LOGS. Without one, warnings alone are logged.
+    artifacts: switches that `torch._logging.set_logs` takes, such as `graph_breaks=True`: the same
+    names as in TORCH_LOGS. Without one, warnings alone are logged.
     """
     said: list[str] = []
     collector = logging.Handler()
