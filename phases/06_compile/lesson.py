@@ -387,20 +387,22 @@ for name, given in tensors.items():
 # %% [markdown]
 # Ints and floats are like sizes: the first value is taken for a constant, the second makes a symbol of it. (For an int that is no size the symbol serves 0 and 1 as well.) A string has no symbol: every value has its graph, as has every dtype and rank, every kind of strides, and either answer to whether a gradient is wanted.
 #
-# Now the opening. `self.words` is an int, and yet each word had a graph of its own. Let the guards of each version say what it would have needed; below them is what the compiler logged during the opening, which we kept from the page.
+# Now the opening. `self.words` is an int, and yet each word had a graph of its own. Ask the guards. **Predict.** What will the first graph need of the tenth word, and which graph takes it?
 
 # %%
-torch._dynamo.reset()
-for answer in replay(CoolingHead(model.lm_head), [(hidden,)] * 4):
-    needed = [reason for reason in answer.refusals if reason]
-    print(f"graphs: {answer.graphs}; those before would need:", ", ".join(needed) or "-")
-print(*(line.split("  #")[0].rstrip() for line in log[0].splitlines()[:3]), sep="\n")
+words = {f"word {n}": (hidden,) for n in range(1, 13)}
+guard_counter(CoolingHead(model.lm_head), words, call=10)
 
 # %% [markdown]
 # An int that comes as an argument is expected to change. An int that is an *attribute of a module* is expected to be part of its architecture, like a number of heads, and is a constant: `self.words == 0`, `== 1`, `== 2`. Each word broke the guard of every version before it.
 #
-# After eight versions of one function Dynamo makes no ninth. Those that exist are still used; a call that none of them takes runs your Python, as if there were no compiler. Here that is every call from the ninth on. It says so once, in a log where most training scripts have a thousand lines. That is the silence.
-#
+# After eight versions of one function Dynamo makes no ninth. Those that exist are still used; a call that none of them takes runs your Python, as if there were no compiler. Here that is every call from the ninth on. It says so once, in a log where most training scripts have a thousand lines. That is the silence; we kept from the page what was logged during the opening.
+
+# %%
+print(len(log), "message:")
+print(*(line.split("  #")[0].rstrip() for line in log[0].splitlines()[:3]), sep="\n")
+
+# %% [markdown]
 # How many versions do these four ways to mend it need? **Predict** before you run it.
 
 # %%
@@ -424,12 +426,12 @@ class Cooling(nn.Module):
         return torch.softmax(logits / temperature, dim=-1)
 
 # %%
-logits, words = torch.randn(4, 600), range(1, 13)
+logits, twelve = torch.randn(4, 600), range(1, 13)
 ways = {
-    "buffer": [(logits,) for k in words],
-    "float attribute": [(logits,) for k in words],
-    "argument": [(logits, k) for k in words],
-    "tensor argument": [(logits, None, torch.tensor(0.5 + 1.5 / k)) for k in words],
+    "buffer": [(logits,) for k in twelve],
+    "float attribute": [(logits,) for k in twelve],
+    "argument": [(logits, k) for k in twelve],
+    "tensor argument": [(logits, None, torch.tensor(0.5 + 1.5 / k)) for k in twelve],
 }
 for how, given in ways.items():
     print(f"{how:16}", [answer.graphs for answer in replay(Cooling(how), given)])

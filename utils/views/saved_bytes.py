@@ -140,7 +140,7 @@ def draw(ways: Sequence[Way], way: int) -> tuple[Figure, str]:
             canvas.boxes([frame], ["none"], edge=INK, line=2.2, radius=4)
     for x, fill, edge, name in (
         (MARGIN, STORAGE.tint, STORAGE.colour, "in memory anyway: arguments, parameters"),
-        (MARGIN + 330, KERNEL.colour, CARD, "made by the forward, and kept"),
+        (MARGIN + 390, KERNEL.colour, CARD, "made by the forward, and kept"),
     ):
         canvas.boxes([(x, below, 20, 16)], [fill], edge=edge)
         canvas.text(x + 28, below + 8, name, size=TEXT, colour=MUTED)
@@ -162,7 +162,7 @@ def sentence(one: Way) -> str:
 def in_words(one: Way) -> str:
     """The lit way, tensor by tensor."""
     most = sorted(one.made.items(), key=lambda pair: -pair[1])
-    made = [f"{name}, {human_bytes(size)}" for name, size in most[:MOST]]
+    made = [f"{name} {human_bytes(size)}" for name, size in most[:MOST]]
     if len(most) > MOST:
         made.append(f"{len(most) - MOST} smaller")
     told = f"Kept of what the forward made: {listed(made)}." if made else "Kept: nothing else."
