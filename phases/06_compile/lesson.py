@@ -11,7 +11,7 @@
 #
 # It takes an hour and a half. You need phase 02's vector-Jacobian products, phase 04's operators, and phase 05's row kernels. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# A C++ compiler is needed, for the compiler writes C++ (`g++`; it comes with the course's environment). No GPU is: what the compiler writes for one, it will write for one that is only described to it.
+# A C++ compiler is needed, for `torch.compile` writes C++: `g++` on Linux (the package `g++` of the system, or `gxx` of conda), `clang` on a Mac. No GPU is: what is written for one can be written for one that is only described. (That takes Triton, which has no build for macOS: two sections below can only be read there.)
 
 # %%
 import contextlib
@@ -30,7 +30,6 @@ from utils.compiling import captured, kept, listening, loops, replay, split, wri
 from utils.course import PHASES
 from utils.drills import choice, number, true_false
 from utils.minigpt import load_minigpt
-from utils.softmax import softmax
 from utils.views import course_path, fusion_map, graph_rewrite, guard_counter, saved_bytes
 
 torch.manual_seed(0)
@@ -672,7 +671,7 @@ print({name: f"{size / 2**20:.2f} MiB" for name, size in cut.saved.items()})
 print("computed again:", *cut.again)
 
 # %% [markdown]
-# The two inputs, which are there anyway, and a number for each row. `sigmoid` and their product are computed again in the backward's loop, from what that loop reads in any case.
+# The two inputs, which are there anyway, and a number for each row. `sigmoid` and their product are computed again in the backward's loop, from what that loop reads in any case. (Further down you learn to read such loops; this one is `loops(written(gated, *wide, backward=True)[1].code)`.)
 #
 # Here is the same for a layer of your MiniGPT: the attention of one block, on two sequences of 128 words. Move from eager autograd to the plain cut, to the minimum cut, and on to smaller *budgets* (`torch._functorch.config.activation_memory_budget`), which allow only a part of those bytes. **Predict.** The pattern, 128 × 128 weights for each head and sequence, is the largest tensor. Who will keep it? And what must be kept in its place, so that it can be made again without doing the softmax's sums twice?
 
@@ -787,7 +786,7 @@ for name, function in {"sigmoid": gated, "clamp": clamped}.items():
 # %% [markdown]
 # One, and no y. A heuristic is no theorem. It is a rule of thumb in a file, and you can go and read it.
 #
-# Is y worth the fuss? In eager mode both versions take the same way: count 11 N of reads and writes, if N is x's bytes. Compiled it is 5 N with y, and 3 N without. **Predict.** By how much is each faster?
+# Is y worth the fuss? In eager mode both versions take the same way: 10 N of reads and writes, if N is x's bytes. Compiled it is 5 N with y, and 3 N without. **Predict.** By how much is each faster?
 
 # %%
 def fastest(function, *args, seconds=0.7):
@@ -810,7 +809,7 @@ for name, function in {"sigmoid": gated, "clamp": clamped}.items():
     print(f"{name:8} plain {plain:5.0f} ms, compiled {fast:5.0f} ms: {plain / fast:.1f} times as fast")
 
 # %% [markdown]
-# By bytes alone it would be 2.2 times and 3.7 times. Times differ from machine to machine, and this page was made on a small and busy one. Less comes out where arithmetic is what takes the time, above all exponentials, which no fusion spares; or where the tensors find room in the processor's last cache, in which bytes are cheap (try `pair`, an eighth as tall). More comes out where memory itself is dear: what eager mode writes in between must be had from the operating system, page by page, in every call. On one thread and with rows like these it is mostly more.
+# By bytes alone it would be twice, and 3.3 times. Times differ from machine to machine, and this page was made on a small and busy one. Less comes out where arithmetic is what takes the time, above all exponentials, which no fusion spares; or where the tensors find room in the processor's last cache, in which bytes are cheap (try `pair`, an eighth as tall). More comes out where memory itself is dear: what eager mode writes in between must be had from the operating system, page by page, in every call. On one thread and with rows like these it is mostly more.
 
 # %% [markdown]
 # ### The same for a GPU
@@ -963,11 +962,38 @@ number(
 )
 
 # %% [markdown]
+# ### How to look, anywhere
+#
+# This course's helpers only save you typing. On your own code, with nothing but PyTorch:
+#
+# | here | anywhere |
+# |---|---|
+# | `captured` | a backend that keeps its graph; `TORCH_LOGS=graph_code` |
+# | `kept` | `TORCH_LOGS=guards,bytecode` |
+# | `replay`, and its view | `TORCH_LOGS=recompiles`; a backend that counts |
+# | `witnesses` | `TORCH_LOGS=graph_breaks` |
+# | `split` | `TORCH_LOGS=aot_joint_graph,aot_graphs` |
+# | `written` | `TORCH_LOGS=fusion,output_code`; `run_and_get_code` |
+# | all of it, in a folder | `TORCH_COMPILE_DEBUG=1` |
+#
+# The last but one gives the text of what has really been built and run, forward and backward:
+
+# %%
+from torch._inductor.utils import run_and_get_code
+
+torch._dynamo.reset()
+result, texts = run_and_get_code(torch.compile(rms), x)
+print([line.split()[0] for text in texts for line in text.splitlines() if "async_compile.cpp" in line])
+
+# %% [markdown]
 # ## The finished step, read
 #
 # **Solve the lab before you read on.** Then look at what becomes of MiniGPT's LM head in both forms, with PyTorch's softmax and with phase 05's operator, behind the same temperature.
 
 # %%
+from utils.softmax import softmax
+
+
 def head_plain(hidden, weight, bias, heat):
     logits = F.linear(hidden, weight, bias)
     return torch.softmax(logits * heat, dim=-1)
