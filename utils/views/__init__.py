@@ -16,6 +16,9 @@ from utils.views.dtype_range import dtype_range
 from utils.views.dtype_ruler import dtype_ruler
 from utils.views.finite_difference_error import finite_difference_error
 from utils.views.flops_by_operator import flops_by_operator
+from utils.views.fusion_map import fusion_map
+from utils.views.graph_rewrite import graph_rewrite
+from utils.views.guard_counter import guard_counter
 from utils.views.kernel_ptx import kernel_ptx
 from utils.views.kernel_steps import kernel_steps
 from utils.views.key_explorer import key_explorer
@@ -26,6 +29,7 @@ from utils.views.port_difference import port_difference
 from utils.views.proof_matrix import proof_matrix
 from utils.views.roofline import roofline
 from utils.views.row_lanes import row_lanes
+from utils.views.saved_bytes import saved_bytes
 from utils.views.share_map import share_map
 from utils.views.stride_explorer import stride_explorer
 
@@ -42,6 +46,9 @@ __all__ = [
     "dtype_ruler",
     "finite_difference_error",
     "flops_by_operator",
+    "fusion_map",
+    "graph_rewrite",
+    "guard_counter",
     "key_explorer",
     "kernel_ptx",
     "kernel_steps",
@@ -52,6 +59,7 @@ __all__ = [
     "proof_matrix",
     "roofline",
     "row_lanes",
+    "saved_bytes",
     "share_map",
     "stride_explorer",
 ]

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from utils import figures, views
+from utils.compiling import captured
 from utils.views import _interactive
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -256,3 +257,42 @@ def test_the_columns_of_a_row_move(shown):
     columns.value = 512
     assert "fills its block" in spoken.value
     assert picture.value != before
+
+
+def doubled(x, factor=2.0):
+    y = torch.sigmoid(x) * factor
+    return y.square()
+
+
+def centred(x):
+    y = torch.sigmoid(x)
+    return y - y.sum(0)
+
+
+WANTED = X.clone().requires_grad_()
+COMPILED = {
+    "graph_rewrite": (lambda: captured(doubled, X) * 2, 2, "Lit: Before: sigmoid is"),
+    "guard_counter": (
+        lambda: (doubled, {"one": (X,), "two": (X.double(),)}),
+        2,
+        "So graph 2 is made.",
+    ),
+    "fusion_map": (
+        lambda: ({"doubled": doubled, "centred": centred}, X),
+        2,
+        "Lines and passes. centred",
+    ),
+    "saved_bytes": (lambda: (doubled, WANTED), 5, "Lit: budget 0."),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_the_compilers_views_move_on_a_sheet_of_one_height(name, shown):
+    arguments, to, words = COMPILED[name]
+    slider, _, picture, spoken = shown(getattr(views, name), *arguments())
+    before = picture.value
+    assert words not in spoken.value
+    slider.value = to
+    assert words in html.unescape(spoken.value)
+    assert picture.value != before
+    assert picture.value[20:24] == before[20:24]  # of a PNG: its height in pixels

@@ -1,0 +1,198 @@
+"""Views of the compiler: a rewritten graph, guards, passes, and what is saved."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import operator
+import time
+
+import pytest
+import torch
+
+from tests.utils.views.test_drawings import check
+from utils import views
+from utils.compiling import captured, replay
+from utils.figures import png
+from utils.style import WIDTH
+from utils.views._canvas import TITLE, Canvas
+from utils.views._text_outlines import text_width
+
+pytestmark = pytest.mark.slow(15)
+
+
+def view(name):
+    return importlib.import_module(f"utils.views.{name}")
+
+
+NAMES = ("graph_rewrite", "guard_counter", "fusion_map", "saved_bytes")
+rewrite, guards, fusion, saved = map(view, NAMES)
+
+
+def half(x):
+    return (x * 2 + 1).pow(2) / 4
+
+
+def without_the_sum(gm):
+    """The graph with x * 2 + 1 made x * 2."""
+    for node in list(gm.graph.nodes):
+        if node.target is operator.add:
+            node.replace_all_uses_with(node.args[0])
+            gm.graph.erase_node(node)
+    return gm
+
+
+def by_rows(x, gate):
+    y = x * torch.sigmoid(gate)
+    return y / y.sum(-1, keepdim=True)
+
+
+def by_columns(x, gate):
+    y = x * torch.sigmoid(gate)  # a comment
+    return y / y.sum(0, keepdim=True)
+
+
+def a_line_that_is_too_long(x, a_gate_with_a_name_of_many_letters):
+    return x * torch.sigmoid(a_gate_with_a_name_of_many_letters) / (x.sum(-1, keepdim=True) + 1)
+
+
+def names_of_the_length(x, k):
+    return x * k
+
+
+PAIR = [torch.randn(64, 48) for _ in range(2)]
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    """Each view in all its states; a redraw of a view changes nothing of its sheet's size."""
+    pairs = rewrite.aligned(
+        rewrite.read(captured(half, PAIR[0])[0]),
+        rewrite.read(without_the_sum(captured(half, PAIR[0])[0])),
+    )
+    calls = {f"{n} rows": (torch.ones(n, 6), 2) for n in (3, 4, 5, 1, 0, 7)}
+    calls["a call with a name that is far too long"] = (torch.ones(3, 6).double(), 2)
+    answers = dict(zip(calls, replay(names_of_the_length, list(calls.values())), strict=True))
+    versions = {"by rows": by_rows, "by columns": by_columns, "long": a_line_that_is_too_long}
+    maps = [fusion.read(name, one, PAIR, "cpu") for name, one in versions.items()]
+    wanted = [one.clone().requires_grad_() for one in PAIR]
+    ways = [saved.eager(by_rows, wanted)]
+    ways += [saved.compiled(name, by_rows, wanted) for name in saved.CUTS]
+    return {
+        "graph_rewrite": [lambda n=n: rewrite.draw(pairs, n + 1) for n in range(len(pairs))],
+        "guard_counter": [lambda n=n: guards.draw(answers, n + 1) for n in range(len(answers))],
+        "fusion_map": [lambda n=n: fusion.draw(maps, n + 1) for n in range(len(maps))],
+        "saved_bytes": [lambda n=n: saved.draw(ways, n + 1) for n in range(len(ways))],
+    }
+
+
+WORDS = {
+    "graph_rewrite": ["1 node went, 0 nodes came", "add, add(mul, 1)", "truediv"],
+    "guard_counter": ["7 calls, 5 graphs", "5 rows: graph 2 takes it", "The first graph is made"],
+    "fusion_map": ["by rows: ", "from “y = x * torch.sigmoid(gate)”", "reads 24.6 kB"],
+    "saved_bytes": ["eager: ", "minimum cut: ", "budget 0: ", "Lit: eager"],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_says_what_it_draws(name, pictures):
+    check(*pictures[name][0](), *WORDS[name])
+
+
+def test_a_lit_row_tells_of_both_sides(pictures):
+    told = [draw()[1] for draw in pictures["graph_rewrite"]]
+    assert "Before: add is add(mul, 1), read by pow_1. After: it is not there." in told[2]
+    assert "After: mul is mul(l_x_, 2), read by pow_1." in told[1]
+    assert "read by nobody" in told[-1]
+
+
+def test_a_call_tells_why_it_was_refused(pictures):
+    told = [draw()[1] for draw in pictures["guard_counter"]]
+    assert "Graph 1 refuses: tensor x size mismatch at index 0. expected 3, actual 1." in told[3]
+    assert "Graph 2 refuses: it needs 2 <= x.size()[0]. So graph 3 is made." in told[3]
+
+
+def test_a_call_beyond_the_limit_says_so():
+    calls = {f"“{'a' * n}”": (torch.ones(2), "a" * n) for n in range(1, 11)}
+    answers = dict(zip(calls, replay(lambda x, k: x * len(k), list(calls.values())), strict=True))
+    figure, alt = guards.draw(answers, 10)
+    check(figure, alt, "10 calls, 8 graphs; 2 ran without the compiler", "the limit is reached")
+
+
+def test_a_sum_over_columns_takes_a_pass_more(pictures):
+    rows, columns = (draw()[1].split(".")[1] for draw in pictures["fusion_map"][:2])
+    assert "2 passes" in rows
+    assert "3 passes" in columns
+
+
+def test_bytes_of_all_ways():
+    wanted = [one.clone().requires_grad_() for one in PAIR]
+    size = 64 * 48 * 4
+    eager, plain, cut = (
+        saved.eager(by_rows, wanted),
+        *(saved.compiled(name, by_rows, wanted) for name in ("plain cut", "minimum cut")),
+    )
+    assert eager.inputs == size  # x; of the gate its sigmoid is kept
+    assert cut.total < plain.total <= eager.total
+    assert cut.inputs == 2 * size
+    layer = torch.nn.Linear(48, 3)
+    assert saved.eager(torch.nn.Sequential(layer, layer.__class__(3, 2)), [PAIR[0]]).made
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: views.graph_rewrite(*[captured(half, PAIR[0])[0]] * 2, node=9), "1 to 6, got 9"),
+        (lambda: views.guard_counter(half, {}), "1 to 12 calls, got 0"),
+        (lambda: views.guard_counter(half, {"a": (PAIR[0],)}, call=2), "1 to 1, got 2"),
+        (lambda: views.fusion_map({}), "at least one"),
+        (lambda: views.fusion_map({"a": half}, PAIR[0], version=0), "1 to 1, got 0"),
+        (lambda: views.saved_bytes(half, PAIR[0].requires_grad_(), way=6), "1 to 5, got 6"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_words_are_cut_off_or_lie_over_others(name, pictures, monkeypatch):
+    written, sizes = [], set()
+    original = Canvas.text
+
+    def text(self, x, y, words, **how):
+        size = how.get("size", 13)
+        wide = text_width(words, size=size, mono=how.get("mono", False))
+        left = x - {"left": 0, "center": 0.5, "right": 1}[how.get("ha", "left")] * wide
+        if words:
+            written.append((left, y - size * 0.4, left + wide, y + size * 0.4, words, size))
+        original(self, x, y, words, **how)
+
+    monkeypatch.setattr(Canvas, "text", text)
+    for draw in pictures[name]:
+        written.clear()
+        figure, _ = draw()
+        high = figure.get_figheight() * 100
+        sizes.add(high)
+        assert sum(size == TITLE for *_, size in written) == 1  # in one line
+        for left, top, right, bottom, words, size in written:
+            assert left >= 20, words
+            assert right <= WIDTH - 20, words
+            assert 0 <= top < bottom <= high, words
+            assert size >= 13, words  # 6.7 where the sheet is 420 pixels wide
+        for one, other in itertools.combinations(written, 2):
+            beside = one[2] <= other[0] or other[2] <= one[0]
+            assert beside or one[3] <= other[1] or other[3] <= one[1], (one[4], other[4])
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_redraw_is_quick_enough_for_a_control(name, pictures):
+    draw = pictures[name][1]
+    png(draw()[0], small=False)  # letters are outlined once
+    taken = []
+    for _ in range(3):
+        start = time.process_time()
+        png(draw()[0], small=False)
+        taken.append(time.process_time() - start)
+    assert min(taken) < 0.15  # seconds of CPU; about 0.08 where others work, too

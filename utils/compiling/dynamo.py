@@ -1,0 +1,152 @@
+"""The graphs that Dynamo captures, and the guards that it keeps with them."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+CHECKS = re.compile(r"\+- (?P<kind>[A-Z_]+): (?P<what>.*?)\s*(?:  # .*)?$")
+
+
+def captured(function: Callable[..., Any], *args: Any) -> list[fx.GraphModule]:
+    """Return the graphs that Dynamo makes of `function(*args)`, in the order in which they ran."""
+    found: list[fx.GraphModule] = []
+    fresh(function, _collecting(found))(*args)
+    return found
+
+
+def _collecting(graphs: list[fx.GraphModule]) -> Callable[..., fx.GraphModule]:
+    """A backend that keeps each graph that it is given, and runs it as it is."""
+
+    def backend(graph: fx.GraphModule, inputs: Any) -> fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    return backend
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One compiled version of a function, and what must hold for it to be used.
+
+    Attributes:
+        number: in which order it was compiled, from 0.
+        code: the bytecode that replaced the function's own.
+        checks: the guards as (kind, what is checked), in the order in which they are tried.
+        refusal: called with the function's arguments by name, returns why this version may not be
+            used for them; None where it may.
+    """
+
+    number: int
+    code: types.CodeType
+    checks: tuple[tuple[str, str], ...]
+    refusal: Callable[..., str | None]
+
+
+def kept(function: Callable[..., Any]) -> list[Kept]:
+    """Return the versions that Dynamo keeps of a function or a module, the oldest first."""
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+
+    found = []
+    for entry in _debug_get_cache_entry_list(_plain(function).__code__):
+        manager = entry.guard_manager
+        checks = [match for line in str(manager).splitlines() if (match := CHECKS.search(line))]
+        found.append(
+            Kept(
+                number=int(entry.compile_id.frame_compile_id or 0),
+                code=entry.code,
+                checks=tuple((match["kind"], match["what"]) for match in checks),
+                refusal=lambda manager=manager, **names: _refusal(manager, names),
+            )
+        )
+    return sorted(found, key=lambda one: one.number)
+
+
+def _plain(function: Callable[..., Any]) -> Any:
+    """The Python function that Dynamo compiles: of a module, its class's forward."""
+    if isinstance(function, torch.nn.Module):
+        return type(function).forward
+    return inspect.unwrap(function)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one call of a compiled function.
+
+    Attributes:
+        graphs: how many graphs there are after it.
+        refusals: for each version that was there before it, why it was refused; None for one that
+            takes the call.
+        used: the number of the version that ran; None where the function ran without the compiler.
+        value: what the call returned.
+    """
+
+    graphs: int
+    refusals: tuple[str | None, ...]
+    used: int | None
+    value: Any
+
+
+def replay(
+    function: Callable[..., Any],
+    calls: Sequence[tuple[Any, ...]],
+    *,
+    dynamic: bool | None = None,
+) -> list[Answer]:
+    """Compile `function`, make the calls one after the other, and say what became of each."""
+    graphs: list[fx.GraphModule] = []
+    compiled = fresh(function, _collecting(graphs), dynamic)
+    signature, answers = inspect.signature(_plain(function)), []
+    own = (function,) if isinstance(function, torch.nn.Module) else ()
+    for args in calls:
+        names = signature.bind(*own, *args)
+        names.apply_defaults()
+        refusals = tuple(version.refusal(**names.arguments) for version in kept(function))
+        before = len(graphs)
+        with listening():
+            value = compiled(*args)
+        taken = next((k for k, reason in enumerate(refusals) if reason is None), None)
+        used = len(refusals) if len(graphs) > before else taken
+        answers.append(Answer(len(graphs), refusals, used, value))
+    return answers
+
+
+def fresh(function: Callable[..., Any], backend: Any, dynamic: bool | None = None) -> Any:
+    torch._dynamo.reset()
+    return torch.compile(function, backend=backend, dynamic=dynamic)
+
+
+def _refusal(manager: Any, names: Mapping[str, Any]) -> str | None:
+    found = manager.check_verbose(dict(names))
+    if found.result:
+        return None
+    return re.sub(r"\s+# .*", "", str(found.verbose_code_parts[0]))
+
+
+@contextlib.contextmanager
+def listening(**artifacts: Any) -> Iterator[list[str]]:
+    """Collect what the compiler logs, in place of printing it.
+
+    artifacts: switches that `torch._logging.set_logs` takes, such as `graph_breaks=True`: the same
+    names as in TORCH_LOGS. Without one, warnings alone are logged.
+    """
+    said: list[str] = []
+    collector = logging.Handler()
+    collector.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("torch._dynamo")
+    torch._logging.set_logs(**artifacts)
+    handlers, logger.handlers = logger.handlers, [collector]
+    try:
+        yield said
+    finally:
+        logger.handlers = handlers
+        torch._logging.set_logs()
