@@ -4,6 +4,7 @@ In Jupyter a view that can move has controls; everywhere else, and while lessons
 one image.
 """
 
+from utils.views.adamw_explorer import adamw_explorer
 from utils.views.autograd_graph import autograd_graph
 from utils.views.backward_stepper import backward_stepper
 from utils.views.block_mask import block_mask
@@ -15,10 +16,13 @@ from utils.views.dropout_modes import dropout_modes
 from utils.views.dtype_range import dtype_range
 from utils.views.dtype_ruler import dtype_ruler
 from utils.views.finite_difference_error import finite_difference_error
+from utils.views.fitted_line import fitted_line
 from utils.views.flops_by_operator import flops_by_operator
+from utils.views.gradient_ruler import gradient_ruler
 from utils.views.kernel_ptx import kernel_ptx
 from utils.views.kernel_steps import kernel_steps
 from utils.views.key_explorer import key_explorer
+from utils.views.loss_curves import loss_curves
 from utils.views.machine_report import machine_report
 from utils.views.memory_bars import memory_bars
 from utils.views.module_tree import module_tree
@@ -26,10 +30,12 @@ from utils.views.port_difference import port_difference
 from utils.views.proof_matrix import proof_matrix
 from utils.views.roofline import roofline
 from utils.views.row_lanes import row_lanes
+from utils.views.schedule_clip import schedule_clip
 from utils.views.share_map import share_map
 from utils.views.stride_explorer import stride_explorer
 
 __all__ = [
+    "adamw_explorer",
     "autograd_graph",
     "backward_stepper",
     "block_mask",
@@ -41,10 +47,13 @@ __all__ = [
     "dtype_range",
     "dtype_ruler",
     "finite_difference_error",
+    "fitted_line",
     "flops_by_operator",
+    "gradient_ruler",
     "key_explorer",
     "kernel_ptx",
     "kernel_steps",
+    "loss_curves",
     "machine_report",
     "memory_bars",
     "module_tree",
@@ -52,6 +61,7 @@ __all__ = [
     "proof_matrix",
     "roofline",
     "row_lanes",
+    "schedule_clip",
     "share_map",
     "stride_explorer",
 ]
