@@ -16,7 +16,8 @@ from utils.views._numbers import number
 from utils.views._text_outlines import text_width
 
 COLOURS = (STORAGE.colour, GRADIENT.colour, VIEW.colour, PARAMETER.colour)
-LEFT, HIGH, ROW, GAP = 84, 270, 24, 6
+BAND = "#9fc3e0"  # pale storage blue
+LEFT, HIGH, ROW = 84, 270, 24
 Losses = Sequence[float] | Mapping[int, float]
 
 
@@ -99,12 +100,8 @@ def draw(runs: Sequence[Run], levels: Mapping[str, float], step: int) -> tuple[F
     axes.labels_x(places, [f"{s:g}" for s in places])
     canvas.text(right, axes.bottom + 16, "step", size=TEXT, colour=MUTED, ha="right")
     for k, run in enumerate(runs):
-        wide, dashed = (5.0, False) if k == 0 and len(runs) > 1 else (2.0, False)
-        tint = (STORAGE.tint if k == 0 and len(runs) > 1 else COLOURS[k])
-        if wide > 2:  # the first lies below the others as a band, so that it shows on both sides
-            axes.curve(run.steps, run.losses, colour="#9fc3e0", line=6)
-        else:
-            axes.curve(run.steps, run.losses, colour=tint, line=wide, dashed=dashed)
+        # Of two runs the first is a band below the other, so that it shows where they are equal.
+        axes.curve(run.steps, run.losses, colour=_colour(runs, k), line=_line(runs, k))
     _draw_levels(canvas, axes, levels)
     x = axes.px(step)
     canvas.line([(x, top), (x, axes.bottom)], colour=INK, dashed=True)
@@ -113,28 +110,35 @@ def draw(runs: Sequence[Run], levels: Mapping[str, float], step: int) -> tuple[F
 
 
 def _draw_levels(canvas: Canvas, axes: Axes, levels: Mapping[str, float]) -> None:
-    room = -1.0
-    for name, level in sorted(levels.items(), key=lambda pair: pair[1]):
+    """Dashed lines with their names at the left, where a loss is still high."""
+    room = math.inf
+    for rank, (name, level) in enumerate(sorted(levels.items(), key=lambda pair: -pair[1])):
         y = axes.py(level)
         canvas.line([(axes.left, y), (axes.right, y)], colour=INK, line=1.2, dashed=True)
+        at = y - 11 if rank == 0 else max(y + 11, room)
         told = f"{name}, {number(level, 3)}"
-        at = y - 11 if room < 0 or room - (y - 11) >= 18 else room - 18
         wide = text_width(told, size=TEXT)
-        canvas.boxes([(axes.right - wide - 3, at - 9, wide + 6, 18)], [CARD], edge="none")
-        canvas.text(axes.right, at, told, size=TEXT, ha="right")
-        room = at
+        canvas.boxes([(axes.left + 4, at - 8, wide + 6, 16)], [CARD], edge="none")
+        canvas.text(axes.left + 7, at, told, size=TEXT)
+        room = at + 18
 
 
 def _draw_legend(canvas: Canvas, runs: Sequence[Run], top: float, step: int) -> None:
     half = (WIDTH - 2 * MARGIN) / 2
     for k, run in enumerate(runs):
         x, y = MARGIN + half * (k % 2), top + ROW * (k // 2)
-        first = k == 0 and len(runs) > 1
-        colour, line = ("#9fc3e0", 6.0) if first else (COLOURS[k], 2.4)
-        canvas.line([(x, y), (x + 24, y)], colour=colour, line=line)
+        canvas.line([(x, y), (x + 24, y)], colour=_colour(runs, k), line=_line(runs, k))
         loss = run.at(step)
         told = "no loss" if loss is None else "not finite" if math.isnan(loss) else number(loss, 5)
         canvas.text(x + 32, y, f"{run.name}: {told} at step {step}", size=TEXT)
+
+
+def _colour(runs: Sequence[Run], k: int) -> str:
+    return BAND if len(runs) == 2 and k == 0 else COLOURS[k]
+
+
+def _line(runs: Sequence[Run], k: int) -> float:
+    return 6.0 if len(runs) == 2 and k == 0 else 2.0
 
 
 def first_difference(one: Run, other: Run) -> tuple[int, float] | None:
