@@ -1,4 +1,4 @@
-"""A progress bar with the time left, for cells of a lesson or lab that run for more than seconds."""
+"""A progress bar with the time left, for cells of a lesson or lab that take more than seconds."""
 
 from __future__ import annotations
 

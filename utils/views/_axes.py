@@ -64,7 +64,13 @@ class Axes:
             self.canvas.text(x, self.bottom + 16, label, size=TEXT, colour=MUTED, ha="center")
 
     def curve(
-        self, xs: Sequence[float], ys: Sequence[float], *, colour: str, line: float = 2, dashed=False
+        self,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        *,
+        colour: str,
+        line: float = 2,
+        dashed: bool = False,
     ) -> None:
         """A curve through the points, cut at the frame and broken where a value is not finite."""
         piece: list[Point] = []

@@ -1,4 +1,4 @@
-"""What AdamW makes of the gradients of one weight: its two averages, and the step that they give."""
+"""What AdamW makes of the gradients of one weight: two averages, and the step that they give."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BETAS_1, BETAS_2 = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99), (0.9, 0.95, 0.99, 0.999)
 
 @dataclass(frozen=True)
 class Track:
-    """What AdamW knows after each step: m, √v (both corrected or not), and its step in units of lr."""
+    """What AdamW knows after each step: m, √v (corrected or not), and its step in units of lr."""
 
     gradients: tuple[float, ...]
     means: tuple[float, ...]
@@ -100,7 +100,8 @@ def draw(found: Track, step: int, name: str) -> tuple[Figure, str]:
         axes = Axes(
             canvas, LEFT, y, WIDTH - MARGIN - 8 - LEFT, HIGH, x=(1, len(values)), y=span
         )  # fmt: skip
-        ends = (-1.0, 0.0, 1.0) if row == 3 else (0.0,)
+        most = float(math.floor(reach))  # a whole learning rate at least
+        ends = (-most, 0.0, most) if row == 3 else (0.0,)
         axes.grid_y(ends, [f"{end:+g}" if end else "0" for end in ends])
         canvas.text(MARGIN, y + HIGH / 2 - 11, label, size=TEXT, colour=colour)
         canvas.text(MARGIN, y + HIGH / 2 + 11, number(values[step - 1], 3), size=TEXT, colour=INK)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from utils.style import CARD, GRADIENT, INK, MUTED, STORAGE, VIEW, WIDTH
+from utils.style import INK, MUTED, STORAGE, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._axes import TEXT, Axes, round_steps
 from utils.views._canvas import MARGIN, Canvas, title_height
@@ -26,7 +26,7 @@ def fitted_line(
     unseen: tuple[ArrayLike, ArrayLike],
     lines: Sequence[Line],
 ) -> None:
-    """Show points and the line y = w x + b as it was after each step; live, a slider moves the step.
+    """Show points and the line y = w x + b as it was after each step; live, the step moves.
 
     seen, unseen: (x, y) arrays of any shape, at most 200 points each.
     lines: (w, b) before the first step, after the first, and so on.
@@ -92,10 +92,12 @@ def _draw_points(canvas: Canvas, top: float, seen: Points, unseen: Points, line:
         axes.curve(*zip(*inside, strict=True), colour=INK, line=2)
     for points, part in ((seen, STORAGE), (unseen, VIEW)):
         for px, py in zip(*points, strict=True):
-            canvas.marker(axes.px(px), axes.py(py), part.marker, size=6, fill=part.colour, edge=CARD)
+            at = axes.px(px), axes.py(py)
+            canvas.marker(*at, part.marker, size=6, fill=part.colour, edge=part.colour)
     where = LEFT
     for part, name in ((STORAGE, "learnt from"), (VIEW, "not seen")):
-        canvas.marker(where + 6, top - 18, part.marker, size=9, fill=part.colour, edge=CARD)
+        at = where + 6, top - 18
+        canvas.marker(*at, part.marker, size=9, fill=part.colour, edge=part.colour)
         canvas.text(where + 18, top - 18, name, size=TEXT, colour=MUTED)
         where += 130
 
@@ -119,7 +121,8 @@ def _draw_losses(
     for curve, part, line in zip(curves, (STORAGE, VIEW), (4, 2), strict=True):
         axes.curve(range(len(curve)), curve, colour=part.colour, line=line)
         canvas.marker(axes.px(step), axes.py(curve[step]), part.marker, size=11, fill=part.colour)
-    canvas.line([(axes.px(step), top), (axes.px(step), axes.bottom)], colour=GRADIENT.colour, dashed=True)
+    x = axes.px(step)
+    canvas.line([(x, top), (x, axes.bottom)], colour=INK, dashed=True)
 
 
 def sentence(seen: Points, unseen: Points, lines: Sequence[Line], step: int) -> str:
@@ -128,7 +131,7 @@ def sentence(seen: Points, unseen: Points, lines: Sequence[Line], step: int) -> 
     sign = "−" if b < 0 else "+"
     line = f"y = {number(w, 3)}x {sign} {number(abs(b), 3)}"
     error, new = mean_squared(seen, (w, b)), mean_squared(unseen, (w, b))
-    return f"After step {step}: {line}. Error {number(error, 2)}, and {number(new, 2)} on the unseen."
+    return f"After step {step}: {line}. Error {number(error, 2)}, {number(new, 2)} on the unseen."
 
 
 def describe(seen: Points, unseen: Points, lines: Sequence[Line], step: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +16,13 @@ from utils.views import _interactive
 from utils.views._axes import TEXT
 from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._floats import format_of
+from utils.views._text_outlines import text_width
 
 LOW, HIGH_POWER = -46, 22  # powers of two at the ends of the axis
 LEFT, PLOT, ROW, BAR = 128, 170, 58, 24
 DTYPES = (torch.float16, torch.bfloat16)
 MOST_SCALE = 34
+SHADES = (IDLE, STORAGE.tint, STORAGE.colour, GRADIENT.tint)  # lost, subnormal, normal, infinite
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Magnitudes:
 
 
 def gradient_ruler(gradients: Iterable[Tensor], *, scale: int = 0) -> None:
-    """Show how large gradients are, and what float16 and bfloat16 keep of them; live, a scale moves.
+    """Show how large gradients are, and what 16 bits keep of them; live, a scale moves.
 
     gradients: tensors of float32, such as each parameter's `.grad`; None is left out.
     scale: the power of two at first that all of them are multiplied by, 0 to 34.
@@ -83,7 +85,7 @@ def draw(found: Magnitudes, scale: int) -> tuple[Figure, str]:
     words = sentence(found, scale)
     top = title_height("one line") + 30
     rulers = top + PLOT + 44
-    canvas = Canvas(rulers + ROW * len(DTYPES) + 8)
+    canvas = Canvas(rulers + ROW * len(DTYPES) + 40)
     canvas.title(words)
     right = WIDTH - MARGIN
 
@@ -102,18 +104,20 @@ def draw(found: Magnitudes, scale: int) -> tuple[Figure, str]:
         edges = [LOW, math.log2(form.smallest) - 1, math.log2(form.smallest_normal),
                  math.log2(form.largest), HIGH_POWER]  # fmt: skip
         spans = [(px(a), px(max(a, b))) for a, b in zip(edges, edges[1:], strict=False)]
-        fills = (IDLE, STORAGE.tint, STORAGE.colour, GRADIENT.tint)
-        for (start, end), fill in zip(spans, fills, strict=True):
+        for (start, end), fill in zip(spans, SHADES, strict=True):
             if end - start > 0.5:
                 canvas.boxes([(start, y, end - start, BAR)], [fill], edge="none")
         canvas.text(MARGIN, y + BAR / 2, form.name, size=TEXT, mono=True)
         shares = found.fates(scale, dtype)
         told = ", ".join(f"{_percent(part)} {fate}" for fate, part in shares.items() if part)
         canvas.text(LEFT, y + BAR + 15, told, size=TEXT, colour=MUTED)
+    _draw_key(canvas, rulers + ROW * len(DTYPES) + 10)
     return canvas.finish(), describe(found, scale)
 
 
-def _draw_histogram(canvas: Canvas, found: Magnitudes, scale: int, top: float, px) -> None:
+def _draw_histogram(
+    canvas: Canvas, found: Magnitudes, scale: int, top: float, px: Callable[[float], float]
+) -> None:
     edges = np.arange(LOW, HIGH_POWER + 1)
     counts, _ = np.histogram(np.clip(found.powers + scale, LOW, HIGH_POWER - 1e-6), edges)
     most = max(int(counts.max()), 1)
@@ -129,6 +133,15 @@ def _draw_histogram(canvas: Canvas, found: Magnitudes, scale: int, top: float, p
         fills.append(GRADIENT.colour if lost or over else STORAGE.colour)
     canvas.boxes(boxes, fills, edge="none")
     canvas.line([(LEFT, top + PLOT), (WIDTH - MARGIN, top + PLOT)], colour=INK)
+
+
+def _draw_key(canvas: Canvas, y: float) -> None:
+    """What the shades of a ruler mean."""
+    x = float(LEFT)
+    for fill, words in zip(SHADES, ("becomes 0", "few digits", "kept", "overflows"), strict=True):
+        canvas.boxes([(x, y - 8, 16, 16)], [fill], edge=MUTED)
+        canvas.text(x + 24, y, words, size=TEXT, colour=MUTED)
+        x += 24 + text_width(words, size=TEXT) + 26
 
 
 def _percent(share: float) -> str:

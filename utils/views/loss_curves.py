@@ -52,14 +52,13 @@ def loss_curves(
     common = [s for s in steps if all(run.at(s) is not None for run in read_runs)]
     start = step if step is not None else (common or steps)[-1]
     if start not in steps:
-        raise ValueError(f"loss_curves: no run has a step {start}; they have {steps[0]} to {steps[-1]}")
+        span = f"{steps[0]} to {steps[-1]}"
+        raise ValueError(f"loss_curves: no run has a step {start}; they have {span}")
     marks = dict(levels or {})
     _interactive.present(
         lambda at: draw(read_runs, marks, at),
         (start,),
-        lambda widgets: [
-            widgets.SelectionSlider(options=steps, value=start, description="step")
-        ],
+        lambda widgets: [widgets.SelectionSlider(options=steps, value=start, description="step")],
     )
 
 
@@ -99,7 +98,8 @@ def draw(runs: Sequence[Run], levels: Mapping[str, float], step: int) -> tuple[F
     places = [s for s in round_steps(first, last) if axes.px(s) < right - 60]
     axes.labels_x(places, [f"{s:g}" for s in places])
     canvas.text(right, axes.bottom + 16, "step", size=TEXT, colour=MUTED, ha="right")
-    for k, run in enumerate(runs):
+    order = list(enumerate(runs))
+    for k, run in order if len(runs) == 2 else reversed(order):  # the first of many lies on top
         # Of two runs the first is a band below the other, so that it shows where they are equal.
         axes.curve(run.steps, run.losses, colour=_colour(runs, k), line=_line(runs, k))
     _draw_levels(canvas, axes, levels)
@@ -129,7 +129,7 @@ def _draw_legend(canvas: Canvas, runs: Sequence[Run], top: float, step: int) -> 
         x, y = MARGIN + half * (k % 2), top + ROW * (k // 2)
         canvas.line([(x, y), (x + 24, y)], colour=_colour(runs, k), line=_line(runs, k))
         loss = run.at(step)
-        told = "no loss" if loss is None else "not finite" if math.isnan(loss) else number(loss, 5)
+        told = "no loss" if loss is None else "not finite" if math.isnan(loss) else number(loss, 4)
         canvas.text(x + 32, y, f"{run.name}: {told} at step {step}", size=TEXT)
 
 

@@ -74,14 +74,16 @@ def draw(norms: Sequence[float], warmup: int, floor: float, clip: float) -> tupl
     plot = Axes(canvas, LEFT, low, wide, HIGH, x=span, y=(0, most))
     ticks = round_steps(0, most)
     plot.grid_y(ticks, [f"{tick:g}" for tick in ticks])
-    canvas.text(LEFT, low - 16, "norm of all gradients: before, and after the clip", size=TEXT, colour=MUTED)
+    told = "norm of all gradients: before, and after the clip"
+    canvas.text(LEFT, low - 16, told, size=TEXT, colour=MUTED)
     plot.curve(steps, norms, colour="#e0a58e", line=1.6)
     plot.curve(steps, [min(norm, clip) for norm in norms], colour=GRADIENT.colour, line=2.4)
     y = plot.py(clip)
     canvas.line([(LEFT, y), (LEFT + wide, y)], colour=INK, line=1.2, dashed=True)
     if warmup:
         x = rate.px(warmup)
-        canvas.line([(x, top), (x, low + HIGH)], colour=STORAGE.colour, dashed=True)
+        for start, end in ((top, top + TOP_HIGH), (low, low + HIGH)):
+            canvas.line([(x, start), (x, end)], colour=STORAGE.colour, dashed=True)
     places = [s for s in round_steps(1, len(norms)) if plot.px(s) < WIDTH - MARGIN - 60]
     plot.labels_x(places, [f"{s:g}" for s in places])
     canvas.text(WIDTH - MARGIN - 8, plot.bottom + 16, "step", size=TEXT, colour=MUTED, ha="right")
