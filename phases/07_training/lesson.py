@@ -14,8 +14,6 @@
 # %%
 import math
 import tempfile
-import time
-import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,25 +25,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from utils.course import PHASES
 from utils.drills import choice, number, true_false
-from utils.minigpt import (
-    MiniGPT,
-    MiniGPTConfig,
-    baselines,
-    evaluation_lines,
-    generate,
-    load_minigpt,
-    load_tokenizer,
-    training_lines,
-)
-from utils.progress_bar import progress_bar
-from utils.views import (
-    adamw_explorer,
-    course_path,
-    fitted_line,
-    gradient_ruler,
-    loss_curves,
-    schedule_clip,
-)
+from utils.minigpt import MiniGPT, MiniGPTConfig, load_tokenizer, training_lines
+from utils.views import adamw_explorer, course_path, fitted_line, loss_curves
 
 torch.set_num_threads(1)  # tensors this small gain nothing from a second one
 FOLDER = Path(tempfile.mkdtemp())  # for checkpoints
@@ -99,7 +80,7 @@ def new_run():
 
 def train(run, steps):
     """Train for so many steps more, and return the loss of each."""
-    losses = []
+    curve = []
     for _ in range(steps):
         rows = torch.randint(len(inputs), (64,))
         run.optimizer.param_groups[0]["lr"] = 0.02 * min(1, (run.step + 1) / 10)
@@ -108,8 +89,8 @@ def train(run, steps):
         loss.backward()
         run.optimizer.step()
         run.step += 1
-        losses.append(loss.item())
-    return losses
+        curve.append(loss.item())
+    return curve
 
 
 # %% [markdown]
@@ -137,9 +118,9 @@ resumed = train(run, 80)
 loss_curves({"never stopped": whole, "resumed": dict(enumerate(resumed, 81))}, step=82)
 
 # %% [markdown]
-# The first loss after the pause, at step 81, is where it should be: it was computed with the weights of the file, before anything was changed. Then one step of the optimizer, and more than a nat is lost; it takes dozens of steps to get back to where the run had been. (A *nat* is a unit of loss: the logarithm is the natural one.)
+# The first loss after the pause, at step 81, is where it should be: it was computed with the weights of the file, before anything was changed. Then one step of the optimizer, and what the last forty steps had gained is lost; it takes twenty or thirty more to get back to where the run had been.
 #
-# Twice more it went wrong, and of that the curve shows nothing. The resumed run saw the very batches again that it had seen in its first 80 steps. And even had the loss not jumped, it would have been another run.
+# And something else went wrong, of which the curve shows nothing: the resumed run sees the very batches again that it saw in its first 80 steps.
 #
 # > **What is a training run made of, so that a file which holds all of it goes on as if nothing had happened?**
 #
@@ -212,14 +193,14 @@ def fit(order, steps=60):
     torch.manual_seed(0)
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    losses = []
+    curve = []
     for _ in range(steps):
         loss = F.mse_loss(model(x_seen), y_seen)
         does = {"zero": optimizer.zero_grad, "backward": loss.backward, "step": optimizer.step}
         for line in order.split():
             does[line]()
-        losses.append(loss.item())
-    return losses, (model.weight.item(), model.bias.item())
+        curve.append(loss.item())
+    return curve, (model.weight.item(), model.bias.item())
 
 
 for order in ("zero backward step", "backward step zero", "backward zero step", "zero step backward", "step zero backward", "backward step"):
@@ -229,13 +210,15 @@ for order in ("zero backward step", "backward step zero", "backward zero step", 
 # %% [markdown]
 # None raises an error. `backward zero step` and `zero step backward` learn nothing at all: the optimizer always finds empty hands, and `step` passes over a parameter without a gradient in silence. The loss stands still to the last digit, and that is how you tell it from a learning rate that is too small.
 #
-# `step zero backward` is the sly one. It steps with the gradient of the *last* batch, at weights that have moved since; the first step does nothing, and the last gradient is never used. It learns almost as well, and nobody will ever look.
+# `step zero backward` is the sly one. It steps with the gradient of the *last* batch, at weights that have moved since; the first step does nothing, and the last gradient is never used. Here, where each step has the same 48 points, it learns as well; with a new batch each time it is one step late for ever, and nobody will look.
 #
 # `backward step` never forgets, as in phase 02: gradients add up, like a momentum without friction. The loss swings, and would swing for ever.
 #
 # Another mistake of the same family concerns shapes. **Predict.** The model's output is (48, 1). If y were (48,), what would be learnt?
 
 # %%
+import warnings
+
 model = nn.Linear(1, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 flat = y_seen[:, 0]
@@ -254,13 +237,13 @@ print(str(said[0].message)[:128], "…")
 
 # %% tags=["hide-input"]
 choice(
-    "A loss falls from 6.4 to 6.1 in ten steps, and then is 6.0984 in each of the next hundred, to the last digit. The loop is meant to take a new batch each time. What do you suspect first?",
+    "A loss is 6.3984 in each of a hundred steps, to the last digit. The loop is meant to take a new batch each time. What do you suspect first?",
     {
-        "The learning rate is too small": "Then it would still change in its last digits, from batch to batch at least.",
-        "The gradient is gone when `step` is called": "Even then the loss would differ between batches, since each has other words. The same loss for different data means that the data isn't different.",
-        "The batches are all the same, or don't reach the loss": "Weights that stand still would give other losses on other batches. A constant loss needs constant weights *and* a constant batch: perhaps the loader is made anew for each step, with the same seed.",
+        "The learning rate is too small": "Then the loss would differ from batch to batch, if by nothing else.",
+        "The gradient is gone when `step` is called": "That explains why the weights stand still. But weights that stand still have other losses on other batches.",
+        "Two things: neither the weights nor the batch change": "One loss for a hundred steps needs both. `next(iter(loader))` inside the loop, with a generator that is seeded there too, gives the first batch for ever; and for the weights see above.",
     },
-    answer="The batches are all the same, or don't reach the loss",
+    answer="Two things: neither the weights nor the batch change",
 )
 
 # %% tags=["hide-input"]
@@ -312,7 +295,7 @@ print("what a collate_fn is handed:", [tuple(t.shape for t in item) for item in 
 def quick(ignored, steps=60):
     torch.manual_seed(0)
     model = MiniGPT(SMALL)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for _ in range(steps):
         rows = torch.randint(len(inputs), (64,))
         y = targets[rows].where(inputs[rows] != 0, ignored)
@@ -345,7 +328,7 @@ number(
 )
 
 # %% [markdown]
-# In training the rest is often dropped, since a batch of three items has a loud gradient. In *validation* nothing may be dropped; and the mean of the batches' means is not the mean over all items, if the last is smaller. Sum up, and divide at the end.
+# In training the rest is often dropped, since the gradient of three items is mostly noise. In *validation* nothing may be dropped; and the mean of the batches' means is not the mean over all items, if the last is smaller. Sum up, and divide at the end.
 #
 # Now the dice. A shuffling loader asks a generator for a permutation at the beginning of each epoch. Which generator? If you give none, torch's global one, from which dropout and every `torch.rand` draw as well.
 #
@@ -375,7 +358,7 @@ print("again  ", [batch.tolist() for batch in loader])
 # %% [markdown]
 # Each epoch another order, and all of it from one seed. Why shuffle at all? A corpus has an order of its own, all English before all Spanish, say, and then a batch's gradient says what its chapter wants and not what the corpus wants.
 #
-# The last thing that a loader has are *workers*: processes that make batches ahead, while the model computes. Each of them is a copy of yours, with its own dice. In old advice you read that NumPy then draws the same numbers in every worker. **Predict.** Is that so today?
+# The last thing that a loader has are *workers*: processes that make batches ahead, while the model computes. Each of them is a copy of yours, with its own dice. In old advice you read that NumPy then draws the same numbers in every worker. **Predict.** The four columns below are torch, NumPy's global functions, Python's `random`, and a NumPy generator that the dataset brought along. Which of them repeat?
 #
 # (Workers are started by forking, on Linux, and a forked copy of a notebook that has computed with several threads may hang. So the next cell runs a script of its own, as your training will.)
 
@@ -388,20 +371,21 @@ import random, numpy, torch
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 class Dice(Dataset):
+    own = numpy.random.default_rng(0)
     def __len__(self):
         return 4
     def __getitem__(self, k):
-        return f"item {k}, worker {get_worker_info().id}: {torch.rand(1).item():.3f} {numpy.random.rand():.3f} {random.random():.3f}"
+        four = torch.rand(1).item(), numpy.random.rand(), random.random(), self.own.random()
+        return f"item {k}, worker {get_worker_info().id}:" + "".join(f"{v:8.3f}" for v in four)
 
 if __name__ == "__main__":
-    for epoch in range(2):
-        print(*DataLoader(Dice(), batch_size=None, num_workers=2, generator=torch.Generator().manual_seed(epoch)), sep="\\n")
+    print(*DataLoader(Dice(), batch_size=None, num_workers=2, generator=torch.Generator().manual_seed(2)), sep="\\n")
 """
 (FOLDER / "dice.py").write_text(SCRIPT)
 print(subprocess.run([sys.executable, FOLDER / "dice.py"], capture_output=True, text=True, check=True).stdout)
 
 # %% [markdown]
-# It is not. torch, NumPy's global functions and `random` are all seeded from that drawn seed, plus the worker's number. What still repeats is what nobody seeds for you: a `numpy.random.default_rng(0)` that your dataset made *before* the workers were forked. And what workers hide is time, and only the time of loading: as long as a batch is made faster than it is used, the model never waits.
+# The last alone. torch, NumPy's global functions and `random` are seeded in each worker, from the seed that the loader drew and the worker's number. A generator that was made before the workers were is copied into each of them, state and all, and nobody seeds it for you. And what workers hide is time, and only the time of loading: as long as a batch is made faster than it is used, the model never waits.
 
 # %% tags=["hide-input"]
 choice(
@@ -460,7 +444,7 @@ for g in (1000.0, 1.0, 1e-3, 1e-6, 1e-9):
 # %%
 torch.manual_seed(0)
 model = MiniGPT(SMALL)
-optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 gradients, norms = [], []
 for _ in range(120):
     rows = torch.randint(len(inputs), (64,))
@@ -475,7 +459,7 @@ for _ in range(120):
 # **Predict.** "hablé" stands in few sentences. What does its gradient look like, and what does AdamW make of a single large one: when is the step largest, and how long does it last?
 
 # %%
-adamw_explorer(gradients, step=31, name="the weight of “hablé”, channel 3")
+adamw_explorer(gradients, step=30, name="the weight of “hablé”, channel 3")
 
 # %% [markdown]
 # The largest step is the very first, one lr. A gradient far above its neighbours moves the weight by little more than half of that, and goes on moving it for ten steps, while m wears off; v, which looks back over a thousand steps, has hardly noticed.
@@ -516,6 +500,30 @@ for to_none in (True, False):
 state = optimizer.state_dict()
 print(state["state"])
 print({k: v for k, v in state["param_groups"][0].items() if k in ("lr", "betas", "eps", "weight_decay", "params")})
+
+# %% [markdown]
+# AdamW itself exists three times over: a loop over the parameters, a form that treats all of them at once (`foreach`, the default on a GPU), and one kernel for everything (`fused`). **Predict.** Do they agree, to the last bit?
+
+# %%
+def five_steps(**form):
+    torch.manual_seed(0)
+    model = MiniGPT(SMALL)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, **form)
+    for _ in range(5):
+        loss = loss_of(model, inputs[:16], targets[:16])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+loop = five_steps(foreach=False)
+for name in ("foreach", "fused"):
+    other = five_steps(**{name: True})
+    print(f"{name:8} same bits: {torch.equal(loop, other)!s:6} largest difference {(loop - other).abs().max():.0e}")
+
+# %% [markdown]
+# `foreach` does the same operations in the same order. `fused` does them in another, rounds elsewhere, and is as right; but a run that changes from one to the other isn't the same run.
 
 # %% tags=["hide-input"]
 number(
@@ -567,7 +575,7 @@ def start(warmup, lr=0.01, steps=60):
     torch.manual_seed(0)
     model = MiniGPT(MiniGPTConfig(n_layers=3))
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
-    losses = []
+    curve = []
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = lr * min(1, (step + 1) / warmup)
         rows = torch.randint(len(inputs), (32,))
@@ -575,14 +583,25 @@ def start(warmup, lr=0.01, steps=60):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(loss.item())
-    return losses
+        curve.append(loss.item())
+    return curve
 
 
 loss_curves({"the full rate at once": start(warmup=1), "20 steps of warm-up": start(warmup=20)}, step=40)
 
 # %% [markdown]
-# It is behind for a few steps and then far ahead. The run that began at full speed has not exploded; it has only wrecked, in its first steps, what the others build on, and is slow ever after. (For our model of one layer it makes next to no difference: the deeper, the worse.) Warming up also mends half of the opening: whoever has lost the optimizer's state and climbs again for ten steps sees no jump, since v is filled before anything goes far.
+# It is behind for a dozen steps and then far ahead. The run that began at full speed has not exploded; it has only wrecked, in its first steps, what the others build on, and is slow ever after.
+#
+# **Predict.** Somebody has lost the optimizer's state for good, and has nothing but the weights of step 80. What if they let the learning rate climb again from the bottom?
+
+# %%
+run = new_run()
+run.model.load_state_dict(saved["model"])  # and the step is 0, so `train` climbs again
+again = dict(enumerate(train(run, 80), 81))
+loss_curves({"never stopped": whole, "resumed": dict(enumerate(resumed, 81)), "climbing again": again}, step=82)
+
+# %% [markdown]
+# No jump: v is filled before anything goes far. It isn't the old run, but it is a good one.
 #
 # The other half is *clipping*. All gradients are taken as one long vector. If its norm is above a bound, the whole vector is multiplied by bound / norm: its length changes, its direction does not.
 
@@ -613,6 +632,8 @@ attempt(lambda: nn.utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True))
 # Now on the norms of *your* run, those that were written down beside the gradients of "hablé". **Predict.** Where in a run are the large ones? Then move the clip down until it cuts every step: what does clipping then amount to?
 
 # %%
+from utils.views import schedule_clip
+
 schedule_clip(norms, warmup=10, floor=0.1, clip=1.0)
 
 # %% [markdown]
@@ -636,7 +657,7 @@ number(
 every_input, every_target = training_lines()  # the lists of forms as well
 order = (every_target[:256] != -100).sum(1).argsort()  # short lines first, as bucketing loaders do
 x, y = every_input[order], every_target[order]
-model = run.model.eval()  # the resumed one, of the opening
+model = run.model.eval()  # 160 steps old, dropout off
 
 
 def gradient(parts, weigh):
@@ -654,7 +675,7 @@ print("targets in each part:", [int((y[rows] != -100).sum()) for rows in quarter
 print(f"mean of means, off by {(mean - big).norm() / big.norm():.1%}")
 
 # %% [markdown]
-# It is not, because the parts are unequal. Each has 64 lines, but the loss is a mean over *targets*, and the last part, which has the lists of forms, holds three times as many as the first. In a mean of means, a word of a short line counts more. It is nearly half of the gradient here, and the loss still falls. (With parts that happen to be equal the error is 0, and so the mistake passes every small test. A widely used trainer had it for years.)
+# It is not, because the parts are unequal. Each has 64 lines, but the loss is a mean over *targets*, and the last part, which has the lists of forms, holds three times as many as the first. In a mean of means, a word of a short line counts more. It is nearly half of the gradient here, and the loss still falls. (With parts that happen to be equal the error is 0, and so the mistake passes every small test. Hugging Face's `Trainer` had it until late 2024.)
 #
 # A part has to count by its share of all the targets. That share must be known before the first `backward`.
 
@@ -737,8 +758,11 @@ print("loss:", loss.dtype, "  gradients:", {p.grad.dtype for p in model.paramete
 # The context belongs around forward and loss alone: backward runs each operator's backward in the dtype that its forward had. Is it right, and is it fast? Both can be measured.
 
 # %%
-def passed(dtype, rows=slice(0, 64)):
-    """The gradient of one pass over these rows as a vector, and the seconds of CPU that it took."""
+import time
+
+
+def passed(dtype, rows=slice(0, 256, 4)):
+    """The gradient of one pass over 64 rows as a vector, and the seconds of CPU that it took."""
     began = time.process_time()
     model.zero_grad()
     with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
@@ -749,7 +773,7 @@ def passed(dtype, rows=slice(0, 64)):
 
 
 exact, _ = passed(torch.float32)
-neighbours, _ = passed(torch.float32, slice(64, 128))
+neighbours, _ = passed(torch.float32, slice(1, 256, 4))
 print(f"another batch of 64      gradient off by {(neighbours - exact).norm() / exact.norm():.1e}")
 for dtype in (torch.float32, torch.bfloat16, torch.float16):
     times = sorted(passed(dtype)[1] for _ in range(9))
@@ -757,15 +781,26 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
     print(f"{dtype!s:15} gradient off by {off:.1e}   {times[4] * 1e3:5.1f} ms of CPU ({times[2] * 1e3:.1f} to {times[6] * 1e3:.1f})")
 
 # %% [markdown]
-# Right to one part in a hundred, and with float16's three more bits of fraction to a few in a thousand, where from one batch to the next the gradient changes by as much as its own length. And slow! On the machine that made this page, a CPU without arithmetic for 16 bits, products of small matrices in 16 bits are done in a roundabout way. On a CPU that has it (AMX, or AVX-512 with BF16) and for large matrices it may be otherwise; run the cell and see. Mixed precision is a matter of the hardware, and the only way to know is to measure on what you will use.
+# Right to a few parts in a thousand, and with float16's three more bits of fraction to one in a thousand, where from one batch to the next the gradient changes by more than half of its length. And slow! On the machine that made this page, a CPU without arithmetic for 16 bits, products of small matrices in 16 bits are done in a roundabout way. On a CPU that has it (AMX, or AVX-512 with BF16) and for large matrices it may be otherwise; run the cell and see. Mixed precision is a matter of the hardware, and the only way to know is to measure on what you will use.
 #
-# (Much code still says `torch.cuda.amp.autocast()` and `torch.cuda.amp.GradScaler()`. Both work, and both warn: it is `torch.autocast("cuda", ...)` and `torch.amp.GradScaler("cuda")` now.)
-#
+# Much code still writes `torch.cuda.amp`. It works, and says:
+
+# %%
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    torch.cuda.amp.autocast(enabled=False)
+    torch.cuda.amp.GradScaler(enabled=False)
+print(*(f"{each.category.__name__}: {each.message}" for each in said), sep="\n")
+
+# %% [markdown]
 # Next: the range. float16's smallest number is 6e-8. Here are the gradients of the *shipped* MiniGPT on 256 lines, sorted by size, above what either dtype can hold. It was trained for 6,000 steps, and what a model has learnt pulls no more: late in a training, gradients are small.
 #
 # **Predict.** What part of them is too small for float16? By how much would you multiply the loss, so that none is lost and none overflows?
 
 # %%
+from utils.minigpt import load_minigpt
+from utils.views import gradient_ruler
+
 shipped = load_minigpt()
 loss_of(shipped, inputs[:256], targets[:256]).backward()
 gradient_ruler([p.grad for p in shipped.parameters()])
@@ -775,11 +810,12 @@ gradient_ruler([p.grad for p in shipped.parameters()])
 #
 # Multiply the loss by S, and by the chain rule every gradient is multiplied by S: the whole histogram moves to the right, at the price of one multiplication. Before the step the gradients are divided by S again, in float32. bfloat16 has float32's exponent and needs none of this.
 #
-# Which S? As large as goes, and what goes changes during training. `GradScaler` tries: it begins at 65,536; if a gradient is inf or NaN, it leaves out the step and halves S; after 2,000 good steps in a row it doubles S. **Predict.** Here it doubles after 2, and the second of the losses is infinite. Write down scale and weight for each line.
+# Which S? As large as goes, and what goes changes during training. `GradScaler` tries: if a gradient is inf or NaN, it leaves out the step and halves S; after so many good steps in a row it doubles S. How many, its state tells, which is also what a checkpoint must hold. **Predict.** Here it doubles after 2, and the second of the losses is infinite. Write down scale and weight for each line.
 
 # %%
 p = nn.Parameter(torch.tensor(1.0))
 optimizer = torch.optim.SGD([p], lr=0.1)
+print("as it comes:", torch.amp.GradScaler("cpu").state_dict())
 scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16, growth_interval=2)
 for factor in (1.0, math.inf, 1.0, 1.0, 1.0):
     optimizer.zero_grad()
@@ -841,26 +877,32 @@ print(f"loss {loss_of(model, inputs[:64], targets[:64]).item():.3f}   ln 600 = {
 # **Predict.** Which of the bugs does the test see?
 
 # %%
+def targets_with(bug, x, y):
+    if bug == "targets shuffled":  # each line gets another line's targets
+        return y[torch.randperm(len(y))]
+    if bug == "targets not shifted":  # the word that is read is the word that is asked
+        return x.where(y != -100, -100)
+    return y
+
+
+# %%
 def overfit(bug=None, steps=60):
     torch.manual_seed(0)
     model = MiniGPT(SMALL)
     learnt = [p for name, p in model.named_parameters() if bug != "head only" or "lm_head" in name]
-    optimizer = torch.optim.AdamW(learnt, lr=0.01)
-    x, y = inputs[:16], targets[:16]
-    if bug == "targets shuffled":  # each line gets another line's targets
-        y = y[torch.randperm(16)]
-    if bug == "targets not shifted":  # the word that is read is the word that is asked
-        y = x.where(y != -100, -100)
-    losses = []
+    optimizer = torch.optim.AdamW(learnt, lr=1e-2)
+    x, y = inputs[:16], targets_with(bug, inputs[:16], targets[:16])
+    curve = []
     for _ in range(steps):
         loss = loss_of(model, x, y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(loss.item())
-    return losses
+        curve.append(loss.item())
+    return curve
 
 
+# %%
 loss_curves({bug or "right": overfit(bug) for bug in (None, "targets shuffled", "targets not shifted", "head only")}, step=60)
 
 # %% [markdown]
@@ -885,29 +927,23 @@ choice(
 # Back to the question. A run is whatever the next step depends on: the weights; the optimizer's memory; the step; the dice. We put them into a file one after the other, and see how far each file goes. The generator's state is a tensor of bytes, and can be saved like any other.
 
 # %%
-TAKE = {
-    "model": lambda run: run.model.state_dict(),
-    "optimizer": lambda run: run.optimizer.state_dict(),
-    "step": lambda run: run.step,
-    "dice": lambda run: torch.get_rng_state(),
-}
-GIVE = {
-    "model": lambda run, it: run.model.load_state_dict(it),
-    "optimizer": lambda run, it: run.optimizer.load_state_dict(it),
-    "step": lambda run, it: setattr(run, "step", it),
-    "dice": lambda run, it: torch.set_rng_state(it),
+PARTS = {  # name: how it is taken from a run, and how it is put back
+    "model": (lambda run: run.model.state_dict(), lambda run, it: run.model.load_state_dict(it)),
+    "optimizer": (lambda run: run.optimizer.state_dict(), lambda run, it: run.optimizer.load_state_dict(it)),
+    "step": (lambda run: run.step, lambda run, it: setattr(run, "step", it)),
+    "dice": (lambda run: torch.get_rng_state(), lambda run, it: torch.set_rng_state(it)),
 }
 
 run = new_run()
 train(run, 80)
-torch.save({part: take(run) for part, take in TAKE.items()}, FOLDER / "whole.pt")
+torch.save({name: take(run) for name, (take, _) in PARTS.items()}, FOLDER / "whole.pt")
 
 
-def resume(*parts):
+def resume(*names):
     """Make everything anew, and put back these parts of the file."""
     run, saved = new_run(), torch.load(FOLDER / "whole.pt")
-    for part in parts:
-        GIVE[part](run, saved[part])
+    for name in names:
+        PARTS[name][1](run, saved[name])
     return run
 
 
@@ -917,7 +953,7 @@ def resume(*parts):
 # %%
 after = {step: loss for step, loss in enumerate(whole, 1) if step > 80}
 runs = {"never stopped": after}
-for name, parts in {"model, step": ("model", "step"), "optimizer, too": ("model", "step", "optimizer"), "dice, too": tuple(TAKE)}.items():
+for name, parts in {"model, step": ("model", "step"), "optimizer, too": ("model", "step", "optimizer"), "dice, too": tuple(PARTS)}.items():
     runs[name] = dict(enumerate(train(resume(*parts), 80), 81))
     wrong = [step for step in after if runs[name][step] != after[step]]
     print(f"{name:15} first difference:", f"step {wrong[0]}" if wrong else "none in 80 steps")
@@ -1030,6 +1066,8 @@ true_false(
 # Now for real: the full MiniGPT, 179,544 parameters, 6,000 lines of the corpus. What should it reach? Numbers need something beside them. On 1,000 sentences that are in no training line there are two older models, which count how often a word follows the last two (a trigram) or the last four (a 5-gram), and were fitted to the *whole* corpus, eight times as much. There is a floor too: whoever knows the grammar still can't know which object comes.
 
 # %%
+from utils.minigpt import baselines, evaluation_lines, generate
+
 levels = baselines()["combinations seen"]
 levels_held = baselines()["combinations held out"]
 for name in ("trigram", "fivegram", "grammar"):
@@ -1075,6 +1113,8 @@ def one_step(step):
 
 
 # %%
+from utils.progress_bar import progress_bar
+
 history, checks, says = [], {"seen": {}, "held out": {}}, {}
 for step in progress_bar(range(1, 301), "training"):
     history.append(one_step(step))
