@@ -1268,7 +1268,7 @@ number(
 # | 257–288 | The loop: set the rate; every 2,000 steps evaluate, and write a checkpoint. | *Before* the step, so the file says: step k has yet to be made. |
 # | 292–305 | The parts: forward under `ctx`, the loss divided by their number, the next batch fetched meanwhile, backward through the scaler. Gradients are exchanged on the last part only. | Divided by the number of parts: right here, where each place of each sequence has a target. |
 # | 307–314 | Unscale, clip, step, update, zero. | The zero at the end instead of the beginning. The same order. |
-# | 317–333 | Time, loss, a running mean of the MFU that leaves out the first five steps; stop after the last. | To read the loss makes the program wait for the GPU, so not in each step unless it is asked for. |
+# | 317–333 | Time, loss, a running mean of the MFU that leaves out the first five steps; stop after the last. | To read the loss makes the program wait for the GPU, so there is an interval for it; it is set to 1. |
 #
 # **Predict.** The checkpoint has six entries: model, optimizer, the model's sizes, the step, the best validation loss, and `config`. What is missing for a resume that is exact to the last bit? And what does a resumed run do in its first steps?
 
