@@ -178,7 +178,8 @@ for _ in range(3):
     weights.append(model.weight.detach())
     with torch.no_grad():
         model.weight += 1
-print("noted:", *(f"{w.item():.2f}" for w in weights), "  in the same storage:", weights[0].data_ptr() == model.weight.data_ptr())
+print("noted:", *(f"{w.item():.2f}" for w in weights))
+print("in the weight's own storage:", weights[0].data_ptr() == model.weight.data_ptr())
 
 # %% [markdown]
 # Three times the same tensor, and it shows what the weight is *now*. A note must be a number, or a `clone`. Remember this when it comes to checkpoints.
@@ -203,7 +204,10 @@ def fit(order, steps=60):
     return curve, (model.weight.item(), model.bias.item())
 
 
-for order in ("zero backward step", "backward step zero", "backward zero step", "zero step backward", "step zero backward", "backward step"):
+# %%
+ORDERS = """zero backward step, backward step zero, backward zero step,
+zero step backward, step zero backward, backward step"""
+for order in ORDERS.replace("\n", " ").split(", "):
     losses, (w, b) = fit(order)
     print(f"{order:20} y = {w:5.2f}x + {b:5.2f}   loss", *(f"{v:6.2f}" for v in losses[::12]))
 
@@ -229,7 +233,8 @@ with warnings.catch_warnings(record=True) as said:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-print(f"y = {model.weight.item():.2f}x + {model.bias.item():.2f}   loss {loss.item():.2f}   mean of y {flat.mean():.2f}")
+print(f"y = {model.weight.item():.2f}x + {model.bias.item():.2f}   loss {loss.item():.2f}")
+print(f"mean of y {flat.mean():.2f}   variance {flat.var(correction=0):.2f}")
 print(str(said[0].message)[:128], "…")
 
 # %% [markdown]
@@ -308,7 +313,8 @@ def quick(ignored, steps=60):
 
 
 for ignored in (-100, 0):
-    print("targets padded with {:4}: loss shown {:.2f}, loss on the words {:.2f}".format(ignored, *quick(ignored)))
+    shown, on_words = quick(ignored)
+    print(f"targets padded with {ignored:4}: loss shown {shown:.2f}, loss on the words {on_words:.2f}")
 
 # %% [markdown]
 # It looks much better and is worse. After a full stop comes `<eos>`, after that `<pad>` and `<pad>`: the easiest words of the language, and a third of all that is asked. The loss shown is a mean over them.
@@ -376,13 +382,18 @@ class Dice(Dataset):
         return 4
     def __getitem__(self, k):
         four = torch.rand(1).item(), numpy.random.rand(), random.random(), self.own.random()
-        return f"item {k}, worker {get_worker_info().id}:" + "".join(f"{v:8.3f}" for v in four)
+        return str(k) + "".join(f"{v:8.3f}" for v in four) + f"   worker {get_worker_info().id}"
 
 if __name__ == "__main__":
-    print(*DataLoader(Dice(), batch_size=None, num_workers=2, generator=torch.Generator().manual_seed(2)), sep="\\n")
+    dice = torch.Generator().manual_seed(2)
+    print(*DataLoader(Dice(), batch_size=None, num_workers=2, generator=dice), sep="\\n")
 """
+
+# %%
 (FOLDER / "dice.py").write_text(SCRIPT)
-print(subprocess.run([sys.executable, FOLDER / "dice.py"], capture_output=True, text=True, check=True).stdout)
+command = [sys.executable, FOLDER / "dice.py"]
+print("item   torch   numpy  random     own")
+print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 # %% [markdown]
 # The last alone. torch, NumPy's global functions and `random` are seeded in each worker, from the seed that the loader drew and the worker's number. A generator that was made before the workers were is copied into each of them, state and all, and nobody seeds it for you. And what workers hide is time, and only the time of loading: as long as a batch is made faster than it is used, the model never waits.
@@ -472,11 +483,14 @@ adamw_explorer(gradients, step=30, name="the weight of “hablé”, channel 3")
 
 # %%
 memory = optimizer.state[model.lm_head.weight]
-m, v, t = (memory[name][place] if memory[name].dim() else memory[name] for name in ("exp_avg", "exp_avg_sq", "step"))
+m, v, t = memory["exp_avg"][place], memory["exp_avg_sq"][place], memory["step"]
 m_hat, v_hat = m / (1 - 0.9**t), v / (1 - 0.999**t)
 decay = 0.01 * path[-2]  # the default λ
-print(f"by hand {-1e-2 * (decay + m_hat / (v_hat.sqrt() + 1e-8)).item():.6e}   by torch {path[-1] - path[-2]:.6e}")
-print("what it keeps for all of them:", sum(t.nbytes for each in optimizer.state.values() for t in each.values()), "bytes; the weights have", sum(p.nbytes for p in model.parameters()))
+by_hand = -1e-2 * (decay + m_hat / (v_hat.sqrt() + 1e-8))
+print(f"by hand {by_hand.item():.5e}   by torch {path[-1] - path[-2]:.5e}")
+
+kept = sum(tensor.nbytes for each in optimizer.state.values() for tensor in each.values())
+print(f"it keeps {kept:,} bytes; the weights have {sum(p.nbytes for p in model.parameters()):,}")
 
 # %% [markdown]
 # The *W* is for the third term, the decay λ·w, which pulls each weight towards 0 apart from all gradients. In the older Adam, weight decay was added to the gradient. **Predict.** What is the difference, after 100 steps, for a weight of 1 with no gradient, with a small noisy one, with a large noisy one?
@@ -504,7 +518,8 @@ for to_none in (True, False):
     after_one = p.item()
     optimizer.zero_grad(set_to_none=to_none)
     optimizer.step()
-    print(f"set_to_none={to_none!s:5}  {after_one:.4f} -> {p.item():.4f}   own step count {optimizer.state[p]['step']:.0f}")
+    count = optimizer.state[p]["step"].item()
+    print(f"set_to_none={to_none!s:5}  {after_one:.4f} -> {p.item():.4f}   steps counted: {count:.0f}")
 
 # %% [markdown]
 # Without a gradient a parameter is passed over: no step, no decay, and its own count stands still. A gradient of zeros is a gradient, and m goes on pushing. So the count belongs to the parameter, and is one of the things to save. Here is all that AdamW holds, and what it weighs.
@@ -512,7 +527,8 @@ for to_none in (True, False):
 # %%
 state = optimizer.state_dict()
 print(state["state"])
-print({k: v for k, v in state["param_groups"][0].items() if k in ("lr", "betas", "eps", "weight_decay", "params")})
+group = state["param_groups"][0]
+print({key: group[key] for key in ("lr", "betas", "eps", "weight_decay", "params")})
 
 # %% [markdown]
 # AdamW itself exists three times over: a loop over the parameters, a form that treats all of them at once (`foreach`, the default on a GPU), and one kernel for everything (`fused`). **Predict.** Do they agree, to the last bit?
@@ -533,7 +549,8 @@ def five_steps(**form):
 loop = five_steps(foreach=False)
 for name in ("foreach", "fused"):
     other = five_steps(**{name: True})
-    print(f"{name:8} same bits: {torch.equal(loop, other)!s:6} largest difference {(loop - other).abs().max():.0e}")
+    worst = (loop - other).abs().max()
+    print(f"{name:8} same bits: {torch.equal(loop, other)!s:6} largest difference {worst:.0e}")
 
 # %% [markdown]
 # `foreach` does the same operations in the same order. `fused` does them in another, rounds elsewhere, and is as right; but a run that changes from one to the other isn't the same run.
@@ -699,7 +716,8 @@ print(f"mean of means, off by {(mean - big).norm() / big.norm():.1%}")
 # %%
 everything = (y != -100).sum()
 right = gradient(quarters, lambda y: (y != -100).sum() / everything)
-print(f"weighed by targets, off by {(right - big).norm() / big.norm():.0e}, bit for bit: {torch.equal(right, big)}")
+print(f"weighed by targets, off by {(right - big).norm() / big.norm():.0e}")
+print("bit for bit:", torch.equal(right, big))
 
 # %% [markdown]
 # Equal to rounding, and not bit for bit: four sums of sums are added in another order than one.
@@ -759,14 +777,20 @@ for dtype in (torch.float32, torch.bfloat16):
 
 # %%
 found = {}
-hooks = [m.register_forward_hook(lambda m, _, out: (found.setdefault(type(m).__name__, out.dtype), None)[1]) for m in model.modules()]
+
+
+def note(module, inputs, output):
+    found.setdefault(type(module).__name__, str(output.dtype).removeprefix("torch."))
+
+
+hooks = [module.register_forward_hook(note) for module in model.modules()]
 model.zero_grad()
 with torch.autocast("cpu", dtype=torch.bfloat16):
     loss = loss_of(model, x, y)
 loss.backward()
 for hook in hooks:
     hook.remove()
-print({name: str(dtype).removeprefix("torch.") for name, dtype in found.items()})
+print(found)
 print("loss:", loss.dtype, "  gradients:", {p.grad.dtype for p in model.parameters()})
 
 # %% [markdown]
@@ -789,13 +813,15 @@ def passed(dtype, rows=slice(0, 256, 4)):
     return torch.cat([p.grad.flatten() for p in model.parameters()]), spent
 
 
+# %%
 exact, _ = passed(torch.float32)
 neighbours, _ = passed(torch.float32, slice(1, 256, 4))
 print(f"another batch of 64      gradient off by {(neighbours - exact).norm() / exact.norm():.1e}")
 for dtype in (torch.float32, torch.bfloat16, torch.float16):
     times = sorted(passed(dtype)[1] for _ in range(9))
     off = (passed(dtype)[0] - exact).norm() / exact.norm()
-    print(f"{dtype!s:15} gradient off by {off:.1e}   {times[4] * 1e3:5.1f} ms of CPU ({times[2] * 1e3:.1f} to {times[6] * 1e3:.1f})")
+    low, middle, high = (1e3 * times[k] for k in (2, 4, 6))  # ms; half of the nine lie between
+    print(f"{dtype!s:15} gradient off by {off:.1e}   {middle:5.1f} ms of CPU ({low:.1f} to {high:.1f})")
 
 # %% [markdown]
 # Right to a few parts in a thousand, and with float16's three more bits of fraction to one in a thousand, where from one batch to the next the gradient changes by more than half of its length. And slow! On the machine that made this page, a CPU without arithmetic for 16 bits, products of small matrices in 16 bits are done in a roundabout way. On a CPU that has it (AMX, or AVX-512 with BF16) and for large matrices it may be otherwise; run the cell and see. Mixed precision is a matter of the hardware, and the only way to know is to measure on what you will use.
@@ -893,7 +919,8 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
         began = time.process_time()
         found = whole_step(copy.deepcopy(model), parts, dtype)
         spent = time.process_time() - began
-        print(f"{dtype!s:15} in {len(parts)}: off by {(found - reference).norm() / reference.norm():.0e}   {spent * 1e3:4.0f} ms of CPU")
+        off = (found - reference).norm() / reference.norm()
+        print(f"{dtype!s:15} in {len(parts)}: off by {off:.0e}   {spent * 1e3:4.0f} ms of CPU")
 
 # %% [markdown]
 # Correct in each form, to what its dtype allows; cutting into parts costs no digits and no time; and 16 bits cost a multiple of the time, on this machine. That is the whole truth about it here. On a GPU the same cell, with `"cuda"` in it and larger matrices, is where it pays.
@@ -955,7 +982,8 @@ def overfit(bug=None, steps=60):
 
 
 # %%
-loss_curves({bug or "right": overfit(bug) for bug in (None, "targets shuffled", "targets not shifted", "head only")}, step=60)
+BUGS = (None, "targets shuffled", "targets not shifted", "head only")
+loss_curves({bug or "right": overfit(bug) for bug in BUGS}, step=60)
 
 # %% [markdown]
 # The head alone lags far behind: a frozen or forgotten part shows. So does a learning rate that is too small, a graph that is cut, a gradient that never comes.
@@ -1005,7 +1033,10 @@ def resume(*names):
 # %%
 after = {step: loss for step, loss in enumerate(whole, 1) if step > 80}
 runs = {"never stopped": after}
-for name, parts in {"model, step": ("model", "step"), "optimizer, too": ("model", "step", "optimizer"), "dice, too": tuple(PARTS)}.items():
+saved_parts = {"model, step": ["model", "step"]}
+saved_parts["optimizer, too"] = [*saved_parts["model, step"], "optimizer"]
+saved_parts["dice, too"] = [*saved_parts["optimizer, too"], "dice"]
+for name, parts in saved_parts.items():
     runs[name] = dict(enumerate(train(resume(*parts), 80), 81))
     wrong = [step for step in after if runs[name][step] != after[step]]
     print(f"{name:15} first difference:", f"step {wrong[0]}" if wrong else "none in 80 steps")
@@ -1120,10 +1151,9 @@ true_false(
 # %%
 from utils.minigpt import baselines, evaluation_lines, generate
 
-levels = baselines()["combinations seen"]
-levels_held = baselines()["combinations held out"]
-for name in ("trigram", "fivegram", "grammar"):
-    print(f"{name:9} perplexity {levels[name]:.2f}, on combinations held out {levels_held[name]:.2f}   loss {math.log(levels[name]):.3f}, {math.log(levels_held[name]):.3f}")
+for split, found in baselines().items():
+    for name in ("trigram", "fivegram", "grammar"):
+        print(f"{split:21} {name:8} perplexity {found[name]:.2f}   loss {math.log(found[name]):.3f}")
 
 # %% [markdown]
 # *Perplexity* is e to the loss: the number of words between which it is as if one were choosing. *Held out* are verbs in tenses and persons that no training line shows together with the verb's name: there, to count is not enough.
@@ -1133,13 +1163,16 @@ for name in ("trigram", "fivegram", "grammar"):
 # %%
 from utils.minigpt.dataset import batches  # endless, shuffled; lines of like length together
 
-unseen = {name: [t[:, :17] for t in evaluation_lines(held_out)] for name, held_out in (("seen", False), ("held out", True))}
+unseen = {
+    split: [tensor[:, :17] for tensor in evaluation_lines(held_out="held out" in split)]
+    for split in baselines()
+}
 
 
 @torch.no_grad()
-def validate(model, name):
+def validate(model, split):
     model.eval()
-    loss = loss_of(model, *unseen[name]).item()
+    loss = loss_of(model, *unseen[split]).item()
     model.train()
     return loss
 
@@ -1167,22 +1200,29 @@ def one_step(step):
 # %%
 from utils.progress_bar import progress_bar
 
-history, checks, says = [], {"seen": {}, "held out": {}}, {}
+history, checks, says = [], {split: {} for split in unseen}, {}
 for step in progress_bar(range(1, 301), "training"):
     history.append(one_step(step))
     if step % 25 == 0:
-        for name, found in checks.items():
-            found[step] = validate(gpt, name)
+        for split, found in checks.items():
+            found[step] = validate(gpt, split)
     if step in (50, 100, 200, 300):
         says[step] = generate("yo", verb="hablar", tense="past", model=gpt)
 print(f"{sum(seconds for *_, seconds in history):.0f} s of CPU")
-for split, name in {"seen": "combinations seen", "held out": "combinations held out"}.items():
-    beaten = {other: next(k for k, v in checks[split].items() if math.exp(v) < baselines()[name][other]) for other in ("trigram", "fivegram")}
-    print(f"{name:22} perplexity {math.exp(checks[split][300]):.2f}; below the trigram at step {beaten['trigram']}, below the 5-gram at {beaten['fivegram']}")
 
 # %%
+for split, found in checks.items():
+    print(f"{split:21} perplexity {math.exp(found[300]):.2f}", end="")
+    for name in ("trigram", "fivegram"):
+        level = baselines()[split][name]
+        first = next(step for step, loss in found.items() if math.exp(loss) < level)
+        print(f"; below the {name} ({level:.2f}) at step {first}", end="")
+    print()
+
+# %%
+levels = baselines()["combinations seen"]
 loss_curves(
-    {"unseen sentences": checks["seen"], "held-out combinations": checks["held out"], "training, by batch": [loss for loss, *_ in history]},
+    {**checks, "training, by batch": [loss for loss, *_ in history]},
     levels={"trigram": math.log(levels["trigram"]), "5-gram": math.log(levels["fivegram"])},
     step=300,
 )
@@ -1263,7 +1303,8 @@ x, y = inputs[:64], targets[:64]
 with FlopCounterMode(display=False) as counter:
     loss_of(plain, x, y).backward()
 print(f"N = {multiplied:,} of {sum(p.numel() for p in plain.parameters()):,}")
-print(f"napkin {6 * multiplied * x.numel():,}   counted {counter.get_total_flops():,}   {counter.get_total_flops() / (6 * multiplied * x.numel()):.3f} times as much")
+napkin, counted = 6 * multiplied * x.numel(), counter.get_total_flops()
+print(f"napkin {napkin:,}   counted {counted:,}, {counted / napkin:.3f} times as much")
 
 # %% [markdown]
 # What is missing is attention's own two products, which have no weights; they grow with the length, and at 16 words they are next to nothing.
@@ -1280,7 +1321,8 @@ peak = 4 * 2 * 1024**3 / (time.process_time() - began)
 words = sum(x.numel() for _, x, _ in history)
 seconds = sum(seconds for *_, seconds in history)
 achieved = 6 * multiplied * words / seconds
-print(f"{words:,} tokens in {seconds:.1f} s: {achieved / 1e9:.1f} GFLOP/s of {peak / 1e9:.0f}, an MFU of {achieved / peak:.0%}")
+print(f"{words:,} tokens in {seconds:.1f} s: {achieved / 1e9:.1f} GFLOP/s")
+print(f"peak {peak / 1e9:.0f} GFLOP/s, so an MFU of {achieved / peak:.0%}")
 print(f"the shipped model's 6,000 steps at this pace: {seconds * 20 / 60:.0f} minutes")
 
 # %% [markdown]
@@ -1290,7 +1332,8 @@ print(f"the shipped model's 6,000 steps at this pace: {seconds * 20 / 60:.0f} mi
 
 # %%
 flops = 6 * 124e6 * 300e9
-print(f"{flops:.2g} FLOPs, {flops / (0.4 * 989e12) / 86400:.1f} days on one H100, {flops / (8 * 0.4 * 989e12) / 3600:.0f} hours on eight")
+days = flops / (0.4 * 989e12) / 86400
+print(f"{flops:.2g} FLOPs, {days:.1f} days on one H100, {days / 8 * 24:.0f} hours on eight")
 print(f"on this core, at the pace of MiniGPT: {flops / achieved / 86400 / 365:,.0f} years")
 
 # %% tags=["hide-input"]
