@@ -1105,26 +1105,30 @@ def loader_of(seed=0):
 loader, dice = loader_of()
 list(loader)  # epoch 1
 at_start = dice.get_state()
-second = [batch.tolist() for batch in loader]
-print("epoch 2 as it was:          ", second[:2], "| stop |", second[2:])
-in_between = dice.get_state()  # the same after two batches as after four: see below
+epoch = iter(loader)
+used = [next(epoch).tolist() for _ in range(2)]
+stopped = dice.get_state()
+rest = [batch.tolist() for batch in epoch]
+print("epoch 2:               ", used, "| stop |", rest)
+print("epoch 3:               ", [batch.tolist() for batch in loader])
 
 loader, dice = loader_of(seed=1)
-dice.set_state(in_between)
-print("state of the stop, put back:", [batch.tolist() for batch in loader])
+dice.set_state(stopped)
+print("state of the stop gives", [batch.tolist() for batch in loader])
 
 # %% [markdown]
-# The next *epoch*. The whole permutation is drawn when the epoch begins, and from then on the generator doesn't change; so its state tells nothing of how far one has come. The two missing batches are lost, and no loss curve shows it.
+# Neither the rest of epoch 2 nor epoch 3, but an epoch that the first run never had. The whole permutation is drawn when an epoch begins, and between two batches nothing is; so the state tells nothing of how far one has come, and the rest of the epoch is lost. (And at its end the sampler draws once more, for a rest that is empty. So the state of the stop isn't that of the next beginning, either.) No loss curve shows any of this.
 #
 # What must be saved is the state from the *beginning* of the epoch, and how many batches have been used. Then the same permutation is drawn again, and so many batches are thrown away.
 
 # %%
 loader, dice = loader_of(seed=1)
 dice.set_state(at_start)
-again = iter(loader)
+epoch = iter(loader)
 for _ in range(2):
-    next(again)
-print("goes on with:", [batch.tolist() for batch in again], " as it was:", second[2:])
+    next(epoch)
+print("goes on with:", [batch.tolist() for batch in epoch], " as it was:", rest)
+print("epoch 3:     ", [batch.tolist() for batch in loader])
 
 # %% [markdown]
 # But take care of the order: drawing the permutation again, and whatever the thrown-away batches draw, must not disturb the *other* dice. Put torch's global state back last, when the loader stands where it stood.
