@@ -1252,7 +1252,7 @@ for step, sentence in says.items():
 print("shipped, step 6000:        ", generate("yo", verb="hablar", tense="past"))
 
 # %% [markdown]
-# Not one of them is right. At step 200 it has the verb and not the tense; at 300 the tense, but another verb, and *yo* with the form for *nosotros*. And yet the loss is at 0.84, where the floor is at 0.54, and both baselines are beaten. Most words of a sentence are easy; what you care about is in one of them, and the mean over all words hardly shows it. The other 5,700 steps are for that, and a validation that counts right verbs would be worth more than any loss.
+# (On another machine sums are rounded otherwise, and after 300 steps so are the sentences.) Not one of these is right. At step 200 it has the verb and not the tense; at 300 the tense, but another verb, and *yo* with the form for *nosotros*. And yet the loss is at 0.84, where the floor is at 0.54, and both baselines are beaten. Most words of a sentence are easy; what you care about is in one of them, and the mean over all words hardly shows it. The other 5,700 steps are for that, and a validation that counts right verbs would be worth more than any loss.
 #
 # Here the learning rate stayed where it was after the warm-up. A cosine is for the end of a run, when there is more noise than progress; to bring a run of 300 steps down so early costs more than it gains (try it).
 #
