@@ -16,6 +16,7 @@ from utils.minigpt.config import MiniGPTConfig, parameter_count, parameter_shape
 
 if TYPE_CHECKING:
     from utils.minigpt.generation import Attention, attention_maps, complete, generate, load_minigpt
+    from utils.minigpt.lines import baselines, evaluation_lines, training_lines
     from utils.minigpt.model import MiniGPT
     from utils.minigpt.picture import attention_picture
     from utils.minigpt.tokenizer import Tokenizer, load_tokenizer
@@ -28,13 +29,16 @@ _HOMES = {
     "WeightsError": "weights",
     "attention_maps": "generation",
     "attention_picture": "picture",
+    "baselines": "lines",
     "complete": "generation",
+    "evaluation_lines": "lines",
     "generate": "generation",
     "load_config": "weights",
     "load_minigpt": "generation",
     "load_tokenizer": "tokenizer",
     "load_weights": "weights",
     "save_weights": "weights",
+    "training_lines": "lines",
 }
 
 __all__ = [  # noqa: PLE0604
@@ -45,7 +49,9 @@ __all__ = [  # noqa: PLE0604
     "WeightsError",
     "attention_maps",
     "attention_picture",
+    "baselines",
     "complete",
+    "evaluation_lines",
     "generate",
     "load_config",
     "load_minigpt",
@@ -54,6 +60,7 @@ __all__ = [  # noqa: PLE0604
     "parameter_count",
     "parameter_shapes",
     "save_weights",
+    "training_lines",
 ]
 
 

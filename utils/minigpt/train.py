@@ -26,6 +26,7 @@ from utils.minigpt.config import MiniGPTConfig, parameter_count
 from utils.minigpt.corpus import Corpus, Line
 from utils.minigpt.dataset import batches, encode_lines
 from utils.minigpt.evaluate import Report, evaluate
+from utils.minigpt.lines import LINES, save_lines
 from utils.minigpt.model import MiniGPT
 from utils.minigpt.tokenizer import DATA, Tokenizer
 from utils.minigpt.weights import MANIFEST, WEIGHTS, save_weights, sha256
@@ -134,14 +135,16 @@ def make_optimizer(model: MiniGPT, recipe: Recipe) -> torch.optim.AdamW:
 def write(
     folder: Path, model: MiniGPT, tokenizer: Tokenizer, data: Corpus, recipe: Recipe, report: Report
 ) -> None:
-    """Write weights.safetensors, tokenizer.json and manifest.json into `folder`."""
+    """Write weights.safetensors, tokenizer.json, lines.safetensors, manifest.json to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     weights, words = folder / WEIGHTS.name, folder / "tokenizer.json"
+    lines = folder / LINES.name
     # No reader may meet new weights beside an old manifest: it goes first and comes last.
     (folder / MANIFEST).unlink(missing_ok=True)
     arrays = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     save_weights(weights, arrays, model.config)
     tokenizer.save(words)
+    save_lines(lines, data, tokenizer)
     manifest = {
         "command": f"python -m utils.minigpt.train --seed {recipe.seed} --steps {recipe.steps}",
         "seed": recipe.seed,
@@ -165,7 +168,7 @@ def write(
         },
         "files": {
             path.name: {"sha256": sha256(path), "bytes": path.stat().st_size}
-            for path in (weights, words)
+            for path in (weights, words, lines)
         },
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False)
@@ -204,7 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report = evaluate(model, tokenizer, data)
     print(report)
     write(options.out, model, tokenizer, data, recipe, report)
-    print(f"\nwrote {WEIGHTS.name}, tokenizer.json and {MANIFEST} to {options.out}")
+    files = f"{WEIGHTS.name}, tokenizer.json, {LINES.name} and {MANIFEST}"
+    print(f"\nwrote {files} to {options.out}")
 
 
 if __name__ == "__main__":

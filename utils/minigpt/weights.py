@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from utils.minigpt.config import MiniGPTConfig, parameter_shapes
 DATA = Path(__file__).with_name("data")
 WEIGHTS = DATA / "weights.safetensors"
 MANIFEST = "manifest.json"  # beside the weights it belongs to
+
+DTYPES = {"F32": "<f4", "U16": "<u2", "U8": "|u1"}  # safetensors' names and NumPy's
 
 AGAIN = "restore it from the repository or write it again with `python -m utils.minigpt.train`"
 
@@ -51,13 +53,21 @@ def save_weights(
 ) -> None:
     """Write weights that fit `config`; the same arrays always give the same bytes."""
     _require_fit(weights, config, path)
-    header: dict[str, Any] = {"__metadata__": {"config": json.dumps(asdict(config))}}
+    arrays = {name: weights[name].astype(np.float32) for name in parameter_shapes(config)}
+    write_safetensors(path, arrays, {"config": json.dumps(asdict(config))})
+
+
+def write_safetensors(
+    path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
+) -> None:
+    """Write arrays of the dtypes that `parse_safetensors` reads, in their order."""
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
     body = b""
-    for name, shape in parameter_shapes(config).items():
-        numbers = weights[name].astype("<f4").tobytes()
-        place = [len(body), len(body) + len(numbers)]
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": place}
-        body += numbers
+    for name, array in arrays.items():
+        dtype = next(key for key, numpy in DTYPES.items() if np.dtype(numpy) == array.dtype)
+        place = [len(body), len(body) + array.nbytes]
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": place}
+        body += array.astype(DTYPES[dtype]).tobytes()
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)  # so that the numbers begin at a multiple of 8
     path.write_bytes(len(text).to_bytes(8, "little") + text + body)
@@ -71,15 +81,21 @@ def sha256(path: Path) -> str:
 def _read(path: Path) -> tuple[MiniGPTConfig, Arrays]:
     if not path.is_file():
         raise FileNotFoundError(f"MiniGPT's weights are not at {path}: {AGAIN}")
-    metadata, arrays = _parse(path.read_bytes(), path)
+    metadata, arrays = parse_safetensors(path.read_bytes(), path, ["F32"])
     config = _config(metadata, path)
     _require_fit(arrays, config, path)
-    _require_checksum(path)
+    require_checksum(path)
     return config, {name: arrays[name] for name in parameter_shapes(config)}
 
 
-def _parse(data: bytes, path: Path) -> tuple[Mapping[str, Any], Arrays]:
-    """The header's metadata and every array of a safetensors file."""
+def parse_safetensors(
+    data: bytes, path: Path, dtypes: Collection[str] = tuple(DTYPES)
+) -> tuple[Mapping[str, Any], dict[str, NDArray]]:
+    """The header's metadata and every array of a safetensors file.
+
+    Raises WeightsError for one that is damaged, or has a dtype that is not in `dtypes`; the message
+    names `path`.
+    """
     start = 8 + int.from_bytes(data[:8], "little")
     try:
         header = json.loads(data[8:start])
@@ -93,13 +109,15 @@ def _parse(data: bytes, path: Path) -> tuple[Mapping[str, Any], Arrays]:
             f"{path} is damaged, its {len(data):,} bytes don't begin with a safetensors header "
             f"({type(error).__name__}: {error}): {AGAIN}"
         ) from error
-    arrays: Arrays = {}
+    arrays: dict[str, NDArray] = {}
     for name, (dtype, shape, begin, end) in entries.items():
-        if dtype != "F32":
-            raise WeightsError(f"{path}: {name}: expected dtype F32, got {dtype}: {AGAIN}")
-        if end - begin != 4 * math.prod(shape):
+        if dtype not in dtypes:
+            known = " or ".join(dtypes)
+            raise WeightsError(f"{path}: {name}: expected dtype {known}, got {dtype}: {AGAIN}")
+        needs = np.dtype(DTYPES[dtype]).itemsize * math.prod(shape)
+        if end - begin != needs:
             raise WeightsError(
-                f"{path} is damaged: {name} of shape {shape} needs {4 * math.prod(shape):,} bytes, "
+                f"{path} is damaged: {name} of shape {shape} needs {needs:,} bytes, "
                 f"its header says {end - begin:,}: {AGAIN}"
             )
         if start + end > len(data):
@@ -107,8 +125,9 @@ def _parse(data: bytes, path: Path) -> tuple[Mapping[str, Any], Arrays]:
                 f"{path} is damaged: it ends at byte {len(data):,}, "
                 f"but {name} reaches to byte {start + end:,}: {AGAIN}"
             )
-        arrays[name] = np.frombuffer(data, "<f4", math.prod(shape), start + begin).reshape(shape)
-        arrays[name] = arrays[name].astype(np.float32)  # a copy that may be written to
+        numbers = np.frombuffer(data, DTYPES[dtype], math.prod(shape), start + begin)
+        # a copy that may be written to, in this machine's order of bytes
+        arrays[name] = numbers.reshape(shape).astype(numbers.dtype.newbyteorder("="))
     return metadata, arrays
 
 
@@ -142,7 +161,8 @@ def _require_fit(
         raise WeightsError(f"{path} does not fit {config}: {shown}. To mend it, {AGAIN}")
 
 
-def _require_checksum(path: Path) -> None:
+def require_checksum(path: Path) -> None:
+    """Raise WeightsError where a manifest beside the file states another checksum, or none."""
     manifest = path.with_name(MANIFEST)
     if not manifest.is_file():
         return

@@ -4,6 +4,7 @@ In Jupyter a view that can move has controls; everywhere else, and while lessons
 one image.
 """
 
+from utils.views.adamw_explorer import adamw_explorer
 from utils.views.autograd_graph import autograd_graph
 from utils.views.backward_stepper import backward_stepper
 from utils.views.block_mask import block_mask
@@ -15,13 +16,16 @@ from utils.views.dropout_modes import dropout_modes
 from utils.views.dtype_range import dtype_range
 from utils.views.dtype_ruler import dtype_ruler
 from utils.views.finite_difference_error import finite_difference_error
+from utils.views.fitted_line import fitted_line
 from utils.views.flops_by_operator import flops_by_operator
 from utils.views.fusion_map import fusion_map
+from utils.views.gradient_ruler import gradient_ruler
 from utils.views.graph_rewrite import graph_rewrite
 from utils.views.guard_counter import guard_counter
 from utils.views.kernel_ptx import kernel_ptx
 from utils.views.kernel_steps import kernel_steps
 from utils.views.key_explorer import key_explorer
+from utils.views.loss_curves import loss_curves
 from utils.views.machine_report import machine_report
 from utils.views.memory_bars import memory_bars
 from utils.views.module_tree import module_tree
@@ -30,10 +34,12 @@ from utils.views.proof_matrix import proof_matrix
 from utils.views.roofline import roofline
 from utils.views.row_lanes import row_lanes
 from utils.views.saved_bytes import saved_bytes
+from utils.views.schedule_clip import schedule_clip
 from utils.views.share_map import share_map
 from utils.views.stride_explorer import stride_explorer
 
 __all__ = [
+    "adamw_explorer",
     "autograd_graph",
     "backward_stepper",
     "block_mask",
@@ -45,13 +51,16 @@ __all__ = [
     "dtype_range",
     "dtype_ruler",
     "finite_difference_error",
+    "fitted_line",
     "flops_by_operator",
     "fusion_map",
     "graph_rewrite",
     "guard_counter",
+    "gradient_ruler",
     "key_explorer",
     "kernel_ptx",
     "kernel_steps",
+    "loss_curves",
     "machine_report",
     "memory_bars",
     "module_tree",
@@ -60,6 +69,7 @@ __all__ = [
     "roofline",
     "row_lanes",
     "saved_bytes",
+    "schedule_clip",
     "share_map",
     "stride_explorer",
 ]

@@ -6,7 +6,16 @@ import math
 import pytest
 import torch
 
-from utils.minigpt import MiniGPTConfig, Tokenizer, corpus, load_minigpt, load_tokenizer
+from utils.minigpt import (
+    MiniGPTConfig,
+    Tokenizer,
+    baselines,
+    corpus,
+    evaluation_lines,
+    load_minigpt,
+    load_tokenizer,
+    training_lines,
+)
 from utils.minigpt import evaluate as evaluation
 from utils.minigpt import train as training
 from utils.minigpt.corpus import Line
@@ -103,6 +112,21 @@ def test_the_command_writes_what_the_evaluation_reads(tmp_path, capsys, small_co
     assert "manifest states other figures" in capsys.readouterr().out
 
 
+def test_the_lines_that_are_shipped_are_those_of_the_corpus(data, tokenizer):
+    splits = (
+        (training_lines(), data.train[:6000]),
+        (evaluation_lines(), data.test_seen),
+        (evaluation_lines(held_out=True), data.test_held_out),
+    )
+    for shipped, lines in splits:
+        for got, want in zip(shipped, encode_lines(lines, tokenizer, 32), strict=True):
+            assert got.dtype == torch.int64
+            assert torch.equal(got, want)
+    inputs, _ = training_lines()
+    inputs.zero_()
+    assert training_lines()[0].any()
+
+
 def test_an_ngram_counts_shares_and_never_gives_nothing():
     lines = [Line(tuple("xabab"), 1, None), Line(tuple("xaab"), 1, None)]
     gram = NGram(2, vocab_size=4).fit(lines)
@@ -128,6 +152,7 @@ def test_a_longer_ngram_is_a_stronger_baseline(data):
 def test_the_manifest_states_what_the_shipped_weights_give_again(data):
     manifest = json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["data"]["sha256"] == data.sha256()
+    assert baselines()["combinations held out"]["fivegram"] == 5.0452
     report = evaluation.evaluate(load_minigpt(), load_tokenizer(), data)
     assert report.agrees(manifest["figures"]), str(report)
     assert {row.prompts > 0 for row in report.conjugation} == {True}

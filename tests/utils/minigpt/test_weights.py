@@ -53,7 +53,7 @@ def test_the_manifest_states_the_files_and_the_sizes():
     manifest = json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["parameters"] == 179_544
     assert MiniGPTConfig(**manifest["model"]) == MiniGPTConfig()
-    assert set(manifest["files"]) == {"weights.safetensors", "tokenizer.json"}
+    assert set(manifest["files"]) == {"weights.safetensors", "tokenizer.json", "lines.safetensors"}
     for name, stated in manifest["files"].items():
         assert stated == {"sha256": sha256(DATA / name), "bytes": (DATA / name).stat().st_size}
 

@@ -1,0 +1,266 @@
+"""Views of a training run: losses, a fitted line, AdamW's memory, norms and sizes of gradients."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from tests.utils.views.test_drawings import check
+from utils import views
+from utils.figures import png
+from utils.style import WIDTH
+from utils.views._axes import round_steps
+from utils.views._canvas import TITLE, Canvas
+from utils.views._text_outlines import text_width
+
+pytestmark = pytest.mark.slow(5)
+
+
+def view(name):
+    return importlib.import_module(f"utils.views.{name}")
+
+
+curves, line, adamw, clip, ruler = map(
+    view, ("loss_curves", "fitted_line", "adamw_explorer", "schedule_clip", "gradient_ruler")
+)
+FALLING = [6.4 * 0.97**k for k in range(120)]
+LEVELS = {"trigram": 1.26, "5-gram": 0.97}
+
+
+# loss_curves
+
+
+def sentence(**runs):
+    return curves.sentence(curves.read(runs))
+
+
+def test_the_title_says_whether_two_runs_are_the_same():
+    again = {step: FALLING[step - 1] for step in range(60, 121)}
+    assert (
+        sentence(a=FALLING, b=again) == "The same to the last bit in all 61 steps that both have."
+    )
+    again[100] += 1e-9
+    assert sentence(a=FALLING, b=again).startswith("The two part at step 100, and are up to 1e-9")
+    assert sentence(a=FALLING, b={500: 1.0}) == "The two runs have no step in common."
+
+
+def test_a_loss_that_is_not_finite_is_drawn_as_a_gap_and_said():
+    runs = curves.read({"a": [3.0, math.nan, math.inf, 2.0]})
+    check(*curves.draw(runs, {}, 2), "a: 3 at step 1, 2 at step 4, nan at the lit step 2")
+    assert curves.first_difference(runs[0], runs[0]) is None
+
+
+def test_levels_are_told():
+    check(*curves.draw(curves.read({"a": FALLING}), LEVELS, 7), "Level trigram: 1.26.", "120 steps")
+
+
+@pytest.mark.parametrize(
+    ("runs", "at", "says"),
+    [
+        ({}, None, "1 to 4 runs, got 0"),
+        ({str(k): [1.0] for k in range(5)}, None, "got 5"),
+        ({"a": []}, None, "the run 'a' has no step"),
+        ({"a": [1.0, 2.0]}, 3, "no run has a step 3"),
+    ],
+)
+def test_runs_that_cannot_be_shown_are_refused(runs, at, says):
+    with pytest.raises(ValueError, match=says):
+        views.loss_curves(runs, step=at)
+
+
+# fitted_line
+
+POINTS = torch.linspace(-2, 2, 48)[:, None], 2 * torch.linspace(-2, 2, 48)[:, None] + 1
+LINES = [(2 - 2 * 0.9**k, 1 - 0.9**k) for k in range(60)]
+
+
+def points():
+    return line.read("seen", POINTS)
+
+
+def test_the_error_of_a_line():
+    assert line.mean_squared(points(), (2.0, 1.0)) == pytest.approx(0, abs=1e-10)
+    assert line.mean_squared(points(), (2.0, 4.0)) == pytest.approx(9)
+    check(*line.draw(points(), points(), LINES, 0), "After step 0: y = 0x + 0.", "48 points")
+
+
+@pytest.mark.parametrize("worst", [(0.0, 500.0), (math.nan, 0.0), (-1e30, 1e30)])
+def test_a_line_far_outside_is_drawn_too(worst):
+    check(*line.draw(points(), points(), [*LINES, worst], 60), "After step 60")
+
+
+def test_points_must_be_pairs():
+    with pytest.raises(ValueError, match="as many x as y"):
+        views.fitted_line(([1, 2], [1]), ([1], [1]), LINES)
+    with pytest.raises(ValueError, match="at least one line"):
+        views.fitted_line(([1], [1]), ([1], [1]), [])
+
+
+# adamw_explorer
+
+
+@pytest.mark.parametrize("betas", [(0.9, 0.999), (0.0, 0.9), (0.95, 0.99)])
+def test_the_explorer_is_torchs_adamw(betas):
+    torch.manual_seed(0)
+    gradients = torch.randn(30, dtype=torch.float64).tolist()
+    p = nn.Parameter(torch.zeros((), dtype=torch.float64))
+    optimizer = torch.optim.AdamW([p], lr=1.0, betas=betas, weight_decay=0)
+    found = adamw.track(gradients, betas, corrected=True)
+    for g, update in zip(gradients, found.updates, strict=True):
+        before = p.item()
+        p.grad = torch.tensor(g, dtype=torch.float64)
+        optimizer.step()
+        assert p.item() - before == pytest.approx(update, abs=1e-12)
+
+
+def test_without_correction_the_first_step_is_three_times_as_large():
+    found = adamw.track([2.0], (0.9, 0.999), corrected=False)
+    assert found.updates[0] == pytest.approx(-0.1 / math.sqrt(0.001), rel=1e-6)
+
+
+def test_a_weight_without_a_gradient_stays():
+    found = adamw.track([0.0, 0.0], (0.9, 0.999), True)
+    check(*adamw.draw(found, 1, "a weight"), "nothing moves")
+
+
+@pytest.mark.parametrize(
+    ("gradients", "how", "says"),
+    [
+        ([1.0], {}, "2 to 400 finite"),
+        ([1.0, math.inf], {}, "finite"),
+        ([1.0, 2.0], {"betas": (0.3, 0.9)}, "offers betas"),
+        ([1.0, 2.0], {"step": 3}, "a step from 1 to 2"),
+    ],
+)
+def test_what_adamw_cannot_show_is_refused(gradients, how, says):
+    with pytest.raises(ValueError, match=says):
+        views.adamw_explorer(gradients, **how)
+
+
+# schedule_clip
+
+NORMS = [2.0, 0.5, 6.0, 1.0, math.inf]
+
+
+def test_the_clip_counts_what_it_shortens():
+    assert clip.sentence(NORMS, 1.0) == (
+        "A clip at 1 shortens 3 of 5 steps, the worst by a factor of 6."
+    )
+    assert clip.sentence([0.1, 0.2], 1.0) == "A clip at 1 touches none of these 2 steps."
+    check(*clip.draw(NORMS, 2, 0.1, 1.0), "0.5 at step 1", "0.1 at step 5")
+
+
+@pytest.mark.parametrize("how", [{"warmup": 5}, {"floor": 2}, {"clip": 0.3}])
+def test_settings_have_bounds(how):
+    with pytest.raises(ValueError, match="0 <= warmup < 5"):
+        views.schedule_clip(NORMS, **how)
+
+
+# gradient_ruler
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("power", [0, 12, 34])
+def test_the_ruler_says_what_a_cast_does(dtype, power):
+    torch.manual_seed(0)
+    x = torch.randn(4000) * 2.0 ** torch.randint(-40, 6, (4000,))
+    x = torch.cat([x, torch.tensor([65504.0, 65519.0, 65521.0, 2.0**-24, 2.0**-25])])
+    cast = (x.double() * 2.0**power).to(dtype)
+    fates = ruler.read([x]).fates(power, dtype)
+    assert fates["become 0"] == pytest.approx((cast == 0).double().mean().item())
+    assert fates["overflow"] == pytest.approx(cast.isinf().double().mean().item())
+    assert sum(fates.values()) == pytest.approx(1)
+
+
+def test_the_ruler_counts_zeros_and_leaves_out_none():
+    found = ruler.read([torch.tensor([0.0, 1.0, math.nan]), None, torch.ones(2)])
+    assert (found.count, found.zeros, found.wild, len(found.powers)) == (5, 1, 1, 3)
+    with pytest.raises(ValueError, match="call backward"):
+        views.gradient_ruler([None, torch.zeros(3)])
+    with pytest.raises(ValueError, match="from 0 to 34"):
+        views.gradient_ruler([torch.ones(3)], scale=40)
+
+
+# all
+
+
+def test_round_steps():
+    assert round_steps(0, 100) == [0, 20, 40, 60, 80, 100]
+    assert round_steps(1, 2.6, 4) == [1, 1.5, 2, 2.5]
+    assert round_steps(3, 3) == [3]
+
+
+def gradients(scale):
+    torch.manual_seed(0)
+    return ruler.read([scale * torch.randn(5000) * 2.0 ** torch.randint(-30, 6, (5000,))])
+
+
+def pictures():
+    """Each view in several states; a redraw changes nothing of its sheet's size."""
+    two = curves.read({"never stopped": FALLING, "resumed": dict(enumerate(FALLING[80:], 81))})
+    track = adamw.track([(-0.9) ** k * 1e-3 for k in range(120)], (0.9, 0.999), False)
+    return {
+        "loss_curves": [lambda at=at: curves.draw(two, LEVELS, at) for at in (1, 82, 120)],
+        "fitted_line": [
+            lambda at=at: line.draw(points(), points(), [(-1e3, -999.0), *LINES], at)
+            for at in (0, 1, 60)
+        ],
+        "adamw_explorer": [lambda at=at: adamw.draw(track, at, "one") for at in (1, 47, 120)],
+        "schedule_clip": [
+            lambda most=most: clip.draw([5 * v for v in FALLING], 20, 0.1, most)
+            for most in (0.1, 1.0, 10.0)
+        ],
+        "gradient_ruler": [
+            lambda power=power: ruler.draw(gradients(1.0), power) for power in (0, 13, 24, 34)
+        ],
+    }
+
+
+NAMES = ("loss_curves", "fitted_line", "adamw_explorer", "schedule_clip", "gradient_ruler")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_words_are_cut_off_or_lie_over_others(name, monkeypatch):
+    written, sizes = [], set()
+    original = Canvas.text
+
+    def text(self, x, y, words, **how):
+        size = how.get("size", 13)
+        wide = text_width(words, size=size, mono=how.get("mono", False))
+        left = x - {"left": 0, "center": 0.5, "right": 1}[how.get("ha", "left")] * wide
+        written.append((left, y - size * 0.4, left + wide, y + size * 0.4, words, size))
+        original(self, x, y, words, **how)
+
+    monkeypatch.setattr(Canvas, "text", text)
+    for draw in pictures()[name]:
+        written.clear()
+        figure, _ = draw()
+        high = figure.get_figheight() * 100
+        sizes.add(high)
+        assert sum(size == TITLE for *_, size in written) == 1  # in one line
+        for k, (left, top, right, bottom, words, size) in enumerate(written):
+            assert left >= 20, words
+            assert right <= WIDTH - 20, words
+            assert 0 <= top < bottom <= high, words
+            assert size >= 13, words
+            for left2, top2, right2, bottom2, others, _ in written[k + 1 :]:
+                beside = right <= left2 or right2 <= left
+                assert beside or bottom <= top2 or bottom2 <= top, (words, others)
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_redraw_is_quick_enough_for_a_control(name):
+    draw = pictures()[name][1]
+    png(draw()[0], small=False)  # letters are outlined once
+    taken = []
+    for _ in range(3):
+        start = time.process_time()
+        png(draw()[0], small=False)
+        taken.append(time.process_time() - start)
+    assert min(taken) < 0.15  # seconds of CPU; about 0.07 where others work, too

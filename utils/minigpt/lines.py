@@ -1,0 +1,96 @@
+"""Lines of the corpus that are shipped as numbers, so that a training run need not build it first.
+
+`lines.safetensors` holds the first lines of the training split, and both splits that perplexities
+are measured on, whole: their tokens one after another, the length of each line, and how many of its
+tokens are cues.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from utils.minigpt.config import MiniGPTConfig
+from utils.minigpt.corpus import Corpus
+from utils.minigpt.dataset import IGNORED
+from utils.minigpt.tokenizer import DATA, PAD, Tokenizer
+from utils.minigpt.weights import (
+    AGAIN,
+    MANIFEST,
+    parse_safetensors,
+    require_checksum,
+    write_safetensors,
+)
+
+LINES = DATA / "lines.safetensors"
+TRAINING = 6_000  # lines of the training split, of more than 46,000
+PARTS = {"tokens": np.uint16, "lengths": np.uint8, "cues": np.uint8}
+
+
+def training_lines() -> tuple[Tensor, Tensor]:
+    """Inputs and targets of 6,000 lines of the training split, (6000, 32) int64 each.
+
+    The target of each token is the one after it. Inputs end in `<pad>`, which is 0; a target is
+    IGNORED, -100, where the next token is a cue or padding. The tensors are new in each call.
+    """
+    return _decoded("train")
+
+
+def evaluation_lines(held_out: bool = False) -> tuple[Tensor, Tensor]:
+    """Inputs and targets, (1000, 32) int64, of the lines that `baselines` were measured on.
+
+    held_out: those of combinations of verb, tense and person that no named line of training shows.
+    """
+    return _decoded("held_out" if held_out else "seen")
+
+
+def baselines() -> dict[str, dict[str, float]]:
+    """Split -> name -> perplexity per word on `evaluation_lines`, from the manifest.
+
+    The splits are "combinations seen" and "combinations held out"; the names "trigram", "fivegram",
+    "minigpt" (the shipped weights), and "grammar", the floor. All saw the whole training split.
+    """
+    manifest = json.loads((DATA / MANIFEST).read_text(encoding="utf-8"))
+    names = ("trigram", "fivegram", "minigpt", "grammar")
+    rows = manifest["figures"]["perplexity"]
+    return {row["split"]: {name: row[name] for name in names} for row in rows}
+
+
+def save_lines(path: Path, data: Corpus, tokenizer: Tokenizer) -> None:
+    """Write the file that `training_lines` and `evaluation_lines` read."""
+    splits = {"train": data.train[:TRAINING], "seen": data.test_seen}
+    splits["held_out"] = data.test_held_out
+    arrays: dict[str, NDArray] = {}
+    for split, lines in splits.items():
+        ids = [tokenizer.encode(line.words) for line in lines]
+        arrays[f"{split}.tokens"] = np.array([i for row in ids for i in row], np.uint16)
+        arrays[f"{split}.lengths"] = np.array([len(row) for row in ids], np.uint8)
+        arrays[f"{split}.cues"] = np.array([line.cues for line in lines], np.uint8)
+    write_safetensors(path, arrays, {"corpus": data.sha256()})
+
+
+def _decoded(split: str) -> tuple[Tensor, Tensor]:
+    tokens, lengths, cues = (_arrays()[f"{split}.{part}"] for part in PARTS)
+    place = np.arange(MiniGPTConfig().context)
+    inputs = np.full((len(lengths), len(place)), PAD, np.int64)
+    inputs[place < lengths[:, None]] = tokens
+    targets = np.full_like(inputs, IGNORED)
+    targets[:, :-1] = inputs[:, 1:]
+    learnt = (place >= cues[:, None] - 1) & (place < lengths[:, None] - 1)
+    targets[~learnt] = IGNORED
+    return torch.from_numpy(inputs), torch.from_numpy(targets)
+
+
+@cache
+def _arrays() -> dict[str, NDArray]:
+    if not LINES.is_file():
+        raise FileNotFoundError(f"the corpus's lines are not at {LINES}: {AGAIN}")
+    arrays = parse_safetensors(LINES.read_bytes(), LINES)[1]
+    require_checksum(LINES)
+    return {name: array.astype(np.int64) for name, array in arrays.items()}
