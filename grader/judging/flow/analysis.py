@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.judging.flow.facts import Reading
+from grader.judging.flow.facts import Hidden, Reading
 from grader.judging.flow.statements import Statements
 from grader.judging.flow.syntax import fills
 from grader.judging.flow.values import Bound, Box, Instance, OwnClass, OwnFunction
 
+# Each pass follows a chain of definitions one step further. The code of learners needs a dozen.
 MAX_PASSES = 40
+TOO_DEEP = "which leads through more definitions than are followed"
 
 
 class Analysis(Statements):
@@ -17,16 +19,20 @@ class Analysis(Statements):
 
     def read(self) -> Reading:
         """Run the code until nothing new is found, then once more to report."""
-        for _ in range(MAX_PASSES):
-            self.changed = False
-            self._run_once()
-            if not self.changed and not self._find_fillers():
-                break
+        settled = any(self._settles() for _ in range(MAX_PASSES))
         self.reporting = True
         self._run_once()
+        if not settled:
+            self.hidden[Hidden(self.name, TOO_DEEP)] = None
         uses = sorted(self.uses, key=lambda use: use.line)
         hidden = sorted(self.hidden, key=lambda one: one.line)
         return Reading(tuple(uses), tuple(hidden))
+
+    def _settles(self) -> bool:
+        """Run the code once, and return whether nothing new was found."""
+        self.changed = False
+        self._run_once()
+        return not self.changed and not self._find_fillers()
 
     def _run_once(self) -> None:
         """Run the units that were reached, then the fillers, then the bodies of all functions."""
@@ -68,20 +74,22 @@ class Analysis(Statements):
     def _find_fillers(self) -> bool:
         """Find units in other cells that may put something into a container that the answer reads.
 
+        They may do so under another name, which a filler that was found before has bound.
+
         Returns:
             Whether a new one was found.
         """
         roots: set[str] = set()
         boxes: set[str] = set()
         for key, values in self.values.items():
-            if isinstance(key, tuple) and key[0] == "global" and key[1] in self.reached:
+            if key[0] in ("global", "declared"):
                 if any(isinstance(v, (Box, Instance)) for v in values):
-                    boxes.add(key[2])
+                    boxes.add(key[-1])
                 elif any(isinstance(v, (OwnClass, OwnFunction)) for v in values):
-                    roots.add(key[2])
+                    roots.add(key[-1])
         before = len(self.fillers)
         for place, (unit, _) in enumerate(self.written.units):
             known = place in self.reached or place in self.fillers
-            if not known and fills(unit.node, roots | boxes, boxes):
+            if not known and fills(unit.node, roots, boxes):
                 self.fillers[place] = None
         return len(self.fillers) > before

@@ -10,6 +10,7 @@ from grader.judging.flow.tables import GROWS, PLAIN_ATTRIBUTES
 from grader.judging.flow.values import (
     IS_FOREIGN,
     IS_PLAIN,
+    KEYS,
     NOTHING,
     PLAIN,
     Arguments,
@@ -129,17 +130,17 @@ class Calls(LibraryCalls):
             else:
                 self.put((box, "*"), NOTHING.union(*args.given[-1:], args.spread))
                 if name == "setdefault" and args.given:
-                    self.put((box, "keys"), args.given[0])
+                    self.put((box, KEYS), args.given[0])
             return inside | (self.item(one, None) if name == "setdefault" else IS_PLAIN)
         if name == "items":
             pair, pairs = Box(box.site, "pair"), Box(box.site, "pairs")
-            self.put((pair, 0), self.get((box, "keys")))
+            self.put((pair, 0), self.get((box, KEYS)))
             self.put((pair, 1), inside)
             self.put((pairs, "*"), frozenset({pair}))
             return frozenset({pairs})
         if name in ("keys", "values"):
             part = Box(box.site, name)
-            self.put((part, "*"), self.get((box, "keys")) if name == "keys" else inside)
+            self.put((part, "*"), self.get((box, KEYS)) if name == "keys" else inside)
             return frozenset({part})
         if name == "sort":
             for value in every:

@@ -11,6 +11,7 @@ from grader.judging.flow.tables import OPERATORS, SAFE_NAMES
 from grader.judging.flow.values import (
     FOREIGN,
     IS_PLAIN,
+    KEYS,
     NOTHING,
     Arguments,
     Box,
@@ -95,7 +96,7 @@ class Expressions(Calls):
             if key is None:
                 self.pour(box, values)
             else:
-                self.put((box, "keys"), self.expr(key, scope))
+                self.put((box, KEYS), self.expr(key, scope))
                 self.put((box, "*"), values)
         return frozenset({box})
 
@@ -110,7 +111,7 @@ class Expressions(Calls):
                 self.expr(test, known)
         box = Box(id(node), "dict" if isinstance(node, ast.DictComp) else "list")
         if isinstance(node, ast.DictComp):
-            self.put((box, "keys"), self.expr(node.key, known))
+            self.put((box, KEYS), self.expr(node.key, known))
             self.put((box, "*"), self.expr(node.value, known))
         else:
             self.put((box, "*"), self.expr(node.elt, known))
@@ -254,7 +255,7 @@ class Expressions(Calls):
             for base in self.expr(target.value, scope):
                 if isinstance(base, Box):
                     self.put((base, "*"), values)
-                    self.put((base, "keys"), keys)
+                    self.put((base, KEYS), keys)
                 elif isinstance(base, Instance):
                     self.dunder(base, "__setitem__", [keys, values])
         elif isinstance(target, ast.Starred):

@@ -10,6 +10,7 @@ from grader.judging.flow.syntax import decorators, same_scope
 from grader.judging.flow.values import (
     IS_FOREIGN,
     IS_PLAIN,
+    KEYS,
     NOTHING,
     Arguments,
     Box,
@@ -76,7 +77,7 @@ class Functions(Names):
                 self.put((function.scope, name), values)
             elif arguments.kwarg:
                 self.put((Box(id(arguments.kwarg), "dict"), "*"), values)
-                self.put((Box(id(arguments.kwarg), "dict"), "keys"), IS_PLAIN)
+                self.put((Box(id(arguments.kwarg), "dict"), KEYS), IS_PLAIN)
         if args.spread:
             for a, kind in ((arguments.vararg, "list"), (arguments.kwarg, "dict")):
                 if a:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from typing import Any
 
 from grader.judging.flow.members import Members
@@ -12,6 +13,7 @@ from grader.judging.flow.values import (
     FOREIGN,
     IS_FOREIGN,
     IS_PLAIN,
+    KEYS,
     NOTHING,
     PLAIN,
     Arguments,
@@ -28,6 +30,12 @@ from grader.judging.flow.values import (
     is_librarys,
 )
 from grader.judging.learner_source import bound_in
+
+
+@cache
+def _named(name: str) -> ast.Name:
+    """Return a node that stands for a call without code, such as that of ``__add__ = getattr``."""
+    return ast.Name(name, ast.Load())
 
 
 class LibraryCalls(Members):
@@ -60,7 +68,7 @@ class LibraryCalls(Members):
                     self.put((box, "*"), self.call_path(value.name, Arguments(), scope, node))
                 else:
                     self.pour(box, frozenset({value}))
-            self.put((box, "keys"), IS_PLAIN)
+            self.put((box, KEYS), IS_PLAIN)
             return frozenset({box})
         if path == "types.SimpleNamespace":
             box = Box(id(node), "namespace")
@@ -128,6 +136,7 @@ class LibraryCalls(Members):
 
     def call_builtin(self, name: str, args: Arguments, scope: Scope, node: Any) -> frozenset:
         """Return what a built-in function or class returns, by its name."""
+        node = node or _named(name)
         every = args.all()
         first = args.given[0] if args.given else args.spread
         if name == "getattr":
@@ -160,13 +169,13 @@ class LibraryCalls(Members):
                 for value in values:
                     if isinstance(value, Box) and value.kind != "dict":
                         pairs = self.iterate(frozenset({value}))
-                        self.put((box, "keys"), self.item(pairs, 0))
+                        self.put((box, KEYS), self.item(pairs, 0))
                         self.put((box, "*"), self.item(pairs, 1))
                     else:
                         self.pour(box, frozenset({value}))
             for values in args.named.values():
                 self.put((box, "*"), values)
-                self.put((box, "keys"), IS_PLAIN)
+                self.put((box, KEYS), IS_PLAIN)
             self.put((box, "*"), args.spread)
             return frozenset({box})
         if name in ("zip", "enumerate"):
@@ -282,7 +291,7 @@ class LibraryCalls(Members):
                 for one in self.family(cls):
                     for name in one.given(self.values):
                         self.put((box, "*"), self.get((one, name)))
-                self.put((box, "keys"), IS_PLAIN)
+                self.put((box, KEYS), IS_PLAIN)
                 found.add(box)
             else:
                 found.add(base)

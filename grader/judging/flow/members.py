@@ -14,6 +14,7 @@ from grader.judging.flow.values import (
     FOREIGN,
     IS_FOREIGN,
     IS_PLAIN,
+    KEYS,
     NOTHING,
     PLAIN,
     Arguments,
@@ -205,7 +206,7 @@ class Members(Functions):
         found: set = set()
         for value in values:
             if isinstance(value, Box) and value.kind == "dict":
-                found |= self.get((value, "keys"))
+                found |= self.get((value, KEYS))
             elif isinstance(value, Instance):
                 inner = self.dunder(value, "__iter__", [])
                 found |= self.iterate(inner - {value}) or {value}
@@ -219,10 +220,10 @@ class Members(Functions):
         for value in values:
             if isinstance(value, Box):
                 self.put((box, "*"), self.item(frozenset({value}), None))
-                self.put((box, "keys"), self.get((value, "keys")))
+                self.put((box, KEYS), self.get((value, KEYS)))
             elif not isinstance(value, (OwnFunction, OwnClass)):
                 self.put((box, "*"), self.item(frozenset({value}), None))
-                self.put((box, "keys"), IS_PLAIN)
+                self.put((box, KEYS), IS_PLAIN)
 
     def hand_to_library(self, values: Iterable[Any]) -> None:
         """Note that a library gets these values and may call them."""

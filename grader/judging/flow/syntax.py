@@ -81,28 +81,25 @@ def root_name(node: ast.AST) -> str:
 
 
 def fills(statement: ast.stmt, roots: set[str], boxes: set[str]) -> bool:
-    """Return whether a statement may put something into a container, or give it another name.
+    """Return whether a statement may put something into an object, or give it another name.
 
     Args:
         statement: the statement.
-        roots: names of containers, instances, classes and functions of the learner.
-        boxes: those of them that are containers or instances.
+        roots: names of classes and functions of the learner, whose attributes it may set.
+        boxes: names of containers and instances: any statement that reads one may hand it on.
     """
-    return bool(roots) and any(is_filling(node, roots, boxes) for node in ast.walk(statement))
+    return any(_is_filling(node, roots, boxes) for node in ast.walk(statement))
 
 
-def is_filling(node: ast.AST, roots: set[str], boxes: set[str]) -> bool:
+def _is_filling(node: ast.AST, roots: set[str], boxes: set[str]) -> bool:
     """Return whether one node of a statement does it, for :func:`fills`."""
+    if isinstance(node, ast.Name):
+        return node.id in boxes and isinstance(node.ctx, ast.Load)
     if isinstance(node, (ast.Attribute, ast.Subscript)):
         return isinstance(node.ctx, ast.Store) and root_name(node) in roots
-    if isinstance(node, (ast.Assign, ast.NamedExpr)):
-        return isinstance(node.value, ast.Name) and node.value.id in boxes
     if not isinstance(node, ast.Call):
         return False
     if isinstance(node.func, ast.Name) and node.func.id == "setattr":
         return bool(node.args) and root_name(node.args[0]) in roots
-    given = [*node.args, *(word.value for word in node.keywords)]
-    if any(isinstance(a, ast.Name) and a.id in boxes for a in given):
-        return True
     grows = isinstance(node.func, ast.Attribute) and node.func.attr in GROWS
-    return grows and root_name(node.func) in boxes
+    return grows and root_name(node.func) in roots

@@ -16,6 +16,8 @@ FOREIGN = "foreign"
 # A number, string or the like.
 PLAIN = "plain"
 NOTHING: frozenset = frozenset()
+# Where a container's keys are kept: a word that no attribute can be.
+KEYS = "its keys"
 IS_FOREIGN, IS_PLAIN = frozenset({FOREIGN}), frozenset({PLAIN})
 
 

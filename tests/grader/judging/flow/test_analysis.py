@@ -1,5 +1,7 @@
 """Which cells belong to the code behind a name, and what is reported of them."""
 
+import pytest
+
 from tests.grader.judging.flow.analysed import analysed, used
 
 
@@ -7,6 +9,20 @@ def test_cells_that_fill_what_the_answer_reads_belong_to_it():
     cells = "steps = []", "steps.append(torch.sin)", "def f(x): return steps[0](x)"
     assert used(*cells) == {"torch.sin"}
     assert used(*cells, "other = []\nother.append(torch.tan)") == {"torch.sin"}
+
+
+@pytest.mark.parametrize(
+    "fill", ["append(torch.cos)", "extend([torch.cos])", "insert(0, torch.cos)"]
+)
+def test_a_container_may_be_filled_under_another_name(fill):
+    answer = "def f(x): return steps[0](x)"
+    assert used("steps = []", "also = steps", f"also.{fill}", answer) == {"torch.cos"}
+    third = "also = steps\nthird = also"
+    assert used("steps = []", third, f"third.{fill}", answer) == {"torch.cos"}
+    held = "class Held:\n    pass\nheld = Held()\nheld.steps = steps"
+    assert used("steps = []", held, f"held.steps.{fill}", answer) == {"torch.cos"}
+    assert used("steps = []", "both = [steps]", f"both[0].{fill}", answer) == {"torch.cos"}
+    assert used("steps = []", "also = steps", f"other = []\nother.{fill}", answer) == set()
 
 
 def test_a_class_that_is_changed_later_is_read_with_the_change():

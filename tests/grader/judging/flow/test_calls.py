@@ -14,6 +14,7 @@ from tests.grader.judging.flow.analysed import used
         "@dataclass\nclass A:\n    h: object\ndef f(x): return A(h=torch).h.sin(x)",
         "class A:\n    h: object\ndef f(x):\n    both = [torch]\n    return A(*both).h.sin(x)",
         "def f(x): return [v for v in {1: torch}.values()][0].sin(x)",
+        "def f(x): return [k for k in {torch: 1}.keys()][0].sin(x)",
         "def f(x): return [v for k, v in {1: torch}.items()][0].sin(x)",
         "def f(x): return {}.setdefault(1, torch).sin(x)",
         "def f(x):\n    d = []\n    d.extend([torch])\n    return d.copy().pop().sin(x)",

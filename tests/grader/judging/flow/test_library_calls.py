@@ -64,3 +64,19 @@ def test_vars_hides_a_modules_names_and_gives_an_objects_own():
     own = "class A:\n    pass\na = A()\na.h = torch\ndef f(x): return vars(a)['h'].sin(x)"
     assert "torch.sin" in used(own)
     assert hidden(own) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "builtin", "body", "why"),
+    [
+        ("__add__", "getattr", "A() + x", "only known when it runs"),
+        ("__call__", "getattr", "A()(torch, x)", "only known when it runs"),
+        ("__init__", "setattr", "A(torch, 'sin', x)", "changes what `torch` has"),
+        ("__call__", "vars", "A()()", "hands out all names"),
+        ("__call__", "vars", "A()(torch)", "hands out all names of a module"),
+    ],
+)
+def test_a_built_in_function_as_a_method_is_quoted_by_its_name(method, builtin, body, why):
+    """Python makes such a call, so no piece of code can be quoted for it."""
+    code = f"class A:\n    {method} = {builtin}\ndef f(x): return {body}"
+    assert [(one, why in reason) for one, reason in hidden(code)] == [(builtin, True)]

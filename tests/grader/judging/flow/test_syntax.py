@@ -32,11 +32,14 @@ def test_code_is_shortened_to_one_line():
         ("box = 1", False),
         ("print(other)", False),
         ("other.append(1)", False),
-        ("box.index(1)", False),
+        ("box.index(1)", True),
+        ("both = [box]", True),
+        ("f.x = 1", True),
+        ("f(1)", False),
     ],
 )
 def test_a_statement_that_may_fill_a_container_is_found(code, does):
-    assert syntax.fills(node(code), {"box"}, {"box"}) is does
+    assert syntax.fills(node(code), {"f"}, {"box"}) is does
 
 
 def test_the_names_of_decorators_and_roots():
