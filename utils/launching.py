@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from utils.softmax.compiled import CompileError, pointer_type, sm_number
+from utils.accelerator import compiles_for, triton_target
+from utils.softmax.compiled import CompileError, pointer_type
 from utils.softmax.run import require_triton
 
 _INT32 = 2**31
@@ -72,8 +73,9 @@ def launch(
     if 0 in grid:
         return
     device = devices.pop() if devices else torch.device("cpu")
-    if device.type == "cuda":
-        with torch.cuda.device(device):
+    accelerator = compiles_for(device)
+    if accelerator is not None:
+        with accelerator.current(device):
             kernel[tuple(grid)](**arguments, num_warps=num_warps)
     else:
         from utils.softmax.interpreter import interpreted
@@ -114,7 +116,7 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     if not isinstance(kernel, JITFunction) or not isinstance(tl.max, JITFunction):
         raise CompileError(f"{name} can't be compiled here: this process has TRITON_INTERPRET set")
     signature, constants, attributes = _specialised(launched)
-    gpu = GPUTarget("cuda", sm_number(target), 32)
+    gpu = GPUTarget(*triton_target(target))
     with compiling():
         try:
             source = ASTSource(kernel, signature, constants, attributes)

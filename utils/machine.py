@@ -13,25 +13,13 @@ import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from utils.accelerator import Gpu, available, kernel_devices
+
 SYSTEMS = {"Darwin": "macOS"}  # what platform.system() says, where people say something else
 CGROUP = Path("/sys/fs/cgroup/memory.max")
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """A device that PyTorch can use beside the CPU.
-
-    name: as its driver has it; target: what kernels are compiled for, such as "sm_90", or ""
-    where there is no such name; memory: bytes, or None where the device shares the CPU's.
-    """
-
-    name: str
-    target: str = ""
-    memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,8 +35,8 @@ class Machine:
         threads: threads that one PyTorch op may use.
         instructions: the widest instruction set PyTorch uses, such as "AVX512".
         memory: bytes that this process may use at the most; None where it can't be told.
-        gpus: those that PyTorch sees: NVIDIA's and AMD's as "cuda", Apple's as "mps".
-        gpu_device: the name of their kind in PyTorch, "cuda" or "mps"; "" without any.
+        gpus: those that PyTorch can use, all of one kind.
+        gpu_device: their device type in PyTorch; "" without any.
     """
 
     python: str
@@ -69,12 +57,12 @@ class Machine:
         """Where a Triton kernel runs: "gpu", "interpreter", or "" where there is no Triton."""
         if self.triton is None:
             return ""
-        return "gpu" if self.gpu_device == "cuda" else "interpreter"
+        return "gpu" if self.gpu_device in kernel_devices() else "interpreter"
 
 
 def this_machine() -> Machine:
     """The facts, as this process sees them now."""
-    device, gpus = _gpus()
+    accelerator = available()
     return Machine(
         python=platform.python_version(),
         system=SYSTEMS.get(platform.system(), platform.system()),
@@ -86,8 +74,8 @@ def this_machine() -> Machine:
         threads=torch.get_num_threads(),
         instructions=torch.backends.cpu.get_cpu_capability(),
         memory=_memory(),
-        gpus=gpus,
-        gpu_device=device,
+        gpus=accelerator.gpus() if accelerator else (),
+        gpu_device=accelerator.device_type if accelerator else "",
     )
 
 
@@ -106,21 +94,6 @@ def _triton() -> str | None:
         return importlib.metadata.version("triton")
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _gpus() -> tuple[str, tuple[Gpu, ...]]:
-    if torch.cuda.is_available():
-        found = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-        return "cuda", tuple(Gpu(gpu.name, _target(gpu), gpu.total_memory) for gpu in found)
-    if torch.backends.mps.is_available():
-        return "mps", (Gpu("Apple GPU"),)
-    return "", ()
-
-
-def _target(properties: Any) -> str:
-    """NVIDIA's sm_90, or AMD's own name such as gfx942."""
-    amd = getattr(properties, "gcnArchName", "") if torch.version.hip else ""
-    return amd.partition(":")[0] or f"sm_{properties.major}{properties.minor}"
 
 
 def _cores() -> int:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from utils import records
+from utils.accelerator import Accelerator, available
 from utils.minigpt import load_minigpt
 from utils.records import NoRecord
 
@@ -29,7 +30,7 @@ class GpuRun:
     """What MiniGPT's trained weights give on a GPU.
 
     Attributes:
-        device: where the model under test is to run: ``cuda``, or ``cpu`` beside a record.
+        device: device type on which the model under test must run: ``cpu`` beside a record.
         words: what it is held against, such as ``the run recorded on an NVIDIA H200``.
         tokens: int64 (B, T).
         logits: dtype that the GPU computed in -> float32 (B, T, V).
@@ -58,8 +59,9 @@ def gpu_run() -> GpuRun:
 
     Raises NoRecord where there is neither.
     """
-    if torch.cuda.is_available():
-        return _live()
+    gpu = available()
+    if gpu is not None and gpu.triton:  # the tolerances were measured on such GPUs, not on Apple's
+        return _live(gpu)
     record = records.load(root=records.RECORDS)
     if record.dry_run:
         raise NoRecord(f"the newest record is a dry run on a CPU: {records.HOW}")
@@ -72,15 +74,15 @@ def gpu_run() -> GpuRun:
     )
 
 
-def _live() -> GpuRun:
+def _live(gpu: Accelerator) -> GpuRun:
     tokens = torch.randint(600, BATCH, generator=torch.Generator().manual_seed(0))
     logits = {}
     with torch.inference_mode():
         for dtype in TOLERANCES:
-            model = load_minigpt().to("cuda", dtype)
-            logits[dtype] = model(tokens.to("cuda")).float().cpu().numpy()
-    words = f"a run on this machine's {torch.cuda.get_device_name()}"
-    return GpuRun("cuda", words, tokens.numpy(), logits)
+            model = load_minigpt().to(gpu.device_type, dtype)
+            logits[dtype] = model(tokens.to(gpu.device_type)).float().cpu().numpy()
+    words = f"a run on this machine's {gpu.gpus()[0].name}"
+    return GpuRun(gpu.device_type, words, tokens.numpy(), logits)
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -37,7 +37,7 @@ def compile_request(request: dict) -> dict:
         (kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in request["divisible"]
     }
     source = ASTSource(kernel, request["signature"], constants, attributes)
-    target = GPUTarget("cuda", request["capability"], 32)
+    target = GPUTarget(*request["target"])
     compiled = triton.compile(source, target=target, options={"num_warps": request["num_warps"]})
     answer = {stage: compiled.asm[stage] for stage in STAGES}
     answer["shared"] = compiled.metadata.shared

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from utils.accelerator import triton_target
 from utils.softmax.launch import Direction, Launch, choose
 from utils.softmax.run import DTYPES, find_kernel, plan, require_triton
 
@@ -76,14 +77,6 @@ def pointer_type(dtype: torch.dtype) -> str:
     if dtype not in _POINTERS:
         raise CompileError(f"kernels are given no tensors of {dtype} here")
     return _POINTERS[dtype]
-
-
-def sm_number(target: str) -> int:
-    """90 of "sm_90". Raises ValueError for what is no such name."""
-    match = re.fullmatch(r"sm_(\d+)", target)
-    if match is None:
-        raise ValueError(f'target: expected "sm_80", "sm_90" or the like, got {target!r}')
-    return int(match[1])
 
 
 def compiled(
@@ -162,7 +155,7 @@ def compile_kernel(
     CompileError with what Triton said, or naming a global that can't travel.
     """
     require_triton()
-    capability = sm_number(target)
+    gpu = triton_target(target)
     function = getattr(kernel, "fn", kernel)
     constants = dict(constants or {})
     _require_all(function, signature, constants)
@@ -177,7 +170,7 @@ def compile_kernel(
             },
             "constants": {name: _encode(value) for name, value in constants.items()},
             "divisible": list(divisible),
-            "capability": capability,
+            "target": gpu,
             "num_warps": num_warps,
         }
         answer = _ask(request, function.__name__, target)

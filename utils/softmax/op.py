@@ -8,18 +8,19 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
+from utils.accelerator import kernel_devices
 from utils.softmax import run
 
 NAMESPACE = "open_the_hood"
 
 
-@custom_op(f"{NAMESPACE}::softmax", mutates_args=(), device_types=("cpu", "cuda"))
+@custom_op(f"{NAMESPACE}::softmax", mutates_args=(), device_types=kernel_devices())
 def row_softmax(x: Tensor) -> Tensor:
     """softmax over the last dimension of x: (…, columns); the result is contiguous."""
     return run.forward(x)
 
 
-@custom_op(f"{NAMESPACE}::softmax_backward", mutates_args=(), device_types=("cpu", "cuda"))
+@custom_op(f"{NAMESPACE}::softmax_backward", mutates_args=(), device_types=kernel_devices())
 def row_softmax_backward(grad_output: Tensor, y: Tensor) -> Tensor:
     """y * (grad_output - sum(grad_output * y)) over the last dimension; both (…, columns)."""
     return run.backward(grad_output, y)
@@ -93,7 +94,7 @@ def _(info: Any, in_dims: tuple[int | None, int | None], *tensors: Tensor) -> tu
 def softmax(x: Tensor, dim: int = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along `dim`, as in `torch.softmax`, by this package's Triton kernels.
 
-    x: float16, bfloat16, float32 or float64, any shape and strides, on a CPU or a CUDA device; up
+    x: float16, bfloat16, float32 or float64, any shape and strides, on a CPU or a GPU; up
     to 32 bits are accumulated in float32, float64 in float64. Returns x's shape and dtype:
     contiguous for the last dimension, a transposed view for any other. A row with NaN or +inf, or
     of nothing but -inf, is NaN. Autocast leaves the dtype alone.

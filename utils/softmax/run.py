@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from utils.accelerator import compiles_for
 from utils.softmax.launch import Direction, Launch, choose, choose_interpreted, power_of_two
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -47,16 +48,16 @@ def _run(
     direction: Direction, inputs: dict[str, Tensor], out: Tensor, launch: Launch | None
 ) -> None:
     rows, columns = out.numel() // out.shape[-1], out.shape[-1]
-    on_gpu = out.device.type == "cuda"
+    accelerator = compiles_for(out.device)
     if launch is None:
         choice = (direction, out.element_size(), rows, columns)
-        launch = choose(*choice) if on_gpu else choose_interpreted(columns)
+        launch = choose(*choice) if accelerator else choose_interpreted(columns)
     # reshape copies only where no single stride leads from row to row.
     flat = {name: tensor.reshape(rows, columns) for name, tensor in inputs.items()}
     grid, arguments = plan(flat, out, launch)
     kernel = find_kernel(direction, launch)
-    if on_gpu:
-        with torch.cuda.device(out.device):
+    if accelerator:
+        with accelerator.current(out.device):
             kernel[grid](**arguments, num_warps=launch.warps)
     else:
         from utils.softmax.interpreter import interpreted
