@@ -1,7 +1,7 @@
 """The course as a list: eleven phases, what each promises and needs, where its notebooks are.
 
-The start page draws the path and its links from here. A phase that has no notebook yet stays on
-the path without a link: the list is true about what exists and still shows where the road goes.
+The start page draws the path and its links from here. A phase without a notebook stays on the path
+without a link, so that the page shows what exists and what is planned.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ ROOT = Path(__file__).resolve().parents[1]  # the folder that holds utils/, note
 class Phase:
     """One phase of the course.
 
-    number: its place on the path, 0 to 10.
-    name: its folder in phases/ and its notebooks' name, such as "01_tensors".
-    promise: what a learner can do after it, in one line: "you can ...".
-    needs: numbers of the phases that it builds on directly.
+    Attributes:
+        number: its place on the path, 0 to 10.
+        name: its folder in phases/ and its notebooks' name, such as "01_tensors".
+        promise: what a learner can do after it, in one line: "you can ...".
+        needs: numbers of the phases that it builds on directly.
     """
 
     number: int
@@ -33,11 +34,11 @@ class Phase:
     needs: tuple[int, ...] = ()
 
     def lesson(self, root: Path = ROOT) -> Path | None:
-        """The executed lesson under `root`, or None where there is none."""
+        """Return the executed lesson under `root`, or None where there is none."""
         return _existing(root / "notebooks" / f"{self.name}.ipynb")
 
     def lab(self, root: Path = ROOT) -> Path | None:
-        """The learner's copy of the lab under `root`, or None where there is none."""
+        """Return the learner's copy of the lab under `root`, or None where there is none."""
         return _existing(root / "release" / self.name / f"{self.name}.ipynb")
 
 
@@ -126,7 +127,7 @@ def show_contents(root: Path = ROOT) -> None:
 
 
 def contents_html(root: Path = ROOT) -> str:
-    """The phases as a table: number, title, promise, and links to what exists under `root`.
+    """Return the phases as a table: number, title, promise, and links to what exists under `root`.
 
     Links are relative to `root/notebooks`, so that they work wherever the course was put.
     """
@@ -142,7 +143,7 @@ def contents_html(root: Path = ROOT) -> str:
 
 
 def contents_text(root: Path = ROOT) -> str:
-    """The same as lines of text, for a page that shows no HTML."""
+    """Return the same as lines of text, for a page that shows no HTML."""
     lines = []
     for item in PHASES:
         links = ", ".join(f"{name} {link}" for name, link in _links(item, root))

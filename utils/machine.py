@@ -1,7 +1,7 @@
-"""What a cell runs on: the Python, the PyTorch, the Triton and the devices of this machine.
+"""Read what a cell runs on: the Python, the PyTorch, the Triton and the devices of this machine.
 
-Facts only; `utils.views.machine_report` draws them. Nothing here names the machine, its user or a
-path, so a report can be published.
+`utils.views.machine_report` draws these facts. Nothing here names the machine, its user or a path,
+so a report can be published.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 @dataclass(frozen=True)
 class Machine:
-    """The answers to "which Python, which torch, which device?".
+    """Versions and devices.
 
     Attributes:
         python: version of the Python that runs the cells.
-        system: "Linux", "macOS" or "Windows"; architecture: "x86_64", "arm64", …
-        torch: PyTorch's version; build: what it was built for, "CPU", "CUDA 12.8", "ROCm 6.4".
-        triton: Triton's version, None where it isn't installed.
+        system: "Linux", "macOS" or "Windows".
+        architecture: "x86_64", "arm64", …
+        torch: PyTorch's version.
+        build: what PyTorch was built for: "CPU", "CUDA 12.8", "ROCm 6.4".
+        triton: Triton's version; None if it is not installed.
         cores: processor cores that this process may use.
         threads: threads that one PyTorch op may use.
-        instructions: the widest instruction set PyTorch uses, such as "AVX512".
-        memory: bytes that this process may use at the most; None where it can't be told.
+        instructions: the widest instruction set that PyTorch uses, such as "AVX512".
+        memory: bytes that this process may use at most; None if unknown.
         gpus: those that PyTorch can use, all of one kind.
         gpu_device: their device type in PyTorch; "" without any.
     """
@@ -54,14 +56,14 @@ class Machine:
 
     @property
     def triton_runs(self) -> str:
-        """Where a Triton kernel runs: "gpu", "interpreter", or "" where there is no Triton."""
+        """Where a Triton kernel runs: "gpu", "interpreter", or "" without Triton."""
         if self.triton is None:
             return ""
         return "gpu" if self.gpu_device in kernel_devices() else "interpreter"
 
 
 def this_machine() -> Machine:
-    """The facts, as this process sees them now."""
+    """Return the facts as this process sees them now."""
     accelerator = available()
     return Machine(
         python=platform.python_version(),
@@ -103,7 +105,7 @@ def _cores() -> int:
 
 
 def _memory() -> int | None:
-    """Bytes of main memory, or of this container's share of it."""
+    """Return the bytes of main memory, or of this container's share of it; None if unknown."""
     try:
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf

@@ -1,7 +1,7 @@
-"""MiniGPT on a GPU, for comparison: live where there is one, else as it was recorded.
+"""MiniGPT's logits on a GPU, for comparison: computed live if there is one, else as recorded.
 
-A check that wants to know whether a model gives the same logits on a GPU asks `gpu_run()` and is
-told where to run the model, what must come out, and which of the two it is held against.
+A check that compares a model with a GPU calls `gpu_run()`. It says where to run the model, what
+must come out, and which of the two it is compared with.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ BATCH = (2, 32)  # sequences, positions: the batch of the records
 
 @dataclass(frozen=True)
 class GpuRun:
-    """What MiniGPT's trained weights give on a GPU.
+    """MiniGPT's logits with the trained weights on a GPU.
 
     Attributes:
         device: device type on which the model under test must run: ``cpu`` beside a record.
-        words: what it is held against, such as ``the run recorded on an NVIDIA H200``.
+        words: what it is compared with, such as ``the run recorded on an NVIDIA H200``.
         tokens: int64 (B, T).
-        logits: dtype that the GPU computed in -> float32 (B, T, V).
+        logits: maps the dtype of the GPU's computation to float32 (B, T, V).
     """
 
     device: str
@@ -42,12 +42,12 @@ class GpuRun:
     logits: Mapping[torch.dtype, np.ndarray]
 
     def agrees(self, logits: torch.Tensor, dtype: torch.dtype) -> bool:
-        """Whether logits (B, T, V) of a run in `dtype` are the GPU's, within its tolerance."""
+        """Return whether logits (B, T, V) in `dtype` are the GPU's within the tolerance."""
         return agree(logits, torch.from_numpy(self.logits[dtype]), dtype)
 
 
 def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Whether logits computed in `dtype` are those wanted, measured by the largest of them."""
+    """Return whether logits computed in `dtype` are those wanted, relative to the largest."""
     if got.shape != want.shape:
         return False
     allowed = TOLERANCES[dtype] * want.double().abs().max()
@@ -55,9 +55,10 @@ def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
 
 
 def gpu_run() -> GpuRun:
-    """A run on this machine's GPU, or else the newest recorded one.
+    """Return a run on this machine's GPU, or else the newest recorded one.
 
-    Raises NoRecord where there is neither.
+    Raises:
+        NoRecord: if there is neither.
     """
     gpu = available()
     if gpu is not None and gpu.triton:  # the tolerances were measured on such GPUs, not on Apple's
