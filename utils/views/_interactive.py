@@ -40,8 +40,9 @@ def present(
 ) -> None:
     """Show `draw(*values)`; live, draw again from the controls' values whenever one moves.
 
-    controls: given the ipywidgets module, makes one widget for each of `values`, holding it.
-    A ValueError of `draw` for what was typed into a control is shown above the picture.
+    Args:
+        controls: given the ipywidgets module, makes one widget for each of `values`, holding it. A
+            ValueError of `draw` for what was typed into a control is shown above the picture.
     """
     figure, alt = draw(*values)
     if not values or not can_move():

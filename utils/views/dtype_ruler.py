@@ -31,8 +31,13 @@ DENSE = 150  # more ticks than this run together and are drawn as a band
 def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
     """Show what each of `dtypes` keeps of the number `value`, bit by bit and on its ruler.
 
-    value: a Python number; live, a box changes it. dtypes: floating-point dtypes of torch.
-    Raises TypeError for any other dtype, ValueError for no dtype at all.
+    Args:
+        value: a Python number; live, a box changes it.
+        dtypes: floating-point dtypes of torch.
+
+    Raises:
+        TypeError: for any other dtype.
+        ValueError: for no dtype at all.
     """
     value = float(value)
     if not dtypes:
@@ -47,7 +52,7 @@ def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> N
 
 
 def draw(value: float, dtypes: Sequence[torch.dtype] = DTYPES) -> tuple[Figure, str]:
-    """The figure for one number, and its alternative text."""
+    """Return the figure for one number, and its alternative text."""
     rows = [store(value, dtype) for dtype in dtypes]
     words = sentence(value, rows)
     top = title_height(words) + 34
@@ -78,7 +83,7 @@ def sentence(value: float, rows: Sequence[Stored]) -> str:
 
 
 def describe(value: float, rows: Sequence[Stored]) -> str:
-    """The alternative text: a sentence for each dtype."""
+    """Return the alternative text: a sentence for each dtype."""
     parts = [f"Dtype ruler for {value!r}. {sentence(value, rows)}"]
     for row in rows:
         bits = f"sign {row.sign}, exponent {row.exponent}, fraction {row.fraction}"
