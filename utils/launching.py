@@ -157,7 +157,7 @@ def _lowered(source: Any, backend: Any, gpu: Any, num_warps: int) -> str:
         module = lower(module, metadata)
         if stage == "ptx":
             return module
-    raise CompileError(f"no stage of Triton's is called ptx: {', '.join(stages)}")
+    raise CompileError(f"expected a stage ptx of Triton, got {', '.join(stages)}")
 
 
 def _specialised(launched: Launched) -> tuple[dict[str, str], dict[str, Any], dict]:

@@ -53,10 +53,10 @@ def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list
         ("gradients", x)               d sum(model(x)) / d parameter, by name
 
     Raises:
-        TypeError: if the class leans on torch.nn.Module.
+        TypeError: if the class is based on torch.nn.Module.
     """
     if isinstance(module_class, type) and issubclass(module_class, nn.Module):
-        raise TypeError("Module is to be written from nothing, not on top of torch.nn.Module")
+        raise TypeError("expected a Module of your own, got one based on torch.nn.Module")
 
     class Node(module_class):  # type: ignore[misc,valid-type]  # a class that is only known then
         def forward(self, x: Any) -> Any:

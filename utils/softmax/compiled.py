@@ -79,7 +79,8 @@ def pointer_type(dtype: torch.dtype) -> str:
         CompileError: if kernels get no tensors of this dtype here.
     """
     if dtype not in _POINTERS:
-        raise CompileError(f"kernels are given no tensors of {dtype} here")
+        names = ", ".join(str(known).removeprefix("torch.") for known in _POINTERS)
+        raise CompileError(f"expected tensors of {names} for a kernel, got {dtype}")
     return _POINTERS[dtype]
 
 

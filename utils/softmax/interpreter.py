@@ -113,8 +113,8 @@ def _storages(
         if isinstance(value, torch.Tensor):
             if value.device.type == "meta" or type(value).__name__ == "FakeTensor":
                 raise TypeError(
-                    f"{name} is a fake tensor, which has no memory that a kernel could read or "
-                    "write: what is traced may launch none"
+                    f"expected a tensor with values as {name}, got a fake one, which has no memory "
+                    "for a kernel: do not launch kernels in code that is traced"
                 )
             storage = value.untyped_storage()
             found.append((storage.data_ptr(), storage.data_ptr() + storage.nbytes(), name))
