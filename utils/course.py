@@ -37,6 +37,11 @@ class Phase:
         """Return the executed lesson under `root`, or None where there is none."""
         return _existing(root / "notebooks" / f"{self.name}.ipynb")
 
+    def translations(self, root: Path = ROOT) -> dict[str, Path]:
+        """Return the executed translations of the lesson under `root`, by language such as "es"."""
+        found = sorted((root / "notebooks").glob(f"{self.name}.??.ipynb"))
+        return {path.name.removesuffix(".ipynb")[-2:]: path for path in found}
+
     def lab(self, root: Path = ROOT) -> Path | None:
         """Return the learner's copy of the lab under `root`, or None where there is none."""
         return _existing(root / "release" / self.name / f"{self.name}.ipynb")
@@ -152,8 +157,9 @@ def contents_text(root: Path = ROOT) -> str:
 
 
 def _links(item: Phase, root: Path) -> list[tuple[str, str]]:
-    """(name, link from root/notebooks) of the lesson and the lab, those that exist."""
-    places = ("lesson", item.lesson(root)), ("lab", item.lab(root))
+    """Return (name, link from root/notebooks) of the lesson, its translations and the lab."""
+    others = [(f"lesson ({code})", path) for code, path in item.translations(root).items()]
+    places = [("lesson", item.lesson(root)), *others, ("lab", item.lab(root))]
     return [
         (name, Path(os.path.relpath(path, root / "notebooks")).as_posix())
         for name, path in places
