@@ -26,14 +26,14 @@ def mapping(raw: Any) -> dict[str, Any]:
     return raw if isinstance(raw, dict) else {}
 
 
-def sequence(raw: Any, most: int = MAX_ENTRIES) -> list[Any]:
-    """Return the first ``most`` entries of a JSON array; empty for anything else."""
-    return list(raw[:most]) if isinstance(raw, (list, tuple)) else []
+def sequence(raw: Any) -> list[Any]:
+    """Return the first ``MAX_ENTRIES`` entries of a JSON array; empty for anything else."""
+    return list(raw[:MAX_ENTRIES]) if isinstance(raw, (list, tuple)) else []
 
 
-def text(raw: Any, most: int = MAX_TEXT) -> str:
-    """Return the first ``most`` characters of a text; empty for anything else."""
-    return raw[:most] if isinstance(raw, str) else ""
+def text(raw: Any) -> str:
+    """Return the first ``MAX_TEXT`` characters of a text; empty for anything else."""
+    return raw[:MAX_TEXT] if isinstance(raw, str) else ""
 
 
 def number(raw: Any) -> float | None:

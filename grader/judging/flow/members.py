@@ -114,11 +114,8 @@ class Members(Functions):
         if self.is_foreign(of):
             self.report_use(f".{name}", node)
             return frozenset({Method(name)})
-        return NOTHING if self.any_own(family, name) else IS_PLAIN
-
-    def any_own(self, family: list[OwnClass], name: str) -> bool:
-        """Return whether one of some classes defines an attribute."""
-        return any(name in cls.scope.names or name in cls.fields for cls in family)
+        own = any(name in cls.scope.names or name in cls.fields for cls in family)
+        return NOTHING if own else IS_PLAIN
 
     def method(self, function: OwnFunction, base: Any, cls: OwnClass) -> set:
         """Return what access to a method gives: a bound method, or what its decorator returns."""

@@ -9,14 +9,16 @@ from typing import Any
 from grader.judging.flow.tables import GROWS
 from grader.judging.learner_source import Function
 
+MOST = 48  # characters of code that a report quotes
 
-def shorten(node: ast.AST, most: int = 48) -> str:
-    """Return a node's code on one line of at most ``most`` characters, and an ellipsis."""
+
+def shorten(node: ast.AST) -> str:
+    """Return a node's code on one line of at most ``MOST`` characters and an ellipsis."""
     try:
         text = " ".join(ast.unparse(node).split())
     except (ValueError, RecursionError):
         text = type(node).__name__
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= MOST else f"{text[:MOST]}…"
 
 
 def position(node: Any) -> int:
