@@ -12,7 +12,7 @@ one warm process, in milliseconds of CPU of a kernel's first use:
                                                           without  with
 ========================================================  =======  ====
 a dispatch mode (``_let_modes_start_alone``)                  850     3
-an operator on a subclass (``torch.distributed.tensor``)      730     3
+an operator on a subclass (``torch.distributed.tensor``)      250     3
 ``torch.compile`` with ``aot_eager`` (``preload_tracer``)    1500   130
 ========================================================  =======  ====
 """
