@@ -180,8 +180,8 @@ def _print(
     points = sum(row.points for row in graded)
     table = Table(title=lab, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
     table.add_column("exercise", "total")
-    by_hand = sum(row.points for row in found if row.earned is None)
-    more = f"\nand {by_hand:g} by a person" if by_hand else ""
+    manual = sum(row.points for row in found if row.earned is None)
+    more = f"\nand {manual:g} by a person" if manual else ""
     table.add_column("points", f"{earned:g} of {points:g}{more}", justify="right", no_wrap=True)
     table.add_column("what went wrong", overflow="fold")
     table.add_column("where to read", overflow="fold")

@@ -7,18 +7,15 @@ lab's own settings (title, points, limits) stand under the same key and are no f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from nbformat.notebooknode import NotebookNode
 
 from grader.submission.notes import Note
+from grader.untrusted import mapping, number, sequence, text, truth
 
 KEY = "open_the_hood"
-# Bounds of what is read back, as in grader.verdict.
-MAX_TEXT = 400
-MAX_NOTES = 200
 
 
 @dataclass(frozen=True)
@@ -44,16 +41,14 @@ class RunRecord:
     @classmethod
     def of(cls, metadata: Any) -> Self:
         """Read the record from a notebook's metadata, which may be of any shape."""
-        ours = _mapping(_mapping(metadata).get(KEY))
-        notes = ours.get("notes")
-        sandbox = ours.get("sandbox")
+        ours = mapping(mapping(metadata).get(KEY))
         return cls(
-            seed=_text(ours.get("seed")),
-            submission=_text(ours.get("submission")),
-            key=_text(ours.get("key")),
-            sandbox=sandbox if isinstance(sandbox, bool) else None,
-            seconds=_number(ours.get("seconds")),
-            notes=tuple(map(_note, notes[:MAX_NOTES] if isinstance(notes, list) else ())),
+            seed=text(ours.get("seed")),
+            submission=text(ours.get("submission")),
+            key=text(ours.get("key")),
+            sandbox=truth(ours.get("sandbox")),
+            seconds=number(ours.get("seconds")),
+            notes=tuple(map(_note, sequence(ours.get("notes")))),
         )
 
 
@@ -72,8 +67,8 @@ class CellRecord:
     @classmethod
     def of(cls, cell: NotebookNode) -> Self:
         """Read the record from a cell's metadata, which may be of any shape."""
-        ours = _mapping(cell.metadata.get(KEY))
-        return cls(_number(ours.get("seconds")), _text(ours.get("problem")))
+        ours = mapping(cell.metadata.get(KEY))
+        return cls(number(ours.get("seconds")), text(ours.get("problem")))
 
 
 def record(nb: NotebookNode, **facts: Any) -> None:
@@ -114,17 +109,5 @@ def _write(where: NotebookNode, kind: type, facts: dict[str, Any]) -> None:
 
 
 def _note(raw: Any) -> Note:
-    words = {key: _text(_mapping(raw).get(key)) for key in ("kind", "message", "cell")}
+    words = {key: text(mapping(raw).get(key)) for key in ("kind", "message", "cell")}
     return Note(**words)
-
-
-def _mapping(raw: Any) -> Mapping[str, Any]:
-    return raw if isinstance(raw, Mapping) else {}
-
-
-def _text(raw: Any) -> str:
-    return raw[:MAX_TEXT] if isinstance(raw, str) else ""
-
-
-def _number(raw: Any) -> float | None:
-    return float(raw) if isinstance(raw, (int, float)) and abs(raw) < 1e9 else None

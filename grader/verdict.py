@@ -12,19 +12,14 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self, TypeVar
+from typing import Any, Self
+
+from grader.untrusted import mapping, member, number, sequence, text
 
 VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
 
-# Limits for a verdict that is read from a file. If a notebook was graded without a sandbox, its
-# learner's code may have written anything into it. The grader's own verdicts are far smaller.
-MAX_TEXT = 400  # characters of one text
-MAX_ENTRIES = 100  # parts, explanations, claims
-
 LINE = 100  # characters of an example's comment
 UNDEFINED = "a name is not defined: the cell that should define it did not run through"
-
-E = TypeVar("E", bound=StrEnum)
 
 
 class Status(StrEnum):
@@ -93,10 +88,10 @@ class Example:
     @classmethod
     def from_json(cls, raw: Any) -> Self | None:
         """Return the example in JSON data read from a file; None when there is none."""
-        if not isinstance(raw, Mapping):
+        if not isinstance(raw, dict):
             return None
         words = ("call", "expected", "got", "said", "seed")
-        return cls(**{key: _text(raw.get(key)) for key in words}, others=raw.get("others") is True)
+        return cls(**{key: text(raw.get(key)) for key in words}, others=raw.get("others") is True)
 
 
 @dataclass(frozen=True)
@@ -148,19 +143,19 @@ class PartResult:
     @classmethod
     def from_json(cls, raw: Any) -> Self:
         """Return the part in JSON data read from a file."""
-        raw = _mapping(raw)
+        raw = mapping(raw)
         return cls(
-            name=_text(raw.get("name")),
-            points=_number(raw.get("points")),
-            earned=_number(raw.get("earned")),
-            status=_member(Status, raw.get("status"), Status.NOT_RUN),
-            cause=_member(Cause, raw.get("cause"), Cause.NONE),
-            problem=_text(raw.get("problem")),
-            quoted=_text(raw.get("quoted")),
-            misconception=_text(raw.get("misconception")),
-            hint=_text(raw.get("hint")),
+            name=text(raw.get("name")),
+            points=number(raw.get("points")) or 0.0,
+            earned=number(raw.get("earned")) or 0.0,
+            status=member(Status, raw.get("status"), Status.NOT_RUN),
+            cause=member(Cause, raw.get("cause"), Cause.NONE),
+            problem=text(raw.get("problem")),
+            quoted=text(raw.get("quoted")),
+            misconception=text(raw.get("misconception")),
+            hint=text(raw.get("hint")),
             example=Example.from_json(raw.get("example")),
-            against=_text(raw.get("against")),
+            against=text(raw.get("against")),
         )
 
 
@@ -243,38 +238,18 @@ class Verdict:
 
         Values of a wrong type are replaced by defaults.
         """
-        raw = _mapping(raw)
-        explanations = list(_mapping(raw.get("explanations")).items())[:MAX_ENTRIES]
+        raw = mapping(raw)
+        explanations = sequence(list(mapping(raw.get("explanations")).items()))
         return cls(
-            check=_text(raw.get("check")),
-            points=_number(raw.get("points")),
-            status=_member(Status, raw.get("status"), Status.NOT_RUN),
-            parts=tuple(map(PartResult.from_json, _sequence(raw.get("parts")))),
-            reads=_text(raw.get("reads")),
-            lesson=_text(raw.get("lesson")),
-            seed=_text(raw.get("seed")),
-            explanations={_text(name): _text(why) for name, why in explanations},
-            claims=tuple(map(_text, _sequence(raw.get("claims")))),
-            cause=_member(Cause, raw.get("cause"), Cause.NONE),
-            problem=_text(raw.get("problem")),
+            check=text(raw.get("check")),
+            points=number(raw.get("points")) or 0.0,
+            status=member(Status, raw.get("status"), Status.NOT_RUN),
+            parts=tuple(map(PartResult.from_json, sequence(raw.get("parts")))),
+            reads=text(raw.get("reads")),
+            lesson=text(raw.get("lesson")),
+            seed=text(raw.get("seed")),
+            explanations={text(name): text(why) for name, why in explanations},
+            claims=tuple(map(text, sequence(raw.get("claims")))),
+            cause=member(Cause, raw.get("cause"), Cause.NONE),
+            problem=text(raw.get("problem")),
         )
-
-
-def _mapping(raw: Any) -> Mapping[Any, Any]:
-    return raw if isinstance(raw, Mapping) else {}
-
-
-def _sequence(raw: Any) -> list[Any]:
-    return list(raw[:MAX_ENTRIES]) if isinstance(raw, (list, tuple)) else []
-
-
-def _text(raw: Any) -> str:
-    return raw[:MAX_TEXT] if isinstance(raw, str) else ""
-
-
-def _number(raw: Any) -> float:
-    return float(raw) if isinstance(raw, (int, float)) and abs(raw) < 1e9 else 0.0
-
-
-def _member(kind: type[E], raw: Any, otherwise: E) -> E:
-    return kind(raw) if isinstance(raw, str) and raw in list(kind) else otherwise

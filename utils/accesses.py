@@ -1,4 +1,4 @@
-"""What a Triton kernel touches: each load and store of each program in the interpreter."""
+"""Record what a Triton kernel touches in the interpreter: each load and store of a program."""
 
 from __future__ import annotations
 
@@ -31,23 +31,30 @@ class Access:
 
     @property
     def touched(self) -> tuple[int, ...]:
-        """The elements that the mask lets pass."""
+        """The elements whose memory is touched: those that the mask does not exclude."""
         return tuple(i for i, on in zip(self.elements, self.mask, strict=True) if on)
 
     def __str__(self) -> str:
-        """On one line, with brackets around the places that are masked off."""
+        """Return the access on one line, masked places in brackets."""
         pairs = zip(self.elements, self.mask, strict=True)
         places = " ".join(f"{i}" if on else f"[{i}]" for i, on in pairs)
         return f"program {self.program}  {self.kind:5}  {self.tensor:8} {places}"
 
 
 def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> list[Access]:
-    """Launch `kernel` in the interpreter and tell what it touched, in the order it happened.
+    """Launch a kernel in the interpreter, and return its loads and stores in order.
 
-    kernel: what `@triton.jit` returned; args and kwargs: as for a launch, tensors on the CPU. The
-    launch is real: what the kernel stores is stored. A block is taken to belong to the tensor
-    that begins nearest below its first place.
-    Raises TritonMissing where there is no Triton.
+    The launch is real: what the kernel stores is stored. A block is attributed to the tensor that
+    begins nearest below its first place.
+
+    Args:
+        kernel: what ``@triton.jit`` returned.
+        grid: programs along each axis.
+        args: the kernel's arguments, as for a launch; tensors must be on the CPU.
+        kwargs: further arguments, by name.
+
+    Raises:
+        TritonMissing: if Triton is not installed.
     """
     from utils.softmax.run import require_triton
 
@@ -64,7 +71,7 @@ def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> l
 
 @contextmanager
 def _recording(tensors: dict[str, torch.Tensor], found: list[Access]) -> Iterator[None]:
-    """While it is open, the interpreter's loads and stores are noted in `found`."""
+    """Append the interpreter's loads and stores to ``found`` while the context is open."""
     from triton.runtime.interpreter import interpreter_builder as builder
 
     load, store = builder.create_masked_load, builder.create_masked_store

@@ -1,4 +1,4 @@
-"""How a graded exercise is described: parts, cases, misconceptions, alternates.
+"""Describe a graded exercise: parts, cases, misconceptions, alternates.
 
 A phase's ``checks`` hold one :class:`Check` for each exercise::
 
@@ -21,12 +21,12 @@ A phase's ``checks`` hold one :class:`Check` for each exercise::
     def _(x):
         return x + x
 
-The description says *what must hold*; running a learner's code against it is the grader's work,
-and happens in another process. So a case sends values (tensors, arrays, numbers, strings,
-containers of them) and looks at the values that come back.
+The description says *what must hold*. The grader runs a learner's code against it, in another
+process. So a case sends values (tensors, arrays, numbers, strings, containers of them) and
+examines the values that come back.
 
-Misconceptions and alternates are also handed in by the sample class: their functions may use only
-the names that the lab's first cell imports.
+The sample class hands in misconceptions and alternates, too: their functions may use only the names
+that the lab's first cell imports.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ from utils.draw import Draw
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to try, belonging to a part of the exercise.
+    """One thing to ask of the learner's code. It belongs to a part of the exercise.
 
     Attributes:
         part: the part whose points it decides.
-        play: what to do with the learner's code. It gets a subject: call it like the function it
-            stands for; ``subject["name"]`` is one function of several; a class gives a handle
-            with ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a module,
-            ``handle.gradients(upstream, ...)``; what can't simply be called is tried by a driver,
-            ``subject.drive("module:function", ...)``;
-            ``subject.value()`` is a plain value. What it returns is compared with what the
-            reference makes of the same play.
-        of: the function that it is about, when the exercise asks for several.
+        play: a function that uses the learner's code and returns what is compared with what the
+            reference returns in the same play. Its argument is a subject: call it like the
+            function it stands for; ``subject["name"]`` is one function of several; a class gives a
+            handle with ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a
+            module, ``handle.gradients(upstream, ...)``; ``subject.drive("module:function", ...)``
+            runs a driver, for code that cannot be called with values; ``subject.value()`` is a
+            plain value.
+        of: the function that it asks, if the exercise has several.
         shown: what the report may say of the inputs, such as ``bool tensor + int``; the inputs
             themselves stay hidden.
-        places: words for the places inside what ``play`` returns, such as ``{"[1]": "the weight's
-            gradient"}``; a learner knows nothing of how a play arranges what it saw. Words that
-            end with a full stop stand for all that would be said of a difference there.
-        against: what the answer is held against, where that depends on the machine, such as
+        places: descriptions of the places inside of what ``play`` returns, such as
+            ``{"[1]": "the weight's gradient"}``. One that ends with a full stop replaces the
+            whole description of a difference there.
+        against: what the answer is compared with, if that depends on the machine, such as
             ``the run recorded on an NVIDIA H200``; the report says so.
-        not_run: why this machine can't run it; see :func:`not_run`.
+        not_run: why this machine cannot run it; see :func:`not_run`.
     """
 
     part: str
@@ -86,16 +86,16 @@ def case(
     places: Mapping[str, str] | None = None,
     **kwargs: Any,
 ) -> Case:
-    """The usual case: call the function (or the one named ``of``) on these arguments."""
+    """Return the usual case: a call of the function (or the one named ``of``) with arguments."""
     if of is None:
         return Case(part, lambda subject: subject(*args, **kwargs), of, shown, places or {})
     return Case(part, lambda subject: subject[of](*args, **kwargs), of, shown, places or {})
 
 
 def not_run(part: str, why: str) -> Case:
-    """Say that this machine has nothing to judge a part by; which one can't depend on the seed.
+    """Return a case for a part that this machine cannot judge, whatever the seed.
 
-    The part is then neither right nor wrong. Its points are withheld, and everyone is told why.
+    The part is then neither right nor wrong. Its points are withheld, and the report says why.
 
     Args:
         part: the part of the exercise.
@@ -106,30 +106,30 @@ def not_run(part: str, why: str) -> Case:
 
 @dataclass(frozen=True)
 class ByHand:
-    """What the learner may not lean on, and a kind word about why.
+    """What an answer may not use, and the reason that the learner reads.
 
-    How it is enforced, and what can't be seen, is told in ``grader/judging/by_hand.py``.
+    ``grader/judging/by_hand.py`` enforces it, and says what cannot be seen.
 
     Attributes:
         because: the sentence that the learner reads, such as "the point is to find the strides
             yourself".
-        allow_ops: when given, the only operators that may touch an input's storage, such as
-            ``aten.as_strided``. What is done to tensors of the learner's own is not looked at.
+        allow_ops: if given, the only operators that may touch an input's storage, such as
+            ``aten.as_strided``. Operators on the learner's own tensors are not examined.
         forbid_ops: operators that may not touch an input's storage.
-        forbid_names: names that the answer may not use of a library, nor ask of what a library made
-            or the grader handed over. A name or pattern such as ``*softmax*`` holds for every
-            part of a dotted name outside of NumPy; one with a dot, such as ``torch.autograd.*``
-            or ``numpy.broadcast*``, for the whole of it. The learner's own functions, classes and
-            attributes may carry such names.
-        allow_names: dotted names, or patterns, that are allowed all the same, with what is below
-            them; such as the module of dispatch modes where the exercise is to write one.
-        tensors: the grader hands tensors or arrays over. Of plain values nobody can ask anything
-            that a rule forbids, so their attributes are not looked at.
+        forbid_names: names that the answer may not use of a library, or as attributes of values
+            that a library made or the grader passed. A name or pattern such as ``*softmax*``
+            applies to every part of a dotted name outside of NumPy; one with a dot, such as
+            ``torch.autograd.*`` or ``numpy.broadcast*``, to the whole of it. The learner's own
+            functions, classes and attributes may have such names.
+        allow_names: dotted names or patterns that are allowed in any case, with everything below
+            them, such as the module of dispatch modes if the exercise is to write one.
+        tensors: whether the grader passes tensors or arrays. Attributes of plain values are not
+            examined, because they give nothing that a rule forbids.
         looks_up: a module, such as ``torch``, in which the exercise asks to look up a name that
-            the grader hands over.
-        attributes: the exercise is about attributes: of the learner's own objects they may be
-            reached by ``__dict__``, ``object.__setattr__`` and the like, and by names that are
-            only known when the code runs.
+            the grader passes.
+        attributes: whether the exercise is about attributes. The answer may then access its own
+            objects by ``__dict__``, ``object.__setattr__`` and the like, and by names that are
+            computed when the code runs.
     """
 
     because: str
@@ -143,11 +143,11 @@ class ByHand:
 
     @property
     def needs_trace(self) -> bool:
-        """Whether operators must be watched while the code runs."""
+        """Whether operators must be recorded while the code runs."""
         return self.allow_ops is not None or bool(self.forbid_ops)
 
     def refused_ops(self, ops: Iterable[str]) -> list[str]:
-        """Those of ``ops`` that may not be used, in order, each once."""
+        """Return the operators of ``ops`` that may not be used, in order, each once."""
         return [
             op
             for op in dict.fromkeys(ops)
@@ -179,24 +179,24 @@ class Candidate:
     by_part: Mapping[str, float] | None = None
 
     def sources(self) -> dict[str, str]:
-        """The code of each of the candidate's own functions, by the name it has in a lab."""
+        """Return the code of each of the candidate's own functions, by the name it has in a lab."""
         named = [(function, self.function_name or function.__name__) for function in self.own]
         return {name: _source_as(function, name) for function, name in named}
 
     def source(self) -> str:
-        """The candidate's code as a learner would have written it in the solution cell.
+        """The candidate's code as a learner would write it in the solution cell.
 
-        A partial candidate gives only its own functions: they go below the reference solution.
+        A partial candidate has only its own functions: they go below the reference solution.
 
         Raises:
-            TypeError: for a candidate that is a plain value.
+            TypeError: if the candidate is a plain value.
         """
         if not self.own:
             raise TypeError(f"candidate {self.name!r} is a value and has no source")
         return "\n\n\n".join(self.sources().values())
 
     def cell(self, name: str, solution: str) -> str:
-        """The solution cell of a learner who hands this candidate in.
+        """Return the solution cell of a learner who hands this candidate in.
 
         Args:
             name: the exercise's.
@@ -213,8 +213,8 @@ class Equivalent:
     """A change of right code that makes no difference: ``new`` in place of ``old``.
 
     Attributes:
-        because: why no case could tell.
-        of: as :meth:`Check.equivalent` has it.
+        because: why no case can distinguish them.
+        of: as for :meth:`Check.equivalent`.
     """
 
     old: str
@@ -272,22 +272,24 @@ class Check:
         return thing
 
     def cases(self, generate: Callable[[Draw], Iterable[Case]]) -> Callable:
-        """Decorator: register the generator of cases."""
+        """Register the generator of cases. Used as a decorator."""
         self._cases = generate
         return generate
 
     def misconception(
         self, name: str, explanation: str, *, earns: float | Mapping[str, float]
     ) -> Callable:
-        """Decorator: register a wrong solution that a real learner would hand in.
+        """Register a wrong solution that a real learner would hand in. Used as a decorator.
 
         Args:
-            earns: points; by part where some part can't be run everywhere (others earn 0).
+            name: the name that the mistake has in the field.
+            explanation: what the learner reads: what comes of the code, never the answer.
+            earns: points; by part if some part cannot be run everywhere (others earn 0).
         """
         return lambda thing: self._add(self.misconceptions, name, thing, earns, explanation)
 
     def alternate(self, name: str) -> Callable:
-        """Decorator: register another right solution."""
+        """Register another right solution, by a short name. Used as a decorator."""
         return lambda thing: self._add(self.alternates, name, thing, self.points, "")
 
     def equivalent(self, *edits: tuple[str, str], because: str, of: str = "") -> None:
@@ -305,15 +307,14 @@ class Check:
         self.equivalents += [Equivalent(old, new, because, of) for old, new in edits]
 
     def not_run(self) -> dict[str, str]:
-        """The parts that can't be run on this machine, and why."""
+        """Return the parts that can't be run on this machine, and why."""
         return {c.part: c.not_run for c in self.draw_cases("") if c.not_run}
 
     def earnable(self, missing: Collection[str] | None = None) -> float:
-        """The points of the parts that can be run on this machine.
+        """Return the points of the parts that can be run on this machine.
 
         Args:
-            missing: the other parts, where the caller has asked :meth:`not_run` before: to find
-                them draws all cases.
+            missing: the other parts, if the caller knows them: :meth:`not_run` draws all cases.
         """
         missing = self.not_run() if missing is None else missing
         return sum(points for part, points in self.parts.items() if part not in missing)
@@ -351,12 +352,12 @@ class Check:
         return self._reference
 
     def draw_cases(self, seed: str, kind: type[Draw] = Draw, **how: Any) -> list[Case]:
-        """The cases of one grading run.
+        """Return the cases of one grading run.
 
         Args:
             seed: draws them.
             kind: how numbers are drawn.
-            how: what ``kind`` is told besides.
+            how: further arguments of ``kind``.
 
         Raises:
             LookupError: when no cases were registered, or a part is unknown or has none.
@@ -403,14 +404,14 @@ class Check:
 
 
 def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
-    """A long solution gone wrong in one place: a function or class with some text exchanged.
+    """Return a long solution with some text replaced, so that it goes wrong in one place.
 
     Args:
         solution: a candidate of the same file, undecorated or not, or one of several functions.
-        edits: (text, what stands there instead); each text must be there exactly once.
+        edits: (text, replacement); each text must occur exactly once.
 
     Raises:
-        ValueError: when a text is not there, or more than once.
+        ValueError: if a text does not occur, or more than once.
     """
     source = _source_as(solution, solution.__name__)
     for old, new in edits:
@@ -429,7 +430,7 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
 
 
 def _as_thing(thing: Any) -> Any:
-    """A class named ``_`` is a namespace of functions; anything else stands for itself."""
+    """Return a class named ``_`` as a dict of its functions, and anything else as it is."""
     if isinstance(thing, type) and thing.__name__ == "_":
         return {
             name: function for name, function in vars(thing).items() if inspect.isfunction(function)
@@ -439,7 +440,7 @@ def _as_thing(thing: Any) -> Any:
 
 @cache  # Python 3.11 parses the whole file for the source of one class
 def _source_as(function: Callable, name: str) -> str:
-    """The function's source without decorators, under another name."""
+    """Return the function's source without decorators, under another name."""
     written = getattr(function, "_source", None) or inspect.getsource(function)
     tree = ast.parse(textwrap.dedent(written))
     node = tree.body[0]

@@ -110,12 +110,12 @@ def compare(
 def agree(
     got: Any, want: Any, *, tolerance: Tolerance | None = None, strides: bool = False
 ) -> bool:
-    """Whether :func:`compare` finds no difference; much cheaper where it would have to explain."""
+    """Return whether :func:`compare` finds no difference, without the cost of explaining one."""
     return _compare(got, want, _How(tolerance, strides, explain=False)) is None
 
 
 def kind_of(value: Any) -> str:
-    """The words for a value's type that a learner would use: ``a tensor``, ``an int``, …"""
+    """Return the words for a value's type that a learner would use: ``a tensor``, ``an int``, …"""
     if isinstance(value, torch.Tensor):
         return "a 0-dim tensor" if value.dim() == 0 else "a tensor"
     if isinstance(value, np.ndarray):
@@ -137,7 +137,7 @@ def with_article(name: str) -> str:
 
 
 def default_tolerance(dtype: torch.dtype) -> Tolerance:
-    """The tolerance that :func:`compare` uses for values of ``dtype`` when none is given."""
+    """Return the tolerance that :func:`compare` uses for values of ``dtype`` when none is given."""
     return _DEFAULT_TOLERANCES.get(dtype, EXACT)
 
 
@@ -277,7 +277,7 @@ def _all_integers(values: Sequence) -> bool:
 
 
 def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
-    """Shapes and strides read better whole than entry by entry."""
+    """Compare two sequences of integers as a whole: shapes and strides are read so."""
     wrong = sum(g != w for g, w in zip(got, want, strict=True))
     guess = ""
     if _fits(*got, *want):
@@ -291,7 +291,7 @@ def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
 
 
 def _side_by_side(got: Sequence, want: Sequence) -> str:
-    """Both in the type that was asked for: another one would look like the mistake."""
+    """Return both values in the type that was asked for, so that only values differ."""
     alike = list if isinstance(want, list) else tuple
     return f"  got {alike(got)}, expected {alike(want)}"
 
@@ -329,5 +329,5 @@ def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | 
 
 
 def _fits(*values: numbers.Number) -> bool:
-    """Whether the values fit torch's 64-bit types (Python's integers are unbounded)."""
+    """Return whether the values fit torch's 64-bit types (Python's integers are unbounded)."""
     return all(not isinstance(v, numbers.Integral) or abs(int(v)) < 2**62 for v in values)

@@ -1,7 +1,7 @@
 """The course as a list: eleven phases, what each promises and needs, where its notebooks are.
 
-The start page draws the path and its links from here. A phase that has no notebook yet stays on
-the path without a link: the list is true about what exists and still shows where the road goes.
+The start page draws the path and its links from here. A phase without a notebook stays on the path
+without a link, so that the page shows what exists and what is planned.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ ROOT = Path(__file__).resolve().parents[1]  # the folder that holds utils/, note
 class Phase:
     """One phase of the course.
 
-    number: its place on the path, 0 to 10.
-    name: its folder in phases/ and its notebooks' name, such as "01_tensors".
-    promise: what a learner can do after it, in one line: "you can ...".
-    needs: numbers of the phases that it builds on directly.
+    Attributes:
+        number: its place on the path, 0 to 10.
+        name: its folder in phases/ and its notebooks' name, such as "01_tensors".
+        promise: what a learner can do after it, in one line: "you can ...".
+        needs: numbers of the phases that it builds on directly.
     """
 
     number: int
@@ -33,11 +34,16 @@ class Phase:
     needs: tuple[int, ...] = ()
 
     def lesson(self, root: Path = ROOT) -> Path | None:
-        """The executed lesson under `root`, or None where there is none."""
+        """Return the executed lesson under `root`, or None where there is none."""
         return _existing(root / "notebooks" / f"{self.name}.ipynb")
 
+    def translations(self, root: Path = ROOT) -> dict[str, Path]:
+        """Return the executed translations of the lesson under `root`, by language such as "es"."""
+        found = sorted((root / "notebooks").glob(f"{self.name}.??.ipynb"))
+        return {path.name.removesuffix(".ipynb")[-2:]: path for path in found}
+
     def lab(self, root: Path = ROOT) -> Path | None:
-        """The learner's copy of the lab under `root`, or None where there is none."""
+        """Return the learner's copy of the lab under `root`, or None where there is none."""
         return _existing(root / "release" / self.name / f"{self.name}.ipynb")
 
 
@@ -126,7 +132,7 @@ def show_contents(root: Path = ROOT) -> None:
 
 
 def contents_html(root: Path = ROOT) -> str:
-    """The phases as a table: number, title, promise, and links to what exists under `root`.
+    """Return the phases as a table: number, title, promise, and links to what exists under `root`.
 
     Links are relative to `root/notebooks`, so that they work wherever the course was put.
     """
@@ -142,7 +148,7 @@ def contents_html(root: Path = ROOT) -> str:
 
 
 def contents_text(root: Path = ROOT) -> str:
-    """The same as lines of text, for a page that shows no HTML."""
+    """Return the same as lines of text, for a page that shows no HTML."""
     lines = []
     for item in PHASES:
         links = ", ".join(f"{name} {link}" for name, link in _links(item, root))
@@ -151,8 +157,9 @@ def contents_text(root: Path = ROOT) -> str:
 
 
 def _links(item: Phase, root: Path) -> list[tuple[str, str]]:
-    """(name, link from root/notebooks) of the lesson and the lab, those that exist."""
-    places = ("lesson", item.lesson(root)), ("lab", item.lab(root))
+    """Return (name, link from root/notebooks) of the lesson, its translations and the lab."""
+    others = [(f"lesson ({code})", path) for code, path in item.translations(root).items()]
+    places = [("lesson", item.lesson(root)), *others, ("lab", item.lab(root))]
     return [
         (name, Path(os.path.relpath(path, root / "notebooks")).as_posix())
         for name, path in places

@@ -1,7 +1,8 @@
-"""What the dispatcher would do, and why: key sets, tables, and the path of a call.
+"""Read what the dispatcher would do, and why: key sets, tables, and the path of a call.
 
-All that the course knows of the dispatcher's private interface is reached here. It was read on
-torch 2.13; `tests/utils/test_dispatch.py` names the part that broke when a version changes it.
+This is the only module of the course that uses the dispatcher's private interface. It was written
+for torch 2.13; if a version changes that interface, a test in `tests/utils/test_dispatch.py` names
+the part that broke.
 
 Names of keys are those of `torch._C.DispatchKey`, such as ``AutogradCPU``. Names of operators are
 ``namespace::name.overload``, such as ``aten::mul.Tensor``; the default overload has no dot.
@@ -62,12 +63,12 @@ class Entry:
 
 
 def op_name(op: Any) -> str:
-    """The name of an operator: of an overload such as `torch.ops.aten.mul.Tensor`, or a text."""
+    """Return the name of an overload such as `torch.ops.aten.mul.Tensor`; a text stays as it is."""
     return op if isinstance(op, str) else op.name()
 
 
 def table(op: str) -> dict[str, Entry]:
-    """An operator's table, key by key, as `torch._C._dispatch_dump_table` prints it.
+    """Return an operator's table, key by key, as `torch._C._dispatch_dump_table` prints it.
 
     Raises:
         LookupError: when there is no such operator.
@@ -80,16 +81,16 @@ def table(op: str) -> dict[str, Entry]:
 
 @cache
 def _parsed(dump: str) -> dict[str, Entry]:
-    """A dump, read. Kept by its text, since a table changes when somebody registers a kernel."""
+    """Return a dump as a table. It is cached by text, since registering a kernel changes it."""
     found = [parse_line(line) for line in dump.splitlines() if line.strip()]
     return {entry.key: entry for entry in found}
 
 
 def parse_line(line: str) -> Entry:
-    """One line of a dump.
+    """Return the entry of one line of a dump.
 
     Raises:
-        ValueError: when it does not look like one.
+        ValueError: if the line has another form.
     """
     match = LINE.fullmatch(line.strip())
     if match is None:
@@ -105,13 +106,13 @@ def parse_line(line: str) -> Entry:
 
 
 def is_composite(op: str) -> bool:
-    """Whether the operator is written in terms of others, with no kernel of any backend's own."""
+    """Return whether an operator is written in terms of others and has no backend's kernel."""
     entry = table(op).get("CPU")
     return entry is not None and entry.kind == COMPOSITE
 
 
 def keys_of(*tensors: torch.Tensor) -> tuple[str, ...]:
-    """The keys that these tensors bring to a call together, the highest first.
+    """Return the keys that these tensors bring to a call together, the highest first.
 
     Of tensors on several backends the highest backend alone counts, as it does to PyTorch.
     """
@@ -119,17 +120,17 @@ def keys_of(*tensors: torch.Tensor) -> tuple[str, ...]:
 
 
 def call_keys(*tensors: torch.Tensor) -> tuple[str, ...]:
-    """The keys that a call with these tensors starts with, here and now, the highest first."""
+    """Return the keys that a call with these tensors starts with here and now, highest first."""
     return _in_order((_together(tensors) | _included()) - _excluded())
 
 
 @dataclass(frozen=True)
 class ThreadKeys:
-    """What this thread adds to each call, and what it takes away.
+    """The keys that this thread adds to each call, and those that it removes.
 
     Attributes:
         included: keys that are added, the highest first.
-        excluded: keys that are taken away, whoever brought them, the highest first.
+        excluded: keys that are removed, whichever side they come from, the highest first.
     """
 
     included: tuple[str, ...]
@@ -137,7 +138,7 @@ class ThreadKeys:
 
 
 def thread_keys() -> ThreadKeys:
-    """The thread's own key sets as they are now: modes and context managers change them."""
+    """Return the thread's own key sets as they are now; modes and contexts change them."""
     away = _excluded()
     excluded = tuple(
         name for name, key, alone in _every() if (alone - away).highestPriorityTypeId() != key
@@ -167,10 +168,10 @@ class Decision:
 
 
 def decide(op: Any, *tensors: torch.Tensor) -> Decision:
-    """Which kernel a call of this operator on these tensors, here and now, would reach first.
+    """Return which kernel a call of an operator on these tensors would reach first, here and now.
 
     Raises:
-        LookupError: when no key is left, or none of them has a slot.
+        LookupError: if no key is left, or none of them has a slot.
     """
     name = op_name(op)
     slots = table(name)
@@ -195,11 +196,11 @@ class Call:
 
     Attributes:
         name: the operator without its overload, such as ``aten::addmm``; or an autograd node.
-        shapes: of its arguments; ``()`` for what is no tensor with dimensions.
+        shapes: of its arguments; ``()`` for anything but a tensor with dimensions.
         path: the slots whose code ran, in order: each passed the call on to the next. Empty for
             what is no operator.
         calls: made from inside.
-        keys: with which it started, the highest first. Empty for what is no operator.
+        keys: with which it started, the highest first; empty for an autograd node.
     """
 
     name: str
@@ -209,7 +210,7 @@ class Call:
     keys: tuple[str, ...] = ()
 
     def walk(self) -> Iterable[tuple[int, Call]]:
-        """Depth and call, of this call and all within."""
+        """Yield depth and call, for this call and all calls inside of it."""
         yield 0, self
         for call in self.calls:
             yield from ((depth + 1, inner) for depth, inner in call.walk())
@@ -248,7 +249,7 @@ def _as_call(event: Any, keys: tuple[str, ...]) -> Call:
 
 
 def _path(event: Any, keys: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """The slots that a call passes through, and the keys that are left for calls from inside."""
+    """Return the slots that a call passes, and the keys that are left for calls inside of it."""
     name = _overload(event.name, len(event.input_shapes))
     if name is None:
         return (), keys
@@ -273,7 +274,7 @@ def _path(event: Any, keys: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[s
 
 @cache
 def _overload(name: str, arguments: int) -> str | None:
-    """An overload of an operator with so many arguments; None where the name is no operator."""
+    """Return an overload of an operator with so many arguments; None for another name."""
     namespace, found, short = name.partition("::")
     packet = getattr(getattr(torch.ops, namespace, None), short, None) if found else None
     if not isinstance(packet, torch._ops.OpOverloadPacket):
@@ -298,7 +299,7 @@ def _excluded() -> Any:
 
 @cache
 def _every() -> tuple[tuple[str, Any, Any], ...]:
-    """All keys that a tensor or a thread may have: the name, the key, and the set of it alone."""
+    """Return all keys of tensors and threads: name, key, and the set of that key alone."""
     sets = [(name, key, torch._C.DispatchKeySet(key)) for name, key in _members()]
     found = [row for row in sets if row[0] != "Undefined" and _in_order(row[2]) == (row[0],)]
     return tuple(sorted(found, key=lambda row: row[2].raw_repr(), reverse=True))

@@ -28,29 +28,29 @@ class Draw:
         self._generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
 
     def integer(self, low: int, high: int) -> int:
-        """An integer from ``low`` to ``high``, both included."""
+        """Return an integer from ``low`` to ``high``, both included."""
         return self._random.randint(low, high)
 
     def choice(self, options: Sequence[T]) -> T:
-        """One of the options."""
+        """Return one of the options."""
         return self._random.choice(options)
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
-        """``count`` different options, in random order."""
+        """Return ``count`` different options, in random order."""
         return self._random.sample(options, count)
 
     def shape(self, rank: int, low: int = 2, high: int = 7) -> tuple[int, ...]:
-        """``rank`` sizes, all different, so that exchanged dimensions show.
+        """Return ``rank`` sizes, all different, so that exchanged dimensions are noticed.
 
         Raises:
-            ValueError: when there are fewer than ``rank`` sizes from ``low`` to ``high``.
+            ValueError: if there are fewer than ``rank`` sizes from ``low`` to ``high``.
         """
         return tuple(self._random.sample(range(low, high + 1), rank))
 
     def tensor(
         self, shape: Sequence[int], dtype: torch.dtype = torch.float32, layout: str = "contiguous"
     ) -> torch.Tensor:
-        """Random values, neither uniform nor centred, in a chosen memory layout.
+        """Return random values, neither uniform nor centred, in a chosen memory layout.
 
         Args:
             shape: the sizes.
@@ -82,16 +82,16 @@ class Draw:
 
 
 class SmallDraw(Draw):
-    """Draws what a person can read: small sizes, small numbers, few digits.
+    """Random choices that a person can read: small sizes, small numbers, few digits.
 
-    A check's cases drawn with it are still cases of that check: what the generator never asks of a
-    usual draw, it does not ask here either.
+    They keep within the bounds that a check's generator asks for, so the cases drawn are cases of
+    that check.
 
     Args:
         seed: as for :class:`Draw`.
         name: as for :class:`Draw`.
-        reach: how far above the smallest choice it goes; tensors hold whole numbers up to a reach
-            of 4, which follow each other where they are many, and numbers with one decimal beyond.
+        reach: how far above the smallest choice a number may be. Up to 4, tensors hold whole
+            numbers, consecutive ones if there are many; above, numbers with one decimal.
     """
 
     def __init__(self, seed: str, name: str = "", reach: int = 1):
@@ -99,20 +99,20 @@ class SmallDraw(Draw):
         self._reach = reach
 
     def integer(self, low: int, high: int) -> int:
-        """An integer from ``low`` to ``high``, near the one that is nearest to 0."""
+        """Return an integer from ``low`` to ``high``, near the one that is nearest to 0."""
         nearest = min(max(low, 0), high)
         return super().integer(max(low, nearest - self._reach), min(high, nearest + self._reach))
 
     def choice(self, options: Sequence[T]) -> T:
-        """One of the options; of numbers, one of the smallest."""
+        """Return one of the options; of numbers, one of the smallest."""
         return super().choice(self._smallest(options, 1))
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
-        """``count`` different options, in random order; of numbers, of the smallest."""
+        """Return ``count`` different options in random order; of numbers, the smallest."""
         return super().sample(self._smallest(options, count), count)
 
     def shape(self, rank: int, low: int = 2, high: int = 7) -> tuple[int, ...]:
-        """``rank`` small sizes, all different."""
+        """Return ``rank`` small sizes, all different."""
         return super().shape(rank, low, min(high, low + rank - 2 + self._reach))
 
     def _smallest(self, options: Sequence[T], count: int) -> Sequence[T]:

@@ -1,8 +1,9 @@
-"""Small questions that check themselves, between two sections of a lesson.
+"""Ask small questions that check themselves, between two sections of a lesson.
 
-With a notebook open the reader answers in place and is told why, right or wrong, as often as they
-like. On paper (a built lesson, a web page, a saved notebook without its kernel) the same question
-stands there with every answer folded away. Nothing waits for an answer, so a drill holds up no run.
+In an open notebook the reader answers in place and is told why the answer is right or wrong, as
+often as they like. On paper (a built lesson, a web page, a saved notebook without its kernel) the
+question is shown with every answer folded away. Nothing waits for an answer, so a drill never stops
+a run.
 
 In every text, words between backticks are set as code, *words between stars* are emphasized and
 **those between double stars** are bold.
@@ -51,9 +52,16 @@ def number(
 ) -> None:
     """Ask for a number.
 
-    tolerance: largest accepted |given - answer|, in the answer's unit.
-    wrong: numbers that a known mistake leads to, each with what that mistake is.
-    Raises ValueError when `answer` is not finite or when a wrong number would be accepted.
+    Args:
+        question: the question's text.
+        answer: the right number.
+        why: the explanation.
+        unit: its unit, which the reader may type.
+        tolerance: largest accepted |given - answer|, in the answer's unit.
+        wrong: numbers that a known mistake leads to, each with what that mistake is.
+
+    Raises:
+        ValueError: if `answer` is not finite, or a number of `wrong` would be accepted.
     """
     wrong = dict(wrong or {})
     if not math.isfinite(answer):
@@ -103,10 +111,16 @@ def number(
 
 
 def choice(question: str, options: Mapping[str, str], answer: str) -> None:
-    """Ask to pick one of `options`: each option's text, with why it is right or what is wrong.
+    """Ask to pick one of several options.
 
-    Raises ValueError when there is nothing to choose, an option has no explanation, or `answer` is
-    no option.
+    Args:
+        question: the question's text.
+        options: each option's text, with why it is right or what is wrong.
+        answer: the text of the right option.
+
+    Raises:
+        ValueError: if there are fewer than two options, one has no explanation, or `answer` is not
+            an option.
     """
     if len(options) < 2:
         raise ValueError(f"a choice needs two options or more, got {len(options)}")
@@ -158,9 +172,14 @@ def true_false(statement: str, answer: bool, why: str) -> None:
 
 
 def read_number(text: str, unit: str | None = None) -> float:
-    """The number a reader typed: 153600, 153,600, 153 600, 0.5, 0,5, 1.5e3; the unit may follow.
+    """Return the number that a reader typed: 153600, 153,600, 153 600, 0.5, 0,5 or 1.5e3.
 
-    Raises ValueError, in words for the reader, when it is none.
+    Args:
+        text: what the reader typed; the unit may follow the number.
+        unit: the unit.
+
+    Raises:
+        ValueError: if it is no number, with a message for the reader.
     """
     plain = text.strip().lower().removesuffix((unit or "").lower())
     plain = re.sub(r"[\s_]", "", plain)
@@ -186,8 +205,13 @@ def _ask(
 ) -> None:
     """Display the question: live beside its paper form in a kernel, else the paper form alone.
 
-    judged: how an answer is judged, for a web page on which a script does it. It is encoded, so
-    that nobody reads the answer in passing.
+    Args:
+        question: the question.
+        options: the answers to choose from, if any.
+        folded: the answers as HTML, each folded away.
+        judged: how an answer is judged, for a web page on which a script does it. It is encoded, so
+            that nobody reads the answer in passing.
+        live: makes the widgets.
     """
     plain = "\n".join([question, *(f"  - {option}" for option in options)])
     if not in_ipython():
@@ -230,7 +254,7 @@ def _details(summary: str, words: str) -> str:
 
 
 def _set(words: str) -> str:
-    """Escaped HTML of `words`: `code` between backticks, **bold** and *emphasis* between stars."""
+    """Return `words` as HTML: `code` between backticks, **bold** and *emphasis* between stars."""
     parts = re.split(r"`([^`]+)`", html.escape(words, quote=False))
     plain = [re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", part) for part in parts[::2]]
     plain = [EMPHASIS.sub(r"<em>\1</em>", part) for part in plain]
@@ -239,7 +263,7 @@ def _set(words: str) -> str:
 
 
 def _bare(words: str) -> str:
-    """`words` for where nothing can be set: without backticks, and without stars outside code."""
+    """Return `words` as plain text: without backticks, and without stars outside of code."""
     parts = words.split("`")
     return "".join(p if k % 2 else EMPHASIS.sub(r"\1", p) for k, p in enumerate(parts))
 

@@ -1,7 +1,7 @@
-"""Visible checks: a line that says ``ok``, or an error that says what is wrong and what to look at.
+"""Visible checks: each prints a line with ``ok``, or raises an error that says what is wrong.
 
-They never broadcast, they look at type, shape and dtype before values, and they show the first
-mismatches. Labs call them in the open; a learner may call them on anything.
+They never broadcast. They compare type, shape and dtype before values, and they show the first
+mismatches. Labs call them; a learner may call them on anything.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from utils.compare import EXACT, Difference, Tolerance, compare, default_toleran
 
 
 class ExpectationFailed(AssertionError):
-    """What was expected did not come. Jupyter shows the message alone, without a traceback."""
+    """A value is not as expected. Jupyter shows only the message, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        """IPython's hook: the frames between the learner and the message help nobody."""
+        """Return the lines that IPython shows; IPython calls this instead of printing the stack."""
         return [
             "not yet  " + line if i == 0 else "         " + line
             for i, line in enumerate(str(self).splitlines())
@@ -89,9 +89,9 @@ def expect_dtype(label: str, got: Any, dtype: torch.dtype) -> None:
 
 
 def shares_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors are views of one storage: compares the address of its first byte.
+    """Return whether two tensors are views of one storage, by the address of its first byte.
 
-    ``a.storage() is b.storage()`` would not do: each call makes a new Python object.
+    ``a.storage() is b.storage()`` would always be false: each call makes a new Python object.
     """
     return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 

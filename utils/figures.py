@@ -30,9 +30,15 @@ CORNER_LEVELS = 16  # steps of transparency along a corner
 def show(figure: Figure, *, alt: str, width: int | None = None) -> None:
     """Display `figure` as an HTML image with the alternative text `alt`.
 
-    width: CSS pixels, by default 100 per inch of the figure; the bitmap has twice the density.
-    Outside IPython there is nothing to draw on, so the alternative text is printed.
-    Raises ValueError when `alt` says nothing.
+    Outside IPython nothing can be displayed, so the alternative text is printed.
+
+    Args:
+        figure: the figure.
+        alt: the alternative text.
+        width: CSS pixels, by default 100 per inch of the figure; the bitmap has twice the density.
+
+    Raises:
+        ValueError: if `alt` is empty.
     """
     bundle = mime_bundle(figure, alt=alt, width=width)
     # pyplot's own figures would be drawn a second time, as image/png, when the cell ends.
@@ -47,9 +53,9 @@ def show(figure: Figure, *, alt: str, width: int | None = None) -> None:
 
 
 def mime_bundle(figure: Figure, *, alt: str, width: int | None = None) -> dict[str, str]:
-    """What `show` displays: {"text/html": the image, "text/plain": its alternative text}.
+    """Return what `show` displays: {"text/html": the image, "text/plain": its alternative text}.
 
-    Without the image where `TEXT_ONLY` is set.
+    If `TEXT_ONLY` is set, the image is left out.
     """
     alt = require_alt(alt)
     spoken = {"text/plain": f"[figure] {alt}"}
@@ -63,7 +69,11 @@ def mime_bundle(figure: Figure, *, alt: str, width: int | None = None) -> dict[s
 
 
 def require_alt(alt: str) -> str:
-    """`alt` with its white space made single; ValueError when there is no text in it."""
+    """Return `alt` with its white space made single.
+
+    Raises:
+        ValueError: if there is no text in it.
+    """
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(
             f"a figure needs alternative text, got alt={alt!r}: "
@@ -73,9 +83,12 @@ def require_alt(alt: str) -> str:
 
 
 def png(figure: Figure, *, small: bool = True) -> bytes:
-    """`figure` as a PNG of twice the CSS density, with rounded transparent corners.
+    """Return `figure` as a PNG of twice the CSS density, with rounded transparent corners.
 
-    small: 256 colours, a quarter of the bytes, for some 40 ms more; not for views while they move.
+    Args:
+        figure: the figure.
+        small: whether to use 256 colours, which saves three quarters of the bytes and takes about
+            40 ms more; not for views while they move.
     """
     image = rasterize(figure)
     alpha = _corners(image.size)
@@ -90,10 +103,10 @@ def png(figure: Figure, *, small: bool = True) -> bytes:
 
 
 def _palette(image: Image, alpha: Image) -> tuple[Image, bytes]:
-    """`image` in 256 colours with `alpha`, and the opacity of each of its colours.
+    """Return `image` in 256 colours with `alpha`, and the opacity of each of its colours.
 
-    The most frequent colours stay exact, so a figure's flat tints never run together; the rest,
-    smoothed edges of letters, takes the nearest of them. The corners, all card, use the last 16.
+    The most frequent colours stay exact, so that a figure's flat tints stay distinct. The others,
+    at the smoothed edges of letters, take the nearest colour. The last 16 are for the corners.
     """
     import numpy as np
     from PIL import Image
@@ -127,7 +140,7 @@ def _palette(image: Image, alpha: Image) -> tuple[Image, bytes]:
 
 
 def rasterize(figure: Figure) -> Image:
-    """`figure` drawn on the opaque card, as an RGB image of twice the CSS density."""
+    """Return `figure` drawn on the opaque card, as an RGB image of twice the CSS density."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
@@ -146,7 +159,7 @@ def rasterize(figure: Figure) -> Image:
 
 
 def _corners(size: tuple[int, int]) -> Image:
-    """An alpha mask of `size` pixels: opaque but for rounded, smoothed corners."""
+    """Return an alpha mask of `size` pixels: opaque except for rounded, smoothed corners."""
     from PIL import Image, ImageDraw
 
     radius, scale = RADIUS * DENSITY, 4
@@ -161,6 +174,6 @@ def _corners(size: tuple[int, int]) -> Image:
 
 
 def in_ipython() -> bool:
-    """Whether an IPython shell runs this code, and so whether something can be displayed."""
+    """Return whether an IPython shell runs this code, so that something can be displayed."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and ipython.get_ipython() is not None

@@ -1,10 +1,10 @@
-"""Say how a wrong result relates to the right one: transposed, not summed, scaled, off by one.
+"""Describe how a wrong result relates to the right one: transposed, not summed, scaled, off by one.
 
-It is drawn from the two results alone, so it never needs the code, and it names relations ("4 times
-too large"), never a value. A relation that chance alone would often bring about tells nothing: one
-number is a multiple of nearly any other, and two numbers have few orders. So what is right must
-have enough different values, the relation must hold for all elements, and where several orders
-fit none of them is named.
+A guess is made from the two results alone, never from the code, and names a relation ("4 times
+too large"), never a value. It is not made if chance alone would often produce the relation: one
+number is a multiple of nearly any other, and two numbers have few orders. So the right result must
+have enough different values, and the relation must hold for all elements. If several orders fit,
+none of them is named.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LARGEST = 1_000_000  # elements; a guess must stay cheap beside the comparison 
 
 
 def guess_shape(got: torch.Tensor, want: torch.Tensor) -> str:
-    """Why two tensors of different shapes might differ; an empty string when nothing fits."""
+    """Return why two tensors of different shapes might differ; empty if nothing fits."""
     if got.numel() > _LARGEST or want.numel() > _LARGEST:
         return ""
     g, w = tuple(got.shape), tuple(want.shape)
@@ -41,7 +41,7 @@ def guess_shape(got: torch.Tensor, want: torch.Tensor) -> str:
 
 
 def guess_values(got: torch.Tensor, want: torch.Tensor) -> str:
-    """Why two tensors of one shape might differ in values; empty when nothing fits."""
+    """Return why two tensors of one shape might differ in values; empty if nothing fits."""
     if got.shape != want.shape or want.numel() == 0 or want.numel() > _LARGEST:
         return ""
     if got.is_complex() or want.is_complex():
@@ -61,7 +61,7 @@ def guess_values(got: torch.Tensor, want: torch.Tensor) -> str:
 
 
 def _varied(values: torch.Tensor, count: int) -> bool:
-    """Whether a tensor holds at least so many different values, apart from zero."""
+    """Return whether a tensor has at least ``count`` different values, apart from zero."""
     if values.is_complex():
         return False
     distinct = values.to(torch.float64).unique()
@@ -91,7 +91,7 @@ def _reordered(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
 
 
 def _orders(g: torch.Tensor, w: torch.Tensor) -> Iterator[str]:
-    """Every simple order that makes the one of the other."""
+    """Yield each simple reordering that turns one tensor into the other."""
     for a, b in itertools.combinations(range(g.dim()), 2):
         if _same(g.transpose(a, b), w):
             yield f"transposed: dims {a} and {b} are exchanged"
@@ -139,7 +139,7 @@ def _shifted(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
 
 
 def _partly(g: torch.Tensor, w: torch.Tensor) -> str:
-    """Errors at one end of a dimension point at a boundary."""
+    """Return whether only one end of a dimension is wrong, which points to a boundary."""
     wrong = ~torch.isclose(g, w, rtol=1e-5, atol=1e-6, equal_nan=True)
     for dim in range(g.dim()):
         if g.shape[dim] < 5:  # in a short row one end is as likely as anything

@@ -1,8 +1,8 @@
-"""Launch a Triton kernel wherever its tensors live, and see what a GPU would be given to run.
+"""Launch a Triton kernel where its tensors are, and compile it for a GPU that is not there.
 
-`kernel[grid](...)` wants a GPU. `launch(kernel, grid, ...)` takes one where the tensors are on
-one, and Triton's interpreter where they are on a CPU. What was launched can be recorded, and
-compiled for a GPU that is not there: what only the interpreter accepts is found out on any machine.
+`kernel[grid](...)` needs a GPU. `launch(kernel, grid, ...)` uses the GPU that the tensors are on,
+and for tensors on the CPU Triton's interpreter. Launches can be recorded, and compiled for a GPU
+without one, which finds code that only the interpreter accepts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from utils.softmax.compiled import CompileError, pointer_type, sm_number
+from utils.accelerator import compiles_for, triton_target
+from utils.softmax.compiled import CompileError, pointer_type
 from utils.softmax.run import require_triton
 
 _INT32 = 2**31
@@ -25,12 +26,12 @@ _recordings: list[list[Launched]] = []
 
 @dataclass(frozen=True, eq=False)
 class Launched:
-    """One launch.
+    """A recorded launch.
 
     Attributes:
         kernel: what `@triton.jit` returned.
         grid: programs along each axis.
-        arguments: all of the kernel's, by name.
+        arguments: all arguments of the kernel, by name.
         num_warps: warps of 32 threads in a program.
     """
 
@@ -43,15 +44,23 @@ class Launched:
 def launch(
     kernel: Any, grid: tuple[int, ...], *args: Any, num_warps: int = 4, **kwargs: Any
 ) -> None:
-    """Run `kernel` once for each place of `grid`, on the device where its tensors are.
+    """Run a kernel once for each place of a grid, on the device of its tensors.
 
-    kernel: what `@triton.jit` returned; args and kwargs: its arguments, tensors and numbers. A grid
-    with a 0 runs nothing. num_warps matters on a GPU alone.
+    A grid with a 0 runs nothing::
 
         launch(add, (triton.cdiv(n, 256),), x, y, n, BLOCK=256)
 
-    Raises TypeError for a kernel or grid that is none, or tensors on more than one device;
-    TritonMissing where there is no Triton; and what the kernel raises.
+    Args:
+        kernel: what `@triton.jit` returned.
+        grid: programs along each axis.
+        args: the kernel's arguments, tensors and numbers.
+        num_warps: warps of a program; it has no effect in the interpreter.
+        kwargs: further arguments, by name.
+
+    Raises:
+        TypeError: if `kernel` is no kernel, `grid` no grid, or tensors are on several devices.
+        TritonMissing: if Triton is not installed.
+        Exception: whatever the kernel raises.
     """
     require_triton()
     if hasattr(getattr(kernel, "fn", None), "fn"):
@@ -78,8 +87,9 @@ def launch(
     if 0 in grid:
         return
     device = devices.pop() if devices else torch.device("cpu")
-    if device.type == "cuda":
-        with torch.cuda.device(device):
+    accelerator = compiles_for(device)
+    if accelerator is not None:
+        with accelerator.current(device):
             kernel[tuple(grid)](**arguments, num_warps=num_warps)
     else:
         from utils.softmax.interpreter import interpreted
@@ -89,7 +99,7 @@ def launch(
 
 @contextmanager
 def recorded_launches() -> Iterator[list[Launched]]:
-    """While it is open, each `launch` is also written down in the list that it gives."""
+    """Yield a list to which each `launch` is appended while the context is open."""
     found: list[Launched] = []
     _recordings.append(found)
     try:
@@ -99,13 +109,20 @@ def recorded_launches() -> Iterator[list[Launched]]:
 
 
 def ptx_of(launched: Launched, target: str = "sm_90") -> str:
-    """The PTX of a launch: what the compiler writes for these very arguments; no GPU is needed.
+    """Return the PTX that the compiler writes for a launch with these arguments; it needs no GPU.
 
-    The kernel itself is compiled, with its helpers and `tl.constexpr` globals, as a launch on a
-    GPU would: a number that is 1 becomes a constant, and of numbers and addresses it is known
-    whether 16 divides them. The assembler behind PTX is not run.
+    The kernel is compiled as a launch on a GPU would compile it, with its helpers and
+    `tl.constexpr` globals: a number that is 1 becomes a constant, and the compiler knows of numbers
+    and addresses whether 16 divides them. The assembler behind PTX is not run.
 
-    Raises CompileError with what the compiler said, and ValueError for a target that can't be.
+    Args:
+        launched: the launch.
+        target: what to compile for, such as "sm_90".
+
+    Raises:
+        CompileError: if the kernel does not compile, with the compiler's message.
+        ValueError: if `target` is unknown.
+        TritonMissing: if Triton is not installed.
     """
     require_triton()
     import triton.language as tl
@@ -120,7 +137,7 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     if not isinstance(kernel, JITFunction) or not isinstance(tl.max, JITFunction):
         raise CompileError(f"{name} can't be compiled here: this process has TRITON_INTERPRET set")
     signature, constants, attributes = _specialised(launched)
-    gpu = GPUTarget("cuda", sm_number(target), 32)
+    gpu = GPUTarget(*triton_target(target))
     with compiling():
         try:
             source = ASTSource(kernel, signature, constants, attributes)
@@ -130,7 +147,7 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
 
 
 def _lowered(source: Any, backend: Any, gpu: Any, num_warps: int) -> str:
-    """The PTX, by the stages of Triton's own pipeline."""
+    """Return the PTX, by the stages of Triton's own pipeline."""
     from triton._C.libtriton import ir
 
     options = backend.parse_options({"num_warps": num_warps})
@@ -146,11 +163,11 @@ def _lowered(source: Any, backend: Any, gpu: Any, num_warps: int) -> str:
         module = lower(module, metadata)
         if stage == "ptx":
             return module
-    raise CompileError(f"no stage of Triton's is called ptx: {', '.join(stages)}")
+    raise CompileError(f"expected a stage ptx of Triton, got {', '.join(stages)}")
 
 
 def _specialised(launched: Launched) -> tuple[dict[str, str], dict[str, Any], dict]:
-    """Types, constants and what is known of the rest, as a launch would find them."""
+    """Return types, constants and known divisors of the arguments, as a launch finds them."""
     signature: dict[str, str] = {}
     constants: dict[str, Any] = {}
     attributes: dict[tuple[int], list] = {}
@@ -182,7 +199,7 @@ def _type_of(value: Any) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """What the compiler said in the end: its messages begin with the code and a caret."""
+    """Return the last line of the compiler's message; it begins with the code and a caret."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
 

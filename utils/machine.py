@@ -1,7 +1,7 @@
-"""What a cell runs on: the Python, the PyTorch, the Triton and the devices of this machine.
+"""Read what a cell runs on: the Python, the PyTorch, the Triton and the devices of this machine.
 
-Facts only; `utils.views.machine_report` draws them. Nothing here names the machine, its user or a
-path, so a report can be published.
+`utils.views.machine_report` draws these facts. Nothing here names the machine, its user or a path,
+so a report can be published.
 """
 
 from __future__ import annotations
@@ -13,42 +13,32 @@ import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
+
+from utils.accelerator import Gpu, available, kernel_devices
 
 SYSTEMS = {"Darwin": "macOS"}  # what platform.system() says, where people say something else
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """A device that PyTorch can use beside the CPU.
-
-    name: as its driver has it; target: what kernels are compiled for, such as "sm_90", or ""
-    where there is no such name; memory: bytes, or None where the device shares the CPU's.
-    """
-
-    name: str
-    target: str = ""
-    memory: int | None = None
-
-
-@dataclass(frozen=True)
 class Machine:
-    """The answers to "which Python, which torch, which device?".
+    """Versions and devices.
 
     Attributes:
         python: version of the Python that runs the cells.
-        system: "Linux", "macOS" or "Windows"; architecture: "x86_64", "arm64", …
-        torch: PyTorch's version; build: what it was built for, "CPU", "CUDA 12.8", "ROCm 6.4".
-        triton: Triton's version, None where it isn't installed.
+        system: "Linux", "macOS" or "Windows".
+        architecture: "x86_64", "arm64", …
+        torch: PyTorch's version.
+        build: what PyTorch was built for: "CPU", "CUDA 12.8", "ROCm 6.4".
+        triton: Triton's version; None if it is not installed.
         cores: processor cores that this process may use.
         threads: threads that one PyTorch op may use.
-        instructions: the widest instruction set PyTorch uses, such as "AVX512".
-        memory: bytes that this process may use at the most; None where it can't be told.
-        gpus: those that PyTorch sees: NVIDIA's and AMD's as "cuda", Apple's as "mps".
-        gpu_device: the name of their kind in PyTorch, "cuda" or "mps"; "" without any.
+        instructions: the widest instruction set that PyTorch uses, such as "AVX512".
+        memory: bytes that this process may use at most; None if unknown.
+        gpus: those that PyTorch can use, all of one kind.
+        gpu_device: their device type in PyTorch; "" without any.
     """
 
     python: str
@@ -66,15 +56,15 @@ class Machine:
 
     @property
     def triton_runs(self) -> str:
-        """Where a Triton kernel runs: "gpu", "interpreter", or "" where there is no Triton."""
+        """Where a Triton kernel runs: "gpu", "interpreter", or "" without Triton."""
         if self.triton is None:
             return ""
-        return "gpu" if self.gpu_device == "cuda" else "interpreter"
+        return "gpu" if self.gpu_device in kernel_devices() else "interpreter"
 
 
 def this_machine() -> Machine:
-    """The facts, as this process sees them now."""
-    device, gpus = _gpus()
+    """Return the facts as this process sees them now."""
+    accelerator = available()
     return Machine(
         python=platform.python_version(),
         system=SYSTEMS.get(platform.system(), platform.system()),
@@ -86,8 +76,8 @@ def this_machine() -> Machine:
         threads=torch.get_num_threads(),
         instructions=torch.backends.cpu.get_cpu_capability(),
         memory=_memory(),
-        gpus=gpus,
-        gpu_device=device,
+        gpus=accelerator.gpus() if accelerator else (),
+        gpu_device=accelerator.device_type if accelerator else "",
     )
 
 
@@ -108,21 +98,6 @@ def _triton() -> str | None:
         return None
 
 
-def _gpus() -> tuple[str, tuple[Gpu, ...]]:
-    if torch.cuda.is_available():
-        found = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-        return "cuda", tuple(Gpu(gpu.name, _target(gpu), gpu.total_memory) for gpu in found)
-    if torch.backends.mps.is_available():
-        return "mps", (Gpu("Apple GPU"),)
-    return "", ()
-
-
-def _target(properties: Any) -> str:
-    """NVIDIA's sm_90, or AMD's own name such as gfx942."""
-    amd = getattr(properties, "gcnArchName", "") if torch.version.hip else ""
-    return amd.partition(":")[0] or f"sm_{properties.major}{properties.minor}"
-
-
 def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -130,7 +105,7 @@ def _cores() -> int:
 
 
 def _memory() -> int | None:
-    """Bytes of main memory, or of this container's share of it."""
+    """Return the bytes of main memory, or of this container's share of it; None if unknown."""
     try:
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf

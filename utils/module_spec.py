@@ -1,4 +1,4 @@
-"""Models described in plain values, so that somebody who can only send values can ask for one.
+"""Describe models in plain values, so that a check, which can only send values, can ask for one.
 
 A plan is a dict: the names of a module's parts, and what each of them is.
 
@@ -9,8 +9,8 @@ A plan is a dict: the names of a module's parts, and what each of them is.
      "head": {"weight": ["same", "embed.weight"]}}  a child; and what is there already, a tensor
                                                     or a module
 
-`assemble` makes a `torch.nn.Module` of it; `drive` does the same with a Module of the learner's
-own, and asks it questions.
+`assemble` makes a `torch.nn.Module` of it; `drive` does the same with a learner's Module class, and
+asks it questions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Plan = Mapping[str, Any]
 
 
 def assemble(plan: Plan | nn.Module) -> nn.Module:
-    """The module that a plan describes; a module is returned as it is."""
+    """Return the module that a plan describes; a module is returned as it is."""
     if isinstance(plan, nn.Module):
         return plan
     return _assemble(plan, nn.Module, {}, "")
@@ -51,10 +51,12 @@ def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list
         ("call", path, x)              the module, called: x times its own parameters and buffers,
                                        then through its children, in the plan's order
         ("gradients", x)               d sum(model(x)) / d parameter, by name
-    Raises TypeError when the class leans on torch.nn.Module.
+
+    Raises:
+        TypeError: if the class is based on torch.nn.Module.
     """
     if isinstance(module_class, type) and issubclass(module_class, nn.Module):
-        raise TypeError("Module is to be written from nothing, not on top of torch.nn.Module")
+        raise TypeError("expected a Module of your own, got one based on torch.nn.Module")
 
     class Node(module_class):  # type: ignore[misc,valid-type]  # a class that is only known then
         def forward(self, x: Any) -> Any:
@@ -116,7 +118,7 @@ def _answer(root: Any, made: dict, at_first: dict, node: type, what: str, *rest:
 
 
 def _assemble(plan: Plan, node: Callable[[], Any], made: dict[str, Any], path: str) -> Any:
-    """The module of a plan; `made` gathers every module and tensor by its path."""
+    """Return the module of a plan; `made` gathers every module and tensor by its path."""
     module = node()
     made[path.removesuffix(".")] = module
     module.factors = [n for n, entry in plan.items() if _is_factor(entry)]

@@ -1,7 +1,7 @@
-"""MiniGPT on a GPU, for comparison: live where there is one, else as it was recorded.
+"""MiniGPT's logits on a GPU, for comparison: computed live if there is one, else as recorded.
 
-A check that wants to know whether a model gives the same logits on a GPU asks `gpu_run()` and is
-told where to run the model, what must come out, and which of the two it is held against.
+A check that compares a model with a GPU calls `gpu_run()`. It says where to run the model, what
+must come out, and which of the two it is compared with.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from utils import records
+from utils.accelerator import Accelerator, available
 from utils.minigpt import load_minigpt
 from utils.records import NoRecord
 
@@ -26,13 +27,13 @@ BATCH = (2, 32)  # sequences, positions: the batch of the records
 
 @dataclass(frozen=True)
 class GpuRun:
-    """What MiniGPT's trained weights give on a GPU.
+    """MiniGPT's logits with the trained weights on a GPU.
 
     Attributes:
-        device: where the model under test is to run: ``cuda``, or ``cpu`` beside a record.
-        words: what it is held against, such as ``the run recorded on an NVIDIA H200``.
+        device: device type on which the model under test must run: ``cpu`` beside a record.
+        words: what it is compared with, such as ``the run recorded on an NVIDIA H200``.
         tokens: int64 (B, T).
-        logits: dtype that the GPU computed in -> float32 (B, T, V).
+        logits: maps the dtype of the GPU's computation to float32 (B, T, V).
     """
 
     device: str
@@ -41,12 +42,12 @@ class GpuRun:
     logits: Mapping[torch.dtype, np.ndarray]
 
     def agrees(self, logits: torch.Tensor, dtype: torch.dtype) -> bool:
-        """Whether logits (B, T, V) of a run in `dtype` are the GPU's, within its tolerance."""
+        """Return whether logits (B, T, V) in `dtype` are the GPU's within the tolerance."""
         return agree(logits, torch.from_numpy(self.logits[dtype]), dtype)
 
 
 def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Whether logits computed in `dtype` are those wanted, measured by the largest of them."""
+    """Return whether logits computed in `dtype` are those wanted, relative to the largest."""
     if got.shape != want.shape:
         return False
     allowed = TOLERANCES[dtype] * want.double().abs().max()
@@ -54,12 +55,14 @@ def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
 
 
 def gpu_run() -> GpuRun:
-    """A run on this machine's GPU, or else the newest recorded one.
+    """Return a run on this machine's GPU, or else the newest recorded one.
 
-    Raises NoRecord where there is neither.
+    Raises:
+        NoRecord: if there is neither.
     """
-    if torch.cuda.is_available():
-        return _live()
+    gpu = available()
+    if gpu is not None and gpu.triton:  # the tolerances were measured on such GPUs, not on Apple's
+        return _live(gpu)
     record = records.load(root=records.RECORDS)
     if record.dry_run:
         raise NoRecord(f"the newest record is a dry run on a CPU: {records.HOW}")
@@ -72,15 +75,15 @@ def gpu_run() -> GpuRun:
     )
 
 
-def _live() -> GpuRun:
+def _live(gpu: Accelerator) -> GpuRun:
     tokens = torch.randint(600, BATCH, generator=torch.Generator().manual_seed(0))
     logits = {}
     with torch.inference_mode():
         for dtype in TOLERANCES:
-            model = load_minigpt().to("cuda", dtype)
-            logits[dtype] = model(tokens.to("cuda")).float().cpu().numpy()
-    words = f"a run on this machine's {torch.cuda.get_device_name()}"
-    return GpuRun("cuda", words, tokens.numpy(), logits)
+            model = load_minigpt().to(gpu.device_type, dtype)
+            logits[dtype] = model(tokens.to(gpu.device_type)).float().cpu().numpy()
+    words = f"a run on this machine's {gpu.gpus()[0].name}"
+    return GpuRun(gpu.device_type, words, tokens.numpy(), logits)
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -1,9 +1,8 @@
-"""A learner's own progress, read from the labs as they were last saved.
+"""Read a learner's own progress from the labs as they were last saved.
 
-Nothing is executed, sent or remembered: the saved notebook is the whole truth. An exercise counts
-as begun when its stub was replaced, and as passing when every visible check below it was run after
-it, none of them ended in an error, and the verdict below the graded cell, where the course's checks
-are at hand to give one, grants all points.
+Nothing is executed, sent or stored: only the saved notebook is read. An exercise counts as begun if
+its stub was replaced, and as passing if every visible check below it ran after it, none of them
+ended in an error, and a verdict below the graded cell, if there is one, grants all points.
 """
 
 from __future__ import annotations
@@ -93,8 +92,10 @@ class Progress:
 def progress(root: Path | str = ROOT) -> Progress:
     """Read every lab of the course that lies under `root`, in the order of the path.
 
-    root: the folder that holds release/, where the labs are worked on.
-    While the course is built nobody's progress is read: what is committed belongs to no one.
+    While the course is built no progress is read, because the result is committed.
+
+    Args:
+        root: the folder that holds release/, with the labs that the learner works on.
     """
     if _building():
         return Progress([])
@@ -152,7 +153,7 @@ def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:
 
 
 def _is_filled(stub: dict[str, Any]) -> bool:
-    """Whether the released stub was replaced: it says `raise NotImplementedError` until then."""
+    """Return whether the stub was replaced: it has `raise NotImplementedError` until then."""
     try:
         tree = ast.parse(_text(stub["source"]))
     except (SyntaxError, ValueError):
@@ -166,7 +167,7 @@ def _is_filled(stub: dict[str, Any]) -> bool:
 
 
 def _ran_well(check: dict[str, Any], after: list[dict[str, Any]]) -> bool:
-    """Whether the check's saved run came after its stubs' and ended well."""
+    """Return whether the check's saved run came after its stubs' and ended well."""
     count = check.get("execution_count")
     if count is None or any((stub.get("execution_count") or 0) > count for stub in after):
         return False
@@ -174,7 +175,7 @@ def _ran_well(check: dict[str, Any], after: list[dict[str, Any]]) -> bool:
 
 
 def _is_good(output: dict[str, Any]) -> bool:
-    """Whether an output is neither an error nor a verdict that withholds a point."""
+    """Return whether an output is neither an error nor a verdict that withholds a point."""
     verdict = output.get("data", {}).get(VERDICT)
     if verdict is None:
         return output.get("output_type") != "error"
@@ -186,7 +187,7 @@ def _text(source: str | list[str]) -> str:
 
 
 def _bar(lab: LabProgress) -> str:
-    """One small square an exercise: full when it passes, tinted when begun. Text says it too."""
+    """Return one small square an exercise: full if it passes, tinted if begun; text says it too."""
     squares = []
     for exercise in lab.exercises:
         colour = VIEW.colour if exercise.passing else VIEW.tint if exercise.begun else IDLE

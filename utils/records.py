@@ -14,7 +14,7 @@ RECORDS = Path(__file__).resolve().parents[1] / "benchmarks" / "records"
 
 
 def how_to_make(benchmarks: Path) -> str:
-    """How to make a record. A learner's archive has no `benchmarks`, so it names no command."""
+    """Return how to make a record; a learner's archive has no `benchmarks` to name."""
     if (benchmarks / "gpu.py").is_file():
         return "run `python -m benchmarks.gpu` on a machine with a GPU"
     return "recorded GPU runs come with the repository, and none is here"
@@ -29,20 +29,25 @@ class NoRecord(LookupError):
 
 @dataclass(frozen=True)
 class Record:
-    """One GPU's record. folder: where its files are; sections: name -> what was written of it."""
+    """The record of one GPU.
+
+    Attributes:
+        folder: the folder of its files.
+        sections: maps a section's name to what was written of it.
+    """
 
     folder: Path
     sections: dict[str, dict[str, Any]]
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Of the section that was measured last: GPU, driver, versions, date, command, commit."""
+        """The origin of the section measured last: GPU, driver, versions, date, command, commit."""
         newest = max(self.sections.values(), key=lambda section: section["provenance"]["date"])
         return newest["provenance"]
 
     @property
     def dry_run(self) -> bool:
-        """Whether this is a rehearsal on a CPU: its timings mean nothing."""
+        """Whether this is a rehearsal on a CPU, whose timings mean nothing."""
         return self.provenance["dry_run"]
 
     @property
@@ -51,7 +56,11 @@ class Record:
         return "dry run on a CPU" if self.dry_run else self.provenance["gpu"]["name"]
 
     def result(self, section: str) -> dict[str, Any]:
-        """What was measured in a section. Raises NoRecord when it wasn't, or not to its end."""
+        """Return what was measured in a section.
+
+        Raises:
+            NoRecord: if it was not measured, or not to its end.
+        """
         found = self.sections.get(section)
         if found is None or not found["complete"]:
             reason = (found or {}).get("not_run") or "; ".join((found or {}).get("failures", ()))
@@ -60,7 +69,11 @@ class Record:
         return found["result"]
 
     def text(self, name: str) -> str:
-        """A text file of the record, such as "softmax_600_float32.ptx". Raises NoRecord."""
+        """Return a text file of the record, such as "softmax_600_float32.ptx".
+
+        Raises:
+            NoRecord: if there is no such file.
+        """
         path = self.folder / name
         if not path.is_file():
             texts = ", ".join(sorted(p.name for p in self.folder.iterdir() if p.suffix != ".json"))
@@ -70,20 +83,36 @@ class Record:
         return path.read_text(encoding="utf-8")
 
     def logits(self) -> dict[str, np.ndarray]:
-        """MiniGPT's: tokens (2, 32), and (2, 32, 600) cpu_float32, float32, float16, bfloat16 (as
-        float32). Raises NoRecord."""
+        """Return MiniGPT's logits.
+
+        Returns:
+            ``tokens`` (2, 32), and (2, 32, 600) ``cpu_float32``, ``float32``, ``float16`` and
+            ``bfloat16`` (as float32).
+
+        Raises:
+            NoRecord: if there are none.
+        """
         with np.load(self.folder / self.result("minigpt")["file"]) as arrays:
             return dict(arrays)
 
     def trace(self) -> dict[str, Any]:
-        """The profiler's trace of one MiniGPT step, in Chrome's format. Raises NoRecord."""
+        """Return the profiler's trace of one MiniGPT step, in Chrome's format.
+
+        Raises:
+            NoRecord: if there is none.
+        """
         return json.loads(self.text(self.result("trace")["file"]))
 
 
 def load(gpu: str | None = None, root: Path = RECORDS) -> Record:
-    """The record of `gpu` (a folder's name, such as "nvidia-h200"), by default the newest.
+    """Return the record of a GPU.
 
-    Raises NoRecord, with the sentence that says how to make one.
+    Args:
+        gpu: the name of its folder, such as "nvidia-h200"; by default that of the newest record.
+        root: the folder of all records.
+
+    Raises:
+        NoRecord: if there is none, with the sentence that says how to make one.
     """
     found = {record.folder.name: record for record in map(_read, sorted(root.glob("*/"))) if record}
     if not found:

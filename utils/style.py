@@ -31,10 +31,13 @@ WIDTH = 820  # CSS pixels; fits JupyterLab's notebook column at 100 % zoom
 
 @dataclass(frozen=True)
 class Part:
-    """One kind of thing in a figure.
+    """The look of one kind of thing in a figure.
 
-    colour: the full one; tint: the pale one, under dark text; on: the colour of text on the full
-    one; marker: its shape, as matplotlib names it (an octagon comes nearest to a rounded cell).
+    Attributes:
+        colour: the full colour.
+        tint: the pale one, for a ground under dark text.
+        on: the colour of text on the full colour.
+        marker: its shape, as matplotlib names it (an octagon comes nearest to a rounded cell).
     """
 
     name: str
@@ -53,7 +56,7 @@ PARTS = {part.name: part for part in (STORAGE, VIEW, GRADIENT, KERNEL, PARAMETER
 
 
 def points(pixels: float) -> float:
-    """CSS pixels to the points that matplotlib's font sizes and line widths are given in."""
+    """Return CSS pixels in points, the unit of matplotlib's font sizes and line widths."""
     return pixels * 72 / CSS_DPI
 
 

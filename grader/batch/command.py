@@ -21,7 +21,7 @@ from grader.batch.job import Job, LabFiles, Result, failed
 from grader.batch.lock import only_one
 from grader.batch.outcome import RunOutcome
 from grader.batch.pool import Pool
-from grader.batch.progress import Shown
+from grader.batch.progress import RunProgress
 from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course
 from grader.phase_paths import ROOT
@@ -107,11 +107,11 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         total = sum(map(len, students.values()))
         title = next(iter(labs)) if len(labs) == 1 else f"{len(labs)} labs"
         with (
-            Shown(console, title, total) as shown,
+            RunProgress(console, title, total) as progress,
             _executor(args, total, stopped) as executor,
         ):
             runs = {
-                name: _Run(course, writer, lab, students[name], args, outcomes[name], shown)
+                name: _Run(course, writer, lab, students[name], args, outcomes[name], progress)
                 for name, lab in labs.items()
             }
             # One lab after the other, so that a worker needs the answer key of only one lab at a
@@ -168,11 +168,11 @@ class _Run:
         students: list[str],
         args: argparse.Namespace,
         outcome: RunOutcome,
-        shown: Shown,
+        progress: RunProgress,
     ):
         self.course, self.writer, self.lab = course, writer, lab
         self.students, self.args, self.outcome = students, args, outcome
-        self.shown = shown
+        self.progress = progress
         # One seed for the whole run: everyone gets the same cases, so the answer key is computed
         # once.
         self.seed = secrets.token_hex(16)
@@ -189,7 +189,7 @@ class _Run:
             job = self._job(student, before)
             if job is None:
                 self.outcome.skipped += 1
-                self.shown.advance(graded=False)
+                self.progress.advance(graded=False)
             else:
                 yield job
             if (honest := self.canary.job()) is not None:
@@ -203,7 +203,7 @@ class _Run:
             except UnicodeEncodeError:
                 name = student.encode("utf-8", "replace").decode()
                 self.outcome.fail(name, "the name of the student's folder is not UTF-8: rename it")
-                self.shown.advance(graded=False, failed=True)
+                self.progress.advance(graded=False, failed=True)
                 continue
             before = self.writer.recorded(self.lab.name, student)
             if before and not before.key:
@@ -276,7 +276,7 @@ class _Run:
             self.outcome.fail(job.student, problem)
         else:
             self.outcome.add(job, result)
-        self.shown.advance(graded=True, failed=bool(problem))
+        self.progress.advance(graded=True, failed=bool(problem))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from rich.text import Text
 SECONDS_BETWEEN_LINES = 10.0
 
 
-class Shown:
+class RunProgress:
     """The progress display of a run. Use it as a context manager.
 
     Args:
@@ -45,7 +45,7 @@ class Shown:
         )
         self._task = self._bar.add_task(title, total=total, failures="", graded=0)
 
-    def __enter__(self) -> Shown:
+    def __enter__(self) -> RunProgress:
         self._bar.start()
         return self
 

@@ -16,6 +16,7 @@ DECIDING = (
     "sandbox",
     "submission",
     "run_record.py",
+    "untrusted.py",
     "verdict.py",
     "verify.py",
     "batch/grading.py",

@@ -374,8 +374,8 @@ def _set_marks(
         if kind == TaskCell.__mapper_args__["polymorphic_identity"]:
             grade.needs_manual_grade = grade.needs_manual_grade or not again
         else:
-            by_hand = grade.manual_score is not None
-            grade.needs_manual_grade = by_hand or grade.auto_score is None
+            manual = grade.manual_score is not None
+            grade.needs_manual_grade = manual or grade.auto_score is None
     comments = session.execute(
         select(Comment, BaseCell.name)
         .join(BaseCell, BaseCell.id == Comment.cell_id)

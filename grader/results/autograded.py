@@ -7,7 +7,6 @@ verdict. So values that do not have the expected type count as missing.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +18,8 @@ from nbformat.notebooknode import NotebookNode
 from grader.judging.graded_cell import read_verdicts
 from grader.run_record import CellRecord, RunRecord
 from grader.submission.notes import Note
-from grader.verdict import MAX_TEXT, Verdict
+from grader.untrusted import mapping, text
+from grader.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _graded(nb: NotebookNode, written: float) -> GradedNotebook:
 
 
 def _name(cell: NotebookNode) -> str:
-    return _text(_mapping(cell.metadata.get("nbgrader")).get("grade_id"))
+    return text(mapping(cell.metadata.get("nbgrader")).get("grade_id"))
 
 
 def _took(cell: NotebookNode) -> float:
@@ -96,17 +96,9 @@ def _span(cell: NotebookNode) -> tuple[float, float] | None:
 
     The result is None when a stamp is missing.
     """
-    stamps: Any = _mapping(cell.metadata.get("execution"))
+    stamps: Any = mapping(cell.metadata.get("execution"))
     with contextlib.suppress(TypeError, ValueError):
         start = datetime.fromisoformat(stamps.get("iopub.execute_input"))
         end = datetime.fromisoformat(stamps.get("shell.execute_reply"))
         return start.timestamp(), end.timestamp()
     return None
-
-
-def _mapping(raw: Any) -> Mapping[str, Any]:
-    return raw if isinstance(raw, Mapping) else {}
-
-
-def _text(raw: Any) -> str:
-    return raw[:MAX_TEXT] if isinstance(raw, str) else ""

@@ -69,12 +69,12 @@ class GradedCell:
     Attributes:
         name: its ``grade_id``, prefixed with the notebook's name if a lab has several.
         points: points that it can earn.
-        by_hand: whether a person marks it.
+        manual: whether a person marks it.
     """
 
     name: str
     points: float
-    by_hand: bool
+    manual: bool
 
 
 @dataclass(frozen=True)
@@ -243,9 +243,9 @@ class Results:
         for kind in (GradeCell, TaskCell):
             for cell in session.scalars(select(kind).where(kind.notebook_id.in_(inside))):
                 answered = (cell.notebook_id, cell.name) in in_answers
-                by_hand = kind is TaskCell or cell.cell_type != "code" or answered
+                manual = kind is TaskCell or cell.cell_type != "code" or answered
                 name = self.key(inside[cell.notebook_id], cell.name)
-                found[cell.id] = GradedCell(name, cell.max_score, by_hand)
+                found[cell.id] = GradedCell(name, cell.max_score, manual)
         return found
 
     def _read_names(self, session: Session, students: Sequence[str]) -> dict[str, str]:
@@ -284,14 +284,14 @@ class Results:
     def _graded(self, student: str, name: str, marks: list) -> Graded:
         scores: dict[str, float | None] = {}
         waiting, late = set(), False
-        unmarked = {cell.name for cell in self._cells.values() if not cell.by_hand}
+        unmarked = {cell.name for cell in self._cells.values() if not cell.manual}
         for penalty, cell_id, auto, manual, extra, needs_person in marks:
             cell = self._cells[cell_id]
             score = auto if manual is None else manual
             scores[cell.name] = score if score is None else score + (extra or 0.0)
             if score is not None:
                 unmarked.discard(cell.name)
-            if needs_person and (cell.by_hand or score is not None):
+            if needs_person and (cell.manual or score is not None):
                 waiting.add(cell.name)
             late = late or bool(penalty)
         return Graded(

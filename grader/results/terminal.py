@@ -12,6 +12,7 @@ from rich.table import Table
 from grader.results.gradebook import Graded, ReasonKind
 
 BAR = 20
+MOST = 12  # misconceptions that are listed
 
 
 def print_summary(
@@ -71,7 +72,7 @@ def _exercises(graded: list[Graded]) -> Table:
     return table
 
 
-def _misconceptions(graded: list[Graded], most: int = 12) -> Table:
+def _misconceptions(graded: list[Graded]) -> Table:
     count: Counter[tuple[str, str]] = Counter()
     reads: dict[tuple[str, str], str] = {}
     for one in graded:
@@ -84,10 +85,10 @@ def _misconceptions(graded: list[Graded], most: int = 12) -> Table:
     table.add_column("misconception")
     table.add_column("exercise", no_wrap=True)
     table.add_column("section to revisit")
-    for (misconception, name), times in count.most_common(most):
+    for (misconception, name), times in count.most_common(MOST):
         table.add_row(str(times), escape(misconception), name, escape(reads[misconception, name]))
-    if len(count) > most:
-        table.caption = f"and {len(count) - most} more"
+    if len(count) > MOST:
+        table.caption = f"and {len(count) - MOST} more"
     return table
 
 

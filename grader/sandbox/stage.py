@@ -40,7 +40,7 @@ def environment_folders() -> list[str]:
     return sorted(os.path.abspath(folder) for folder in found)
 
 
-def hidden_folders(shown: list[str]) -> list[str]:
-    """Return the folders to hide: the project's root, if it lies in a folder that is shown."""
-    inside = any(ROOT.is_relative_to(folder) for folder in (*shown, "/usr"))
+def hidden_folders(readable: list[str]) -> list[str]:
+    """Return the folders to hide: the project's root, if it lies in a readable one."""
+    inside = any(ROOT.is_relative_to(folder) for folder in (*readable, "/usr"))
     return [str(ROOT)] if inside and (ROOT / "phases").is_dir() else []

@@ -109,12 +109,12 @@ class Warm:
                     f"Make room in {self.folder.parent} and run the same command again.",
                 )
             ) from error
-        shown = [*environment_folders(), str(stage)]
+        readable = [*environment_folders(), str(stage)]
         told = {
             "folder": str(self.folder),
             "stage": str(stage),
-            "shown": shown,
-            "hidden": hidden_folders(shown),
+            "readable": readable,
+            "hidden": hidden_folders(readable),
             "user_namespace": not self.own_users,
         }
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -202,7 +202,7 @@ def _free_cells(
         original, follows = of_source.get(_normal(cell.source), (None, None))
         if follows is not None and follows not in present:
             after = follows  # the owned cell before it was deleted; it is restored above this cell
-        new = _free_cell(cell, position) if original is None else copy.deepcopy(original)
+        new = _free_cell(cell) if original is None else copy.deepcopy(original)
         new.id = f"submitted-{position}"
         following.setdefault(after, []).append(new)
     return following
@@ -220,7 +220,7 @@ def _free_source_cells(master: NotebookNode) -> dict[str, tuple[NotebookNode, st
     return cells
 
 
-def _free_cell(cell: SubmittedCell, position: int) -> NotebookNode:
+def _free_cell(cell: SubmittedCell) -> NotebookNode:
     metadata = {"open_the_hood": {"by": "learner"}}
     if cell.kind == "code":
         return nbformat.v4.new_code_cell(cell.source, metadata=metadata)

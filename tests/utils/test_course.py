@@ -51,6 +51,20 @@ def test_only_what_exists_is_linked_and_links_lead_there_from_the_start_page(tmp
     assert all((tmp_path / "notebooks" / link).resolve().is_file() for link in links)
 
 
+def test_translations_of_a_lesson_are_linked_behind_it(tmp_path):
+    for name in ("01_tensors", "01_tensors.es", "01_tensors.pt", "02_autograd", "01_tensors-old"):
+        touch(tmp_path / "notebooks" / f"{name}.ipynb")
+    html = contents_html(tmp_path)
+    assert re.findall(r'href="([^"]*)">([^<]*)<', html) == [
+        ("01_tensors.ipynb", "lesson"),
+        ("01_tensors.es.ipynb", "lesson (es)"),
+        ("01_tensors.pt.ipynb", "lesson (pt)"),
+        ("02_autograd.ipynb", "lesson"),
+    ]
+    text = contents_text(tmp_path).splitlines()[1]
+    assert "(lesson 01_tensors.ipynb, lesson (es) 01_tensors.es.ipynb, lesson (pt)" in text
+
+
 def test_the_text_says_what_the_table_links(tmp_path):
     touch(tmp_path / "notebooks" / "01_tensors.ipynb")
     lines = contents_text(tmp_path).splitlines()

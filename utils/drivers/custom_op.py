@@ -60,15 +60,16 @@ def cut(
     column_stride: int = 1,
     beside: float = float("nan"),
 ) -> torch.Tensor:
-    """The values as a view that is cut from a larger storage, with NaN on all sides of it.
+    """Return the values as a view that is cut from a larger storage, with NaN on all sides of it.
 
-    So a kernel that reads beside its rows has NaN in its result, and one that writes there leaves
-    marks. There is room for a block of lanes before and behind it.
+    So a kernel that reads beside its rows has NaN in its result, and one that writes there is
+    noticed. There is space for a block of lanes before and behind the view.
 
     Args:
         values: floating point, (rows, columns).
-        row_stride, column_stride: of the view; by default rows follow each other with a gap of 3.
-        beside: what stands on all sides, where it is not NaN.
+        row_stride: of the view; by default rows follow each other with a gap of 3.
+        column_stride: of the view.
+        beside: what stands on all sides instead of NaN.
     """
     rows, columns = values.shape
     row_stride = columns * column_stride + 3 if row_stride is None else row_stride
@@ -80,7 +81,7 @@ def cut(
 
 
 def surroundings(view: torch.Tensor) -> torch.Tensor:
-    """A copy of the storage that a tensor lies in, with 0 in place of the tensor itself."""
+    """Return a copy of the storage that a tensor lies in, with 0 in place of the tensor itself."""
     count = view.untyped_storage().nbytes() // view.element_size()
     flat = torch.as_strided(view.detach(), (count,), (1,), 0).clone()
     flat.as_strided(view.shape, view.stride(), view.storage_offset()).zero_()
@@ -88,10 +89,10 @@ def surroundings(view: torch.Tensor) -> torch.Tensor:
 
 
 def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
-    """Call a function that reads all tensors but the last and writes into that.
+    """Call a function that reads all tensors except the last, and writes into the last.
 
     Returns:
-        ``out``, the last tensor; ``kept``, whether the storages of the others are as they were.
+        ``out``, the last tensor; ``kept``, whether the storages of the others are unchanged.
     """
     *inputs, out = tensors
     before = [_bytes(tensor) for tensor in inputs]
@@ -100,7 +101,7 @@ def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
 
 
 def compiled(function: Callable, *tensors: torch.Tensor, target: str = "sm_90") -> bool:
-    """Whether a function launches kernels, and all of them compile for a GPU.
+    """Return whether a function launches kernels, and all of them compile for a GPU.
 
     Raises:
         LookupError: when it launches none.
@@ -116,13 +117,13 @@ def compiled(function: Callable, *tensors: torch.Tensor, target: str = "sm_90") 
 
 
 def _bytes(tensor: torch.Tensor) -> bytes:
-    """What a tensor's storage holds, read without an operator on the tensor: a rule may watch."""
+    """Return what a tensor's storage holds, without an operator, which a rule may record."""
     storage = tensor.untyped_storage()
     return ctypes.string_at(storage.data_ptr(), storage.nbytes()) if storage.nbytes() else b""
 
 
 class OperatorError(Exception):
-    """What went wrong in an operator that was registered, with its number taken off its name."""
+    """The error of a registered operator, without the number in the operator's name."""
 
 
 @functools.cache
@@ -135,10 +136,11 @@ def compile_softmax(
     result: torch.dtype | None = None,
     evict: str = "",
 ) -> str:
-    """The PTX, for an H100, of a row softmax of the course's for contiguous rows.
+    """Return the PTX, for an H100, of a row softmax of the course for contiguous rows.
 
     Args:
-        columns, dtype: of the input.
+        columns: of the input.
+        dtype: of the input.
         num_warps: of one program.
         row_stride: of the input; by default its rows follow each other.
         result: the output's dtype; by default the input's.
@@ -156,20 +158,20 @@ def compile_softmax(
 
 
 def _instructions(ptx: str) -> str:
-    """The text without what only a debugger reads, which is most of it."""
+    """Return PTX without the parts that only a debugger reads."""
     return ptx.partition("\t.file\t")[0]
 
 
 def pieces(slope: float = 0.0, factor: float = 1.0) -> tuple[Forward, Backward]:
-    """A right forward and backward: softmax(x + bias) over the last dimension, in Triton.
+    """Return a right forward and backward: softmax(x + bias) over the last dimension, in Triton.
 
-    Both launch kernels, which know nothing of autograd and can't run on fake tensors. The forward
-    gives a contiguous result of any x of one dimension or more; the backward gives the gradient of
-    x, contiguous, from that of the result and the result.
+    Both launch kernels, which have no autograd and cannot run on fake tensors. The forward returns
+    a contiguous result for any x of one dimension or more; the backward returns the gradient of x,
+    contiguous, from that of the result and the result.
 
     Args:
-        slope: the bias of column i is ``slope * i``, so that nobody else's softmax gives the same.
-        factor: the backward's gradient comes with it, so that nobody else's gradient is the same.
+        slope: the bias of column i is ``slope * i``, so that no other softmax gives the same.
+        factor: the backward's gradient is multiplied by it, so that no other gradient is the same.
     """
     from utils.softmax import run
 
@@ -184,7 +186,7 @@ def pieces(slope: float = 0.0, factor: float = 1.0) -> tuple[Forward, Backward]:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Keep torch from logging what is raised anyway, on a stream where nobody wants to read it."""
+    """Keep torch from logging errors that are raised anyway, while the context is open."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -263,7 +265,7 @@ def run_operator(
     slope: float,
     factor: float = 1.0,
 ) -> dict[str, Any]:
-    """What the operator makes of x, and the gradient of x when that of the output is g.
+    """Return what the operator returns for x, and the gradient of x for that of the output, g.
 
     Args:
         g: None where no gradient is asked for.
@@ -279,7 +281,7 @@ def run_operator(
 
 
 def schema_of(make: Callable) -> dict[str, Any]:
-    """What is registered: types of arguments and results, of the operator and its backward."""
+    """Return the types of arguments and results of the operator and its backward."""
     with registered(make) as ops:
         both = ops.forward, ops.backward
         return {
@@ -293,11 +295,11 @@ def schema_of(make: Callable) -> dict[str, Any]:
 
 
 def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) -> list[tuple]:
-    """What a tracer is told of results, with no number computed.
+    """Return what a tracer is told of results, without computing a number.
 
     Args:
         make: registers the operator.
-        inputs: shape, strides, dtype and device of each; a GPU needn't be there.
+        inputs: shape, strides, dtype and device of each; a GPU need not be there.
         backward: ask the operator of the backward, whose first input has its dimensions stored in
             the opposite order.
 
@@ -316,11 +318,11 @@ def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) ->
 
 
 def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[str, Any]:
-    """The operator between two others, as a compiler follows it.
+    """Let a compiler follow the operator between two others.
 
     Returns:
-        ``graphs``, how many ``torch.compile`` hands to a backend; ``output``, what then comes out;
-        ``gradient``, shape and strides of what a fake step, there and back, says of the gradient.
+        ``graphs``, how many ``torch.compile`` passes to a backend; ``output``, the result;
+        ``gradient``, shape and strides of the gradient in a fake forward and backward.
     """
     from torch._dynamo.testing import CompileCounter
 
@@ -339,7 +341,7 @@ def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[
 
 
 def opcheck(make: Callable, x: torch.Tensor) -> dict[str, str]:
-    """What ``torch.library.opcheck`` says of the operator: test -> SUCCESS, or the error's name."""
+    """Return the results of ``torch.library.opcheck``: test -> SUCCESS, or the error's name."""
     tests = "test_schema", "test_autograd_registration", "test_faketensor"
     with registered(make) as ops:
         leaf = x.detach().requires_grad_()
@@ -350,7 +352,7 @@ def opcheck(make: Callable, x: torch.Tensor) -> dict[str, str]:
 def run_twice(
     make: Callable, x: torch.Tensor, g: torch.Tensor, v: torch.Tensor, slope: float = 0.0
 ) -> dict[str, Any]:
-    """The gradient of x for an upstream g, and what that gradient gives on its way back for v.
+    """Return the gradient of x for an upstream g, and that gradient's own gradients for v.
 
     Returns:
         ``gradient``; ``of_g`` and ``of_x``, the gradients of ``(gradient * v).sum()``, None where
@@ -367,7 +369,7 @@ def run_twice(
 
 
 def gradgradcheck(make: Callable, x: torch.Tensor) -> bool:
-    """Whether the operator's second derivatives are the slopes of its first, for x in float64."""
+    """Return whether the second derivatives fit differences of the first, x in float64."""
     with registered(make) as ops:
         leaf = x.detach().double().requires_grad_()
         return torch.autograd.gradgradcheck(ops.forward, (leaf,), raise_exception=False)
@@ -375,7 +377,7 @@ def gradgradcheck(make: Callable, x: torch.Tensor) -> bool:
 
 @contextlib.contextmanager
 def _kept() -> Iterator[None]:
-    """Put back what somebody may change for all models: names and classes, and torch's softmax."""
+    """Restore what a learner may change for all models: names, classes, and torch's softmax."""
     from utils.minigpt import model
 
     places: list[Any] = [one for one in vars(model).values() if isinstance(one, type)]
@@ -459,7 +461,7 @@ def _swapped(function: Callable, made: Callable, sharper: Forward, tokens: torch
 
 
 def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.Tensor) -> int:
-    """How many graphs a MiniGPT is, under torch.compile, with a registered operator in it."""
+    """Return the number of graphs of a MiniGPT with a registered operator under torch.compile."""
     from torch._dynamo.testing import CompileCounter
 
     from utils.softmax import softmax
@@ -475,7 +477,7 @@ def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.T
 
 
 def swapped_logits(function: Callable, tokens: torch.Tensor, device: str) -> torch.Tensor:
-    """The logits of the trained MiniGPT with the Triton softmax in it, (B, T, V) in float32."""
+    """Return the trained MiniGPT's logits with the Triton softmax, (B, T, V) in float32."""
     from utils.softmax import softmax
 
     model = load_minigpt().to(device)

@@ -20,7 +20,7 @@ class TooDeep(RecursionError):
 
 
 class _Fallthrough:
-    """What is registered where a key has nothing to do: the call goes on to the next key."""
+    """Registered for a key that has nothing to do: the call goes on to the next key."""
 
     def __repr__(self) -> str:
         return "FALLTHROUGH"
@@ -86,7 +86,7 @@ PROGRAMS: dict[str, Callable[..., torch.Tensor]] = {
 
 
 class _Shuffle(nn.Module):
-    """Splits, joins, writes in place, copies and casts, all of which a MiniGPT does not."""
+    """A model that splits, joins, writes in place, copies and casts, unlike MiniGPT."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 class _OneStep(nn.Module):
-    """An embedding, and one step behind it."""
+    """A model of an embedding and one step after it."""
 
     def __init__(self, step: str) -> None:
         super().__init__()
@@ -125,12 +125,12 @@ class _OneStep(nn.Module):
 
 
 def log_ops(log_class: type, program: str, *tensors: torch.Tensor, times: int = 1) -> dict:
-    """What an ``OpLog`` writes down while a program runs, and what the program returns.
+    """Return what an ``OpLog`` records while a program runs, and what the program returns.
 
     Args:
         log_class: the mode; its ``ops`` is a list of (name, shapes).
         program: a name in PROGRAMS.
-        tensors: what the program gets.
+        tensors: the program's arguments.
         times: how often the same log is entered.
     """
     log, result = log_class(), None
@@ -143,7 +143,7 @@ def log_ops(log_class: type, program: str, *tensors: torch.Tensor, times: int = 
 
 
 def log_nested(log_class: type, program: str, *tensors: torch.Tensor) -> dict:
-    """What two logs write down, the inner one entered later and left earlier."""
+    """Return what two nested logs record; the inner one is entered later and left earlier."""
     outer, inner = log_class(), log_class()
     outer.ops.clear()
     with outer:
@@ -161,12 +161,12 @@ def _plain_log(ops: Any) -> list:
 def count_flops(
     counter_class: type, program: str, *tensors: torch.Tensor, inference: bool = False
 ) -> dict:
-    """What a ``FlopCounter`` has counted when a program has run, and what the program returns.
+    """Return what a ``FlopCounter`` counts while a program runs, and what the program returns.
 
     Args:
         counter_class: the mode; its ``flops`` is an int.
         program: a name in PROGRAMS.
-        tensors: what the program gets.
+        tensors: the program's arguments.
         inference: whether it runs under ``torch.inference_mode``.
     """
     counter = counter_class()
@@ -183,7 +183,7 @@ def flops_of_minigpt(
     backward: bool = False,
     inference: bool = False,
 ) -> int:
-    """What a ``FlopCounter`` counts in a MiniGPT with new weights.
+    """Return what a ``FlopCounter`` counts in a MiniGPT with new weights.
 
     Args:
         counter_class: the mode; its ``flops`` is an int.
@@ -203,7 +203,7 @@ def flops_of_minigpt(
 def account(
     function: Callable, config: MiniGPTConfig, tokens: torch.Tensor, backward: bool
 ) -> dict[str, int]:
-    """What ``account`` says of a MiniGPT with new weights.
+    """Return what the learner's ``account`` says of a MiniGPT with new weights.
 
     Args:
         function: the learner's, of a model and tokens.
@@ -215,7 +215,7 @@ def account(
 
 
 def account_of_shuffle(function: Callable, tokens: torch.Tensor, backward: bool) -> dict[str, int]:
-    """What ``account`` says of a small model that splits, copies and writes in place.
+    """Return what the learner's ``account`` says of a small model that copies and writes in place.
 
     Args:
         function: the learner's, of a model and tokens.
@@ -228,7 +228,7 @@ def account_of_shuffle(function: Callable, tokens: torch.Tensor, backward: bool)
 def account_of_one(
     function: Callable, step: str, tokens: torch.Tensor, backward: bool
 ) -> dict[str, int]:
-    """What ``account`` says of a model of an embedding and one step behind it.
+    """Return what the learner's ``account`` says of a model of an embedding and one step after it.
 
     Args:
         function: the learner's, of a model and tokens.
@@ -307,10 +307,10 @@ def play_dispatcher(
 
 
 def _a_set(keys: Any) -> Any:
-    """What a kernel was given as its keys.
+    """Return the keys that a kernel got.
 
     Raises:
-        TypeError: when it is something else than a set.
+        TypeError: if they are not a set.
     """
     if not isinstance(keys, (frozenset, set)):
         raise TypeError(f"a kernel expects a frozenset of keys, and got a {type(keys).__name__}")
@@ -324,7 +324,7 @@ def measure(
 
     Args:
         quantity_class: made with a tensor and a dict of units.
-        given: name -> (tensor, units), or (tensor or number,) for what is no quantity.
+        given: name -> (tensor, units), or (tensor or number,) for anything else.
         program: steps ``(name, operator, arguments...)``: the result of an operator of torch on
             names and plain values is kept under the name. A dict at the end holds keywords.
 

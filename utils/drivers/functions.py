@@ -1,4 +1,4 @@
-"""Drivers of plain functions: what is not seen from what they return."""
+"""Drivers of plain functions: what their results do not show."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 
 
 def keeping(function: Callable, *args: Any) -> dict[str, Any]:
-    """What a function returns, and its arguments as they are afterwards.
+    """Return what a function returns, and its arguments after the call.
 
-    A list goes by value, so what becomes of it is only known beside the function.
+    A list is sent by value, so its changes are only visible beside the function.
     """
     return {"result": function(*args), "arguments": list(args)}
 
 
 def gradient(loss: Callable, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor | None:
-    """The gradient of a loss for the prediction; None where none arrives."""
+    """Return the gradient of a loss with respect to the prediction; None if none arrives."""
     found = loss(prediction.requires_grad_(), target)
     if not isinstance(found, torch.Tensor) or not found.requires_grad:
         return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MiniGPTConfig:
-    """A pre-LN decoder-only transformer; the defaults are the course's model.
+    """The sizes of a pre-LN decoder-only transformer; the defaults are the course's model.
 
     Attributes:
         vocab_size: tokens, and the width of the LM head's output.
@@ -25,7 +25,7 @@ class MiniGPTConfig:
 
 
 def parameter_shapes(config: MiniGPTConfig) -> dict[str, tuple[int, ...]]:
-    """Name -> shape of every parameter, in the order of the forward pass.
+    """Return the shape of every parameter by name, in the order of the forward pass.
 
     A linear layer's weight is (out, in), as in PyTorch.
     """
@@ -55,7 +55,7 @@ def parameter_shapes(config: MiniGPTConfig) -> dict[str, tuple[int, ...]]:
 
 
 def parameter_count(config: MiniGPTConfig) -> int:
-    """How many numbers training changes, in closed form; 179,544 for the defaults.
+    """Return how many numbers training changes, in closed form; 179,544 for the defaults.
 
     With V = vocab_size, D = d_model, L = n_layers, F = d_ff, T = context:
 

@@ -52,7 +52,7 @@ class Line:
 
     Attributes:
         words: all of its tokens, from `<bos>` to `<eos>`.
-        cues: how many of them come before the sentence; nothing is learned from predicting those.
+        cues: how many of them come before the sentence; training does not predict those.
         cell: the combination that its sentence shows; None for a list of forms.
     """
 
@@ -89,7 +89,7 @@ class Corpus:
         return self.composed | self.own_form
 
     def sha256(self) -> str:
-        """A fingerprint of all splits, in order."""
+        """Return a fingerprint of all splits, in order."""
         digest = hashlib.sha256()
         tests = (self.test_seen, self.test_held_out, self.tune_seen, self.tune_held_out)
         for split in (self.train, *tests):
@@ -100,7 +100,7 @@ class Corpus:
 
 
 def vocabulary() -> Words:
-    """The 600 words, in the order of their ids: special tokens, frames, then verb by verb."""
+    """Return the 600 words in the order of their ids: special tokens, frames, then verb by verb."""
     words = dict.fromkeys((*SPECIAL, *CUES, "."))
     for language in LANGUAGES.values():
         for texts in (language.subjects, language.complements, language.times):
@@ -117,7 +117,7 @@ def vocabulary() -> Words:
 def cues(
     language: Language, *, verb: str | None, tense: str | None, negative: bool = False
 ) -> Words:
-    """The words before a sentence: ("<bos>", "<es>", "hablar", "<past>")."""
+    """Return the words before a sentence: ("<bos>", "<es>", "hablar", "<past>")."""
     named = (verb,) if verb else ()
     tensed = (f"<{tense}>", *(("<not>",) if negative else ())) if tense else ()
     return ("<bos>", f"<{language.code}>", *named, *tensed)
@@ -125,7 +125,7 @@ def cues(
 
 @cache
 def sentences(cell: Combination, subject: str, negative: bool) -> tuple[Words, ...]:
-    """Every sentence that the grammar allows for a combination, without cues and `<eos>`."""
+    """Return every sentence that the grammar allows for a combination, without cues and `<eos>`."""
     language = LANGUAGES[cell.language]
     start = (*subject.split(), *language.group(cell, negative))
     return tuple(
@@ -135,7 +135,7 @@ def sentences(cell: Combination, subject: str, negative: bool) -> tuple[Words, .
 
 
 def build(seed: int = 0) -> Corpus:
-    """The corpus of a seed: the same lines each time."""
+    """Return the corpus of a seed: the same lines each time."""
     rng = random.Random(seed)
     composed, own_form = _hold_out(rng)
     held_out = composed | own_form
@@ -192,7 +192,7 @@ def _hold_out(rng: random.Random) -> tuple[frozenset[Combination], frozenset[Com
 
 
 def _sentence(rng: random.Random, pools: Pools, kind: str) -> Line:
-    """A sentence: both languages equally often, then any combination, then any subject of it."""
+    """Draw a sentence: a language, then a combination, then a subject, each uniformly."""
     language = LANGUAGES[rng.choice(list(LANGUAGES))]
     cell = rng.choice(pools[language.code])
     subject = rng.choice(language.subjects[cell.person])
@@ -208,14 +208,14 @@ def _sentence(rng: random.Random, pools: Pools, kind: str) -> Line:
 
 
 def _list_of_forms(rng: random.Random, language: Language, verb: str) -> Line:
-    """A verb's forms drawn one by one, so that the list says what belongs to it and no more."""
+    """Draw a verb's forms one by one, in no order, as one line."""
     start = ("<bos>", f"<{language.code}>", verb, "<forms>")
     forms = rng.choices(language.forms(verb), k=FORMS_PER_LIST)
     return Line((*start, *forms, "<eos>"), len(start), None)
 
 
 def _new_lines(rng: random.Random, pools: Pools, used: set[Words]) -> tuple[Line, ...]:
-    """TEST_LINES named lines, none of them in `used`; they are added to it."""
+    """Draw TEST_LINES named lines that are not in `used`, and add them to it."""
     lines: list[Line] = []
     for _ in range(100 * TEST_LINES):
         line = _sentence(rng, pools, "named")

@@ -17,11 +17,13 @@ CHUNK = 50  # batches that are sorted by length together
 def encode_lines(
     lines: Sequence[Line], tokenizer: Tokenizer, context: int
 ) -> tuple[Tensor, Tensor]:
-    """Inputs and targets (N, context), int64: the target of each token is the one after it.
+    """Return inputs and targets (N, context), int64: the target of each token is the next one.
 
-    Inputs end in `<pad>`. A target is IGNORED where the next token is a cue or padding: nobody
-    should learn which verb a line asks for, or that nothing follows the end.
-    Raises ValueError for a line longer than the context.
+    Inputs end in `<pad>`. A target is IGNORED if the next token is a cue or padding: the model must
+    not learn which verb a line asks for, or that nothing follows the end.
+
+    Raises:
+        ValueError: for a line longer than the context.
     """
     inputs = torch.full((len(lines), context), PAD)
     targets = torch.full((len(lines), context), IGNORED)
@@ -37,10 +39,10 @@ def encode_lines(
 def batches(
     inputs: Tensor, targets: Tensor, batch_size: int, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Shuffled batches without end: (batch_size, T) each, T as long as its longest line.
+    """Yield shuffled batches without end: (batch_size, T) each, T as long as its longest line.
 
-    Lines of like length share a batch, so that short ones are not padded to the longest;
-    what is left over at the end of a round is dropped.
+    Lines of similar length share a batch, so that short ones are not padded to the longest. The
+    remainder of each round is dropped.
     """
     lengths = (targets != IGNORED).long().cumsum(1).argmax(1) + 2  # tokens up to <eos>
     while True:

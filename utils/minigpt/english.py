@@ -83,9 +83,12 @@ VOWELS = set("aeiou")
 
 @cache
 def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
-    """The verb group for each of `PERSONS`: conjugate("speak", "perfect")[2] is ("has", "spoken").
+    """Return the verb group for each of `PERSONS`.
 
-    Raises KeyError for a verb that is not in the tables or a tense that English lacks here.
+    ``conjugate("speak", "perfect")[2]`` is ``("has", "spoken")``.
+
+    Raises:
+        KeyError: for a verb that is not in the tables or a tense that English lacks here.
     """
     if verb not in COMPLEMENTS:
         raise KeyError(f"{verb!r} is not one of the English verbs: {', '.join(COMPLEMENTS)}")
@@ -106,7 +109,7 @@ def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
 
 
 def third_person(verb: str) -> str:
-    """speaks, goes, studies; has."""
+    """Return the third person singular: speaks, goes, studies; has."""
     if verb == "have":
         return "has"
     if _ends_in_consonant_y(verb):
@@ -115,17 +118,17 @@ def third_person(verb: str) -> str:
 
 
 def past(verb: str) -> str:
-    """walked, lived, studied, stopped; spoke."""
+    """Return the past: walked, lived, studied, stopped; spoke."""
     return IRREGULAR[verb][0] if verb in IRREGULAR else _with_ed(verb)
 
 
 def participle(verb: str) -> str:
-    """walked, lived, studied, stopped; spoken."""
+    """Return the past participle: walked, lived, studied, stopped; spoken."""
     return IRREGULAR[verb][1] if verb in IRREGULAR else _with_ed(verb)
 
 
 def present_participle(verb: str) -> str:
-    """speaking, living, stopping; the e of be and see is heard, so it stays."""
+    """Return the -ing form: speaking, living, stopping; being and seeing keep their e."""
     if verb in DOUBLED:
         return verb + verb[-1] + "ing"
     silent = verb.endswith("e") and verb != "be" and not verb.endswith("ee")
@@ -145,7 +148,7 @@ def _ends_in_consonant_y(verb: str) -> bool:
 
 
 def _negate(cell: Combination, group: Words) -> Words:
-    """After the auxiliary where there is one; else do, does, did and the plain verb."""
+    """Return the negative group: `not` after the auxiliary, or after do, does or did."""
     if cell.verb == "be" or len(group) > 1:
         return (group[0], "not", *group[1:])
     auxiliary = "did" if cell.tense == "past" else "does" if cell.person == "3s" else "do"

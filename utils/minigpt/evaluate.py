@@ -1,7 +1,7 @@
-"""How good MiniGPT is, in figures: `python -m utils.minigpt.evaluate`.
+"""Measure how good MiniGPT is: `python -m utils.minigpt.evaluate`.
 
-Perplexity stands beside an n-gram baseline on the same sentences, and conjugation is counted on the
-combinations of verb, tense and person that training kept out (see `utils.minigpt.corpus`).
+Perplexity stands beside that of an n-gram baseline on the same sentences. Conjugation is counted on
+the combinations of verb, tense and person that were kept out of training (`utils.minigpt.corpus`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAMES = {"en": "English", "es": "Spanish"}
 class Perplexity:
     """Perplexities per word of one split, over the words after the cues.
 
-    `grammar` is the floor: that of someone who knows the grammar, and only can't know which
+    `grammar` is the lower bound: that of a model that knows the grammar, and only cannot know which
     subject, complement and time words come.
     """
 
@@ -52,7 +52,9 @@ class Perplexity:
 class Conjugation:
     """How many prompts of the combinations held out MiniGPT continues rightly, word by word.
 
-    verb_right: the verb group is right; sentence_right: so is all that follows, up to `<eos>`.
+    Attributes:
+        verb_right: prompts whose verb group is right.
+        sentence_right: those of them whose words up to `<eos>` are right, too.
     """
 
     language: str
@@ -71,12 +73,12 @@ class Report:
     conjugation: tuple[Conjugation, ...]
 
     def accuracy(self, language: str) -> float:
-        """The share of right verb groups over all combinations held out in a language."""
+        """Return the share of right verb groups over all combinations held out in a language."""
         rows = [row for row in self.conjugation if row.language == language]
         return sum(row.verb_right for row in rows) / sum(row.prompts for row in rows)
 
     def figures(self) -> dict[str, Any]:
-        """What the manifest states; perplexities to 4 decimals."""
+        """Return what the manifest states; perplexities to 4 decimals."""
         perplexity = [
             {key: round(value, 4) if type(value) is float else value for key, value in row.items()}
             for row in map(asdict, self.perplexity)
@@ -89,7 +91,7 @@ class Report:
         }
 
     def agrees(self, stated: dict[str, Any]) -> bool:
-        """Whether a manifest states these figures; another machine may round perplexities."""
+        """Return whether a manifest states these figures; perplexities may differ by rounding."""
         found = self.figures()
         return all(found[key] == stated[key] for key in ("conjugation", "accuracy")) and all(
             mine == theirs if type(mine) is not float else math.isclose(mine, theirs, rel_tol=1e-3)
@@ -122,7 +124,7 @@ class Report:
 
 
 def evaluate(model: MiniGPT, tokenizer: Tokenizer, data: Corpus) -> Report:
-    """Every figure of a model on a corpus that it was trained on."""
+    """Return all figures of a model on the corpus that it was trained on."""
     sentences = [line for line in data.train if line.cell]  # lists would only blur the counts
     three, five = (NGram(order, len(tokenizer)).fit(sentences) for order in ORDERS)
     perplexity = tuple(
@@ -149,7 +151,7 @@ def evaluate(model: MiniGPT, tokenizer: Tokenizer, data: Corpus) -> Report:
 
 @torch.no_grad()
 def minigpt_perplexity(model: MiniGPT, tokenizer: Tokenizer, lines: Sequence[Line]) -> float:
-    """exp of the mean cross-entropy of the words after the cues."""
+    """Return exp of the mean cross-entropy of the words after the cues."""
     inputs, targets = encode_lines(lines, tokenizer, model.config.context)
     longest = max(len(line.words) for line in lines)
     logits = model(inputs[:, :longest])
@@ -157,7 +159,7 @@ def minigpt_perplexity(model: MiniGPT, tokenizer: Tokenizer, lines: Sequence[Lin
 
 
 def grammar_perplexity(lines: Sequence[Line]) -> float:
-    """The perplexity of the grammar's own probabilities: any person, subject, complement, time."""
+    """Return the perplexity of the grammar's own probabilities."""
     nats, words = 0.0, 0
     for line in lines:
         assert line.cell is not None

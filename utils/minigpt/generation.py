@@ -1,4 +1,4 @@
-"""MiniGPT at work: conjugating, completing, and showing where it looks."""
+"""Use MiniGPT: conjugate, complete, and show where it looks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from utils.minigpt.weights import WEIGHTS, load_config, load_weights
 class Attention:
     """Where MiniGPT looked while it wrote a sentence.
 
-    words: T tokens, cues included.
-    maps: (n_layers, H, T, T) float32; row i says how much position i looks at each position.
+    Attributes:
+        words: T tokens, cues included.
+        maps: (n_layers, H, T, T) float32; row i says how much position i looks at each position.
     """
 
     words: Words
@@ -32,9 +33,11 @@ class Attention:
 
 
 def load_minigpt(path: Path | str = WEIGHTS) -> MiniGPT:
-    """A new model in eval mode, on the CPU, with the weights of a file (the trained ones).
+    """Return a new model in eval mode, on the CPU, with the weights of a file (the trained ones).
 
-    Raises FileNotFoundError for no file, WeightsError for one that is damaged or does not fit.
+    Raises:
+        FileNotFoundError: if there is no such file.
+        WeightsError: if it is damaged, or holds other parameters.
     """
     with torch.random.fork_rng(devices=[]):  # its first weights are replaced: no seed is spent
         model = MiniGPT(load_config(path))
@@ -84,7 +87,9 @@ def generate(
     model: MiniGPT | None = None,
     return_attention: bool = False,
 ) -> str | tuple[str, Attention]:
-    """The sentence of a subject, a verb and a tense: "yo", "hablar", "past" -> "yo hablé … anoche."
+    """Return the sentence of a subject, a verb and a tense.
+
+    ``generate("yo", verb="hablar", tense="past")`` is ``"yo hablé … anoche."``
 
     Args:
         subject: as in "yo", "ustedes", "Ana y yo", "she", "Ana and I".
@@ -92,11 +97,14 @@ def generate(
         tense: present, past (the pretérito in Spanish), imperfect (Spanish only), future,
             progressive or perfect.
         negative: ask for the negative sentence.
-        temperature, top_k, generator: see `complete`; by default the likeliest word each time.
+        temperature: see `complete`; by default the likeliest word is taken each time.
+        top_k: see `complete`.
+        generator: see `complete`.
         model: by default the trained one.
         return_attention: return (text, Attention) instead of the text.
 
-    Raises ValueError for a verb, tense or subject that MiniGPT does not know, with those it knows.
+    Raises:
+        ValueError: for a verb, tense or subject that MiniGPT does not know, with those it knows.
     """
     model, tokenizer = model or _trained(), _tokenizer()
     start = (*_cues(subject, verb, tense, negative), *subject.split())
@@ -129,9 +137,10 @@ def complete(
         model: by default the trained one.
         temperature: 0 takes the likeliest word; above, logits are divided by it and a word drawn.
         top_k: draw only among the k likeliest words.
-        generator: what draws the words; by default torch's global one.
+        generator: draws the words; by default torch's global one.
 
-    Raises ValueError for a prompt that is empty or fills the context, or settings without a sense.
+    Raises:
+        ValueError: if a prompt is empty or fills the context, or a setting is out of its range.
     """
     model = model or _trained()
     _require_sense(prompts, model.config.context, temperature, top_k)
@@ -158,7 +167,7 @@ def complete(
 
 @torch.no_grad()
 def attention_maps(model: MiniGPT, tokens: Tensor) -> Tensor:
-    """Every head's attention over tokens (B, T): (n_layers, B, H, T, T), read by forward hooks."""
+    """Return the attention of every head over tokens (B, T): (n_layers, B, H, T, T)."""
     maps: list[Tensor] = []
     blocks: Any = model.blocks
     hooks = [
@@ -180,7 +189,7 @@ def _choose(
     top_k: int | None,
     generator: torch.Generator | None,
 ) -> Tensor:
-    """One word a row: logits (N, V) -> ids (N,)."""
+    """Choose one word a row: logits (N, V) -> ids (N,)."""
     if temperature == 0:
         return model.softmax(logits).argmax(-1)
     if top_k is not None:
@@ -191,7 +200,7 @@ def _choose(
 
 
 def _cues(subject: str, verb: str, tense: str, negative: bool) -> Words:
-    """The prompt's cues, once the three are known to go together."""
+    """Return the prompt's cues, after a check that subject, verb and tense fit."""
     verbs = {name: language for language in corpus.LANGUAGES.values() for name in language.verbs}
     language: Language = verbs[_known("verb", verb, verbs)]
     _known(f"tense of {verb!r}", tense, language.tenses_of(verb))
@@ -226,7 +235,7 @@ def _require_sense(
 
 @cache
 def _trained() -> MiniGPT:
-    """The trained model that `generate` uses when none is given; nobody else holds it."""
+    """Return the trained model that `generate` uses by default; it is never handed out."""
     return load_minigpt()
 
 

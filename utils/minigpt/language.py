@@ -54,38 +54,38 @@ class Language:
         return tuple(self.complements)
 
     def tenses_of(self, verb: str) -> Words:
-        """The tenses that `verb` is used in."""
+        """Return the tenses that `verb` is used in."""
         skipped = {"progressive"} if verb in self.stative else set()
         return tuple(tense for tense in self.tenses if tense not in skipped)
 
     def combinations(self) -> Iterator[Combination]:
-        """Every cell of every verb's table, verb by verb."""
+        """Yield every cell of every verb's table, verb by verb."""
         for verb in self.verbs:
             for tense in self.tenses_of(verb):
                 for person in PERSONS:
                     yield Combination(self.code, verb, tense, person)
 
     def group(self, cell: Combination, negative: bool = False) -> Words:
-        """The verb group of a combination: ("hablé",), or ("did", "not", "speak")."""
+        """Return the verb group of a combination: ("hablé",), or ("did", "not", "speak")."""
         words = self.conjugate(cell.verb, cell.tense)[PERSONS.index(cell.person)]
         return self.negate(cell, words) if negative else words
 
     def forms(self, verb: str) -> Words:
-        """The verb's own words in all tenses, each once; the auxiliaries' words are not its own."""
+        """Return a verb's own words in all tenses, each once, without auxiliaries."""
         cells = (cell for cell in self.combinations() if cell.verb == verb)
         return tuple(dict.fromkeys(self.group(cell)[-1] for cell in cells))
 
     def complements_of(self, cell: Combination) -> tuple[Words, ...]:
-        """What may follow the verb, each split into words, in the subject's number."""
+        """Return what may follow the verb, split into words, in the subject's number."""
         plural = cell.person.endswith("p")
         texts = (text.split("/")[-1 if plural else 0] for text in self.complements[cell.verb])
         return tuple(tuple(text.split()) for text in texts)
 
     def times_of(self, cell: Combination) -> tuple[Words, ...]:
-        """The time words that fit the tense, each split into words."""
+        """Return the time words that fit the tense, each split into words."""
         return tuple(tuple(text.split()) for text in self.times[cell.tense])
 
     def person_of(self, subject: str) -> str | None:
-        """The person that a subject takes, or None when it is not one of this language's."""
+        """Return the person of a subject; None if the language has no such subject."""
         found = (person for person in PERSONS if subject in self.subjects[person])
         return next(found, None)

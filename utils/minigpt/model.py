@@ -19,7 +19,7 @@ Softmax = Callable[[Tensor], Tensor]
 
 
 class AttentionPattern(nn.Module):
-    """softmax(QKᵀ/√d), causally masked. A module of its own, so that a forward hook sees it."""
+    """softmax(QKᵀ/√d), causally masked; a module of its own, so that a hook can see it."""
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         """q, k: (B, H, T, D/H) -> (B, H, T, T): each row sums to 1 over itself and the past."""
@@ -103,7 +103,7 @@ class MiniGPT(nn.Module):
         self.apply(self._initialise)
 
     def hidden(self, tokens: Tensor) -> Tensor:
-        """The last hidden state, which the LM head reads: tokens (B, T) -> (B, T, D)."""
+        """Return the last hidden state, which the LM head reads: tokens (B, T) -> (B, T, D)."""
         if tokens.dim() != 2:
             raise ValueError(f"expected tokens of shape (B, T), got {tuple(tokens.shape)}")
         length = tokens.shape[1]
@@ -117,15 +117,15 @@ class MiniGPT(nn.Module):
         return self.final_norm(self.blocks(x))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """The logits of each next word: tokens (B, T) of int64 -> (B, T, V)."""
+        """Return the logits of each next word: tokens (B, T) of int64 -> (B, T, V)."""
         return self.lm_head(self.hidden(tokens))
 
     def probabilities(self, tokens: Tensor) -> Tensor:
-        """The probability of each next word: tokens (B, T) -> (B, T, V)."""
+        """Return the probability of each next word: tokens (B, T) -> (B, T, V)."""
         return self.softmax(self(tokens))
 
     def _initialise(self, module: nn.Module) -> None:
-        """GPT-2's: normal weights of deviation 0.02, less into the stream; no biases."""
+        """Initialise as GPT-2: normal weights of deviation 0.02, less into the stream."""
         if isinstance(module, (nn.Linear, nn.Embedding)):
             nn.init.normal_(module.weight, std=0.02)
         if isinstance(module, nn.Linear):

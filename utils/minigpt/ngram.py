@@ -56,13 +56,13 @@ class NGram:
         return self
 
     def probability(self, history: Words, word: str) -> float:
-        """p(word | history), above 0 for every word of the vocabulary."""
+        """Return p(word | history), above 0 for every word of the vocabulary."""
         row = self._levels(history, word)
         weights = self._weights.get(len(row), [1 / len(row)] * len(row))
         return sum(weight * p for weight, p in zip(weights, row, strict=True))
 
     def perplexity(self, lines: Sequence[Line]) -> float:
-        """exp of the mean negative log probability of the words after the cues."""
+        """Return exp of the mean negative log probability of the words after the cues."""
         logs = [
             math.log(self.probability(history, word))
             for line in lines
@@ -71,7 +71,7 @@ class NGram:
         return math.exp(-sum(logs) / len(logs))
 
     def _levels(self, history: Words, word: str) -> list[float]:
-        """The uniform probability, then the frequencies after 0, 1, … words of known history."""
+        """Return the uniform probability, then the frequencies after 0, 1, … known words."""
         row = [1 / self.vocab_size]
         for length in range(min(self.order - 1, len(history)) + 1):
             after = self._after.get(history[len(history) - length :])

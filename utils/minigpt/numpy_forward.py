@@ -25,12 +25,13 @@ EPSILON = 1e-5  # under the root of a norm, as in torch.nn.LayerNorm
 
 
 class Forward(NamedTuple):
-    """What a forward pass makes.
+    """The results of a forward pass.
 
-    residual: (n_layers + 1, B, T, D), the stream after the embeddings and after each block.
-    attention: (n_layers, B, H, T, T), how much each position looks at each earlier one.
-    hidden: (B, T, D), the last hidden state: the stream after the final norm.
-    logits: (B, T, V).
+    Attributes:
+        residual: (n_layers + 1, B, T, D), the stream after the embeddings and after each block.
+        attention: (n_layers, B, H, T, T), how much each position looks at each earlier one.
+        hidden: (B, T, D), the last hidden state: the stream after the final norm.
+        logits: (B, T, V).
     """
 
     residual: Array
@@ -53,7 +54,7 @@ def forward(weights: Weights, tokens: NDArray[np.integer], config: MiniGPTConfig
 
 
 def embed(weights: Weights, tokens: NDArray[np.integer]) -> Array:
-    """A row for the word plus a row for its position: (B, T) -> (B, T, D)."""
+    """Return the word's row plus the position's row: (B, T) -> (B, T, D)."""
     words, positions = weights["token_embedding.weight"], weights["position_embedding.weight"]
     return words[tokens] + positions[: tokens.shape[1]]
 
@@ -80,7 +81,7 @@ def causal_attention(weights: Weights, x: Array, n_heads: int) -> tuple[Array, A
 
 
 def mlp(weights: Weights, x: Array) -> Array:
-    """Widen to F channels, bend, narrow again: (B, T, D) -> (B, T, D)."""
+    """Widen to F channels, apply GELU, narrow again: (B, T, D) -> (B, T, D)."""
     return linear(part(weights, "down"), gelu(linear(part(weights, "up"), x)))
 
 
@@ -114,13 +115,13 @@ def gelu(x: Array) -> Array:
 
 
 def softmax(x: Array) -> Array:
-    """Probabilities over the last dimension; without the maximum, exp would overflow."""
+    """Return softmax over the last dimension; the maximum is subtracted, lest exp overflow."""
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
 
 def part(weights: Weights, name: str) -> dict[str, Array]:
-    """The weights under `name`, without that prefix: part(w, "lm_head") has weight and bias."""
+    """Return the weights under `name`, without that prefix, such as weight and bias of lm_head."""
     prefix = f"{name}."
     return {
         key.removeprefix(prefix): array for key, array in weights.items() if key.startswith(prefix)

@@ -21,9 +21,13 @@ NUMBERS_FROM = 0.05  # smaller shares are left to the colour
 def attention_picture(attention: Attention, *, position: int | None = None) -> None:
     """Show where MiniGPT looks: the whole map of every head, or one position's share in each head.
 
-    position: the place of a word in `attention.words`, negative from the end. The word that is
-    written next is the one after it, so the verb is decided at the subject's last word.
-    Raises ValueError for a position that the sentence does not have.
+    Args:
+        attention: as `generate(..., return_attention=True)` returns it.
+        position: index of a word in `attention.words`, negative from the end. The word that is
+            written next is the one after it, so the verb is decided at the subject's last word.
+
+    Raises:
+        ValueError: if the sentence has no such position.
     """
     if position is None:
         figure, alt = draw_maps(attention)
@@ -33,7 +37,7 @@ def attention_picture(attention: Attention, *, position: int | None = None) -> N
 
 
 def draw_maps(attention: Attention) -> tuple[Figure, str]:
-    """A map for each head: row i is the position that looks, column j the one it looks at."""
+    """Draw a map for each head: row i is the position that looks, column j where it looks."""
     from matplotlib.figure import Figure
 
     layers, heads, length, _ = attention.maps.shape
@@ -66,7 +70,7 @@ def draw_maps(attention: Attention) -> tuple[Figure, str]:
 
 
 def draw_position(attention: Attention, position: int) -> tuple[Figure, str]:
-    """A row for each head: how one position shares its look among the words up to itself."""
+    """Draw a row for each head: how one position shares its look among words up to itself."""
     from matplotlib.figure import Figure
 
     words = attention.words
@@ -115,7 +119,7 @@ def _colour(axes: Axes, shares: Tensor) -> None:
 
 
 def _ink() -> Colormap:
-    """From the card's ground to the ink: attention is none of the parts that have a colour."""
+    """Return a colour map from the card's ground to the ink; attention has no colour of its own."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("ink", [CARD, INK])
@@ -132,7 +136,7 @@ def _name(layer: int, head: int) -> str:
 
 
 def _strongest(attention: Attention, layer: int, head: int) -> str:
-    """The largest share of one head that is not a word's look at itself."""
+    """Return, in words, the largest share of a head that is not a word's look at itself."""
     shares = attention.maps[layer, head].tril(diagonal=-1)
     looking, at = divmod(int(shares.argmax()), shares.shape[-1])
     words, share = attention.words, float(shares[looking, at])
@@ -140,7 +144,7 @@ def _strongest(attention: Attention, layer: int, head: int) -> str:
 
 
 def _shares(rows: Tensor) -> list[tuple[tuple[int, int], float]]:
-    """The shares worth a number: ((row, column), share)."""
+    """Return the shares that get a number: ((row, column), share)."""
     return [
         ((row, column), float(rows[row, column]))
         for row in range(rows.shape[0])

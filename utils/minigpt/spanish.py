@@ -126,9 +126,12 @@ SUBJECTS = {
 
 @cache
 def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
-    """The verb group for each of `PERSONS`: conjugate("hablar", "perfect")[0] is ("he", "hablado").
+    """Return the verb group for each of `PERSONS`.
 
-    Raises KeyError for a verb that is not in the tables or a tense that Spanish lacks here.
+    ``conjugate("hablar", "perfect")[0]`` is ``("he", "hablado")``.
+
+    Raises:
+        KeyError: for a verb that is not in the tables or a tense that Spanish lacks here.
     """
     if verb not in COMPLEMENTS:
         raise KeyError(f"{verb!r} is not one of the Spanish verbs: {', '.join(COMPLEMENTS)}")
@@ -146,12 +149,12 @@ def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
 
 
 def participle(verb: str) -> str:
-    """hablado, comido; hecho."""
+    """Return the past participle: hablado, comido; hecho."""
     return PARTICIPLE.get(verb) or verb[:-2] + ("ado" if verb.endswith("ar") else "ido")
 
 
 def gerund(verb: str) -> str:
-    """hablando, comiendo; durmiendo, leyendo."""
+    """Return the gerund: hablando, comiendo; durmiendo, leyendo."""
     if verb in GERUND:
         return GERUND[verb]
     return verb[:-2] + "ando" if verb.endswith("ar") else _weak(verb) + "iendo"
@@ -199,7 +202,7 @@ def _future(verb: str) -> list[str]:
 
 
 def _weak(verb: str) -> str:
-    """The stem before ie and ió: durm-, pid-; only verbs in -ir weaken it."""
+    """Return the stem before ie and ió: durm-, pid-; only verbs in -ir weaken it."""
     stem = verb[:-2]
     if not verb.endswith("ir") or verb not in STEM_VOWEL:
         return stem

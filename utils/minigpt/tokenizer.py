@@ -23,7 +23,8 @@ _PIECES = re.compile(r"<\w+>|\w+|[^\w\s]")  # a cue, a word, or one mark of punc
 class Tokenizer:
     """Words to ids and back.
 
-    `vocabulary` is in the order of the ids and begins with `<pad>`, `<bos>` and `<eos>`.
+    Attributes:
+        vocabulary: the words in the order of their ids; the first are `<pad>`, `<bos>` and `<eos>`.
     """
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
@@ -38,7 +39,11 @@ class Tokenizer:
         return len(self.vocabulary)
 
     def id(self, word: str) -> int:
-        """The id of one word. Raises ValueError with the nearest words when it is unknown."""
+        """Return the id of one word.
+
+        Raises:
+            ValueError: if it is unknown, with the nearest words.
+        """
         if word in self._ids:
             return self._ids[word]
         lower = {known.lower(): known for known in self.vocabulary}
@@ -47,15 +52,20 @@ class Tokenizer:
         raise ValueError(f"{word!r} is not one of MiniGPT's {len(self)} words{hint}")
 
     def encode(self, text: str | Iterable[str]) -> list[int]:
-        """The ids of a text, or of words; nothing is added.
+        """Return the ids of a text, or of words; nothing is added.
 
-        Raises ValueError at the first word that is unknown; capitals matter, as in "Ana" and "I".
+        Raises:
+            ValueError: at the first unknown word; capitals matter, as in "Ana" and "I".
         """
         words = _PIECES.findall(text) if isinstance(text, str) else text
         return [self.id(word) for word in words]
 
     def words(self, ids: Iterable[int]) -> list[str]:
-        """The words of ids. Raises ValueError for an id outside the vocabulary."""
+        """Return the words of ids.
+
+        Raises:
+            ValueError: for an id outside of the vocabulary.
+        """
         found = [int(index) for index in ids]
         wrong = [index for index in found if not 0 <= index < len(self)]
         if wrong:
@@ -63,7 +73,7 @@ class Tokenizer:
         return [self.vocabulary[index] for index in found]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids without `<pad>`, `<bos>` and `<eos>`; a full stop joins its word."""
+        """Return the text of ids without `<pad>`, `<bos>`, `<eos>`; a full stop joins its word."""
         words = (word for word in self.words(ids) if word not in SPECIAL)
         return " ".join(words).replace(" .", ".")
 
@@ -92,9 +102,11 @@ class Tokenizer:
 
 
 def load_tokenizer(path: Path | str = DATA / "tokenizer.json") -> Tokenizer:
-    """The tokenizer of a JSON file, by default the one that MiniGPT was trained with.
+    """Return the tokenizer of a JSON file, by default the one that MiniGPT was trained with.
 
-    Raises FileNotFoundError for no file, ValueError for one without a word-level vocabulary.
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it has no word-level vocabulary.
     """
     text = Path(path).read_text(encoding="utf-8")
     try:

@@ -39,7 +39,7 @@ Progress = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train. The learning rate climbs for `warmup` steps, then falls along a cosine."""
+    """How to train: the learning rate climbs for `warmup` steps, then falls as a cosine."""
 
     seed: int = 0
     steps: int = 6000
@@ -53,7 +53,7 @@ class Recipe:
     clip: float = 1.0  # the largest norm of all gradients together
 
     def learning_rate_at(self, step: int) -> float:
-        """The learning rate of a step, counted from 0."""
+        """Return the learning rate of a step, counted from 0."""
         if step < self.warmup:
             return self.learning_rate * (step + 1) / self.warmup
         done = (step - self.warmup) / max(1, self.steps - self.warmup)
@@ -68,11 +68,18 @@ def train(
     recipe: Recipe,
     progress: Progress | None = None,
 ) -> MiniGPT:
-    """A model trained on `lines`, in eval mode.
+    """Return a model trained on `lines`, in eval mode.
 
-    progress(step, loss) is called every REPORT_EVERY steps with the mean loss since the last call.
-    While it runs, torch is deterministic and has THREADS threads; its global generator is left
+    While it runs, torch is deterministic and has THREADS threads. Its global generator is left
     seeded with the recipe's seed.
+
+    Args:
+        lines: the training lines.
+        tokenizer: of their words.
+        config: the model's sizes.
+        recipe: the settings.
+        progress: called as ``progress(step, loss)`` every REPORT_EVERY steps, with the mean loss
+            since the last call.
     """
     with reproducible(recipe.seed):
         return _train(lines, tokenizer, config, recipe, progress)
@@ -80,7 +87,7 @@ def train(
 
 @contextmanager
 def reproducible(seed: int) -> Iterator[None]:
-    """Torch seeded, deterministic and at THREADS threads inside the `with` block."""
+    """Make torch seeded, deterministic and limited to THREADS threads in a `with` block."""
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(True)
@@ -121,7 +128,7 @@ def _train(
 
 
 def make_optimizer(model: MiniGPT, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW with weight decay on matrices only."""
+    """Return AdamW with weight decay on matrices only."""
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     vectors = [p for p in model.parameters() if p.dim() < 2]
     groups = [

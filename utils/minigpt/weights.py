@@ -1,7 +1,7 @@
-"""Reading and writing MiniGPT's weights: one safetensors file that also says the model's sizes.
+"""Read and write MiniGPT's weights: one safetensors file, which also says the model's sizes.
 
-The format is read here in a few lines, so that NumPy is all it takes: eight bytes give the length
-of a JSON header, the header gives each tensor's dtype, shape and place, and the numbers follow.
+The format is read here in a few lines, which need only NumPy: eight bytes give the length of a JSON
+header, the header gives each tensor's dtype, shape and place, and the numbers follow.
 """
 
 from __future__ import annotations
@@ -31,20 +31,26 @@ Arrays = dict[str, NDArray[np.float32]]
 
 
 class WeightsError(ValueError):
-    """A weights file that can't be used; the message says which part is wrong and what to do."""
+    """A weights file that cannot be used; the message says what is wrong and what to do."""
 
 
 def load_weights(path: Path | str = WEIGHTS) -> Arrays:
-    """Name -> array for every parameter, by default of the trained model (see `parameter_shapes`).
+    """Return the array of every parameter by name (see `parameter_shapes`).
 
-    Where a manifest lies beside the file, its checksum must be the file's.
-    Raises FileNotFoundError for no file, WeightsError for one that is damaged or does not fit.
+    If a manifest lies beside the file, its checksum must be the file's.
+
+    Args:
+        path: the file; by default that of the trained model.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        WeightsError: if it is damaged, or holds other parameters.
     """
     return _read(Path(path))[1]
 
 
 def load_config(path: Path | str = WEIGHTS) -> MiniGPTConfig:
-    """The sizes of the model whose weights the file holds; raises as `load_weights` does."""
+    """Return the sizes of the model whose weights a file holds; raise as `load_weights` does."""
     return _read(Path(path))[0]
 
 
@@ -74,7 +80,7 @@ def write_safetensors(
 
 
 def sha256(path: Path) -> str:
-    """The checksum of a file, in hexadecimal."""
+    """Return the checksum of a file, in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -91,10 +97,15 @@ def _read(path: Path) -> tuple[MiniGPTConfig, Arrays]:
 def parse_safetensors(
     data: bytes, path: Path, dtypes: Collection[str] = tuple(DTYPES)
 ) -> tuple[Mapping[str, Any], dict[str, NDArray]]:
-    """The header's metadata and every array of a safetensors file.
+    """Return the header's metadata and every array of a safetensors file.
 
-    Raises WeightsError for one that is damaged, or has a dtype that is not in `dtypes`; the message
-    names `path`.
+    Args:
+        data: the file's content.
+        path: the file's path, for messages.
+        dtypes: the dtypes that it may have.
+
+    Raises:
+        WeightsError: if it is damaged, or has another dtype.
     """
     start = 8 + int.from_bytes(data[:8], "little")
     try:

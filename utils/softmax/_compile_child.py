@@ -1,7 +1,7 @@
-"""Compiles one Triton kernel for a GPU that needn't be there. Run as a script, it reads a request
-from stdin and answers on stdout, both JSON; it imports no torch, so it is quick.
+"""Compile one Triton kernel for a GPU that need not be there, in a process of its own.
 
-It is a process of its own because Triton either compiles or interprets for a whole process.
+Triton either compiles or interprets for a whole process. Run as a script, this reads a request from
+stdin and writes the answer to stdout, both as JSON. It imports no torch, so it starts quickly.
 """
 
 import contextlib
@@ -30,14 +30,14 @@ def main() -> None:
 
 
 def compile_request(request: dict) -> dict:
-    """The stages' texts, and what the assembler says of registers and spills."""
+    """Return the stages' texts, and what the assembler reports of registers and spills."""
     kernel = load(Path(request["folder"]), request["source"], request["name"])
     constants = {name: decode(value) for name, value in request["constants"].items()}
     attributes = {
         (kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in request["divisible"]
     }
     source = ASTSource(kernel, request["signature"], constants, attributes)
-    target = GPUTarget("cuda", request["capability"], 32)
+    target = GPUTarget(*request["target"])
     compiled = triton.compile(source, target=target, options={"num_warps": request["num_warps"]})
     answer = {stage: compiled.asm[stage] for stage in STAGES}
     answer["shared"] = compiled.metadata.shared
@@ -50,7 +50,7 @@ def compile_request(request: dict) -> dict:
 
 
 def load(folder: Path, source: str, name: str) -> Any:
-    """The `@triton.jit` function called `name`; Triton reads its source back from a file."""
+    """Return the `@triton.jit` function `name` from a file, where Triton can read its source."""
     path = folder / "kernel_under_compilation.py"
     path.write_text("import triton\nimport triton.language as tl\n\n\n" + source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -62,12 +62,12 @@ def load(folder: Path, source: str, name: str) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """A constant; {"dtype": "fp32"} is `tl.float32`, which JSON can't carry."""
+    """Return a constant of a request; {"dtype": "fp32"} stands for `tl.float32`."""
     return tl.dtype(value["dtype"]) if isinstance(value, dict) else value
 
 
 def resources(folder: Path, cubin: bytes) -> dict[str, int]:
-    """Registers of a thread, and bytes of its stack (above 0 where registers were spilled)."""
+    """Return the registers of a thread, and the bytes of its stack, to which others spilled."""
     path = folder / "kernel.cubin"
     path.write_bytes(cubin)
     tool = triton.knobs.nvidia.cuobjdump.path

@@ -1,4 +1,4 @@
-"""What the compiler writes for a kernel, on any machine: no GPU is needed to compile for one."""
+"""Compile kernels on any machine, and return what the compiler writes; it needs no GPU."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from utils.accelerator import triton_target
 from utils.softmax.launch import Direction, Launch, choose
 from utils.softmax.run import DTYPES, find_kernel, plan, require_triton
 
@@ -68,22 +69,19 @@ class Compiled:
 
 
 class CompileError(RuntimeError):
-    """The kernel didn't compile; the message ends with what Triton said."""
+    """The kernel did not compile; the message ends with Triton's."""
 
 
 def pointer_type(dtype: torch.dtype) -> str:
-    """Triton's word for a pointer to such elements. Raises CompileError where it has none."""
+    """Return Triton's name of a pointer to elements of a dtype, such as "*fp32".
+
+    Raises:
+        CompileError: if kernels get no tensors of this dtype here.
+    """
     if dtype not in _POINTERS:
-        raise CompileError(f"kernels are given no tensors of {dtype} here")
+        names = ", ".join(str(known).removeprefix("torch.") for known in _POINTERS)
+        raise CompileError(f"expected tensors of {names} for a kernel, got {dtype}")
     return _POINTERS[dtype]
-
-
-def sm_number(target: str) -> int:
-    """90 of "sm_90". Raises ValueError for what is no such name."""
-    match = re.fullmatch(r"sm_(\d+)", target)
-    if match is None:
-        raise ValueError(f'target: expected "sm_80", "sm_90" or the like, got {target!r}')
-    return int(match[1])
 
 
 def compiled(
@@ -96,13 +94,22 @@ def compiled(
     align: int | None = None,
     launch: Launch | None = None,
 ) -> Compiled:
-    """The softmax kernel that a GPU would run for contiguous (rows, columns) inputs.
+    """Return the softmax kernel that a GPU would run for contiguous (rows, columns) inputs.
 
-    target: "sm_80", "sm_90", …; the GPU needn't be there.
-    align: the power of two that the kernel is told divides the width, by default the largest up to
-    16; with align=1 it must load 600 columns one by one.
-    launch: in place of the one the table chooses.
-    Raises ValueError for a target, dtype or align that can't be, TritonMissing, CompileError.
+    Args:
+        target: "sm_80", "sm_90", …; the GPU need not be there.
+        dtype: of the inputs.
+        columns: the width of a row.
+        rows: their number, which decides how many a program takes.
+        direction: "forward" or "backward".
+        align: the power of two that the kernel is told divides the width, by default the largest up
+            to 16; with align=1 it must load 600 columns one by one.
+        launch: instead of the one that the table chooses.
+
+    Raises:
+        ValueError: if `target`, `dtype` or `align` is not one of those supported.
+        TritonMissing: if Triton is not installed.
+        CompileError: if the kernel does not compile.
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype: expected one of {', '.join(map(str, DTYPES))}, got {dtype}")
@@ -146,23 +153,28 @@ def compile_kernel(
     num_warps: int = 4,
     divisible: tuple[str, ...] | list[str] = (),
 ) -> Compiled:
-    """Compile any Triton kernel for `target`, in a process of its own.
-
-    kernel: what `@triton.jit` returned, or the plain function. Its source travels, and that of the
-    `@triton.jit` functions that it calls, and `tl.constexpr` globals; another global may be used by
-    no kernel, apart from `tl` and `triton`.
-    signature: argument -> type, as Triton writes it: "*fp32" a pointer, "i32", "fp32".
-    constants: argument -> value of every `tl.constexpr`: numbers, booleans, or dtypes of `tl`.
-    divisible: arguments known to be multiples of 16, as a launch finds out by looking: an address
-    that is allows wide loads.
+    """Compile any Triton kernel for a target, in a process of its own::
 
         compile_kernel(add, {"x_ptr": "*fp32", "n": "i32"}, {"BLOCK": 1024}, divisible=["x_ptr"])
 
-    Raises ValueError when arguments are missing or the target can't be read, TritonMissing, and
-    CompileError with what Triton said, or naming a global that can't travel.
+    Args:
+        kernel: what `@triton.jit` returned, or the plain function. Its source is sent to the other
+            process with the `@triton.jit` functions and `tl.constexpr` globals that it uses. Apart
+            from these, `tl` and `triton` it may use no globals.
+        signature: maps an argument to its type in Triton: "*fp32" (a pointer), "i32", "fp32".
+        constants: maps each `tl.constexpr` argument to its value: a number, bool, or dtype of `tl`.
+        target: "sm_80", "sm_90", …
+        num_warps: warps of a program.
+        divisible: arguments known to be multiples of 16, as a launch finds out; an address that is
+            one allows wide loads.
+
+    Raises:
+        ValueError: if arguments are missing or the target is unknown.
+        TritonMissing: if Triton is not installed.
+        CompileError: with Triton's message, or naming a global that cannot be sent.
     """
     require_triton()
-    capability = sm_number(target)
+    gpu = triton_target(target)
     function = getattr(kernel, "fn", kernel)
     constants = dict(constants or {})
     _require_all(function, signature, constants)
@@ -177,7 +189,7 @@ def compile_kernel(
             },
             "constants": {name: _encode(value) for name, value in constants.items()},
             "divisible": list(divisible),
-            "capability": capability,
+            "target": gpu,
             "num_warps": num_warps,
         }
         answer = _ask(request, function.__name__, target)
@@ -202,12 +214,12 @@ def _require_all(function: Any, signature: Mapping[str, str], constants: Mapping
 
 
 def _sources(function: Any) -> str:
-    """A file's text with the function, and above it what it uses of its module."""
+    """Return a file's text with the function, and above it what it uses of its module."""
     return "\n\n".join(_globals_of(function).values()) + f"\n\n@triton.jit\n{_source(function)}"
 
 
 def _globals_of(function: Any) -> dict[str, str]:
-    """Name -> text of the helpers and constants that a kernel uses, what they use first."""
+    """Return the texts, by name, of the helpers and constants that a kernel uses, in order."""
     import triton
     import triton.language as tl
 
@@ -236,7 +248,7 @@ def _globals_of(function: Any) -> dict[str, str]:
 
 
 def _loaded(function: Any) -> list[str]:
-    """Names that a function's code reads and does not set, in order; no attributes."""
+    """Return the names that a function's code reads and does not set, in order."""
     tree = ast.parse(_source(function))
     [definition] = tree.body
     assert isinstance(definition, ast.FunctionDef)
@@ -248,7 +260,7 @@ def _loaded(function: Any) -> list[str]:
 
 
 def _source(function: Any) -> str:
-    """The function's text from its `def` on."""
+    """Return the function's text from its `def` on."""
     text = inspect.cleandoc("\n" + inspect.getsource(function))
     begin = re.search(r"^def ", text, re.MULTILINE)
     assert begin is not None

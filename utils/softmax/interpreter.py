@@ -1,9 +1,9 @@
-"""Triton's interpreter, on demand.
+"""Run Triton kernels in Triton's interpreter, on demand.
 
-Triton decides when it is first imported whether kernels will be interpreted or compiled, for the
-whole process (`TRITON_INTERPRET`); `torch.compile` imports it too, and a machine with a GPU wants
-both. `interpreted(kernel)` is the interpreted twin of any `@triton.jit` kernel, at any time, and
-leaves the language as it found it.
+When Triton is first imported it decides for the whole process whether kernels are interpreted or
+compiled (`TRITON_INTERPRET`). `torch.compile` imports it too, and a machine with a GPU needs both.
+`interpreted(kernel)` returns an interpreted version, a *twin*, of any `@triton.jit` kernel at any
+time, and restores the language afterwards.
 """
 
 from __future__ import annotations
@@ -34,10 +34,12 @@ _LOCK = threading.RLock()  # the language is patched for the process, so one ker
 
 
 def interpreted(kernel: Any) -> Any:
-    """A kernel that is launched as usual, `interpreted(kernel)[grid](...)`, on tensors of the CPU.
+    """Return a kernel that is launched as usual, `interpreted(kernel)[grid](...)`, on CPU tensors.
 
-    kernel: what `@triton.jit` returned. Under `TRITON_INTERPRET=1` that is interpreted already.
     Programs run one after another in NumPy: neither races nor speed can be seen there.
+
+    Args:
+        kernel: what `@triton.jit` returned; with `TRITON_INTERPRET=1` it is interpreted already.
     """
     function = kernel if isinstance(kernel, InterpretedFunction) else _twin(kernel.fn)
     return _Launcher(function)
@@ -45,7 +47,7 @@ def interpreted(kernel: Any) -> Any:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Keep the language as the compiler wants it, unpatched, while it is open."""
+    """Keep the language unpatched, as the compiler needs it, while the context is open."""
     with _LOCK:
         yield
 
@@ -92,7 +94,7 @@ _twins: dict[tuple, InterpretedFunction] = {}
 
 
 def _twin(function: Callable[..., Any]) -> InterpretedFunction:
-    """The twin of a function; one for all that a function makes each time it is called."""
+    """Return the twin of a function; it is one and the same for all copies of the function."""
     if function.__closure__:
         return _Twin(function)
     key = function.__code__, function.__defaults__, id(function.__globals__)
@@ -104,15 +106,15 @@ def _twin(function: Callable[..., Any]) -> InterpretedFunction:
 def _storages(
     names: list[str], arguments: tuple, options: dict[str, Any]
 ) -> list[tuple[int, int, str]]:
-    """First address, end and name of the memory that a launch gives to a kernel."""
+    """Return first address, end and name of the memory of each tensor of a launch."""
     given = {**dict(zip(names, arguments, strict=False)), **options}
     found = []
     for name, value in given.items():
         if isinstance(value, torch.Tensor):
             if value.device.type == "meta" or type(value).__name__ == "FakeTensor":
                 raise TypeError(
-                    f"{name} is a fake tensor, which has no memory that a kernel could read or "
-                    "write: what is traced may launch none"
+                    f"expected a tensor with values as {name}, got a fake one, which has no memory "
+                    "for a kernel: do not launch kernels in code that is traced"
                 )
             storage = value.untyped_storage()
             found.append((storage.data_ptr(), storage.data_ptr() + storage.nbytes(), name))
@@ -121,9 +123,10 @@ def _storages(
 
 @contextmanager
 def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
-    """Refuse loads and stores outside of the tensors' storages, which would hit anything.
+    """Refuse loads and stores outside of the tensors' storages while the context is open.
 
-    Within a storage, but beside a view of it, everything is allowed, as it is on a GPU.
+    They would hit any memory of the process. Inside of a storage, also beside the view that was
+    passed, everything is allowed, as on a GPU.
     """
     builder = interpreter.interpreter_builder
     names = "create_masked_load", "create_masked_store"
@@ -190,7 +193,7 @@ def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:
 def _outside(
     kind: str, address: int, wide: int, program: tuple, storages: list[tuple[int, int, str]]
 ) -> str:
-    """In words: which program goes where, counted from the nearest storage below or above."""
+    """Return the message: which program accesses what, counted from the nearest storage."""
     if not storages:
         return f"program {program[0]} {kind} memory, and was given no tensor"
     start, end, name = min(storages, key=lambda one: abs(one[0] - address))
@@ -201,7 +204,7 @@ def _outside(
 
 
 def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[int, tuple]:
-    """Namespaces with the `@triton.jit` functions that a kernel, or one of these, calls by name."""
+    """Return the `@triton.jit` functions that a kernel calls by name, with their namespaces."""
     found = {} if found is None else found
     space = getattr(function, "__globals__", {})
     for name in function.__code__.co_names:
@@ -214,12 +217,12 @@ def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[in
 
 @contextmanager
 def _interpreted_language(helpers: dict[Any, tuple[dict, Any]]) -> Iterator[None]:
-    """Let the language, and a kernel's helpers, run interpreted; put all of it back afterwards.
+    """Make the language and a kernel's helpers interpreted while the context is open.
 
     The language's own functions (`tl.max`, `tl.sum`, …) are `@triton.jit` functions, made when
-    Triton was imported, and so are helpers: all are exchanged for their twins. Its builtins are
-    patched by the interpreter, which looks for each of them at every launch and every call, for
-    milliseconds; what it finds is the same each time, so it is asked once.
+    Triton was imported, as helpers are: all are replaced by their twins. The interpreter patches
+    the language's builtins, and searches for them at every launch and call, which takes
+    milliseconds. The result is the same each time, so it is computed once.
     """
     changes = _changes()
     before = [(place, name, vars(place).get(name, _MISSING)) for place, name, _ in changes]
@@ -247,7 +250,7 @@ _MISSING = object()
 
 @functools.cache
 def _changes() -> list[tuple[Any, str, Any]]:
-    """Place, name and value of all that is different while a kernel is interpreted."""
+    """Return place, name and value of everything that differs while a kernel is interpreted."""
     before = [(place, dict(vars(place))) for place in _LIBRARIES + _LANGUAGE]
     try:
         for place, names in before:

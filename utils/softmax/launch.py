@@ -1,7 +1,7 @@
-"""How a kernel is launched: which of the two, how much a program takes, with how many warps.
+"""Choose how a kernel is launched: which of the two, how much a program takes, with how many warps.
 
-`TABLE` is the only place where a GPU's measurements enter. `python -m benchmarks.gpu --tune` sweeps
-the choices on the GPU at hand and prints rules in this file's own form, to be pasted here.
+`TABLE` is the only place for a GPU's measurements. `python -m benchmarks.gpu --tune` tries the
+choices on the GPU at hand and prints rules in the form of this file.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ Direction = Literal["forward", "backward"]
 
 @dataclass(frozen=True)
 class Launch:
-    """One way to launch. `tile`: elements a program holds at once, a power of two.
+    """One way to launch.
 
-    loop: the loop kernel, one row a program in tiles of `tile` columns; else the rows kernel, as
-    many whole rows as fit in the tile. warps: of 32 threads each, a power of two.
+    Attributes:
+        loop: whether it is the loop kernel: one row a program, in tiles of `tile` columns. Else it
+            is the rows kernel: as many whole rows as fit in the tile.
+        tile: elements that a program holds at once, a power of two.
+        warps: warps of 32 threads each, a power of two.
     """
 
     loop: bool
@@ -27,7 +30,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Rule:
-    """`launch` is for at most this many rows of at most this many columns."""
+    """The launch for at most so many rows of at most so many columns."""
 
     rows: float
     columns: float
@@ -102,7 +105,7 @@ TABLE: dict[tuple[Direction, int], tuple[Rule, ...]] = {
 
 
 def choose(direction: Direction, itemsize: int, rows: int, columns: int) -> Launch:
-    """The launch for `rows` x `columns` elements of `itemsize` bytes on a GPU."""
+    """Return the launch for `rows` x `columns` elements of `itemsize` bytes on a GPU."""
     for rule in TABLE[direction, itemsize]:
         if rows <= rule.rows and columns <= rule.columns:
             return rule.launch
@@ -110,10 +113,10 @@ def choose(direction: Direction, itemsize: int, rows: int, columns: int) -> Laun
 
 
 def choose_interpreted(columns: int) -> Launch:
-    """The launch for the interpreter, where a program costs milliseconds whatever its size."""
+    """Return the launch for the interpreter: a program costs milliseconds, whatever its size."""
     return Launch(True, 4096, 4) if columns > 4096 else Launch(False, 65536, 4)
 
 
 def power_of_two(number: int) -> int:
-    """The smallest power of two that is at least `number`, itself at least 1."""
+    """Return the smallest power of two that is at least `number`, itself at least 1."""
     return 1 << (number - 1).bit_length()

@@ -1,4 +1,4 @@
-"""The softmax as an operator of PyTorch: schema, fake, autograd, vmap, a kernel for each device."""
+"""The softmax as a PyTorch operator: schema, fake, autograd, vmap, a kernel for each device."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
+from utils.accelerator import kernel_devices
 from utils.softmax import run
 
 NAMESPACE = "open_the_hood"
 
 
-@custom_op(f"{NAMESPACE}::softmax", mutates_args=(), device_types=("cpu", "cuda"))
+@custom_op(f"{NAMESPACE}::softmax", mutates_args=(), device_types=kernel_devices())
 def row_softmax(x: Tensor) -> Tensor:
-    """softmax over the last dimension of x: (…, columns); the result is contiguous."""
+    """Return softmax over the last dimension of x, (…, columns); the result is contiguous."""
     return run.forward(x)
 
 
-@custom_op(f"{NAMESPACE}::softmax_backward", mutates_args=(), device_types=("cpu", "cuda"))
+@custom_op(f"{NAMESPACE}::softmax_backward", mutates_args=(), device_types=kernel_devices())
 def row_softmax_backward(grad_output: Tensor, y: Tensor) -> Tensor:
-    """y * (grad_output - sum(grad_output * y)) over the last dimension; both (…, columns)."""
+    """Return y * (grad_output - sum(grad_output * y)) over the last dimension, (…, columns)."""
     return run.backward(grad_output, y)
 
 
@@ -56,7 +57,7 @@ def _save_inputs(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> Non
 
 
 def _vjp_of_backward(ctx: Any, v: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """With v the gradient of dx = y * (g - g·y): those of g and of y."""
+    """Return the gradients of g and y, with v the gradient of dx = y * (g - sum(g * y))."""
     g, y = ctx.saved_tensors
     grad_g = grad_y = None
     if ctx.needs_input_grad[0]:
@@ -91,18 +92,25 @@ def _(info: Any, in_dims: tuple[int | None, int | None], *tensors: Tensor) -> tu
 
 
 def softmax(x: Tensor, dim: int = -1) -> Tensor:
-    """exp(x) / sum(exp(x)) along `dim`, as in `torch.softmax`, by this package's Triton kernels.
+    """Return exp(x) / sum(exp(x)) along `dim`, as `torch.softmax` does, by this package's kernels.
 
-    x: float16, bfloat16, float32 or float64, any shape and strides, on a CPU or a CUDA device; up
-    to 32 bits are accumulated in float32, float64 in float64. Returns x's shape and dtype:
-    contiguous for the last dimension, a transposed view for any other. A row with NaN or +inf, or
-    of nothing but -inf, is NaN. Autocast leaves the dtype alone.
+    Differentiable any number of times; works in `torch.compile(fullgraph=True)` and `torch.vmap`.
+    `torch.func.grad` refuses it, as every operator made by `torch.library.custom_op`. Autocast does
+    not change the dtype.
 
-    Differentiable any number of times, works in `torch.compile(fullgraph=True)` and `torch.vmap`;
-    `torch.func.grad` refuses, as it does every operator made by `torch.library.custom_op`.
+    Args:
+        x: float16, bfloat16, float32 or float64, any shape and strides, on a CPU or a GPU. Sums are
+            accumulated in float64 for float64, else in float32.
+        dim: the dimension.
 
-    Raises TypeError for another dtype, IndexError for a dimension that x doesn't have, and
-    TritonMissing where Triton isn't installed.
+    Returns:
+        A tensor of x's shape and dtype, contiguous for the last dimension, a transposed view for
+        another. A row with NaN or +inf, or with nothing but -inf, is NaN.
+
+    Raises:
+        TypeError: for another dtype.
+        IndexError: if x has no such dimension.
+        TritonMissing: if Triton is not installed.
     """
     if x.dtype not in run.DTYPES:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in run.DTYPES)

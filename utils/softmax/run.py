@@ -1,4 +1,4 @@
-"""From tensors to a launched kernel: layout, allocation, and where it runs."""
+"""From tensors to a launched kernel: layout, allocation, and the choice of the device."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from utils.accelerator import compiles_for
 from utils.softmax.launch import Direction, Launch, choose, choose_interpreted, power_of_two
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -16,13 +17,15 @@ _INT32 = 2**31 - 1
 
 
 class TritonMissing(RuntimeError):
-    """Triton can't be imported; the message says what to do."""
+    """Triton cannot be imported; the message says what to do."""
 
 
 def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
-    """softmax(x) over the last dimension, contiguous. x: (…, columns), of one of `DTYPES`.
+    """Return softmax(x) over the last dimension, contiguous.
 
-    launch: in place of the one that the table chooses; benchmarks and tests set it.
+    Args:
+        x: (…, columns), of one of `DTYPES`.
+        launch: instead of the one that the table chooses, for benchmarks and tests.
     """
     y = allocate(x)
     if x.numel():
@@ -31,7 +34,13 @@ def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
 
 
 def backward(grad_output: Tensor, y: Tensor, launch: Launch | None = None) -> Tensor:
-    """The gradient of x, contiguous, from y = softmax(x) and y's gradient, both (…, columns)."""
+    """Return the gradient of x, contiguous, from that of y = softmax(x).
+
+    Args:
+        grad_output: the gradient of y, (…, columns).
+        y: the output of the forward, (…, columns).
+        launch: instead of the one that the table chooses.
+    """
     dx = allocate(y)
     if y.numel():
         _run("backward", {"g": grad_output, "y": y}, dx, launch)
@@ -39,7 +48,7 @@ def backward(grad_output: Tensor, y: Tensor, launch: Launch | None = None) -> Te
 
 
 def allocate(like: Tensor) -> Tensor:
-    """Room for a result, contiguous and uninitialised; checks put poison in its place."""
+    """Return a contiguous, uninitialised tensor for a result; tests put NaN into it."""
     return torch.empty(like.shape, dtype=like.dtype, device=like.device)
 
 
@@ -47,16 +56,16 @@ def _run(
     direction: Direction, inputs: dict[str, Tensor], out: Tensor, launch: Launch | None
 ) -> None:
     rows, columns = out.numel() // out.shape[-1], out.shape[-1]
-    on_gpu = out.device.type == "cuda"
+    accelerator = compiles_for(out.device)
     if launch is None:
         choice = (direction, out.element_size(), rows, columns)
-        launch = choose(*choice) if on_gpu else choose_interpreted(columns)
+        launch = choose(*choice) if accelerator else choose_interpreted(columns)
     # reshape copies only where no single stride leads from row to row.
     flat = {name: tensor.reshape(rows, columns) for name, tensor in inputs.items()}
     grid, arguments = plan(flat, out, launch)
     kernel = find_kernel(direction, launch)
-    if on_gpu:
-        with torch.cuda.device(out.device):
+    if accelerator:
+        with accelerator.current(out.device):
             kernel[grid](**arguments, num_warps=launch.warps)
     else:
         from utils.softmax.interpreter import interpreted
@@ -67,7 +76,7 @@ def _run(
 def plan(
     inputs: dict[str, Tensor], out: Tensor, launch: Launch
 ) -> tuple[tuple[int], dict[str, Any]]:
-    """The grid and every argument of a kernel, for `inputs` of (rows, columns) and their output."""
+    """Return grid and arguments of a kernel for `inputs` of (rows, columns) and their output."""
     require_triton()
     import triton.language as tl
 
@@ -94,14 +103,18 @@ def plan(
 
 
 def _strides(tensor: Tensor) -> tuple[int, int]:
-    """Row and column stride in elements; those of a dimension of size 1, never used, made plain."""
+    """Return row and column stride in elements; that of a dimension of size 1 is normalised."""
     rows, columns = tensor.shape
     column = tensor.stride(1) if columns > 1 else 1
     return (tensor.stride(0) if rows > 1 else columns, column)
 
 
 def find_kernel(direction: Direction, launch: Launch) -> Any:
-    """The `@triton.jit` kernel that `launch` is for. Raises TritonMissing."""
+    """Return the `@triton.jit` kernel that a launch is for.
+
+    Raises:
+        TritonMissing: if Triton is not installed.
+    """
     require_triton()
     from utils.softmax import kernel
 
@@ -110,7 +123,11 @@ def find_kernel(direction: Direction, launch: Launch) -> Any:
 
 
 def require_triton() -> None:
-    """Raise TritonMissing, with what to do about it, where Triton can't be imported."""
+    """Check that Triton can be imported.
+
+    Raises:
+        TritonMissing: if it cannot, with what to do about it.
+    """
     try:
         import triton  # noqa: F401
     except ImportError as error:

@@ -26,7 +26,7 @@ class Alignment:
         return [column for column, size in enumerate(self.result) if size is None]
 
     def stretched(self, row: int, column: int) -> bool:
-        """Whether shape `row` is repeated along `column`, by stride 0."""
+        """Return whether shape `row` is repeated along `column`, by stride 0."""
         size, wanted = self.rows[row][column], self.result[column]
         return wanted is not None and (size is None or size == 1) and wanted != 1
 

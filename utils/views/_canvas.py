@@ -123,7 +123,7 @@ class Canvas:
         self._add([centred], [fill], edge, 1.2, False)
 
     def finish(self) -> Figure:
-        """The figure, with its text set."""
+        """Return the figure, with its text set."""
         self._add(self._letters, self._inks, "none", 0, False)
         self._letters, self._inks = [], []
         return self.figure
@@ -147,7 +147,7 @@ class Canvas:
 
 
 def title_height(words: str) -> float:
-    """The y in CSS pixels where the first thing below a title may start."""
+    """Return the y in CSS pixels where the first thing below a title may start."""
     return MARGIN + 8 + LEADING * len(wrap(words, INNER, size=TITLE))
 
 
@@ -171,7 +171,7 @@ def _rounded(corners: Sequence[Point], radius: float, *, closed: bool = False) -
 
 
 def _towards(start: np.ndarray, end: np.ndarray, reach: float) -> np.ndarray:
-    """The point `reach` from start towards end, at most half-way."""
+    """Return the point `reach` from start towards end, at most half-way."""
     step = end - start
     length = float(np.hypot(*step))
     return start + step * (min(reach / length, 0.5) if length else 0)

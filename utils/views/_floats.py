@@ -78,7 +78,7 @@ class Format:
 
 @lru_cache
 def format_of(dtype: torch.dtype) -> Format:
-    """The `Format` of a dtype; TypeError for one that is not sign, exponent, fraction."""
+    """Return the `Format` of a dtype; TypeError for one that is not sign, exponent, fraction."""
     if dtype not in FORMATS:
         names = ", ".join(str(known).removeprefix("torch.") for known in FORMATS)
         raise TypeError(f"expected a floating-point dtype ({names}), got {dtype}")

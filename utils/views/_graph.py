@@ -59,7 +59,7 @@ def _columns(needs: dict[int, tuple[int, ...]]) -> dict[int, int]:
 
 
 def _longest(needs: dict[int, tuple[int, ...]], columns: dict[int, int]) -> list[int]:
-    """The longest way, back from the step in the last column."""
+    """Return the longest way, back from the step in the last column."""
     if not columns:
         return []
     way = [max(columns, key=lambda number: columns[number])]

@@ -52,9 +52,10 @@ def present(
 ) -> None:
     """Show `draw(*values)`; live, draw again from the controls' values whenever one moves.
 
-    controls: given the ipywidgets module, makes one widget for each of `values`, holding it.
-    tries: other values to offer on a page without a kernel, where a control takes any.
-    A ValueError of `draw` for what was typed into a control is shown above the picture.
+    Args:
+        controls: given the ipywidgets module, makes one widget for each of `values`, holding it. A
+            ValueError of `draw` for what was typed into a control is shown above the picture.
+        tries: other values to offer on a page without a kernel, where a control takes any.
     """
     figure, alt = draw(*values)
     if values and os.environ.get(FRAMES):

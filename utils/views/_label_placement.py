@@ -36,7 +36,7 @@ class Rect:
         )
 
     def nearest(self, x: float, y: float) -> tuple[float, float]:
-        """The point of the rectangle that is nearest to (x, y)."""
+        """Return the point of the rectangle that is nearest to (x, y)."""
         return min(max(x, self.left), self.right), min(max(y, self.top), self.bottom)
 
     def distance(self, x: float, y: float) -> float:
@@ -51,7 +51,7 @@ def place(
     frame: Rect,
     labels: Sequence[Rect] = (),
 ) -> Rect:
-    """The rectangle of this size nearest to `point` that lies in `frame` and meets nothing.
+    """Return the rectangle of this size nearest to `point` that lies in `frame` and meets nothing.
 
     taken and labels: what it must not meet; a line from the point to it must cross no label.
     Right and below come first at equal distance. Where no room is left, the place right of the

@@ -68,7 +68,7 @@ def _rows(graph: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:
 
 
 def order(graph: Mapping[Node, Sequence[Node]]) -> list[Node]:
-    """Every node after all that use it."""
+    """Return every node after all that use it."""
     waiting = dict.fromkeys(graph, 0)
     for inputs in graph.values():
         for source in inputs:

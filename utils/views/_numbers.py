@@ -43,7 +43,7 @@ def number(value: float, digits: int) -> str:
 
 
 def human_bytes(count: int) -> str:
-    """A number of bytes with three significant digits and a binary unit: "37.5 KiB"."""
+    """Return a number of bytes with three significant digits and a binary unit: "37.5 KiB"."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if size < 1024 or unit == "TiB":
@@ -55,7 +55,7 @@ def human_bytes(count: int) -> str:
 
 
 def si(value: float, unit: str) -> str:
-    """A quantity with an SI prefix and three significant digits: "989 TFLOP/s"."""
+    """Return a quantity with an SI prefix and three significant digits: "989 TFLOP/s"."""
     for power, prefix in ((15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
         if abs(value) >= 0.9995 * 10**power:
             return f"{value / 10**power:.3g} {prefix}{unit}"

@@ -19,7 +19,7 @@ class Roof:
         return self.flops / self.bandwidth
 
     def at(self, intensity: float) -> float:
-        """The most FLOP/s that a kernel of this intensity (FLOP/B) can reach."""
+        """Return the most FLOP/s that a kernel of this intensity (FLOP/B) can reach."""
         return min(self.flops, intensity * self.bandwidth)
 
 

@@ -20,7 +20,7 @@ class Placed:
     last: int
 
     def reached(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The byte ranges in [start, stop) that the tensor reaches, neighbours joined."""
+        """Return the byte ranges in [start, stop) that the tensor reaches, neighbours joined."""
         size = self.layout.itemsize
         ranges: list[tuple[int, int]] = []
         for k in sorted(self.layout.reached(start // size, -(-stop // size))):
@@ -53,7 +53,7 @@ class Storage:
 
 
 def storages(tensors: Mapping[str, Tensor]) -> list[Storage]:
-    """The distinct storages of the named tensors, in the order of their first tensor.
+    """Return the distinct storages of the named tensors, in the order of their first tensor.
 
     Two tensors share a storage when `untyped_storage().data_ptr()` is the same; an empty or meta
     storage has no address and is told apart by its identity.

@@ -74,7 +74,7 @@ def _last(entry: Entry) -> bool:
 
 
 def file_name(entry: Entry) -> str:
-    """The file of a slot without its folders."""
+    """Return the file of a slot without its folders."""
     return entry.file.rpartition("/")[2]
 
 

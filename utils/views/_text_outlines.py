@@ -23,7 +23,7 @@ _EM = 1000  # outlines are made at this size, then scaled
 
 
 def text_width(words: str, *, size: float, mono: bool = False) -> float:
-    """The width of one line of text in CSS pixels."""
+    """Return the width of one line of text in CSS pixels."""
     return _line(words, mono, size)[2]
 
 
@@ -66,7 +66,7 @@ def _glyph(letter: str, mono: bool) -> tuple[np.ndarray, np.ndarray, float]:
 
 @lru_cache(maxsize=4096)
 def _line(words: str, mono: bool, size: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """A line of text that begins at (0, 0): vertices, codes, width.
+    """Return a line of text that begins at (0, 0): vertices, codes, width.
 
     Letters stand on whole pixels of the bitmap, so that each looks the same wherever it stands:
     sharper, and a PNG of half the bytes.

@@ -42,16 +42,20 @@ class Kept:
 def autograd_graph(tensor: Tensor, **named: Tensor) -> None:
     """Show the graph behind `tensor`: its grad_fn on top, the leaves it will reach at the bottom.
 
-    named: leaves to call by name, such as weight=layer.weight.
-    Draw before backward: what nodes saved is freed by it. Raises TypeError for what is no tensor,
-    ValueError for a tensor that has no graph.
+    Args:
+        named: leaves to call by name, such as weight=layer.weight. Draw before backward, which
+            frees what nodes saved.
+
+    Raises:
+        TypeError: for anything but a tensor.
+        ValueError: for a tensor without a graph.
     """
     figure, alt = draw(tensor, named)
     show(figure, alt=alt)
 
 
 def draw(tensor: Tensor, named: dict[str, Tensor]) -> tuple[Figure, str]:
-    """The figure, and its alternative text."""
+    """Return the figure, and its alternative text."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"autograd_graph needs a torch.Tensor, got {type(tensor).__name__}")
     if tensor.grad_fn is None:
@@ -170,7 +174,7 @@ def sentence(nodes: dict, saved: int, left_out: int) -> str:
 
 
 def describe(nodes: dict, graph: dict, words: str) -> str:
-    """The alternative text: each node with what it saved and where it leads."""
+    """Return the alternative text: each node with what it saved and where it leads."""
     names = {key: f"{node.name} {k}" for k, (key, node) in enumerate(nodes.items(), 1)}
     parts = []
     for key, node in nodes.items():

@@ -50,10 +50,13 @@ class Tape:
 def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
     """Show backward through `steps`, one node for each place of the slider; still, all of it.
 
-    steps: name -> expression of names before it, such as {"c": "a * b", "L": "c ** 2"}; with
-    + - * / **, exp, log, tanh, relu. The last is what is differentiated.
-    values: the numbers that are given, such as a=2.0.
-    Raises ValueError for what can't be read.
+    Args:
+        steps: name -> expression of names before it, such as {"c": "a * b", "L": "c ** 2"}; with +
+            - * / **, exp, log, tanh, relu. The last is what is differentiated.
+        values: the numbers that are given, such as a=2.0.
+
+    Raises:
+        ValueError: for what can't be read.
     """
     tape = record(steps, values)
     last = len(tape.order)
@@ -101,7 +104,7 @@ def record(steps: Mapping[str, str], values: Mapping[str, float]) -> Tape:
 
 
 def draw(tape: Tape, step: int) -> tuple[Figure, str]:
-    """The figure after `step` nodes were visited, and its alternative text."""
+    """Return the figure after `step` nodes were visited, and its alternative text."""
     visited = tape.order[:step]
     now = visited[-1] if visited else None
     words = sentence(tape, step)
@@ -202,7 +205,7 @@ def sentence(tape: Tape, step: int) -> str:
 
 
 def describe(tape: Tape, step: int, words: str) -> str:
-    """The alternative text: each visited node and how its adjoint came about."""
+    """Return the alternative text: each visited node and how its adjoint came about."""
     values = ", ".join(f"{name} = {short(value)}" for name, value in tape.values.items())
     told = "; ".join(f"{name}: {tape.lines[name]}" for name in tape.order[:step]) or "none yet"
     left = f" Not visited yet: {', '.join(tape.order[step:])}." if step < len(tape.order) else ""

@@ -18,8 +18,11 @@ NARROW = 30  # CSS pixels; an index of three digits doesn't fit into a narrower 
 def block_mask(n: int, block: int) -> None:
     """Show the programs that cover n elements in blocks of `block`, and what their masks let pass.
 
-    block: a power of two up to 1024, as Triton asks. Live, both have a slider.
-    Raises ValueError for n below 0 or another block.
+    Args:
+        block: a power of two up to 1024, as Triton asks. Live, both have a slider.
+
+    Raises:
+        ValueError: for n below 0 or another block.
     """
     draw(n, block)
     most = max(2 * n, 4 * block, 16)
@@ -63,7 +66,7 @@ def draw(n: int, block: int, least: int = 0) -> tuple[Figure, str]:
 
 
 def shown_programs(n: int, block: int) -> list[int | None]:
-    """The programs that have a row; None stands for those that are left out."""
+    """Return the programs that have a row; None stands for those that are left out."""
     grid = _grid(n, block)
     if grid <= SHOWN + 1:
         return list(range(grid))
@@ -84,7 +87,7 @@ def sentence(n: int, block: int) -> str:
 
 
 def describe(n: int, block: int) -> str:
-    """The alternative text: each shown program with the elements it covers."""
+    """Return the alternative text: each shown program with the elements it covers."""
     parts = [f"Programs, blocks and masks. {sentence(n, block)}"]
     for program in shown_programs(n, block):
         if program is not None:

@@ -32,7 +32,10 @@ def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
     """Show how shapes broadcast: aligned on the right, what is repeated, the result or the clash.
 
     Each argument is a tensor or a shape such as (64, 1). Live, a text box for each tries another.
-    Raises TypeError for anything else, ValueError for no argument or a negative size.
+
+    Raises:
+        TypeError: for anything else.
+        ValueError: for no argument or a negative size.
     """
     shapes = align([_shape(thing) for thing in shapes_or_tensors]).shapes
     _interactive.present(
@@ -47,7 +50,7 @@ def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
 
 
 def draw(shapes: Sequence[Shape]) -> tuple[Figure, str]:
-    """The figure for some shapes, and its alternative text."""
+    """Return the figure for some shapes, and its alternative text."""
     alignment = align(shapes)
     words = sentence(alignment)
     top = title_height(words) + 30
@@ -86,7 +89,7 @@ def sentence(alignment: Alignment) -> str:
 
 
 def describe(alignment: Alignment) -> str:
-    """The alternative text: the sentence, then each shape's remark."""
+    """Return the alternative text: the sentence, then each shape's remark."""
     remarks = [f"{shape}: {_remark(alignment, row)}." for row, shape in enumerate(alignment.shapes)]
     return " ".join([f"Broadcasting, aligned on the right. {sentence(alignment)}", *remarks])
 
@@ -106,7 +109,7 @@ def _remark(alignment: Alignment, row: int) -> str:
 
 
 def _columns(ndim: int) -> list[tuple[float, float]]:
-    """The left edge and width of each column of boxes."""
+    """Return the left edge and width of each column of boxes."""
     room = INNER - LABEL_W - NOTE_W
     width = min(WIDEST, (room + GAP) / max(ndim, 1) - GAP)
     return [(MARGIN + LABEL_W + column * (width + GAP), width) for column in range(ndim)]

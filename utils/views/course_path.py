@@ -23,8 +23,13 @@ def course_path(
 ) -> None:
     """Show the phases of a course and what each needs.
 
-    phases: objects with `number`, `title` and `needs` (numbers). done: numbers that are ticked;
-    here: the number that is lit. Raises ValueError for needs that no phase has, or a circle.
+    Args:
+        phases: objects with `number`, `title` and `needs` (numbers).
+        done: numbers that are ticked.
+        here: the number that is lit.
+
+    Raises:
+        ValueError: for needs that no phase has, or that form a circle.
     """
     figure, alt = draw(list(phases), done, here)
     show(figure, alt=alt)
@@ -33,7 +38,7 @@ def course_path(
 def draw(
     steps: Sequence[Step], done: Collection[int] = (), here: int | None = None
 ) -> tuple[Figure, str]:
-    """The figure for some phases, and its alternative text."""
+    """Return the figure for some phases, and its alternative text."""
     if not steps:
         raise ValueError("course_path needs at least one phase, got none")
     words = sentence(steps, done, here)
@@ -60,7 +65,7 @@ def sentence(steps: Sequence[Step], done: Collection[int], here: int | None) -> 
 
 
 def describe(steps: Sequence[Step], done: Collection[int], here: int | None) -> str:
-    """The alternative text: each phase with what it needs."""
+    """Return the alternative text: each phase with what it needs."""
     parts = [f"The path of the course. {sentence(steps, done, here)}"]
     for step in steps:
         text = f"{step.number:02d} {step.title}"
@@ -84,7 +89,7 @@ class _Drawing:
         self.bottom = self.top + max(row for _, row in self.places.values()) * ROW + BOX_H
 
     def _lanes(self) -> dict[tuple[int, int], int]:
-        """A lane above the boxes for each need along row 0 that skips a column."""
+        """Return a lane above the boxes for each need along row 0 that skips a column."""
         lanes: dict[tuple[int, int], int] = {}
         for step in self.steps:
             column, row = self.places[step.number]

@@ -42,7 +42,9 @@ def dispatch_bars(function: Callable[..., Any], *args: Any) -> None:
 
     The function is called once. Live, how deep to look and which call to tell of can be moved, and
     where to begin when there are many calls.
-    Raises ValueError when no operator is called.
+
+    Raises:
+        ValueError: if no operator is called.
     """
     calls = dispatch.trace(function, *args)
     if not calls:
@@ -73,7 +75,7 @@ def depth_of(calls: Sequence[Call]) -> int:
 
 
 def fitting(calls: Sequence[Call]) -> int:
-    """The largest depth at which all calls fit into one picture, at least 1."""
+    """Return the largest depth at which all calls fit into one picture, at least 1."""
     depths = [depth for call in calls for depth, _ in call.walk()]
     fits = [
         deep
@@ -84,7 +86,7 @@ def fitting(calls: Sequence[Call]) -> int:
 
 
 def bars(calls: Sequence[Call], depth: int) -> list[Bar]:
-    """The calls down to a depth, the first MOST of them."""
+    """Return the calls down to a depth, the first MOST of them."""
     found: list[Bar] = []
 
     def walk(call: Call, at: int) -> None:
@@ -109,8 +111,9 @@ def draw(
 ) -> tuple[Figure, str]:
     """The figure down to a depth, from the first-th outermost call on; and its alternative text.
 
-    rows: how many calls the sheet has room for, if there are fewer. lit: which of the drawn calls
-    is told of; the last where there are fewer.
+    Args:
+        rows: how many calls the sheet has room for, if there are fewer.
+        lit: which of the drawn calls is told of; the last where there are fewer.
     """
     words = sentence(calls)
     top = title_height(words) + 38
@@ -156,7 +159,7 @@ def _tops(shown: Sequence[Bar], top: float) -> list[float]:
 
 
 def _box(shown: Sequence[Bar], tops: Sequence[float], k: int) -> Box:
-    """A bar with room for those inside it."""
+    """Return a bar with room for those inside it."""
     bar, x = shown[k], MARGIN + INDENT * shown[k].depth
     last = k + bar.rows - 1
     inside = sum(j + shown[j].rows - 1 == last for j in range(k + 1, last + 1))
@@ -225,12 +228,12 @@ def _draw_lit(canvas: Canvas, call: Call, y: float) -> None:
 
 
 def place_of(entry: dispatch.Entry) -> str:
-    """The file and the line in which a slot was registered."""
+    """Return the file and the line in which a slot was registered."""
     return f"{entry.file}:{entry.line}"
 
 
 def _longest(calls: Sequence[Call]) -> int:
-    """The most slots that one call passes."""
+    """Return the most slots that one call passes."""
     return max(len(call.path) for top in calls for _, call in top.walk())
 
 
@@ -245,7 +248,7 @@ def _draw_legend(canvas: Canvas, calls: Sequence[Call], y: float) -> None:
 
 
 def _widest(calls: Sequence[Call]) -> float:
-    """The room that the chips of one call need at most."""
+    """Return the room that the chips of one call need at most."""
     return max(
         sum(chip_width(entry.key, size=SMALL) + GAP for entry in inner.path)
         for call in calls
@@ -254,7 +257,7 @@ def _widest(calls: Sequence[Call]) -> float:
 
 
 def written(shape: tuple[int, ...]) -> str:
-    """A shape as Python writes it."""
+    """Return a shape as Python writes it."""
     return str(shape)
 
 

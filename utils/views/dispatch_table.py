@@ -24,9 +24,13 @@ RIGHT = MARGIN + INNER
 def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
     """Show what the table holds for `ops` at `keys`, with one slot in words; live, choose which.
 
-    ops: overloads, or names such as "aten::mul.Tensor"; keys: names such as "AutogradCPU", in the
-    order of the columns.
-    Raises LookupError when there is no such operator, ValueError for none or too many.
+    Args:
+        ops: overloads, or names such as "aten::mul.Tensor".
+        keys: names such as "AutogradCPU", in the order of the columns.
+
+    Raises:
+        LookupError: if there is no such operator.
+        ValueError: for none or too many.
     """
     names = tuple(dict.fromkeys(dispatch.op_name(op) for op in ops))
     keys = tuple(dict.fromkeys(keys))
@@ -47,7 +51,7 @@ def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
 
 
 def draw(ops: Sequence[str], keys: Sequence[str], op: str, key: str) -> tuple[Figure, str]:
-    """The map with one slot lit, and its alternative text."""
+    """Return the map with one slot lit, and its alternative text."""
     slots = {name: [dispatch.table(name).get(k) for k in keys] for name in ops}
     words = sentence(slots)
     top = title_height(words) + HEAD * len(keys) + 10
@@ -153,7 +157,7 @@ def in_words(op: str, key: str) -> str:
 def describe(
     slots: dict[str, list[dispatch.Entry | None]], keys: Sequence[str], told: str, words: str
 ) -> str:
-    """The alternative text: each operator's slots, kind by kind, and the lit one."""
+    """Return the alternative text: each operator's slots, kind by kind, and the lit one."""
     parts = [f"Dispatch table. {words} Keys, from left to right: {listed(keys)}. {told}"]
     for name, row in slots.items():
         kinds: dict[str, list[str]] = {}

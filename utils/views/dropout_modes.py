@@ -20,9 +20,16 @@ MODES = (("train", True), ("eval", False))
 def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True, calls: int = 40) -> None:
     """Show what `layer` makes of `x` in a call, and on average over many; live, both can be moved.
 
-    layer: a Dropout, or anything with two modes that keeps a shape; its own mode is left as it is.
-    x: at most 24 numbers. training: the mode at first; calls: how many.
-    Raises ValueError for more numbers or none, TypeError for a layer without modes.
+    Args:
+        layer: a Dropout, or anything with two modes that keeps a shape; its own mode is left as it
+            is.
+        x: at most 24 numbers.
+        training: the mode at first.
+        calls: how many.
+
+    Raises:
+        ValueError: for more numbers or none.
+        TypeError: for a layer without modes.
     """
     if not isinstance(layer, nn.Module):
         raise TypeError(f"dropout_modes needs an nn.Module, got {type(layer).__name__}")
@@ -55,7 +62,7 @@ def outputs(layer: nn.Module, x: Tensor, training: bool, calls: int) -> Tensor:
 
 
 def draw(x: Tensor, out: Tensor, training: bool) -> tuple[Figure, str]:
-    """The figure of some outputs (calls, n), and its alternative text."""
+    """Return the figure of some outputs (calls, n), and its alternative text."""
     words = sentence(x, out, training)
     top = title_height(words) + 18
     canvas = Canvas(top + 3 * ROW + 14)
@@ -107,7 +114,7 @@ def sentence(x: Tensor, out: Tensor, training: bool) -> str:
 
 
 def describe(x: Tensor, out: Tensor, training: bool, words: str) -> str:
-    """The alternative text: the three rows in numbers."""
+    """Return the alternative text: the three rows in numbers."""
     rows = {"input": x, "last output": out[-1], "mean": out.mean(0)}
     told = "; ".join(
         f"{name} {', '.join(short(round(v, 2), 4) for v in row.tolist())}"

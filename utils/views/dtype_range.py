@@ -29,7 +29,9 @@ PRECISION_X = 794
 def dtype_range(dtypes: Sequence[torch.dtype] = DTYPES) -> None:
     """Show range and relative precision of floating-point dtypes: a bar from smallest to largest.
 
-    Raises TypeError for a dtype that is not floating-point, ValueError for none.
+    Raises:
+        TypeError: for a dtype that is not floating-point.
+        ValueError: for none.
     """
     if not dtypes:
         raise ValueError("dtype_range needs at least one dtype, got none: pass (torch.float32,)")
@@ -38,7 +40,7 @@ def dtype_range(dtypes: Sequence[torch.dtype] = DTYPES) -> None:
 
 
 def draw(forms: Sequence[Format]) -> tuple[Figure, str]:
-    """The figure for some dtypes, and its alternative text."""
+    """Return the figure for some dtypes, and its alternative text."""
     words = "The exponent's bits buy range, the fraction's bits buy precision."
     top = title_height(words) + 44
     canvas = Canvas(top + ROW * len(forms) + 34)
@@ -82,7 +84,7 @@ def draw(forms: Sequence[Format]) -> tuple[Figure, str]:
 
 
 def describe(forms: Sequence[Format], words: str) -> str:
-    """The alternative text: range and precision of each dtype."""
+    """Return the alternative text: range and precision of each dtype."""
     rows = [
         f"{form.name}: {form.exponent} exponent and {form.fraction} fraction bits, "
         f"normal numbers from {number(form.smallest_normal, 3)} to {number(form.largest, 3)}, "

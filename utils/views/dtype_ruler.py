@@ -33,8 +33,13 @@ TRIES = (0.5, 1 / 3, math.pi, 1000.1, 2.0**24 + 1, 65504.0, 65520.0, 1e-8)
 def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
     """Show what each of `dtypes` keeps of the number `value`, bit by bit and on its ruler.
 
-    value: a Python number; live, a box changes it. dtypes: floating-point dtypes of torch.
-    Raises TypeError for any other dtype, ValueError for no dtype at all.
+    Args:
+        value: a Python number; live, a box changes it.
+        dtypes: floating-point dtypes of torch.
+
+    Raises:
+        TypeError: for any other dtype.
+        ValueError: for no dtype at all.
     """
     value = float(value)
     if not dtypes:
@@ -50,7 +55,7 @@ def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> N
 
 
 def draw(value: float, dtypes: Sequence[torch.dtype] = DTYPES) -> tuple[Figure, str]:
-    """The figure for one number, and its alternative text."""
+    """Return the figure for one number, and its alternative text."""
     rows = [store(value, dtype) for dtype in dtypes]
     words = sentence(value, rows)
     top = title_height(words) + 34
@@ -81,7 +86,7 @@ def sentence(value: float, rows: Sequence[Stored]) -> str:
 
 
 def describe(value: float, rows: Sequence[Stored]) -> str:
-    """The alternative text: a sentence for each dtype."""
+    """Return the alternative text: a sentence for each dtype."""
     parts = [f"Dtype ruler for {value!r}. {sentence(value, rows)}"]
     for row in rows:
         bits = f"sign {row.sign}, exponent {row.exponent}, fraction {row.fraction}"

@@ -38,8 +38,11 @@ class Curve:
 def finite_difference_error(f: Function, x: float) -> None:
     """Show the error of finite differences of `f` at `x` against the step h; live, h moves.
 
-    f: from a 0-dim tensor to one, in torch operations (autograd gives the exact derivative).
-    Raises ValueError where f or its derivative is not finite, or the derivative is 0.
+    Args:
+        f: from a 0-dim tensor to one, in torch operations (autograd gives the exact derivative).
+
+    Raises:
+        ValueError: if f or its derivative is not finite, or the derivative is 0.
     """
     exact, curves = measure(f, x)
     start = curves[0].best
@@ -86,7 +89,7 @@ def measure(f: Function, x: float) -> tuple[float, tuple[Curve, ...]]:
 
 
 def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> tuple[Figure, str]:
-    """The figure with one h lit, and its alternative text."""
+    """Return the figure with one h lit, and its alternative text."""
     words = sentence(curves)
     top = title_height(words) + 20
     canvas = Canvas(top + HIGH + 66)
@@ -143,7 +146,7 @@ def sentence(curves: tuple[Curve, ...]) -> str:
 
 
 def describe(exact: float, curves: tuple[Curve, ...], x: float, chosen: int, words: str) -> str:
-    """The alternative text: each curve's best step, and the lit one's errors."""
+    """Return the alternative text: each curve's best step, and the lit one's errors."""
     rows = [
         f"{curve.name}: smallest relative error {number(curve.errors[curve.best], 2)} at h = "
         f"{number(STEPS[curve.best], 2)}, and {number(curve.errors[chosen], 2)} at the lit h."

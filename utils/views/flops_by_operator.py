@@ -61,11 +61,15 @@ class Products(TorchDispatchMode):
 def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
     """Show the FLOPs of the matrix products of `model(tokens)` by operator; live, the length moves.
 
-    model: a MiniGPT, or any module of tokens (batch, length) whose `config` has a `context`, the
-    longest sequence. It is called on four lengths, and what others cost is worked out from them: a
-    product has at most two sizes that are the length. tokens: (batch, length), for the batch, and
-    the length at first.
-    Raises TypeError for another model, ValueError for tokens of another shape.
+    Args:
+        model: a MiniGPT, or any module of tokens (batch, length) whose `config` has a `context`,
+            the longest sequence. It is called on four lengths; the cost of others follows:
+            a product has at most two sizes that are the length.
+        tokens: (batch, length), for the batch, and the length at first.
+
+    Raises:
+        TypeError: for another model.
+        ValueError: for tokens of another shape.
     """
     found = measure(model, tokens)
     start = found.lengths.index(tokens.shape[1])
@@ -139,7 +143,7 @@ def share(counts: Counts) -> float:
 
 
 def crossing(found: Counted) -> int | None:
-    """The first counted length at which attention is half of the work or more."""
+    """Return the first counted length at which attention is half of the work or more."""
     return next(
         (
             length
@@ -151,7 +155,7 @@ def crossing(found: Counted) -> int | None:
 
 
 def draw(found: Counted, chosen: int) -> tuple[Figure, str]:
-    """The figure with one length lit, and its alternative text."""
+    """Return the figure with one length lit, and its alternative text."""
     counts, length = found.flops[chosen], found.lengths[chosen]
     words = sentence(found, chosen)
     top = title_height("one line") + 40
@@ -225,7 +229,7 @@ def _draw_bars(
 
 
 def _ticks(most: float) -> tuple[float, list[float]]:
-    """The axis's end and its ticks: three to six steps of 1, 2 or 5 times a power of ten."""
+    """Return the axis's end and its ticks: three to six steps of 1, 2 or 5 times a power of ten."""
     power = 10.0 ** (len(str(int(most))) - 1)
     step = next(s * power for s in (0.2, 0.5, 1, 2, 5) if most / (s * power) <= 6)
     ticks = [step * k for k in range(int(most / step) + 1)]
@@ -233,7 +237,7 @@ def _ticks(most: float) -> tuple[float, list[float]]:
 
 
 def bends(found: Counted) -> list[str]:
-    """The operators whose FLOPs are not in proportion to the length."""
+    """Return the operators whose FLOPs are not in proportion to the length."""
     pairs = list(zip(found.lengths, found.flops, strict=True))
     each = {name: {c.get(name, 0) * LONGEST // n for n, c in pairs} for name in found.operators}
     return [name for name, rates in each.items() if len(rates) > 1]
@@ -253,7 +257,7 @@ def sentence(found: Counted, chosen: int) -> str:
 
 
 def describe(found: Counted, chosen: int, words: str) -> str:
-    """The alternative text: the lit length in numbers, and the ends of each line."""
+    """Return the alternative text: the lit length in numbers, and the ends of each line."""
     counts, length = found.flops[chosen], found.lengths[chosen]
     total = max(1, sum(counts.values()))
     parts = [f"FLOPs by operator against the length of the sequence, batch {found.batch}. {words}"]

@@ -34,9 +34,14 @@ class Instruction:
 def kernel_ptx(kernel: Any, code: Compiled, *, line: int | None = None) -> None:
     """Show which PTX instructions each line of a kernel became, with one line lit.
 
-    kernel: what `@triton.jit` returned; code: what `compile_kernel` made of it.
-    line: the line to light, its `def` being line 1; by default one that became the most
-    instructions. Live, a slider moves it. Raises ValueError for a line that the kernel hasn't.
+    Args:
+        kernel: what `@triton.jit` returned.
+        code: what `compile_kernel` made of it.
+        line: the line to light, its `def` being line 1; by default one that became the most
+            instructions. Live, a slider moves it.
+
+    Raises:
+        ValueError: if the kernel has no such line.
     """
     text = source_lines(kernel)
     found = instructions(code.ptx)
@@ -51,7 +56,7 @@ def kernel_ptx(kernel: Any, code: Compiled, *, line: int | None = None) -> None:
 
 
 def source_lines(kernel: Any) -> list[str]:
-    """The kernel's lines from its `def` on, without indentation and comments."""
+    """Return the kernel's lines from its `def` on, without indentation and comments."""
     text = inspect.cleandoc("\n" + inspect.getsource(getattr(kernel, "fn", kernel)))
     begin = re.search(r"^def ", text, re.MULTILINE)
     assert begin is not None
@@ -60,7 +65,7 @@ def source_lines(kernel: Any) -> list[str]:
 
 
 def instructions(ptx: str) -> list[Instruction]:
-    """The instructions in order. PTX's `.loc` says where those that follow it come from.
+    """Return the instructions in order. PTX's `.loc` says where those that follow it come from.
 
     What a function of the language was compiled into counts to the kernel's line that called it:
     the comment beside `.loc` ends with that one, as in "standard.py:263:15 @[ kernel.py:11:18 ]".
@@ -78,7 +83,7 @@ def instructions(ptx: str) -> list[Instruction]:
 
 
 def draw(text: list[str], found: list[Instruction], line: int) -> tuple[Figure, str]:
-    """The figure with `line` lit, and its alternative text."""
+    """Return the figure with `line` lit, and its alternative text."""
     if not 1 <= line <= len(text):
         raise ValueError(f"line: expected 1 to {len(text)}, got {line}")
     if len(found) > MOST:
@@ -198,7 +203,7 @@ def folded(found: list[Instruction]) -> list[tuple[Instruction, int]]:
 
 
 def opcode(text: str) -> str:
-    """The instruction's name, without its guard and operands."""
+    """Return the instruction's name, without its guard and operands."""
     return re.sub(r"^@\S+ ", "", text).split()[0]
 
 
@@ -219,7 +224,7 @@ def sentence(found: list[Instruction], line: int) -> str:
 
 
 def describe(text: list[str], found: list[Instruction], line: int) -> str:
-    """The alternative text: the lit line, what it became, and everything else in order."""
+    """Return the alternative text: the lit line, what it became, and everything else in order."""
     own = "; ".join(one.text.rstrip(";") for one in found if one.line == line)
     became = f" became: {own}." if own else " left no instruction of its own."
     if len(found) > MOST:

@@ -29,7 +29,9 @@ HEAD = 30  # the line above a tensor's cells
 class Memory:
     """One tensor of the launch, and the storage that it is a view of.
 
-    inside: the elements of the storage that belong to the tensor; offset: where it begins.
+    Attributes:
+        inside: the elements of the storage that belong to the tensor.
+        offset: where it begins.
     """
 
     name: str
@@ -64,10 +66,15 @@ def kernel_steps(
 ) -> None:
     """Launch `kernel` in the interpreter and show what it loads and stores; live, step by step.
 
-    kernel: what `@triton.jit` returned; args and kwargs: as for a launch, with small tensors of the
-    CPU. The launch is real: what the kernel stores is stored.
-    step: which load or store is lit at first, from 1.
-    Raises ValueError when nothing was loaded or stored, or for a step that there is not.
+    Args:
+        kernel: what `@triton.jit` returned.
+        args: as for a launch, with small tensors on the CPU. The launch is real: what the kernel
+            stores is stored.
+        kwargs: further arguments, by name.
+        step: which load or store is lit at first, from 1.
+
+    Raises:
+        ValueError: if nothing was loaded or stored, or there is no such step.
     """
     found = accesses(kernel, grid, *args, **kwargs)
     given = inspect.signature(kernel.fn).bind(*args, **kwargs).arguments
@@ -93,7 +100,7 @@ def memory(name: str, tensor: torch.Tensor) -> Memory:
 
 
 def draw(tensors: Sequence[Memory], found: Sequence[Access], step: int) -> tuple[Figure, str]:
-    """The figure with one load or store lit, and its alternative text."""
+    """Return the figure with one load or store lit, and its alternative text."""
     if not 1 <= step <= len(found):
         raise ValueError(f"step: expected 1 to {len(found)}, got {step}")
     access = found[step - 1]
@@ -114,12 +121,12 @@ def draw(tensors: Sequence[Memory], found: Sequence[Access], step: int) -> tuple
 
 
 def places(owner: Memory, access: Access) -> list[int]:
-    """The elements of the storage that an access touches."""
+    """Return the elements of the storage that an access touches."""
     return [owner.offset + element for element in access.touched]
 
 
 def sectors(owner: Memory, access: Access) -> list[int]:
-    """The sectors of the storage that an access touches."""
+    """Return the sectors of the storage that an access touches."""
     return sorted({place // owner.sector for place in places(owner, access)})
 
 
@@ -142,7 +149,7 @@ def sentence(owner: Memory, access: Access, step: int, steps: int) -> str:
 
 
 def describe(tensors: Sequence[Memory], found: Sequence[Access], step: int, words: str) -> str:
-    """The alternative text: the launch's tensors, and the lit step in numbers."""
+    """Return the alternative text: the launch's tensors, and the lit step in numbers."""
     access = found[step - 1]
     owner = next(one for one in tensors if one.name == access.tensor)
     parts = [f"A kernel's loads and stores. {words}"]

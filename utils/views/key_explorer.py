@@ -76,7 +76,10 @@ CONTROLS = tuple(field.name for field in fields(Situation))[:-1]
 class KeyRow:
     """One key of a call, and its slot.
 
-    tensor, added, excluded: whether the tensor brings it, the thread adds it, or takes it away.
+    Attributes:
+        tensor: whether the tensor brings it.
+        added: whether the thread adds it.
+        excluded: whether the thread removes it.
     """
 
     key: str
@@ -94,9 +97,13 @@ class KeyRow:
 def key_explorer(op: Any, tensor: Tensor) -> None:
     """Show which key wins a call of `op` on `tensor`, and why; live, tensor and contexts change.
 
-    op: an overload, or its name such as "aten::mm". tensor: any; its kind is what is shown at
-    first, in the contexts of the caller.
-    Raises LookupError when there is no such operator, TypeError for what is no tensor.
+    Args:
+        op: an overload, or its name such as "aten::mm".
+        tensor: any; its kind is what is shown at first, in the contexts of the caller.
+
+    Raises:
+        LookupError: if there is no such operator.
+        TypeError: for anything but a tensor.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"key_explorer needs a torch.Tensor, got {type(tensor).__name__}")
@@ -120,7 +127,7 @@ def key_explorer(op: Any, tensor: Tensor) -> None:
 
 
 def situation(op: Any, tensor: Tensor) -> Situation:
-    """The tensor as it is and the contexts that are open now."""
+    """Return the tensor as it is and the contexts that are open now."""
     inference = torch.is_inference_mode_enabled()
     return Situation(
         op=dispatch.op_name(op),
@@ -138,7 +145,8 @@ def situation(op: Any, tensor: Tensor) -> Situation:
 def made(tensor: Tensor, wanted: Situation) -> Tensor:
     """A tensor of the wanted kind: the given one where it is of that kind, else a new small one.
 
-    Raises ValueError for a kind that there is not.
+    Raises:
+        ValueError: for an unknown kind.
     """
     own = situation(wanted.op, tensor)
     kind = ("requires_grad", "inference_tensor", "conj", "dtype")
@@ -252,7 +260,7 @@ class KeyOutcome:
 
 
 def read(tensor: Tensor, now: Situation) -> tuple[list[KeyRow], KeyOutcome]:
-    """The rows of a situation, and whose code runs: asked inside its contexts."""
+    """Return the rows of a situation, and whose code runs: asked inside its contexts."""
     here = made(tensor, now)
     with contexts(now, here.device.type):
         own, thread = dispatch.keys_of(here), dispatch.thread_keys()
@@ -304,7 +312,7 @@ def switches(tensor: Tensor, now: Situation) -> list[tuple[str, KeyOutcome]]:
 
 
 def draw(tensor: Tensor, now: Situation) -> tuple[Figure, str]:
-    """The figure of a situation, and its alternative text."""
+    """Return the figure of a situation, and its alternative text."""
     rows, runs = read(tensor, now)
     others = switches(tensor, now)
     words = sentence(runs)

@@ -25,7 +25,8 @@ HEADS = ("what you write", "who chooses the code", "what the code runs on")
 class Way:
     """From a line of code over the library that takes it to the device: a headline and a note each.
 
-    missing: the way is closed on this machine, and the last text says why.
+    Attributes:
+        missing: the way is closed on this machine, and the last text says why.
     """
 
     code: tuple[str, str]
@@ -41,9 +42,10 @@ def machine_report() -> None:
 
 
 def draw(machine: Machine, *, building: bool = False) -> tuple[Figure, str]:
-    """The figure for a machine, and its alternative text.
+    """Return the figure for a machine, and its alternative text.
 
-    building: the page will be read elsewhere, so it says whose machine it shows.
+    Args:
+        building: the page will be read elsewhere, so it says whose machine it shows.
     """
     words = sentence(machine, building=building)
     top = title_height(words) + 26
@@ -140,7 +142,7 @@ def sentence(machine: Machine, *, building: bool = False) -> str:
 
 
 def describe(machine: Machine, *, building: bool = False) -> str:
-    """The alternative text: each way, then the facts."""
+    """Return the alternative text: each way, then the facts."""
     parts = [f"Machine report. {sentence(machine, building=building)}"]
     for way in ways(machine):
         state = " (closed here)" if way.missing else ""

@@ -29,15 +29,19 @@ PALE = (STATE, *GREYS[2:])  # these take dark text
 def memory_bars(parts: Mapping[str, int]) -> None:
     """Show how many bytes each part takes of the whole, stacked in one bar.
 
-    parts: name -> bytes; parameters, gradients, optimizer state and activations have looks of
-    their own. Raises ValueError for no parts, a negative number, or 0 bytes in all.
+    Args:
+        parts: name -> bytes; parameters, gradients, optimizer state and activations have looks of
+            their own.
+
+    Raises:
+        ValueError: for no parts, a negative number, or 0 bytes in all.
     """
     figure, alt = draw(_checked(parts))
     show(figure, alt=alt)
 
 
 def draw(parts: Mapping[str, int]) -> tuple[Figure, str]:
-    """The figure for some parts, and its alternative text."""
+    """Return the figure for some parts, and its alternative text."""
     total = sum(parts.values())
     words = sentence(parts)
     top = title_height(words) + 12
@@ -81,7 +85,7 @@ def sentence(parts: Mapping[str, int]) -> str:
 
 
 def describe(parts: Mapping[str, int]) -> str:
-    """The alternative text: the total, then each part."""
+    """Return the alternative text: the total, then each part."""
     total = sum(parts.values())
     rows = [f"{name} {human_bytes(size)} ({size / total:.0%})" for name, size in parts.items()]
     return f"Stacked bar of memory. {sentence(parts)} {', '.join(rows)}."
@@ -95,7 +99,7 @@ def _checked(parts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _looks(parts: Mapping[str, int]) -> dict[str, tuple[str, str]]:
-    """A colour and marker for each part: its own, or the next grey square."""
+    """Return a colour and marker for each part: its own, or the next grey square."""
     greys = cycle(GREYS)
     found: dict[str, tuple[str, str]] = {}
     for name in parts:

@@ -31,8 +31,9 @@ LOOKS = {  # colour and mark
 class Held:
     """A tensor that a module holds itself.
 
-    kind: "parameter", "buffer", "shared" (a parameter that was met before, as `first`), or "plain",
-    which no module knows of.
+    Attributes:
+        kind: "parameter", "buffer", "shared" (a parameter that was met before, as `first`), or
+            "plain", which no module knows of.
     """
 
     name: str
@@ -77,7 +78,7 @@ def module_tree(module: nn.Module) -> None:
 
 
 def read(module: nn.Module) -> tuple[str, list[ModuleRow]]:
-    """The class of the whole, and a row for each module in the order of `named_modules`."""
+    """Return the class of the whole, and a row for each module in the order of `named_modules`."""
     seen: dict[int, str] = {}
     own = {
         path: (part, tuple(_held(part, path, seen)))
@@ -127,7 +128,7 @@ def _one(name: str, kind: str, tensor: Tensor, first: str = "") -> Held:
 
 
 def draw(kind: str, rows: list[ModuleRow]) -> tuple[Figure, str]:
-    """The figure for a read module, and its alternative text."""
+    """Return the figure for a read module, and its alternative text."""
     words = sentence(kind, rows)
     like = twins(rows)
     inside = tuple(f"{path}." for path in like)
@@ -208,7 +209,7 @@ def sentence(kind: str, rows: list[ModuleRow]) -> str:
 
 
 def describe(rows: list[ModuleRow], words: str) -> str:
-    """The alternative text: each module with its class, tensors and parameters."""
+    """Return the alternative text: each module with its class, tensors and parameters."""
     parts = [f"Module tree. {words}"]
     for row in rows[:MOST]:
         text = f"{row.path or 'the whole'}: {row.kind}"
@@ -219,7 +220,7 @@ def describe(rows: list[ModuleRow], words: str) -> str:
 
 
 def _lines(row: ModuleRow) -> list[list[tuple[Held, str]]]:
-    """A module's own tensors, in as many lines as they need."""
+    """Return a module's own tensors, in as many lines as they need."""
     lines: list[list[tuple[Held, str]]] = [[]]
     used = 0.0
     width = COUNT_X - 84 - TENSORS_X

@@ -39,10 +39,14 @@ def port_difference(
 ) -> None:
     """Show by how much a port differs after each stage, the first that is too much lit.
 
-    original, port: name -> array or tensor, in the order of the forward pass; the names of
-    `original` are looked up in `port`. tolerance: largest difference, as a part of the stage's
-    largest value, that rounding explains.
-    Raises ValueError for no stages, or more than 40.
+    Args:
+        original: name -> array or tensor, in the order of the forward pass.
+        port: the same of the port; the names of `original` are looked up in it.
+        tolerance: largest difference, as a part of the stage's largest value, that rounding
+            explains.
+
+    Raises:
+        ValueError: for no stages, or more than 40.
     """
     if not 0 < len(original) <= MOST:
         raise ValueError(f"port_difference shows 1 to {MOST} stages, got {len(original)}")
@@ -51,7 +55,7 @@ def port_difference(
 
 
 def measure(original: Mapping[str, ArrayLike], port: Mapping[str, ArrayLike]) -> list[Stage]:
-    """The difference of each stage."""
+    """Return the difference of each stage."""
     return [_measured(name, _tensor(want), port.get(name)) for name, want in original.items()]
 
 
@@ -72,12 +76,12 @@ def _tensor(values: ArrayLike) -> Tensor:
 
 
 def first_different(stages: list[Stage], tolerance: float) -> int | None:
-    """The place of the first stage that differs by more than the tolerance."""
+    """Return the place of the first stage that differs by more than the tolerance."""
     return next((k for k, stage in enumerate(stages) if stage.error > tolerance), None)
 
 
 def draw(stages: list[Stage], tolerance: float) -> tuple[Figure, str]:
-    """The figure for some stages, and its alternative text."""
+    """Return the figure for some stages, and its alternative text."""
     words = sentence(stages, tolerance)
     first = first_different(stages, tolerance)
     longest = max(text_width(s.name, size=12, mono=True) for s in stages)
@@ -145,7 +149,7 @@ def sentence(stages: list[Stage], tolerance: float) -> str:
 
 
 def describe(stages: list[Stage], tolerance: float, words: str) -> str:
-    """The alternative text: each stage and its difference."""
+    """Return the alternative text: each stage and its difference."""
     told = ", ".join(f"{stage.name} {stage.why or number(stage.error, 2)}" for stage in stages)
     return (
         f"Difference of a port from its original after each stage, allowed {number(tolerance, 1)}. "

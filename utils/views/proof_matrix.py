@@ -29,9 +29,13 @@ def proof_matrix(
 ) -> None:
     """Try each proof on each version, once, and show which refuse; live, read any refusal.
 
-    versions: name -> the operator, or whatever the proofs take; proofs: name -> a function that
-    raises when it finds something wrong. A proof that returns, whatever it returns, has passed.
-    Raises ValueError for none or too many.
+    Args:
+        versions: name -> the operator, or whatever the proofs take.
+        proofs: name -> a function that raises when it finds something wrong. A proof that returns,
+            whatever it returns, has passed.
+
+    Raises:
+        ValueError: for none or too many.
     """
     if not (0 < len(versions) <= MOST_VERSIONS and 0 < len(proofs) <= MOST_PROOFS):
         raise ValueError(
@@ -78,7 +82,7 @@ def refusal(check: Callable[[Any], object], version: Any) -> str | None:
 
 
 def first_refusal(table: Refusals) -> tuple[str, str]:
-    """The first version that is refused, and by which proof; else the first of both."""
+    """Return the first version that is refused, and by which proof; else the first of both."""
     for version, row in table.items():
         for proof, said in row.items():
             if said is not None:
@@ -87,7 +91,7 @@ def first_refusal(table: Refusals) -> tuple[str, str]:
 
 
 def draw(table: Refusals, version: str, proof: str) -> tuple[Figure, str]:
-    """The table with one cell lit and its refusal in words, and the alternative text."""
+    """Return the table with one cell lit and its refusal in words, and the alternative text."""
     names, proofs = list(table), list(next(iter(table.values())))
     words = sentence(table)
     wide = (INNER - LABEL_W) / len(proofs)
@@ -154,7 +158,7 @@ def sentence(table: Refusals) -> str:
 
 
 def in_words(table: Refusals, version: str, proof: str) -> str:
-    """The lit cell."""
+    """Return the lit cell."""
     said = table[version][proof]
     if said is not None:
         return f"{version}, {proof}: {said}"

@@ -34,10 +34,15 @@ def roofline(
 ) -> None:
     """Show ops under a machine's roofline: is memory or compute the bound, and how near are they?
 
-    points: name -> (flops, bytes) or (flops, bytes, seconds); or a function from a batch size to
-    such a dict: live, it gets a slider over batch sizes.
-    peak_flops: FLOP/s; peak_bandwidth: B/s of memory; title: in place of the sentence found.
-    Raises ValueError for no points or a number that is not above 0.
+    Args:
+        points: name -> (flops, bytes) or (flops, bytes, seconds); or a function from a batch size
+            to such a dict: live, it gets a slider over batch sizes.
+        peak_flops: FLOP/s.
+        peak_bandwidth: B/s of memory.
+        title: in place of the sentence found.
+
+    Raises:
+        ValueError: for no points or a number that is not above 0.
     """
     if not (peak_flops > 0 and peak_bandwidth > 0):
         raise ValueError(
@@ -97,7 +102,7 @@ def sentence(ops: Sequence[Work], roof: Roof) -> str:
 
 
 def describe(ops: Sequence[Work], roof: Roof, words: str) -> str:
-    """The alternative text: the machine, then each op."""
+    """Return the alternative text: the machine, then each op."""
     parts = [
         f"Roofline. {words} Peak {si(roof.flops, 'FLOP/s')}, memory {si(roof.bandwidth, 'B/s')}, "
         f"ridge at {roof.ridge:.3g} FLOP per byte."
@@ -192,7 +197,7 @@ class _Label:
 
 
 def _labels(plot: _Plot, ops: Sequence[Work], roof: Roof) -> list[_Label]:
-    """A label for each op, clear of each other, of the roof and of every marker."""
+    """Return a label for each op, clear of each other, of the roof and of every marker."""
     spots = [(plot.x(op.intensity), plot.y(op.attained or roof.at(op.intensity))) for op in ops]
     limits = [(x, plot.y(roof.at(op.intensity))) for op, (x, _) in zip(ops, spots, strict=True)]
     taken = [Rect(x - 9, y - 9, x + 9, y + 9) for x, y in spots] + _obstacles(plot, roof)

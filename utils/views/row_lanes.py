@@ -17,8 +17,11 @@ LEFT, RIGHT = MARGIN + 58, MARGIN + INNER
 def row_lanes(columns: int) -> None:
     """Show the block that a row of `columns` takes, and how many of its lanes idle; live, move it.
 
-    columns: 1 to 2048. A program takes one row, in a block of the next power of two.
-    Raises ValueError for another number.
+    Args:
+        columns: 1 to 2048. A program takes one row, in a block of the next power of two.
+
+    Raises:
+        ValueError: for another number.
     """
     draw(columns)
     _interactive.present(
@@ -29,17 +32,17 @@ def row_lanes(columns: int) -> None:
 
 
 def block_of(columns: int) -> int:
-    """The smallest power of two that is at least `columns`."""
+    """Return the smallest power of two that is at least `columns`."""
     return 1 << (columns - 1).bit_length()
 
 
 def idle(columns: int) -> float:
-    """The part of a row's lanes that hold no number."""
+    """Return the part of a row's lanes that hold no number."""
     return 1 - columns / block_of(columns)
 
 
 def draw(columns: int) -> tuple[Figure, str]:
-    """The figure, and its alternative text."""
+    """Return the figure, and its alternative text."""
     if not 1 <= columns <= MOST:
         raise ValueError(f"row_lanes shows rows of 1 to {MOST:,} columns, got {columns}")
     words = sentence(columns)
@@ -63,7 +66,7 @@ def sentence(columns: int) -> str:
 
 
 def describe(columns: int) -> str:
-    """The alternative text: the row, and its neighbours beyond the powers of two."""
+    """Return the alternative text: the row, and its neighbours beyond the powers of two."""
     nearby = [k for k in (columns - 1, columns + 1) if 1 <= k <= MOST]
     told = " ".join(
         f"{count(k, 'column')}: {block_of(k):,} lanes, {idle(k):.0%} idle." for k in nearby

@@ -23,8 +23,12 @@ NARROW = 3.0  # CSS pixels; byte ranges thinner than this run together
 def share_map(**tensors: Tensor) -> None:
     """Show which tensors share bytes: a strip for each storage, a bar for each tensor in it.
 
-    tensors: by the names to show, as in share_map(x=x, xt=x.t(), copy=x.t().contiguous()).
-    Raises TypeError for one without strides, ValueError for none at all.
+    Args:
+        tensors: by the names to show, as in share_map(x=x, xt=x.t(), copy=x.t().contiguous()).
+
+    Raises:
+        TypeError: for one without strides.
+        ValueError: for none at all.
     """
     if not tensors:
         raise ValueError("share_map needs at least one tensor, got none: pass share_map(x=x)")
@@ -33,7 +37,7 @@ def share_map(**tensors: Tensor) -> None:
 
 
 def draw(found: Sequence[Storage]) -> tuple[Figure, str]:
-    """The figure for some storages, and its alternative text."""
+    """Return the figure for some storages, and its alternative text."""
     words = sentence(found)
     top = title_height(words) + 14
     rows = sum(len(storage.tensors) for storage in found)
@@ -69,7 +73,7 @@ def sentence(found: Sequence[Storage]) -> str:
 
 
 def describe(found: Sequence[Storage]) -> str:
-    """The alternative text: each storage and the bytes of it that each tensor spans."""
+    """Return the alternative text: each storage and the bytes of it that each tensor spans."""
     parts = [f"Map of shared bytes. {sentence(found)}"]
     for number, storage in enumerate(found):
         spans = [
@@ -122,7 +126,7 @@ def _draw_bar(canvas: Canvas, y: float, wide: float, storage: Storage, tensor: P
 
 
 def _spans(tensor: Placed, wide: float, nbytes: int) -> list[tuple[float, float]]:
-    """The bytes the tensor reaches as (x, width) in a strip `wide` CSS pixels wide."""
+    """Return the bytes the tensor reaches as (x, width) in a strip `wide` CSS pixels wide."""
     if tensor.last <= tensor.first:
         return []
     scale = wide / nbytes

@@ -16,9 +16,15 @@ from utils.views._strides import Geometry, full_index, geometry, plain
 def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None) -> None:
     """Show where the elements of `tensor` lie in its storage, with one of them lit in both.
 
-    tensor: any strided tensor, of any shape, dtype, device; a large one is seen through a window.
-    index: the element to light, one number a dimension; live, a slider for each dimension moves it.
-    Raises TypeError for a tensor without strides, IndexError for an index that doesn't fit.
+    Args:
+        tensor: any strided tensor, of any shape, dtype, device; a large one is seen through a
+            window.
+        index: the element to light, one number a dimension; live, a slider for each dimension moves
+            it.
+
+    Raises:
+        TypeError: for a tensor without strides.
+        IndexError: for an index that doesn't fit.
     """
     layout = geometry(tensor)
     start = () if layout.empty else full_index(layout.shape, index)
@@ -33,7 +39,7 @@ def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None)
 
 
 def draw(tensor: Tensor, index: tuple[int, ...]) -> tuple[Figure, str]:
-    """The figure with `index` lit (ignored in an empty view), and its alternative text."""
+    """Return the figure with `index` lit (ignored in an empty view), and its alternative text."""
     layout = geometry(tensor)
     index = () if layout.empty else index
     figure = StrideSheet(tensor, layout, index).draw(sentence(layout))
@@ -61,7 +67,7 @@ def sentence(layout: Geometry) -> str:
 
 
 def describe(tensor: Tensor, layout: Geometry, index: tuple[int, ...]) -> str:
-    """The alternative text: the tensor, its storage, and the sum for the lit element."""
+    """Return the alternative text: the tensor, its storage, and the sum for the lit element."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     words = (
         f"Stride explorer. {sentence(layout)} A view of shape {layout.shape}, "

@@ -70,7 +70,7 @@ class LearnerSheet:
 def _marks(one: Graded, cell: GradedCell) -> tuple[Any, float, str]:
     score = one.scores.get(cell.name)
     if score is None:
-        return "", cell.points, "waiting" if cell.by_hand else "not graded"
+        return "", cell.points, "waiting" if cell.manual else "not graded"
     verdict = one.verdicts.get(cell.name)
     if verdict is not None:
         return score, cell.points, verdict.status.value
@@ -81,7 +81,7 @@ def _manual(one: Graded, cell: GradedCell) -> str:
     """Return the state of manual marking: "waiting", "marked", or "" for an automatic cell."""
     if cell.name in one.waiting:
         return "waiting"
-    return "marked" if cell.by_hand and one.scores.get(cell.name) is not None else ""
+    return "marked" if cell.manual and one.scores.get(cell.name) is not None else ""
 
 
 def write_exercises(file: TextIO, tally: Tally) -> None:

@@ -224,7 +224,7 @@ class Tally:
         """
         cells = [one.cell for one in self.exercises]
         if self.waiting:
-            most = sum(cell.points for cell in cells if not cell.by_hand)
+            most = sum(cell.points for cell in cells if not cell.manual)
             return self.automatic, most - self.withheld
         return self.total, sum(cell.points for cell in cells) - self.withheld
 
@@ -242,14 +242,14 @@ class Tally:
         if one.unmarked:
             return
         self.attempted += one.attempted
-        automatic = sum(one.scores.get(e.name) or 0.0 for e in self.exercises if not e.cell.by_hand)
+        automatic = sum(one.scores.get(e.name) or 0.0 for e in self.exercises if not e.cell.manual)
         withheld = sum(withheld_points(one, exercise.name) for exercise in self.exercises)
         self.withheld = min(self.withheld, withheld) if self.automatic else withheld
         self.automatic.append(automatic)
         self.total.append(one.points)
         for exercise in self.exercises:
             exercise.add(one, self._names)
-            if one.attempted and not exercise.cell.by_hand:
+            if one.attempted and not exercise.cell.manual:
                 score = one.scores[exercise.name]
                 assert score is not None
                 exercise.pairs.add(score, automatic - score)

@@ -5,16 +5,16 @@ import io
 from rich.console import Console
 
 from grader.batch import progress
-from grader.batch.progress import Shown
+from grader.batch.progress import RunProgress
 
 
 def said(monkeypatch, terminal, between=0.0):
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", between)
     console = Console(file=io.StringIO(), width=120, force_terminal=terminal)
-    with Shown(console, "hw", 4) as shown:
-        shown.advance(graded=False)
-        shown.advance(graded=True)
-        shown.advance(graded=True, failed=True)
+    with RunProgress(console, "hw", 4) as run:
+        run.advance(graded=False)
+        run.advance(graded=True)
+        run.advance(graded=True, failed=True)
     return console.file.getvalue()
 
 

@@ -36,7 +36,7 @@ def marks(course, student="ann"):
     return {cell: found[f"{HW}/{cell}"] for cell in ("test", "why")}
 
 
-def by_hand(course, cell, **values):
+def mark(course, cell, **values):
     with Gradebook(course.directory.db_url) as gradebook:
         grade = gradebook.find_grade(cell, HW, HW, "ann")
         for name, value in values.items():
@@ -63,8 +63,8 @@ def test_old_marks_go_and_marks_by_hand_and_extra_credit_stay(course):
     job = job_of(course, "ann")
     with Writer(course) as writer:
         writer.record(job, result())
-        by_hand(course, "test", extra_credit=0.5)
-        by_hand(course, "why", manual_score=3.0, needs_manual_grade=False)
+        mark(course, "test", extra_credit=0.5)
+        mark(course, "why", manual_score=3.0, needs_manual_grade=False)
         writer.record(replace(job, digest="another"), result(test=None))
     assert marks(course) == {"test": (None, None, 0.5, True), "why": (None, 3.0, None, True)}
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.inside import codec
-from grader.inside.codec import NotByValue, copy_by_value, pack, unpack
+from grader.inside.codec import NotByValue, pack, unpack
+from tests.grader.by_value import copy_by_value
 from utils.minigpt import MiniGPTConfig
 
 

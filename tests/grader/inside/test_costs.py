@@ -8,6 +8,7 @@ import torch
 
 from grader.inside import codec, messages
 from grader.inside.codec import NotByValue
+from tests.grader.by_value import copy_by_value
 from tests.growth import grows_too_fast, peak
 
 MIB = 2**20
@@ -70,9 +71,9 @@ def test_reading_a_message_takes_memory_in_proportion_to_what_is_allowed(what):
 
 def test_keys_that_honest_answers_have_cross():
     given = dict.fromkeys((1, "a", True, None, 0.5, torch.float32, (1, "a"), -(2**40)), 0)
-    assert codec.copy_by_value(given) == given
-    assert len(codec.copy_by_value({f"n{k}": [] for k in range(20_000)})) == 20_000
-    assert len(codec.copy_by_value({k: k for k in range(codec.MAX_KEYS)})) == codec.MAX_KEYS
+    assert copy_by_value(given) == given
+    assert len(copy_by_value({f"n{k}": [] for k in range(20_000)})) == 20_000
+    assert len(copy_by_value({k: k for k in range(codec.MAX_KEYS)})) == codec.MAX_KEYS
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_keys_that_honest_answers_have_cross():
 )
 def test_other_keys_are_refused_and_it_is_said_which_are_not(given):
     with pytest.raises(NotByValue, match="keys are not text, or at most 1000 small numbers"):
-        codec.copy_by_value(given)
+        copy_by_value(given)
 
 
 def test_too_many_values_are_refused_before_they_are_made():

@@ -436,6 +436,22 @@ def test_values_are_taken_when_the_cells_ran():
     assert "uses `grad`" in said("linear_vjp", *kept, "def tool(x): return x", "J @ x")
 
 
+def test_a_container_that_is_filled_under_another_name_is_read():
+    cells = "steps = []", "also = steps", "also.append(torch.func.grad)"
+    assert "uses `grad`" in said("linear_vjp", *cells, "steps[0](torch.exp)(x)")
+
+
+def test_a_chain_of_definitions_is_followed_to_its_end_or_refused():
+    def chain(length):
+        steps = [f"def g{i}(x): return g{i + 1}(x)" for i in range(length)]
+        return "\n".join([*steps, f"def g{length}(x): return torch.func.grad(x)"])
+
+    assert "uses `grad`" in said("linear_vjp", chain(20), "g0(x)")
+    assert "leads through more definitions than are followed" in said(
+        "linear_vjp", chain(60), "g0(x)"
+    )
+
+
 def test_a_file_beside_the_notebook_is_not_read():
     for code in ("import helper", "try:\n    import helper\nexcept ImportError:\n    pass"):
         told = said("linear_vjp", code, "x", files=["helper.py"])

@@ -5,9 +5,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from grader.inside.codec import NotByValue, copy_by_value
+from grader.inside.codec import NotByValue
 from grader.judging.rpc_client import InProcess
 from grader.judging.subject import Subject, SubjectRaised
+from tests.grader.by_value import copy_by_value
 from utils.minigpt import MiniGPTConfig
 
 

@@ -48,7 +48,7 @@ def tallied(name, full=0, some=0, nothing=0, not_tried=0):
     """Return an exercise of two points with these outcomes."""
     marked = full + some + nothing + not_tried
     counts = {"full": full, "some": some, "nothing": nothing, "not_tried": not_tried}
-    cell = GradedCell(name, 2.0, by_hand=False)
+    cell = GradedCell(name, 2.0, manual=False)
     return ExerciseTally(cell, f"1 · {name}", marked=marked, earned=2.0 * full + some, **counts)
 
 

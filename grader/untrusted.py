@@ -1,0 +1,53 @@
+"""Read values from JSON that a learner's code may have written.
+
+A notebook that was graded without a sandbox can hold anything in its metadata and outputs. Each
+function here returns a value of one type and raises nothing: a value of another type counts as
+missing, and a text or list that exceeds its bound is cut.
+
+:mod:`grader.verdict`, :mod:`grader.run_record` and :mod:`grader.results.autograded` read with these
+functions what is in a graded notebook.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, TypeVar
+
+# The grader's own values are far smaller.
+MAX_TEXT = 400  # characters of one text
+MAX_ENTRIES = 200  # entries of one list
+MAX_NUMBER = 1e9  # a number must be smaller, without its sign
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def mapping(raw: Any) -> dict[str, Any]:
+    """Return a JSON object, whole, to look up names in; empty for anything else."""
+    return raw if isinstance(raw, dict) else {}
+
+
+def sequence(raw: Any) -> list[Any]:
+    """Return the first ``MAX_ENTRIES`` entries of a JSON array; empty for anything else."""
+    return list(raw[:MAX_ENTRIES]) if isinstance(raw, (list, tuple)) else []
+
+
+def text(raw: Any) -> str:
+    """Return the first ``MAX_TEXT`` characters of a text; empty for anything else."""
+    return raw[:MAX_TEXT] if isinstance(raw, str) else ""
+
+
+def number(raw: Any) -> float | None:
+    """Return a finite number below ``MAX_NUMBER``; None otherwise, and for a bool."""
+    if isinstance(raw, bool) or not isinstance(raw, (int, float)):
+        return None
+    return float(raw) if abs(raw) < MAX_NUMBER else None
+
+
+def truth(raw: Any) -> bool | None:
+    """Return ``true`` or ``false``; None for anything else."""
+    return raw if isinstance(raw, bool) else None
+
+
+def member(kind: type[E], raw: Any, default: E) -> E:
+    """Return the member of an enumeration with this value; ``default`` if there is none."""
+    return kind(raw) if isinstance(raw, str) and raw in list(kind) else default

@@ -1,0 +1,22 @@
+"""What the analysis finds in the cells of a test."""
+
+import textwrap
+
+from grader.judging.flow import Reading, read
+from grader.judging.learner_source import Written
+
+
+def analysed(*cells: str, name: str = "f", **options) -> Reading:
+    written = Written(["import torch", *map(textwrap.dedent, cells)])
+    return read(written, name, **{"hostile": lambda path: ""} | options)
+
+
+def used(*cells: str, **options) -> set[str]:
+    """The paths that ``f`` uses of libraries; an argument's attributes have no module."""
+    paths = {use.path for use in analysed(*cells, **options).uses} - {"torch"}
+    return {path for path in paths if not path.startswith("builtins.")}
+
+
+def hidden(*cells: str, **options) -> list[tuple[str, str]]:
+    """What of ``f`` cannot be analysed, with the reasons."""
+    return [(one.code, one.why) for one in analysed(*cells, **options).hidden]

@@ -1,0 +1,129 @@
+"""The kinds of GPU that this course runs on: the one place to add another.
+
+Everything else asks here: which devices the softmax is registered for, whether a kernel is compiled
+or interpreted for a tensor, what a kernel is compiled for without a GPU, and which GPUs there are.
+PyTorch finds a device's dispatch key (CUDA, MPS) by its type. NVIDIA's and AMD's GPUs have the same
+type in PyTorch, ``cuda``; which of the two it is depends on how PyTorch was built.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A device that PyTorch can use beside the CPU.
+
+    Attributes:
+        name: as its driver has it.
+        target: what kernels are compiled for, such as "sm_90"; "" if there is no such name.
+        memory: bytes; None if the device shares the CPU's.
+    """
+
+    name: str
+    target: str = ""
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A kind of GPU.
+
+    Attributes:
+        device_type: its type in PyTorch, as in ``tensor.device.type``.
+        triton: Triton's name of its backend; "" if Triton has none, so that kernels on it are
+            interpreted on the CPU.
+        warp: threads of one warp.
+        targets: a regular expression of what kernels can be compiled for without such a GPU; its
+            first group is the number that Triton asks for. "" for none.
+    """
+
+    device_type: str
+    triton: str = ""
+    warp: int = 32
+    targets: str = ""
+
+    @property
+    def module(self) -> Any:
+        """PyTorch's module for it, such as ``torch.cuda``."""
+        return torch.get_device_module(self.device_type)
+
+    def is_available(self) -> bool:
+        """Return whether this PyTorch can use one on this machine."""
+        return self.module.is_available()
+
+    def current(self, device: torch.device) -> AbstractContextManager[None]:
+        """Return a context in which kernels are launched on ``device``."""
+        return self.module.device(device)
+
+    def gpus(self) -> tuple[Gpu, ...]:
+        """Return the GPUs of this kind that PyTorch can use."""
+        if not hasattr(self.module, "get_device_properties"):
+            return tuple(Gpu(self.device_type) for _ in range(self.module.device_count()))
+        found = map(self.module.get_device_properties, range(self.module.device_count()))
+        return tuple(Gpu(gpu.name, _target(gpu), gpu.total_memory) for gpu in found)
+
+
+class _Apple(Accelerator):
+    """Apple's GPU, of which there is one without properties. Triton has no backend for it."""
+
+    def is_available(self) -> bool:
+        return torch.backends.mps.is_available()
+
+    def gpus(self) -> tuple[Gpu, ...]:
+        return (Gpu("Apple GPU"),)
+
+
+# In the order of preference.
+ACCELERATORS: tuple[Accelerator, ...] = (
+    Accelerator("cuda", triton="cuda", targets=r"sm_(\d+)"),
+    _Apple("mps"),
+)
+
+
+def available() -> Accelerator | None:
+    """Return the accelerator that PyTorch can use on this machine; None without any."""
+    return next((one for one in ACCELERATORS if one.is_available()), None)
+
+
+def compiles_for(device: torch.device) -> Accelerator | None:
+    """Return the accelerator of a device if Triton compiles for it; None if it interprets."""
+    return next((one for one in _compiled() if one.device_type == device.type), None)
+
+
+def kernel_devices() -> tuple[str, ...]:
+    """Return the device types that Triton kernels of this course run on: ``cpu`` and the others."""
+    return "cpu", *(one.device_type for one in _compiled())
+
+
+def triton_target(target: str) -> tuple[str, int, int]:
+    """Return what Triton asks for to compile without a GPU: backend, number, threads of a warp.
+
+    Args:
+        target: such as "sm_90".
+
+    Raises:
+        ValueError: if no accelerator has such a target.
+    """
+    for one in _compiled():
+        if one.targets and (match := re.fullmatch(one.targets, target)):
+            return one.triton, int(match[1]), one.warp
+    raise ValueError(f'target: expected "sm_80", "sm_90" or the like, got {target!r}')
+
+
+def _compiled() -> list[Accelerator]:
+    return [one for one in ACCELERATORS if one.triton]
+
+
+def _target(properties: Any) -> str:
+    """Return NVIDIA's name such as sm_90, or AMD's own such as gfx942; "" for neither."""
+    amd = getattr(properties, "gcnArchName", "") if torch.version.hip else ""
+    if amd or not hasattr(properties, "major"):
+        return amd.partition(":")[0]
+    return f"sm_{properties.major}{properties.minor}"
