@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from utils.minigpt import MiniGPT, MiniGPTConfig
 
 Step = tuple  # a word, and what it needs: ("relu",), ("scale", 2.0)
 
@@ -17,9 +20,10 @@ Step = tuple  # a word, and what it needs: ("relu",), ("scale", 2.0)
 def program(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
     """A function of ``x`` and some weights that does one step after the other.
 
-    Steps: ``relu`` and ``gelu``, functions; ``neg``, ``exp`` and ``sum`` (of a dimension), methods;
-    ``scale`` by a number; ``first`` of so many chunks; ``linear`` with the next weight; ``keep`` the
-    value as one more result; ``break`` the graph, twice at most. The function returns what was kept and the last.
+    Steps: ``relu`` and ``gelu``, functions; ``neg``, ``exp``, ``sum`` (of a dimension), methods;
+    ``scale`` by a number; ``first`` of so many chunks; ``linear`` with the next weight; ``keep``
+    the value as one more result; ``break`` the graph, twice at most. The function returns what was
+    kept, and the last value.
     """
 
     pieces: list[list[Step]] = [[]]
@@ -147,3 +151,299 @@ def compiled(function: Callable, *calls: Sequence[Tensor]) -> dict[str, Any]:
             found["values"].append(value.detach().clone())
             found["gradients"].append(gradient)
     return {**found, "graphs": counter.frame_count}
+
+
+# Calls that a backend may find in a graph, of a tensor and a dimension; some are no softmax that
+# an operator without a dtype could stand in for.
+FORMS: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "torch.softmax(x, dim)": lambda x, dim: torch.softmax(x, dim),
+    "torch.softmax(x, dim=dim)": lambda x, dim: torch.softmax(x, dim=dim),
+    "torch.softmax(input=x, dim=dim)": lambda x, dim: torch.softmax(input=x, dim=dim),
+    "torch.softmax(x, dim, dtype=None)": lambda x, dim: torch.softmax(x, dim, dtype=None),
+    "F.softmax(x, dim)": lambda x, dim: F.softmax(x, dim),
+    "F.softmax(x, dim=dim)": lambda x, dim: F.softmax(x, dim=dim),
+    "F.softmax(input=x, dim=dim)": lambda x, dim: F.softmax(input=x, dim=dim),
+    "x.softmax(dim)": lambda x, dim: x.softmax(dim),
+    "x.softmax(dim=dim)": lambda x, dim: x.softmax(dim=dim),
+    "nn.Softmax(dim)(x)": lambda x, dim: torch.nn.Softmax(dim)(x),
+    "nn.Softmax(dim=dim)(x)": lambda x, dim: torch.nn.Softmax(dim=dim)(x),
+    "torch.softmax(x, dim, float64)": lambda x, dim: torch.softmax(x, dim, torch.float64),
+    "torch.softmax(x, dim, dtype=float64)": lambda x, dim: torch.softmax(
+        x, dim, dtype=torch.float64
+    ),
+    "F.softmax(x, dim=dim, dtype=float64)": lambda x, dim: F.softmax(
+        x, dim=dim, dtype=torch.float64
+    ),
+    "x.softmax(dim, float64)": lambda x, dim: x.softmax(dim, torch.float64),
+    "x.softmax(dim, dtype=float64)": lambda x, dim: x.softmax(dim, dtype=torch.float64),
+    "torch.log_softmax(x, dim)": lambda x, dim: torch.log_softmax(x, dim),
+    "x.log_softmax(dim)": lambda x, dim: x.log_softmax(dim),
+    "F.log_softmax(x, dim=dim)": lambda x, dim: F.log_softmax(x, dim=dim),
+    "x.cumsum(dim)": lambda x, dim: x.cumsum(dim),
+}
+
+
+def sharper(x: Tensor) -> Tensor:
+    """softmax(1.5 * x) over the last dimension, so that numbers show where it is used."""
+    e = (1.5 * x - (1.5 * x).detach().amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+def _read_first(backend: Callable) -> Callable:
+    """A backend whose graph's code has been read before, as logging does."""
+
+    def reads(gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> Callable:
+        assert gm.code
+        return backend(gm, example_inputs)
+
+    return reads
+
+
+def replaced(
+    make_backend: Callable,
+    forms: Sequence[tuple[str, int]],
+    x: Tensor,
+    g: Tensor | None = None,
+    *,
+    chained: bool = False,
+) -> dict[str, Any]:
+    """Compile a function that calls some of FORMS, with the learner's backend for :func:`sharper`.
+
+    Args:
+        make_backend: the learner's, a function of an operator.
+        forms: each with its dimension. The first gets x, the second x / 2, the third x / 3 ...
+        x: the input.
+        g: the upstream gradient of each value; none is asked for without one.
+        chained: each gets what the one before returned, and all is returned.
+
+    Returns:
+        ``values``; ``gradient``, of x, None where there is none.
+    """
+
+    def run(x: Tensor) -> list[Tensor]:
+        values: list[Tensor] = []
+        for number, (form, dim) in enumerate(forms):
+            given = values[-1] * 3 if chained and values else x / (number + 1)
+            values.append(FORMS[form](given, dim))
+        return values
+
+    leaf = x.detach().clone().requires_grad_(g is not None)
+    found: dict[str, Any] = {"gradient": None}
+    with fresh():
+        values = torch.compile(run, backend=_read_first(make_backend(sharper)))(leaf)
+        if g is not None and all(value.requires_grad for value in values):
+            (found["gradient"],) = torch.autograd.grad(values, leaf, [g] * len(values))
+    return {"values": [value.detach().clone() for value in values], **found}
+
+
+def replaced_in_minigpt(
+    make_backend: Callable, config: MiniGPTConfig, seed: int, tokens: Tensor
+) -> dict[str, Any]:
+    """A MiniGPT's step with the learner's backend: its probabilities, squared, summed, and back.
+
+    Args:
+        make_backend: the learner's, a function of an operator; it gets :func:`sharper`.
+        config, seed: the model's sizes, and what draws its weights.
+        tokens: integers, (batch, length).
+
+    Returns:
+        ``probabilities``; ``gradients`` by name.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    model = MiniGPT(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) / 2)
+    with fresh():
+        backend = _read_first(make_backend(sharper))
+        probabilities = torch.compile(model.probabilities, backend=backend)(tokens)
+        probabilities.square().sum().backward()
+    return {
+        "probabilities": probabilities.detach().clone(),
+        "gradients": {
+            name: None if one.grad is None else one.grad.clone()
+            for name, one in model.named_parameters()
+        },
+    }
+
+
+def train_step(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
+    """A function like that of :func:`program`, of steps that a backward has something to say of.
+
+    Steps: ``linear`` with the next weight, ``relu``, ``sin``, ``exp``, ``square``, ``softmax`` and
+    ``norm`` (over the last dimension), ``sum`` (of a dimension), ``scale`` by a number, ``keep``.
+    """
+
+    def run(x: Tensor, *weights: Tensor) -> list[Tensor]:
+        kept, rest = [], list(weights)
+        for word, *more in steps:
+            if word == "linear":
+                x = F.linear(x, rest.pop(0))
+            elif word == "relu":
+                x = torch.relu(x)
+            elif word == "sin":
+                x = torch.sin(x)
+            elif word == "exp":
+                x = torch.exp(x)
+            elif word == "square":
+                x = x * x
+            elif word == "softmax":
+                x = torch.softmax(x, -1)
+            elif word == "norm":
+                x = F.layer_norm(x, x.shape[-1:])
+            elif word == "sum":
+                x = x.sum(more[0])
+            elif word == "scale":
+                x = x * more[0]
+            elif word == "keep":
+                kept.append(x)
+            else:
+                raise ValueError(f"no such step: {word!r}")
+        return [*kept, x]
+
+    return run
+
+
+def joint_graph(
+    steps: Sequence[Step], shapes: Sequence[tuple[int, ...]], fixed: Sequence[int] = ()
+) -> tuple[torch.fx.GraphModule, int]:
+    """The joint graph of a step, as AOTAutograd hands it to a partitioner, and its outputs.
+
+    A `detach` in it does nothing, so these are taken out.
+
+    Args:
+        steps: of :func:`train_step`.
+        shapes: of x and of the weights.
+        fixed: which of these need no gradient.
+
+    Returns:
+        The graph, and how many of its outputs are the forward's.
+    """
+    from torch._functorch.aot_autograd import aot_function, make_boxed_func
+    from torch._functorch.partitioners import default_partition
+
+    found: list[Any] = []
+
+    def look(joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **how: Any) -> Any:
+        for node in joint.graph.nodes:
+            if node.target is torch.ops.aten.detach.default:
+                node.replace_all_uses_with(node.args[0])
+        joint.graph.eliminate_dead_code()
+        joint.recompile()
+        found.extend((joint, num_fwd_outputs))
+        return default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **how)
+
+    tensors = [
+        torch.ones(shape).requires_grad_(number not in fixed) for number, shape in enumerate(shapes)
+    ]
+    traced = aot_function(
+        train_step(steps),
+        fw_compiler=lambda gm, _: make_boxed_func(gm.forward),
+        partition_fn=look,
+    )
+    traced(*tensors)
+    return found[0], found[1]
+
+
+def on_joint(
+    function: Callable,
+    steps: Sequence[Step],
+    shapes: Sequence[tuple[int, ...]],
+    *names: Sequence[str],
+    fixed: Sequence[int] = (),
+) -> Any:
+    """What the learner's function says of a step's joint graph.
+
+    Args:
+        function: of the graph and the names; of the graph and the number of the forward's outputs
+            where there are none.
+        steps, shapes, fixed: as for :func:`joint_graph`.
+        names: lists of names of nodes.
+    """
+    joint, outputs = joint_graph(steps, shapes, fixed)
+    return function(joint, *names) if names else function(joint, outputs)
+
+
+def _graph_names(gm: torch.fx.GraphModule) -> set[str]:
+    return {str(node.target) for node in gm.graph.nodes if node.op == "call_function"}
+
+
+class Counting:
+    """A backend that counts the graphs that it gets, notes their functions, and hands them on."""
+
+    def __init__(self, inner: str) -> None:
+        self.inner, self.graphs, self.functions = inner, 0, set[str]()
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> Callable:
+        self.graphs += 1
+        self.functions |= _graph_names(gm)
+        return torch._dynamo.lookup_backend(self.inner)(gm, example_inputs)
+
+
+def run_head(
+    make: Callable,
+    width: int,
+    words: int,
+    seed: int,
+    calls: Sequence[tuple[Tensor, float]],
+    g: Tensor,
+    *,
+    inner: str = "eager",
+    trained: float = 0.0,
+) -> dict[str, Any]:
+    """Let the learner compile a MiniGPT's head, and call it there and back.
+
+    Inductor, which takes its time, is asked only for a head that is one graph with the operator.
+
+    Args:
+        make: the learner's ``compiled_head(model, backend)``.
+        width, words: the sizes of the head.
+        seed: draws its weights.
+        calls: hidden states and a temperature for each call.
+        g: the upstream gradient of each call's probabilities.
+        inner: the backend that compiles what was counted.
+        trained: all parameters grow by this part of them after each call.
+
+    Returns:
+        ``values``; ``gradients``, of hidden states, weight and bias for each call; ``graphs``, how
+        many were compiled; ``operator``, whether phase 05's operator was in one of them.
+    """
+    if inner == "inductor":
+        traced = run_head(make, width, words, seed, calls, g, trained=trained)
+        if traced["graphs"] != 1 or not traced["operator"]:
+            raise ValueError("Inductor is asked for one graph, with the operator of phase 05 in it")
+    model = MiniGPT(MiniGPTConfig(words, width, 1, 1, 4, 4))
+    generator = torch.Generator().manual_seed(seed)
+    weight, bias = model.lm_head.weight, model.lm_head.bias
+    with torch.no_grad():
+        weight.copy_(torch.randn(weight.shape, generator=generator) / width**0.5)
+        bias.copy_(torch.randn(bias.shape, generator=generator))
+    backend = Counting(inner)
+    found: dict[str, Any] = {"values": [], "gradients": []}
+    with fresh():
+        head = make(model, backend)
+        for hidden, temperature in calls:
+            leaf = hidden.detach().clone().requires_grad_()
+            value = head(leaf, temperature)
+            gradients: tuple = (None, None, None)
+            if value.requires_grad:
+                wanted = leaf, weight, bias
+                gradients = torch.autograd.grad(value, wanted, g, allow_unused=True)
+            found["values"].append(value.detach().clone())
+            found["gradients"].append(list(gradients))
+            with torch.no_grad():
+                for parameter in (weight, bias):
+                    parameter.mul_(1 + trained)
+    softmax = "open_the_hood.softmax.default"
+    return {**found, "graphs": backend.graphs, "operator": softmax in backend.functions}
+
+
+TEXTS = Path(__file__).parent / "written"
+
+
+def written(name: str) -> str:
+    """The text of a module that Inductor wrote: ``mlp_backward_cpu`` or ``mlp_gpu``.
+
+    Its first lines say where it comes from.
+    """
+    return (TEXTS / f"{name}.txt").read_text()

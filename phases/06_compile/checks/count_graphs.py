@@ -109,17 +109,17 @@ def _(draw):
 def _count(calls):
     graphs, found = [], []
     first, changed, ranks = {}, set(), set()
+
+    def fits(graph, kind, values):
+        known, guards = graph
+        return known == kind and all(
+            value == guards[name] or guards[name] is None and (name == "k" or value > 1)
+            for name, value in values.items()
+        )
+
     for shape, dtype, k in calls:
-        values = {**dict(enumerate(shape)), "k": k}
-
-        def fits(graph):
-            known, guards = graph
-            return known == (dtype, len(shape)) and all(
-                value == guards[name] or guards[name] is None and (name == "k" or value > 1)
-                for name, value in values.items()
-            )
-
-        if len(graphs) < 8 and not any(fits(graph) for graph in graphs):
+        kind, values = (dtype, len(shape)), {**dict(enumerate(shape)), "k": k}
+        if len(graphs) < 8 and not any(fits(graph, kind, values) for graph in graphs):
             ranks.add(len(shape))
             guards = {}
             for name, value in values.items():
@@ -127,7 +127,7 @@ def _count(calls):
                     changed.add(name)
                 still_open = name in changed or (name != "k" and len(ranks) > 1)
                 guards[name] = None if still_open and (name == "k" or value > 1) else value
-            graphs.append(((dtype, len(shape)), guards))
+            graphs.append((kind, guards))
         found.append(len(graphs))
     return found
 
@@ -191,7 +191,7 @@ _misconception(
     "the dtype forgotten",
     "a graph is taken to fit every dtype.",
     1,
-    ("known == (dtype, len(shape))", "known[1] == len(shape)"),
+    ("known == kind", "known[1] == kind[1]"),
 )
 
 

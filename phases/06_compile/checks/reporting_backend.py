@@ -161,11 +161,11 @@ def _(report):
         shapes = [getattr(node.meta["example_value"], "shape", None) for node in calls]
         names = [getattr(node.target, "__name__", node.target) for node in calls]
         report.append(
-            dict(
-                ops=[(n, s if s is None else tuple(s)) for n, s in zip(names, shapes)],
-                inputs=[tuple(one.shape) for one in example_inputs],
-                outputs=len(nodes[-1].args[0]),
-            )
+            {
+                "ops": [(n, s if s is None else tuple(s)) for n, s in zip(names, shapes)],
+                "inputs": [tuple(one.shape) for one in example_inputs],
+                "outputs": len(nodes[-1].args[0]),
+            }
         )
         return gm
 
