@@ -53,7 +53,7 @@ from utils.softmax import softmax
 #
 # <details><summary>What is in a graph?</summary>
 #
-# `gm.graph.nodes`, in order; `gm.graph.print_tabular()` shows them. A node has `op`, `target`, `args`
+# `gm.graph.nodes`, in order; `print(gm.graph)` shows them. A node has `op`, `target`, `args`
 # and `users`. Dynamo notes in `node.meta["example_value"]` what it knows of a node's value, a fake
 # tensor.
 # </details>
@@ -412,7 +412,7 @@ verify("softmax_backend", softmax_backend)
 #   are lists of names.
 #
 # `driver.joint_graph(steps, shapes)` gives a pair to try them on, of any steps that its docstring
-# lists, and `joint.graph.print_tabular()` shows it. Each `detach` has been taken out: it does nothing
+# lists, and `print(joint.graph)` shows it. Each `detach` has been taken out: it does nothing
 # here.
 #
 # <details><summary>How do I find the forward?</summary>
@@ -458,7 +458,7 @@ def computed_again(joint: torch.fx.GraphModule, wanted: list[str], kept: list[st
 
 # %%
 joint, outputs = driver.joint_graph([("linear",), ("relu",), ("sin",)], [(2, 3), (4, 3)])
-joint.graph.print_tabular()
+print(joint.graph)
 expect_equal("a layer", saved(joint, outputs), ["primals_1", "t", "relu"])
 expect_equal("nothing is kept", computed_again(joint, ["primals_1", "relu"], []), ["t", "mm", "relu"])
 expect_equal("the product is kept", computed_again(joint, ["relu", "t"], ["mm"]), ["t", "relu"])
@@ -630,7 +630,7 @@ def reused(code: str) -> int:
 
 # %%
 gpu, cpu = driver.written("mlp_gpu"), driver.written("mlp_backward_cpu")
-print(gpu[gpu.index("    def call(") :])
+print(gpu[gpu.index("    def call(") : gpu.index("runner =")])
 expect_equal("a kernel for a GPU", launches(gpu), ["triton_poi_fused_gelu_0"])
 expect_equal("two products of a library", library_calls(gpu), ["extern_kernels.mm", "extern_kernels.addmm"])
 expect_equal("a kernel for a CPU", launches(cpu), ["cpp_fused_gelu_gelu_backward_0"])
@@ -702,7 +702,7 @@ expect_equal("phase 05's operator is in it", came["operator"], True)
 # %% test="compiled_head" points=4
 # Graded
 came = driver.run_head(compiled_head, 4, 3, 0, [(x, 1.0), (x, 1.0)], g, trained=0.5)
-expect_close("after a step of an optimizer", came["values"][1], [[0.3, 0.3, 0.4], [0.3, 0.3, 0.4]], atol=1e-4)
+expect_close("after a step of an optimizer", came["values"][1], [[0.6286, 0.3571, 0.0143], [0.0430, 0.9167, 0.0403]], atol=1e-4)
 ### BEGIN HIDDEN TESTS
 verify("compiled_head", compiled_head)
 ### END HIDDEN TESTS
