@@ -583,9 +583,10 @@ verify("fuse", fuse=fuse, stored=stored)
 #   `["extern_kernels.mm", "torch.ops.open_the_hood.softmax.default"]`;
 # - `reused(code)`: how many buffers get the memory of another.
 #
-# Each call begins a line, or stands behind a name and ` = `. `driver.written("mlp_gpu")` and
-# `driver.written("mlp_backward_cpu")` are two modules to try, and say where they come from: the first was
-# written for a GPU on a machine that has none, and nobody ran it.
+# Each call begins a line, or stands behind a name and ` = `. `driver.written("mlp_gpu")`,
+# `driver.written("mlp_backward_cpu")` and `driver.written("head_backward_cpu")` are three modules to try,
+# and say where they come from: the first was written for a GPU on a machine that has none, and nobody
+# ran it.
 #
 # <details><summary>How do I find the part that counts?</summary>
 #
@@ -639,6 +640,8 @@ expect_equal("four products", library_calls(cpu), ["extern_kernels.mm", "extern_
 # %% test="read_code" points=3
 # Graded
 expect_equal("one buffer each", [reused(gpu), reused(cpu)], [1, 1])
+head = driver.written("head_backward_cpu")
+expect_equal("an operator", library_calls(head), ["torch.ops.open_the_hood.softmax_backward.default", "extern_kernels.mm", "extern_kernels.mm"])
 ### BEGIN HIDDEN TESTS
 verify("read_code", launches=launches, library_calls=library_calls, reused=reused)
 ### END HIDDEN TESTS

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -317,8 +319,17 @@ def joint_graph(
         fixed: which of these need no gradient.
 
     Returns:
-        The graph, and how many of its outputs are the forward's.
+        The graph, a copy for each caller, and how many of its outputs are the forward's.
     """
+    key = tuple(map(tuple, steps)), tuple(map(tuple, shapes)), tuple(fixed)
+    joint, outputs = _traced_jointly(*key)
+    return torch.fx.GraphModule(joint, copy.deepcopy(joint.graph)), outputs
+
+
+@functools.lru_cache(maxsize=64)
+def _traced_jointly(
+    steps: tuple[Step, ...], shapes: tuple[tuple[int, ...], ...], fixed: tuple[int, ...]
+) -> tuple[torch.fx.GraphModule, int]:
     from torch._functorch.aot_autograd import aot_function, make_boxed_func
     from torch._functorch.partitioners import default_partition
 
@@ -442,7 +453,8 @@ TEXTS = Path(__file__).parent / "written"
 
 
 def written(name: str) -> str:
-    """The text of a module that Inductor wrote: ``mlp_backward_cpu`` or ``mlp_gpu``.
+    """The text of a module that Inductor wrote: ``mlp_gpu``, ``mlp_backward_cpu`` or
+    ``head_backward_cpu``.
 
     Its first lines say where it comes from.
     """

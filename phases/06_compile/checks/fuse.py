@@ -81,19 +81,22 @@ def _(draw):
     yield asked(pointwise, [])
     yield asked(pointwise, [(n, P, ["x"]), (m, P, ["x"]), (o, P, [m]), (p, P, [n])])
     yield asked(pointwise, [(n, P, ["x"]), (m, P, [n]), (o, P, [n, m]), (p, P, [n, o])])
+    yield asked(pointwise, [(n, P, ["x"]), (m, P, [n]), (o, P, [n]), (p, P, [m, o])])
     yield asked(pointwise, [(n, L, ["x"]), (m, L, [n]), (o, P, [m, n]), (p, P, [o])])
     yield asked(pointwise, [(n, P, ["x", "y"]), (m, P, [n, n]), (o, P, ["x", "y"]), (p, L, [o])])
 
     yield asked(reductions, [(n, P, ["x"]), (m, R, [n]), (o, P, [n]), (p, P, [o, m])])
     yield asked(reductions, [(n, R, ["x"]), (m, R, ["x"]), (o, P, ["x"]), (p, R, [o])])
     yield asked(reductions, [(n, P, ["x"]), (m, R, [n]), (o, R, [n]), (p, R, [m])])
+    yield asked(reductions, [(n, P, ["x"]), (m, P, ["y"]), (o, R, [n, m]), (p, P, [m])])
     yield asked(reductions, drawn(draw, 7, (P, R)))
 
     yield asked(order, [(n, P, ["x"]), (m, P, ["y"]), (o, P, [n, m]), (p, P, [n])])
     yield asked(order, [(n, P, ["x"]), (m, L, [n]), (o, P, [m]), (p, P, [n, o])])
     yield asked(order, [(n, P, ["x"]), (m, R, [n]), (o, P, [m]), (p, P, [n, o])])
-    yield asked(order, [(n, P, ["x"]), (m, L, ["x"]), (o, P, [m, n]), (p, P, [n])])
+    yield asked(order, [(n, P, ["x"]), (m, L, ["x"]), (o, P, [m, n]), (p, P, [n]), ("q", P, [n])])
     yield asked(order, [(n, P, ["x"]), (m, P, ["y"]), (o, R, [m]), (p, P, [n, o])])
+    yield asked(order, [(n, P, ["x"]), (m, R, [n]), (o, P, [n]), (p, L, [m]), ("q", P, [o, n])])
     for _ in range(3):
         yield asked(order, drawn(draw, 10, (P, P, P, R, L)))
 
@@ -170,14 +173,14 @@ _misconception(
 _misconception(
     "libraries fused",
     "a call of a library is put into a kernel.",
-    1,
+    2,
     fuse,
     ("youngest is None or 'library' in (kind, kinds[groups[youngest][0]])", "youngest is None"),
 )
 _misconception(
     "behind a library",
     "what reads the result of a library's call is put beside that call.",
-    1,
+    2,
     fuse,
     ("'library' in (kind, kinds[groups[youngest][0]])", "kind == 'library'"),
 )

@@ -72,7 +72,7 @@ def composed(draw, gpu):
 def _(draw):
     texts = {path.stem.replace("_", ", "): path.read_text() for path in TEXTS}
     texts |= {f"drawn, {at}": composed(draw, at % 2 == 0) for at in range(4)}
-    texts["mlp, gpu"] = written("mlp_gpu")
+    texts["head, backward, cpu"] = written("head_backward_cpu")
     for words, code in texts.items():
         for part, of in zip(read_code.parts, ("launches", "library_calls", "reused"), strict=True):
             yield case(part, code, of=of, shown=f"the module {words!r}")
