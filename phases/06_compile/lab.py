@@ -49,7 +49,10 @@ from utils.softmax import softmax
 # - `"outputs"`: how many values the graph returns.
 #
 # Shapes are tuples, and all sizes are fixed. What the backend returns does what the graph says, no
-# more and no less: a compiled function gives the same as before.
+# more and no less, so a compiled function gives the same as before.
+#
+# `driver.report(reporting_backend, steps, x, weights)` compiles a program of the steps that
+# `driver.program` lists, and hands its graphs to your backend, as Dynamo does.
 #
 # <details><summary>What is in a graph?</summary>
 #
@@ -92,9 +95,9 @@ x, weight = torch.tensor([[1.0, -2.0, 3.0], [0.0, 4.0, -1.0]]), torch.tensor([[1
 came = driver.report(reporting_backend, [("linear",), ("relu",), ("scale", 2.0), ("relu",)], x, [weight])
 expect_equal("one graph", len(came["report"]), 1)
 expect_equal("its operations", came["report"][0]["ops"], [("linear", (2, 2)), ("relu", (2, 2)), ("mul", (2, 2)), ("relu", (2, 2))])
-expect_equal("its inputs", came["report"][0]["inputs"], [(2, 3), (2, 2 + 1)])
+expect_equal("its inputs", came["report"][0]["inputs"], [(2, 3), (2, 3)])
 expect_equal("its outputs", came["report"][0]["outputs"], 1)
-expect_equal("what the function returns", came["results"], [torch.tensor([[0.0, 10.0], [8.0, 0.0]])])
+expect_equal("what it returns", came["results"], [[torch.tensor([[0.0, 10.0], [8.0, 0.0]])]])
 came = driver.report(reporting_backend, [("neg",), ("first", 2), ("keep",), ("sum", 0)], x)
 expect_equal("methods, and what is no tensor", came["report"][0]["ops"], [("neg", (2, 3)), ("chunk", None), ("getitem", (1, 3)), ("sum", (3,))])
 expect_equal("two outputs", came["report"][0]["outputs"], 2)
@@ -317,11 +320,9 @@ verify("mended", gate=gate, scale=scale, row_sums=row_sums)
 # - What the backend returns runs the changed graph. A function that is compiled with it can be
 #   differentiated, and then the gradient is that of `op`.
 #
-# The driver reads `gm.code` before your backend is called, as a logger would: a module keeps the code
-# that it made of its graph until `gm.recompile()`.
-#
 # `driver.replaced(softmax_backend, [(form, dim), ...], x)` compiles a function that calls some of
-# `driver.FORMS`, and hands in `driver.sharper`, a softmax of 1.5 times its input: so numbers show where
+# `driver.FORMS`, and hands its graph to your backend, as Dynamo does. It reads `gm.code` before that, as
+# a logger would: a module keeps the code that it made of its graph until `gm.recompile()`. And it hands in `driver.sharper`, a softmax of 1.5 times its input: so numbers show where
 # it is used.
 #
 # <details><summary>How do I find them?</summary>

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +90,60 @@ def fresh() -> Iterator[None]:
         logging.disable(before)
 
 
+@dataclass(frozen=True)
+class Captured:
+    """A graph that Dynamo handed to a backend, and the inputs that it was called with."""
+
+    gm: torch.fx.GraphModule
+    example_inputs: list[Any]
+    inputs: tuple[Any, ...]
+
+
+def capture(function: Callable, *args: Any) -> list[Captured]:
+    """Return the graphs that Dynamo hands to a backend while a function is called."""
+    found: list[Captured] = []
+
+    def backend(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable:
+        def run(*inputs: Any) -> Any:
+            found.append(Captured(gm, example_inputs, inputs))
+            return gm.forward(*inputs)
+
+        return run
+
+    with fresh():
+        torch.compile(function, backend=backend)(*args)
+    return found
+
+
+def hand(backend: Callable, graph: Captured) -> Callable:
+    """Hand a copy of a graph to a backend, as Dynamo does, and return what the backend returns.
+
+    The code of the copy has been read before, as logging does.
+    """
+    gm = copied(graph.gm)
+    assert gm.code
+    return backend(gm, list(graph.example_inputs))
+
+
+def copied(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A module with a copy of the graph, whose nodes have the same names and notes."""
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(gm.graph, {}))
+    return torch.fx.GraphModule(gm, graph)
+
+
+@functools.lru_cache(maxsize=64)
+def _captured_program(
+    steps: tuple[Step, ...], shape: tuple[int, ...], weights: tuple[tuple[int, ...], ...]
+) -> list[Captured]:
+    x, *others = (torch.ones(one) for one in (shape, *weights))
+    return capture(program(steps), x, *others)
+
+
 def report(
     make_backend: Callable, steps: Sequence[Step], x: Tensor, weights: Sequence[Tensor] = ()
 ) -> dict[str, Any]:
-    """Compile a program with the learner's backend, and run it once.
+    """Hand the graphs of a program to the learner's backend, one after the other, and run them.
 
     Args:
         make_backend: the learner's; given an empty list it returns a backend, which fills the list.
@@ -101,13 +151,24 @@ def report(
         x, weights: its inputs.
 
     Returns:
-        ``report``, the list; ``results``, what the program returned.
+        ``report``, the list; ``results``, for each graph what it returned, computed by what the
+        backend gave.
     """
     written: list[Any] = []
-    with fresh():
-        backend = make_backend(written)
-        results = torch.compile(program(steps), backend=backend)(x, *weights)
-    return {"report": written, "results": [result.detach().clone() for result in results]}
+    backend = make_backend(written)
+    shapes = tuple(tuple(one.shape) for one in weights)
+    graphs = _captured_program(tuple(map(tuple, steps)), tuple(x.shape), shapes)
+    # The first of these graphs is given x and weights as they are; one behind a break is given the
+    # value before it, which is the last that the graph before it returned.
+    value, rest, results = x, list(weights), []
+    for graph in graphs:
+        run = hand(backend, graph)
+        count = len(graph.inputs) - 1
+        given, rest = rest[:count], rest[count:]
+        returned = run(value, *given)
+        value = returned[-1]
+        results.append([one.detach().clone() for one in returned])
+    return {"report": written, "results": results}
 
 
 def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, float]]) -> list[int]:
@@ -191,14 +252,23 @@ def sharper(x: Tensor) -> Tensor:
     return e / e.sum(-1, keepdim=True)
 
 
-def _read_first(backend: Callable) -> Callable:
-    """A backend whose graph's code has been read before, as logging does."""
+def _forms(forms: Sequence[tuple[str, int]], chained: bool) -> Callable[[Tensor], list[Tensor]]:
+    def run(x: Tensor) -> list[Tensor]:
+        values: list[Tensor] = []
+        for number, (form, dim) in enumerate(forms):
+            given = values[-1] * 3 if chained and values else x / (number + 1)
+            values.append(FORMS[form](given, dim))
+        return values
 
-    def reads(gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> Callable:
-        assert gm.code
-        return backend(gm, example_inputs)
+    return run
 
-    return reads
+
+@functools.lru_cache(maxsize=64)
+def _captured_forms(
+    forms: tuple[tuple[str, int], ...], chained: bool, shape: tuple[int, ...], dtype: torch.dtype
+) -> Captured:
+    (graph,) = capture(_forms(forms, chained), torch.ones(shape, dtype=dtype, requires_grad=True))
+    return graph
 
 
 def replaced(
@@ -209,33 +279,33 @@ def replaced(
     *,
     chained: bool = False,
 ) -> dict[str, Any]:
-    """Compile a function that calls some of FORMS, with the learner's backend for :func:`sharper`.
+    """Hand the graph of a function that calls some of FORMS to the learner's backend, and run it.
 
     Args:
-        make_backend: the learner's, a function of an operator.
+        make_backend: the learner's, a function of an operator; it gets :func:`sharper`.
         forms: each with its dimension. The first gets x, the second x / 2, the third x / 3 ...
         x: the input.
         g: the upstream gradient of each value; none is asked for without one.
-        chained: each gets what the one before returned, and all is returned.
+        chained: each gets three times what the one before returned, and all is returned.
 
     Returns:
         ``values``; ``gradient``, of x, None where there is none.
     """
+    key = tuple((form, dim) for form, dim in forms)
+    graph = _captured_forms(key, chained, tuple(x.shape), x.dtype)
+    leaf = x.detach().clone().requires_grad_()
+    values = hand(make_backend(sharper), graph)(leaf)
+    gradient = None
+    if g is not None and all(value.requires_grad for value in values):
+        (gradient,) = torch.autograd.grad(values, leaf, [g] * len(values))
+    return {"values": [value.detach().clone() for value in values], "gradient": gradient}
 
-    def run(x: Tensor) -> list[Tensor]:
-        values: list[Tensor] = []
-        for number, (form, dim) in enumerate(forms):
-            given = values[-1] * 3 if chained and values else x / (number + 1)
-            values.append(FORMS[form](given, dim))
-        return values
 
-    leaf = x.detach().clone().requires_grad_(g is not None)
-    found: dict[str, Any] = {"gradient": None}
-    with fresh():
-        values = torch.compile(run, backend=_read_first(make_backend(sharper)))(leaf)
-        if g is not None and all(value.requires_grad for value in values):
-            (found["gradient"],) = torch.autograd.grad(values, leaf, [g] * len(values))
-    return {"values": [value.detach().clone() for value in values], **found}
+@functools.lru_cache(maxsize=8)
+def _captured_minigpt(config: MiniGPTConfig) -> tuple[MiniGPT, Captured]:
+    model = MiniGPT(config)
+    (graph,) = capture(model.probabilities, torch.zeros(1, config.context, dtype=torch.long))
+    return model, graph
 
 
 def replaced_in_minigpt(
@@ -246,19 +316,21 @@ def replaced_in_minigpt(
     Args:
         make_backend: the learner's, a function of an operator; it gets :func:`sharper`.
         config, seed: the model's sizes, and what draws its weights.
-        tokens: integers, (batch, length).
+        tokens: integers, (1, context).
 
     Returns:
         ``probabilities``; ``gradients`` by name.
     """
+    model, graph = _captured_minigpt(config)
     generator = torch.Generator().manual_seed(seed)
-    model = MiniGPT(config)
+    model.zero_grad()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) / 2)
-    with fresh():
-        backend = _read_first(make_backend(sharper))
-        probabilities = torch.compile(model.probabilities, backend=backend)(tokens)
+    run = hand(make_backend(sharper), graph)
+    given = [one if isinstance(one, torch.nn.Parameter) else tokens for one in graph.inputs]
+    (probabilities,) = run(*given)
+    if probabilities.requires_grad:
         probabilities.square().sum().backward()
     return {
         "probabilities": probabilities.detach().clone(),
@@ -272,8 +344,8 @@ def replaced_in_minigpt(
 def train_step(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
     """A function like that of :func:`program`, of steps that a backward has something to say of.
 
-    Steps: ``linear`` with the next weight, ``relu``, ``sin``, ``exp``, ``square``, ``softmax`` and
-    ``norm`` (over the last dimension), ``sum`` (of a dimension), ``scale`` by a number, ``keep``.
+    Steps: ``linear`` with the next weight, ``relu``, ``sin``, ``exp``, ``square``, ``softmax``
+    (over the last dimension), ``sum`` (of a dimension), ``scale`` by a number, ``keep``.
     """
 
     def run(x: Tensor, *weights: Tensor) -> list[Tensor]:
@@ -291,8 +363,6 @@ def train_step(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
                 x = x * x
             elif word == "softmax":
                 x = torch.softmax(x, -1)
-            elif word == "norm":
-                x = F.layer_norm(x, x.shape[-1:])
             elif word == "sum":
                 x = x.sum(more[0])
             elif word == "scale":
@@ -323,7 +393,7 @@ def joint_graph(
     """
     key = tuple(map(tuple, steps)), tuple(map(tuple, shapes)), tuple(fixed)
     joint, outputs = _traced_jointly(*key)
-    return torch.fx.GraphModule(joint, copy.deepcopy(joint.graph)), outputs
+    return copied(joint), outputs
 
 
 @functools.lru_cache(maxsize=64)

@@ -42,24 +42,20 @@ def _(draw):
         return Case(of, play, of=of, shown=f"{of}, {shown}", places=places)
 
     a, b, c = draw.shape(3)
-    x = draw.tensor((a, b))
-    x = torch.where(x.sum() > 0, x, -x)
+    x = draw.tensor((b, a, c)).abs()
+    x[0, 0, 0] = -0.5  # so that both signs are on both sides
     yield asked("gate", "on both sides", [x], [-x], [0 * x])
-    yield asked("gate", "float64, negative first", [-draw.tensor((b, a, c)).double().abs()], [draw.tensor((b, a, c)).double().abs()])
 
-    x = draw.tensor((b, c))
-    yield asked("scale", "zeros among the calls", [x], [0 * x], [-x])
-    row = draw.tensor((c,), torch.float64)
-    row[draw.integer(0, c - 1)] = -100.0  # the largest is negative
-    yield asked("scale", "zeros first, float64", [0 * row], [row], [3 * row.abs()])
+    row = draw.tensor((b, c), torch.float64)
+    row[draw.integer(0, b - 1), draw.integer(0, c - 1)] = -100.0  # the largest is negative
+    yield asked("scale", "zeros first, float64", [0 * row], [row], [-3 * row])
 
     x = draw.tensor((a, b))
     lengths = torch.tensor([draw.integer(0, b) for _ in range(a)])
-    others = torch.tensor([0, b, *(draw.integer(0, b) for _ in range(a - 2))])
+    ends = torch.tensor([0, b, *(draw.integer(0, b) for _ in range(a - 2))])
     beyond = torch.arange(b) >= lengths[:, None]
     worst = x.masked_fill(beyond, draw.choice((float("nan"), float("inf"), -float("inf"))))
-    yield asked("row_sums", "none and all of a row", [x, others], [x, lengths])
-    yield asked("row_sums", "NaN or infinity behind a row", [worst.double(), lengths], [x.double(), others])
+    yield asked("row_sums", "NaN or infinity behind", [x, ends], [worst, lengths], [-x, lengths])
 
 
 def gate(x):

@@ -49,7 +49,7 @@ def _(draw):
             graphs = [{key: graph[key] for key in keys} for graph in came["report"]]
             return (graphs if part == several else graphs[0]), came["results"]
 
-        places = {"[0]": "what was reported", "[1]": "what the compiled function returns"}
+        places = {"[0]": "what was reported", "[1]": "what the graphs return"}
         if part != several:
             words = {
                 "ops": "the operations",

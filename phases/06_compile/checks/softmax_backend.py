@@ -81,17 +81,20 @@ def _(draw):
     yield asked(methods, (a, b), [(form, 1 - 2 * (at % 2)) for at, form in enumerate(METHODS)], torch.float64)
     yield asked(methods, (c,), [(form, -(at % 2)) for at, form in enumerate(METHODS)])
 
-    untyped = [*FUNCTIONS, *METHODS]
-    yield asked(fits, (a, b, c), [(draw.choice(untyped), dim) for dim in (0, 1, 2, -1, -2, -3)])
-    yield asked(fits, (a, b), [(form, draw.choice((0, -2))) for form in untyped])
-    yield asked(fits, (a, b), [(form, 1) for form in TYPED])
-    yield asked(fits, (b, a, d), [(form, draw.choice((2, -1))) for form in OTHERS])
+    untyped, one = [*FUNCTIONS, *METHODS], ("torch.softmax(x, dim=dim)", -1)
+    yield asked(fits, (a, b, c), [one, *((draw.choice(untyped), dim) for dim in (0, 1, -2, -3))])
+    yield asked(fits, (a, b), [*((form, draw.choice((0, -2))) for form in untyped), one])
+    yield asked(fits, (a, b), [*((form, 1) for form in TYPED), one])
+    yield asked(fits, (b, a, d), [one, *((form, draw.choice((2, -1))) for form in OTHERS)])
 
-    forms = [(draw.choice(untyped), 1), (draw.choice(OTHERS), 1), (draw.choice(untyped), -1)]
-    yield asked(several, (c, d), [*forms, (draw.choice(untyped), 1)], chained=True)
-    yield asked(several, (a, c), [(draw.choice(untyped), 0), (draw.choice(untyped), 1)] * 2)
+    forms = [
+        (draw.choice([form for form in untyped if form.startswith(kind)]), dim)
+        for kind, dim in (("x.", 1), ("torch.", -1), ("F.", 1), ("nn.", -1))
+    ]
+    yield asked(several, (c, d), [*forms[:2], ("x.cumsum(dim)", 1), *forms[2:]], chained=True)
+    yield asked(several, (a, c), [(form, at % 2) for at, (form, _) in enumerate(forms * 2)])
 
-    yield asked(training, (b, d), [(draw.choice(untyped), -1), (draw.choice(untyped), 0)], gradient=True)
+    yield asked(training, (b, d), [one, (draw.choice(untyped), 0)], gradient=True)
     tokens = torch.tensor([[draw.integer(0, 6) for _ in range(4)]])
     yield minigpt(MiniGPTConfig(7, 4, 2, 1, 8, 4), draw.integer(0, 2**31), tokens)
 
@@ -126,13 +129,13 @@ def _misconception(name, explanation, earns, *edits):
 _misconception(
     "functions alone",
     "a softmax that is called as a method stays.",
-    3,
+    4,
     ("('call_method', 'softmax')", "('call_method', 'no such')"),
 )
 _misconception(
     "torch.softmax alone",
     "a softmax that is called as F.softmax, as nn.Softmax does, stays.",
-    2,
+    3,
     ("node.target in (torch.softmax, F.softmax)", "node.target is torch.softmax"),
 )
 _misconception(
@@ -144,7 +147,7 @@ _misconception(
 _misconception(
     "-1 alone",
     "the last dimension is known by -1 alone, and not by its number from the front.",
-    0,
+    3,
     ("in (-1, x.meta['example_value'].dim() - 1)", "== -1"),
 )
 _misconception(
@@ -168,7 +171,7 @@ _misconception(
 _misconception(
     "the first of several",
     "one softmax of a graph is replaced, and the others stay.",
-    1,
+    2,
     ("gm.graph.erase_node(node)", "gm.graph.erase_node(node)\n                break"),
 )
 _misconception(
@@ -186,7 +189,7 @@ _misconception(
 _misconception(
     "the operator on top",
     "the operator is called on what the softmax returned.",
-    2,
+    0,
     ("gm.graph.call_function(op, (x,))", "gm.graph.call_function(op, (gm.graph.node_copy(node),))"),
 )
 _misconception(
