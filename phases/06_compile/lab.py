@@ -666,7 +666,7 @@ verify("read_code", launches=launches, library_calls=library_calls, reused=reuse
 #   numbers.
 #
 # Values and gradients equal those of the same head without a compiler, to 1e-5. The last point is
-# earned with Inductor as the backend, for eight rows of 64 numbers and 600 words: it writes C++ and calls
+# earned with Inductor as the backend, for two rows of 64 numbers and 600 words: it writes C++ and calls
 # g++, which takes some seconds, so it is asked only for one graph that has the operator in it. What
 # graphs there were, and what was in them, your own process is asked.
 #
