@@ -591,8 +591,8 @@ verify("fuse", fuse=fuse, stored=stored)
 #
 # <details><summary>How do I find the part that counts?</summary>
 #
-# `code.index("def call(")`, or `code.partition("def call(")`: what is in front of it defines kernels and
-# names them, too.
+# `code.index` or `code.partition` with what its line begins with. What is in front of it defines kernels
+# and names them, too.
 # </details>
 # <details><summary>How do I tell a call from a name?</summary>
 #
@@ -604,7 +604,7 @@ verify("fuse", fuse=fuse, stored=stored)
 ### BEGIN SOLUTION
 def called(code):
     """What each line of `call` calls, for lines that call something."""
-    body = code[code.index("def call(") :]
+    body = code.partition("def call(")[2]
     found = (re.match(r"(?:\w+ = )?([\w.]+)\(", line.strip()) for line in body.splitlines())
     return [one[1] for one in found if one]
 ### END SOLUTION
@@ -627,7 +627,7 @@ def library_calls(code: str) -> list[str]:
 def reused(code: str) -> int:
     """How many buffers get the memory of another."""
     ### BEGIN SOLUTION
-    return code[code.index("def call(") :].count("# reuse")
+    return code.partition("def call(")[2].count("# reuse")
     ### END SOLUTION
 
 # %%

@@ -89,6 +89,7 @@ def _(draw):
     yield asked(reductions, [(n, R, ["x"]), (m, R, ["x"]), (o, P, ["x"]), (p, R, [o])])
     yield asked(reductions, [(n, P, ["x"]), (m, R, [n]), (o, R, [n]), (p, R, [m])])
     yield asked(reductions, [(n, P, ["x"]), (m, P, ["y"]), (o, R, [n, m]), (p, P, [m])])
+    yield asked(reductions, [(n, R, ["x"]), (m, P, [n]), (o, P, [m, n]), (p, P, [n])])
     yield asked(reductions, drawn(draw, 7, (P, R)))
 
     yield asked(order, [(n, P, ["x"]), (m, P, ["y"]), (o, P, [n, m]), (p, P, [n])])
@@ -233,7 +234,7 @@ class _:
                     break
             else:
                 shared = []
-            if kind != "library" and shared and set(shared) == {"pointwise"}:
+            if kind != "library" and set(shared) == {"pointwise"}:
                 group[name] = kind
             else:
                 groups.append({name: kind})
@@ -254,9 +255,9 @@ class _:
     def fuse(nodes):
         number, kinds, count = {}, {}, 0
         for name, kind, reads in nodes:
-            latest = max([number.get(r, -1) for r in reads] + [-1])
+            latest = max(number.get(r, -1) for r in reads)
             sources = {kinds[r] for r in reads if number.get(r) == latest}
-            if latest < 0 or kind == "library" or sources != {"pointwise"}:
+            if kind == "library" or sources != {"pointwise"}:
                 latest, count = count, count + 1
             number[name], kinds[name] = latest, kind
         return [[n for n in number if number[n] == i] for i in range(count)]
@@ -268,3 +269,22 @@ class _:
                 if name in group:
                     keep |= {r for r in reads if r not in group}
         return [name for name, *_ in nodes if name in keep]
+
+
+fuse_check.equivalent(
+    ("(kind, kinds[groups[youngest][0]])", "(kinds[groups[youngest][0]], kind)"),
+    ("[youngest][0]", "[youngest][-1]"),
+    ("place[r] == youngest", "place[r] >= youngest"),
+    ("kinds[r] == 'reduction'", "kinds[r] >= 'reduction'"),
+    ("<= set(home)", "< set(home)"),
+    because="a library is alone in its group, no group is younger than the youngest, no kind comes "
+    "behind the reduction in the alphabet, and no node reads itself",
+)
+fuse_check.equivalent(
+    ("kind != 'library'", "kind > 'library'"),
+    ("kind == 'library'", "kind <= 'library'"),
+    ("number.get(r, -1)", "number.get(r, -2)"),
+    ("number.get(r, -1)", "number.get(r, -0)"),
+    because="of three kinds this is the first in the alphabet; an input has no group whatever "
+    "number stands for none, and group 0 is looked up in earnest",
+)
