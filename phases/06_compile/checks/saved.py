@@ -210,10 +210,9 @@ class _:
         seen = {}
 
         def visit(node):
-            if node.name not in seen:
-                seen[node.name] = node
-                for one in node.all_input_nodes:
-                    visit(one)
+            seen[node.name] = node
+            for one in node.all_input_nodes:
+                visit(one)
 
         for one in last.args[0][:outputs]:
             visit(one)
@@ -239,9 +238,8 @@ class _:
 saved_check.equivalent(
     ("list(roots)", "roots"),
     ("node not in found and node.name not in there", "node.name not in there"),
-    ("if node.name not in seen:", "if True:"),
     (".args[0]", ".args[-1]"),
-    ("|= behind", "^= behind"),
+    ("[node.name] |= behind", "[node.name] ^= behind"),
     because="nobody else walks over these lists, a graph has no circles, an output has one argument, "
     "and of these graphs no node reads two that need the same",
 )
