@@ -1,0 +1,169 @@
+"""Lab 06, exercise 8: The LM head, compiled"""
+
+import torch
+from torch.nn import functional as F
+
+from utils.checks import Case, Check, edited
+from utils.compare import Tolerance
+from utils.minigpt import MiniGPT
+from utils.softmax import softmax
+
+compiled_head = Check(
+    "compiled_head",
+    parts={"values": 1, "gradients": 1, "one graph": 1, "Inductor": 1},
+    reads="The finished step, read",
+    tolerance=Tolerance(1e-5, 1e-5, "float32 sums in another order"),
+)
+
+
+@compiled_head.reference
+def _(model, backend):
+    """Eager in all but the tracing: Inductor is not asked for what it is compared with."""
+
+    def eager(gm, example_inputs):
+        backend.graphs += 1
+        backend.functions |= {str(node.target) for node in gm.graph.nodes}
+        return gm.forward
+
+    traced = torch.compile(
+        lambda x, t: softmax(x @ model.lm_head.weight.T / t + model.lm_head.bias / t), backend=eager
+    )
+    return lambda x, temperature: traced(x, torch.full((), temperature))
+
+
+@compiled_head.cases
+def _(draw):
+    values, gradients, graph, inductor = compiled_head.parts
+
+    def asked(part, shape, words, temperatures, trained=0.0, inner="eager"):
+        width = shape[-1]
+        seed = draw.integer(0, 2**31)
+        calls = [(draw.tensor(shape), one) for one in temperatures]
+        g = draw.tensor((*shape[:-1], words))
+        how = {"inner": inner, "trained": trained}
+
+        def play(subject):
+            came = subject.drive("compiling:run_head", width, words, seed, calls, g, **how)
+            both = came["values"], came["gradients"]
+            claims = came["graphs"], came["operator"]
+            return {values: both[:1], gradients: both[1:], graph: claims, inductor: both}[part]
+
+        places = {"[0]": "the number of graphs", "[1]": "whether phase 05's operator is in one"}
+        if part != graph:
+            places = {}
+            for at in range(len(calls)):
+                if part != gradients:
+                    places[f"[0][{at}]"] = f"the probabilities of call {at + 1}"
+                if part != values:
+                    for place, name in enumerate(("x", "the weight", "the bias")):
+                        where = f"[{0 if part == gradients else 1}][{at}][{place}]"
+                        places[where] = f"the gradient of {name} in call {at + 1}"
+        shown = f"x of shape {shape}, {words} words, temperatures {', '.join(map(str, temperatures))}"
+        shown += ", parameters that change in between" if trained else ""
+        return Case(part, play, shown=shown, places=places)
+
+    a, b, c = draw.shape(3)
+    some = draw.sample((0.5, 0.8, 1.5, 2.0, 4.0), 3)
+    yield asked(values, (2, a, c), b, [1.0, *some[:2]], trained=0.5)
+    yield asked(gradients, (b, c), a, some[1:], trained=-0.25)
+    yield asked(graph, (2, c), b, [1.0, *some, 1.0])
+    # Sizes are literals in the C++ that Inductor writes, so these are the same in every run.
+    yield asked(inductor, (2, 64), 600, some[:2], trained=0.125, inner="inductor")
+
+
+def _make(model, backend):
+    @torch.compile(backend=backend)
+    def probabilities(x, temperature):
+        return softmax(model.lm_head(x) / temperature)
+
+    def head(x, temperature):
+        return probabilities(x, torch.tensor(temperature))
+
+    return head
+
+
+def _misconception(name, explanation, earns, *edits):
+    compiled_head.misconception(name, explanation, earns=earns)(edited(_make, *edits))
+
+
+_misconception(
+    "the float goes in",
+    "another temperature makes another graph: the number is a guard.",
+    2,
+    ("torch.tensor(temperature)", "temperature"),
+)
+_misconception(
+    "torch's softmax",
+    "the operator of phase 05 is not in the graph.",
+    2,
+    ("softmax(model.lm_head(x) / temperature)", "torch.softmax(model.lm_head(x) / temperature, -1)"),
+)
+_misconception(
+    "not compiled",
+    "nothing is compiled: the backend is handed no graph.",
+    2,
+    ("@torch.compile(backend=backend)\n    def", "def"),
+)
+_misconception(
+    "times the temperature",
+    "the logits are multiplied by the temperature.",
+    1,
+    ("/ temperature", "* temperature"),
+)
+_misconception(
+    "divided too late",
+    "the probabilities are divided by the temperature, so they do not sum to 1.",
+    1,
+    ("softmax(model.lm_head(x) / temperature)", "softmax(model.lm_head(x)) / temperature"),
+)
+_misconception(
+    "the first temperature for ever",
+    "the temperature of the first call is kept for those that follow.",
+    1,
+    ("def head(x, temperature):", "known = []\n\n    def head(x, temperature):\n        known.append(temperature)"),
+    ("torch.tensor(temperature)", "torch.tensor(known[0])"),
+)  # fmt: skip
+_misconception(
+    "parameters copied",
+    "weight and bias are copies: no gradient reaches the model's, and no change of them reaches the "
+    "head.",
+    1,
+    ("@torch.compile(backend=backend)",
+     "weight, bias = model.lm_head.weight.detach().clone(), model.lm_head.bias.detach().clone()\n\n"
+     "    @torch.compile(backend=backend)"),
+    ("model.lm_head(x)", "F.linear(x, weight, bias)"),
+)  # fmt: skip
+_misconception(
+    "the bias forgotten",
+    "the logits lack the bias.",
+    1,
+    ("model.lm_head(x)", "F.linear(x, model.lm_head.weight)"),
+)
+
+
+@compiled_head.alternate("a module of its own")
+def _(model, backend):
+    class Head(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = model.lm_head
+
+        def forward(self, x, inverse):
+            return softmax(self.linear(x) * inverse)
+
+    module = torch.compile(Head(), backend=backend)
+    return lambda x, temperature: module(x, torch.full((1,), 1 / temperature))
+
+
+@compiled_head.alternate("the parameters as arguments")
+def _(model: MiniGPT, backend):
+    def scaled(x, weight, bias, t):
+        return softmax(F.linear(x, weight, bias).div(t))
+
+    fast = torch.compile(scaled, backend=backend, fullgraph=True)
+
+    def head(x, temperature):
+        layer = model.lm_head
+        return fast(x, layer.weight, layer.bias, torch.as_tensor(temperature, dtype=x.dtype))
+
+    return head

@@ -1,0 +1,207 @@
+"""Lab 06, exercise 3: One graph each"""
+
+import torch
+
+from utils.checks import Case, Check, edited
+from utils.compare import Tolerance
+
+mended = Check(
+    "mended",
+    parts={"gate": 1, "scale": 2, "row_sums": 2},
+    reads="When it breaks, and who says so",
+    tolerance=Tolerance(1e-5, 1e-6, "float32 sums in another order"),
+)
+
+
+@mended.reference
+class _:
+    def gate(x):
+        factor = torch.where(x.sum() > 0, 2.0, 0.5)
+        return x * factor.to(x.dtype)
+
+    def scale(x):
+        largest = x.detach().abs().amax()
+        return x / (largest + (largest == 0))
+
+    def row_sums(x, lengths):
+        beyond = torch.arange(x.shape[1])[None, :] >= lengths[:, None]
+        return x.masked_fill(beyond, 0).sum(1)
+
+
+@mended.cases
+def _(draw):
+    def asked(of, shown, *calls):
+        def play(subject):
+            came = subject.drive("compiling:compiled", *calls, of=of)
+            return came["values"], came["gradients"], came["graphs"]
+
+        places = {"[2]": "the number of graphs"}
+        for at in range(len(calls)):
+            places[f"[0][{at}]"] = f"the value of call {at + 1}"
+            places[f"[1][{at}]"] = f"the gradient of call {at + 1}"
+        return Case(of, play, of=of, shown=f"{of}, {shown}", places=places)
+
+    a, b, c = draw.shape(3)
+    x = draw.tensor((b, a, c)).abs()
+    x[0, 0, 0] = -0.5  # so that both signs are on both sides
+    yield asked("gate", "on both sides", [x], [-x], [0 * x])
+
+    row = draw.tensor((b, c), torch.float64)
+    row[draw.integer(0, b - 1), draw.integer(0, c - 1)] = -100.0  # the largest is negative
+    yield asked("scale", "zeros first, float64", [0 * row], [row], [-3 * row])
+
+    x = draw.tensor((a, b))
+    lengths = torch.tensor([draw.integer(0, b) for _ in range(a)])
+    ends = torch.tensor([0, b, *(draw.integer(0, b) for _ in range(a - 2))])
+    beyond = torch.arange(b) >= lengths[:, None]
+    worst = x.masked_fill(beyond, draw.choice((float("nan"), float("inf"), -float("inf"))))
+    yield asked("row_sums", "NaN or infinity behind", [x, ends], [worst, lengths], [-x, lengths])
+
+
+def gate(x):
+    return torch.where(x.sum() > 0, 2 * x, x / 2)
+
+
+def scale(x):
+    largest = x.detach().abs().max()
+    return x / torch.where(largest == 0, 1.0, largest)
+
+
+def row_sums(x, lengths):
+    counts = torch.arange(x.shape[1]) < lengths[:, None]
+    return torch.where(counts, x, 0.0).sum(1)
+
+
+def _misconception(name, explanation, earns, function, *edits):
+    wrong = {function.__name__: edited(function, *edits)}
+    mended.misconception(name, explanation, earns=earns)(wrong)
+
+
+_misconception(
+    "one side of the gate",
+    "the gate always doubles, on whichever side the sum is.",
+    4,
+    gate,
+    ("torch.where(x.sum() > 0, 2 * x, x / 2)", "2 * x"),
+)
+_misconception(
+    "element by element",
+    "each number is gated by its own sign, and not all of them by the sum.",
+    4,
+    gate,
+    ("x.sum() > 0", "x > 0"),
+)
+_misconception(
+    "nothing but a bool",
+    "the branch is still one of Python's: there is more than one graph.",
+    4,
+    gate,
+    ("return torch.where(x.sum() > 0, 2 * x, x / 2)",
+     "positive = bool(x.sum() > 0)\n    return 2 * x if positive else x / 2"),
+)  # fmt: skip
+_misconception(
+    "item kept",
+    "a number is still fetched from a tensor, and the graph ends there.",
+    3,
+    scale,
+    ("largest = x.detach().abs().max()\n    return x / torch.where(largest == 0, 1.0, largest)",
+     "largest = x.abs().max().item()\n    return x / (largest + (largest == 0))"),
+)  # fmt: skip
+_misconception(
+    "a gradient through the largest",
+    "the divisor is differentiated as well, and the colleague's is a constant.",
+    3,
+    scale,
+    ("x.detach().abs().max()", "x.abs().max()"),
+)
+_misconception(
+    "no gradient at all",
+    "what comes out is detached: no gradient arrives at x.",
+    3,
+    scale,
+    ("return x /", "return x.detach() /"),
+)
+_misconception(
+    "zeros become NaN",
+    "a tensor of zeros is divided by 0.",
+    3,
+    scale,
+    ("torch.where(largest == 0, 1.0, largest)", "largest"),
+)
+_misconception(
+    "a small number added",
+    "the divisor is a little larger than the largest.",
+    3,
+    scale,
+    ("torch.where(largest == 0, 1.0, largest)", "(largest + 0.001)"),
+)
+_misconception(
+    "the largest, not of the absolute values",
+    "where the largest of the absolute values is negative, another number is the divisor.",
+    3,
+    scale,
+    ("x.detach().abs().max()", "x.detach().max()"),
+)
+_misconception(
+    "multiplied by a mask",
+    "what lies behind a row is multiplied by 0, and NaN or infinity times 0 is NaN.",
+    3,
+    row_sums,
+    ("torch.where(counts, x, 0.0)", "(counts * x)"),
+)
+_misconception(
+    "one number more",
+    "the number behind a row's last is added as well.",
+    3,
+    row_sums,
+    ("< lengths", "<= lengths"),
+)
+_misconception(
+    "the slice kept",
+    "a length is still taken out of its tensor, row by row, and the graph ends there.",
+    3,
+    row_sums,
+    ("counts = torch.arange(x.shape[1]) < lengths[:, None]\n    return torch.where(counts, x, 0.0).sum(1)",
+     "return torch.stack([row[:int(n)].sum() for row, n in zip(x, lengths)])"),
+)  # fmt: skip
+_misconception(
+    "switched off",
+    "Dynamo is told not to look inside, so nothing is compiled.",
+    3,
+    row_sums,
+    ("counts = torch.arange(x.shape[1]) < lengths[:, None]\n    return torch.where(counts, x, 0.0).sum(1)",
+     "sums = torch.compiler.disable(lambda: torch.stack([row[:n].sum() for row, n in zip(x, lengths.tolist())]))\n    return sums()"),
+)  # fmt: skip
+
+
+@mended.alternate("factors, one element of a table each")
+class _:
+    def gate(x):
+        positive = (x.sum() > 0).to(x.dtype)
+        return x * (0.5 + 1.5 * positive)
+
+    def scale(x):
+        with torch.no_grad():
+            largest = torch.maximum(x.max(), -x.min())
+            divisor = largest.masked_fill(largest == 0, 1)
+        return x / divisor
+
+    def row_sums(x, lengths):
+        column = torch.arange(x.size(1), device=x.device).expand(x.shape)
+        kept = column < lengths.unsqueeze(1)
+        return torch.where(kept, x, torch.zeros_like(x)).sum(dim=-1)
+
+
+@mended.alternate("torch.cond, a norm, and prefix sums of what counts")
+class _:
+    def gate(x):
+        return torch.cond(x.sum() > 0, lambda x: 2 * x, lambda x: x / 2, (x,))
+
+    def scale(x):
+        largest = torch.linalg.vector_norm(x.detach(), float("inf"))
+        return torch.where(largest > 0, x / torch.where(largest > 0, largest, 1), x)
+
+    def row_sums(x, lengths):
+        columns = x.shape[1]
+        keep = torch.ones(columns, columns + 1, dtype=torch.bool).triu(1)
+        return x.masked_fill(~keep.T[lengths], 0.0).sum(1)

@@ -1,0 +1,757 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Lab 06: torch.compile", points: 37, cell_seconds: 180, compile: true}
+# ---
+
+# %% [markdown]
+# # Lab 06: torch.compile
+#
+# Eight exercises and one question, 37 points, about three hours. They follow
+# [lesson 06](../../notebooks/06_compile.ipynb). You take apart the three machines behind
+# `torch.compile`: the tracer that makes a graph of a function, the optimizer that adds a backward
+# and decides what is saved, and the emitter that fuses and writes code.
+#
+# A backend does its work while other code is compiled, so yours is tried by a *driver*, a function of
+# `utils/drivers/compiling.py`. The graded cell uses the same drivers with functions, shapes and
+# numbers that you have not seen. How many graphs there were, your own process is asked; the values
+# that come out count just as much.
+#
+# Parts of an exercise earn their points separately, and no exercise needs the answer to another.
+# Stuck? Each holds two hints, folded away. Run the next cell, then start.
+
+# %% given="setup"
+import re
+
+import torch
+from torch.nn import functional as F
+
+from utils.drivers import compiling as driver
+from utils.expect import expect_close, expect_equal
+from utils.minigpt import MiniGPT
+from utils.softmax import softmax
+
+# %% [markdown]
+# ## 1 · What a backend gets
+#
+# *Easy, 20 minutes, 3 points: one for the operations, one for inputs and outputs, one for several
+# graphs.*
+#
+# A backend is a function of a graph, `gm`, a `torch.fx.GraphModule`, and of a list of example inputs.
+# It returns something that can be called in the graph's place. Write `reporting_backend(report)`,
+# which returns a backend. Each time that Dynamo hands it a graph, the backend appends one dictionary
+# to the list `report`:
+#
+# - `"ops"`: for each operation of the graph, in order, a tuple of its name and the shape of its
+#   result. Operations are the nodes that call a function, whose name is its `__name__`, or a method,
+#   which has its name for a target. Where the result is not a tensor, the shape is None;
+# - `"inputs"`: the shapes of what the graph takes, in order;
+# - `"outputs"`: how many values the graph returns.
+#
+# Shapes are tuples, and all sizes are fixed. What the backend returns does what the graph says, no
+# more and no less, so a compiled function gives the same as before.
+#
+# `driver.report(reporting_backend, steps, x, weights)` compiles a program of the steps that
+# `driver.program` lists, and hands its graphs to your backend, as Dynamo does.
+#
+# <details><summary>What is in a graph?</summary>
+#
+# `gm.graph.nodes`, in order; `print(gm.graph)` shows them. A node has `op`, `target`, `args`
+# and `users`. Dynamo notes in `node.meta["example_value"]` what it knows of a node's value, a fake
+# tensor.
+# </details>
+# <details><summary>How many values does it return?</summary>
+#
+# The last node is the output. Its `args` hold one thing, a tuple of what is returned.
+# </details>
+
+# %% solution="reporting_backend"
+def reporting_backend(report: list):
+    """A backend that appends what it got to `report`, and leaves the graph as it is."""
+    ### BEGIN SOLUTION
+    def shape_of(node):
+        value = node.meta["example_value"]
+        return tuple(value.shape) if isinstance(value, torch.Tensor) else None
+
+    def backend(gm, example_inputs):
+        found = {"ops": [], "inputs": [], "outputs": 0}
+        for node in gm.graph.nodes:
+            if node.op == "placeholder":
+                found["inputs"].append(shape_of(node))
+            elif node.op == "call_function":
+                found["ops"].append((node.target.__name__, shape_of(node)))
+            elif node.op == "call_method":
+                found["ops"].append((node.target, shape_of(node)))
+            elif node.op == "output":
+                found["outputs"] = len(node.args[0])
+        report.append(found)
+        return gm.forward
+
+    return backend
+    ### END SOLUTION
+
+# %%
+x, weight = torch.tensor([[1.0, -2.0, 3.0], [0.0, 4.0, -1.0]]), torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.5, 2.0]])
+came = driver.report(reporting_backend, [("linear",), ("relu",), ("scale", 2.0), ("relu",)], x, [weight])
+expect_equal("one graph", len(came["report"]), 1)
+expect_equal("its operations", came["report"][0]["ops"], [("linear", (2, 2)), ("relu", (2, 2)), ("mul", (2, 2)), ("relu", (2, 2))])
+expect_equal("its inputs", came["report"][0]["inputs"], [(2, 3), (2, 3)])
+expect_equal("its outputs", came["report"][0]["outputs"], 1)
+expect_equal("what it returns", came["results"], [[torch.tensor([[0.0, 10.0], [8.0, 0.0]])]])
+came = driver.report(reporting_backend, [("neg",), ("first", 2), ("keep",), ("sum", 0)], x)
+expect_equal("methods, and what is no tensor", came["report"][0]["ops"], [("neg", (2, 3)), ("chunk", None), ("getitem", (1, 3)), ("sum", (3,))])
+expect_equal("two outputs", came["report"][0]["outputs"], 2)
+
+# %% test="reporting_backend" points=3
+# Graded
+came = driver.report(reporting_backend, [("exp",), ("break",), ("relu",)], x)
+expect_equal("two graphs", [graph["ops"] for graph in came["report"]], [[("exp", (2, 3))], [("relu", (2, 3))]])
+### BEGIN HIDDEN TESTS
+verify("reporting_backend", reporting_backend)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2 · How many graphs?
+#
+# *Medium, 30 minutes, 4 points: one each for dtypes and dimensions, for sizes, for numbers, and for
+# the limit.*
+#
+# A function `f(x, k)`, in which `x * k` is computed, is compiled and called several times. Predict how
+# many graphs there are after each call. `count_graphs(calls)` gets a list of calls, each a tuple of
+# the shape of `x`, its dtype, and `k`; it returns a list of as many numbers. In one list `k` is an int
+# throughout, or a float throughout. All tensors are contiguous, and nothing else changes.
+#
+# What you need of the rules of torch 2.13:
+#
+# - Each graph has guards: the dtype of `x`, how many dimensions it has, each of its sizes, and `k`. A
+#   size, or `k`, is either one exact number, or it is open. A call that fits a graph that is there
+#   makes no other. One that fits none makes one, until there are eight: from then on it runs
+#   without.
+# - When a graph is made, a size is exact, unless it was another number when an earlier graph was made:
+#   then it is open. The same holds of `k`. Once `x` had another number of dimensions than before, all
+#   of its sizes are open from then on.
+# - An open size is any size from 2 up. A size of 0 or 1 is exact in the graph that is made for it, even
+#   where it would be open. An open `k` is any number, 0 and 1 among them.
+#
+# The function calculates. It compiles nothing; you may, in a cell of your own:
+# `driver.count_as_torch_does(calls)` asks torch.
+#
+# <details><summary>What do I keep?</summary>
+#
+# Two things: a list of the graphs so far, each with its guards; and, over all of them, what is already
+# known to change.
+# </details>
+# <details><summary>When does something open?</summary>
+#
+# Only when a graph is made, so look for a fitting one first. What was open stays open for the graphs
+# that are made later; the graphs that are there keep their guards.
+# </details>
+
+# %% solution="count_graphs"
+def count_graphs(calls: list[tuple[tuple[int, ...], torch.dtype, float]]) -> list[int]:
+    """How many graphs there are after each call of `f(x, k)`, given x's shape and dtype, and k."""
+    ### BEGIN SOLUTION
+    graphs, found = [], []
+    first, changed, ranks = {}, set(), set()
+
+    def fits(graph, kind, values):
+        known, guards = graph
+        return known == kind and all(
+            value == guards[name] or guards[name] is None and (name == "k" or value > 1)
+            for name, value in values.items()
+        )
+
+    for shape, dtype, k in calls:
+        kind, values = (dtype, len(shape)), {**dict(enumerate(shape)), "k": k}
+        if len(graphs) < 8 and not any(fits(graph, kind, values) for graph in graphs):
+            ranks.add(len(shape))
+            guards = {}
+            for name, value in values.items():
+                if first.setdefault(name, value) != value:
+                    changed.add(name)
+                still_open = name in changed or (name != "k" and len(ranks) > 1)
+                guards[name] = None if still_open and (name == "k" or value > 1) else value
+            graphs.append((kind, guards))
+        found.append(len(graphs))
+    return found
+    ### END SOLUTION
+
+# %%
+f32, f64 = torch.float32, torch.float64
+expect_equal("two dtypes", count_graphs([((3,), f32, 2), ((3,), f64, 2), ((3,), f32, 2)]), [1, 2, 2])
+expect_equal("sizes", count_graphs([((3,), f32, 2), ((4,), f32, 2), ((5,), f32, 2), ((1,), f32, 2)]), [1, 2, 2, 3])
+expect_equal("numbers", count_graphs([((3,), f32, 2), ((3,), f32, 3), ((3,), f32, 1), ((3,), f32, 0)]), [1, 2, 2, 2])
+dimensions = [((2, 3), f32, 2), ((3,), f32, 2), ((4,), f32, 2), ((2, 3), f32, 2)]
+expect_equal("dimensions", count_graphs(dimensions), [1, 2, 2, 2])
+expect_equal("torch agrees", driver.count_as_torch_does(dimensions), [1, 2, 2, 2])
+
+# %% test="count_graphs" points=4
+# Graded
+expect_equal("ten numbers of dimensions", count_graphs([((2,) * n, f32, 2) for n in range(10)]), [1, 2, 3, 4, 5, 6, 7, 8, 8, 8])
+### BEGIN HIDDEN TESTS
+verify("count_graphs", count_graphs)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3 · One graph each
+#
+# *Medium, 35 minutes, 5 points: one for the gate, two for the scale, two for the rows.*
+#
+# Three functions, as colleagues wrote them. Each works, and Dynamo can't follow it to its end: the
+# cell below says how many graphs it makes of each.
+
+# %% given="broken"
+def broken_gate(x: torch.Tensor) -> torch.Tensor:
+    """Twice x where the sum of all of x is positive, otherwise half of x."""
+    if x.sum() > 0:
+        return 2 * x
+    return x / 2
+
+
+def broken_scale(x: torch.Tensor) -> torch.Tensor:
+    """x, divided by the largest of its absolute values; nothing but zeros stay zeros."""
+    largest = x.abs().max().item()
+    if largest == 0:
+        print("nothing to scale")
+        return 1 * x
+    return x / largest
+
+
+def broken_rows(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """The sum of each row's first `lengths[i]` numbers; what lies behind them is of no concern."""
+    sums = []
+    for row, length in zip(x, lengths.tolist()):
+        sums.append(row[:length].sum())
+    return torch.stack(sums)
+
+
+# %%
+x, negative = torch.tensor([[3.0, -1.0], [0.5, 2.0]]), torch.tensor([[-3.0, 1.0], [0.5, -2.0]])
+print("gate ", driver.compiled(broken_gate, [x], [negative])["graphs"], "graphs")
+print("scale", driver.compiled(broken_scale, [x], [0 * x])["graphs"], "graphs")
+print("rows ", driver.compiled(broken_rows, [x, torch.tensor([1, 2])], [x, torch.tensor([2, 0])])["graphs"], "graphs")
+
+# %% [markdown]
+# Mend them as `gate(x)`, `scale(x)` and `row_sums(x, lengths)`. Compiled without `fullgraph`, each is
+# one graph, and stays one when it is called again with other numbers of the same shape. It gives what
+# the colleague's function gives, and the gradient of `x` is the one that the colleague's function
+# gives, too. That holds for any numbers, so on both sides of each branch. Nothing needs to be printed.
+#
+# `x` is of float32 or float64, with at least one number. In `gate` and `scale` it has any shape, in
+# `row_sums` it is a matrix,
+# and `lengths` has a whole number for each row, from 0 to the number of columns. What lies behind a
+# row's length may be anything, infinity and NaN included.
+#
+# `driver.compiled(function, [arguments], ...)` says values, gradients and the number of graphs.
+# Whether `fullgraph=True` raises is no test: with it, Dynamo looks away from some breaks, and
+# `.item()` is one of them.
+#
+# <details><summary>How do I write a branch that is data?</summary>
+#
+# Compute both sides, and let `torch.where` take one. What decides may be a tensor of no dimensions. A
+# row's length decides, too: of each column, whether it counts.
+# </details>
+# <details><summary>The values are right, and the gradients are not</summary>
+#
+# A number that was fetched with `.item()` has no gradient, so the colleague's division takes it for a
+# constant. And a NaN that is multiplied by 0 is NaN.
+# </details>
+
+# %% solution="mended"
+def gate(x: torch.Tensor) -> torch.Tensor:
+    """`broken_gate` in one graph."""
+    ### BEGIN SOLUTION
+    return torch.where(x.sum() > 0, 2 * x, x / 2)
+    ### END SOLUTION
+
+
+def scale(x: torch.Tensor) -> torch.Tensor:
+    """`broken_scale` in one graph."""
+    ### BEGIN SOLUTION
+    largest = x.detach().abs().max()
+    return x / torch.where(largest == 0, 1.0, largest)
+    ### END SOLUTION
+
+
+def row_sums(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """`broken_rows` in one graph."""
+    ### BEGIN SOLUTION
+    counts = torch.arange(x.shape[1]) < lengths[:, None]
+    return torch.where(counts, x, 0.0).sum(1)
+    ### END SOLUTION
+
+# %%
+came = driver.compiled(gate, [x], [negative])
+expect_equal("gate", came["values"], [broken_gate(x), broken_gate(negative)])
+expect_equal("its gradients", came["gradients"], [torch.full((2, 2), 2.0), torch.full((2, 2), 0.5)])
+expect_equal("graphs of gate", came["graphs"], 1)
+came = driver.compiled(scale, [x], [0 * x])
+expect_equal("scale", came["values"], [x / 3, 0 * x])
+expect_close("its gradients", came["gradients"], [torch.full((2, 2), 1 / 3), torch.ones(2, 2)])
+expect_equal("graphs of scale", came["graphs"], 1)
+
+# %% test="mended" points=5
+# Graded
+padded = torch.tensor([[1.0, 2.0, float("nan")], [4.0, 5.0, 6.0]])
+came = driver.compiled(row_sums, [padded, torch.tensor([2, 0])], [padded, torch.tensor([1, 3])])
+expect_equal("row_sums", came["values"], [torch.tensor([3.0, 0.0]), torch.tensor([1.0, 15.0])])
+expect_equal("graphs of row_sums", came["graphs"], 1)
+### BEGIN HIDDEN TESTS
+verify("mended", gate=gate, scale=scale, row_sums=row_sums)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 4 · Your operator for every softmax
+#
+# *Hard, 45 minutes, 6 points: one for functions, one for methods and modules, two for where it fits,
+# one for several in a graph, one for training.*
+#
+# In lab 05 you put an operator into MiniGPT by hand. A backend can do it for any function. Write
+# `softmax_backend(op)`, which returns a backend. It replaces each softmax in the graph by a call of
+# `op`, and leaves everything else as it was.
+#
+# - `op` is a function of one tensor: a softmax over the last dimension, which keeps the dtype.
+# - A softmax arrives in a graph as a call of `torch.softmax`, of `F.softmax` or of the method
+#   `softmax` of a tensor; `nn.Softmax` is a call of `F.softmax` by then. The dimension is always given,
+#   by position or by its name `dim`, from the front or, negative, from the end; the tensor may be
+#   given by its name as well: `input`.
+# - `op` fits where the dimension is the tensor's last, and no dtype is asked for; `dtype=None` asks for
+#   none. Where it does not fit, the softmax stays.
+# - What the backend returns runs the changed graph. A function that is compiled with it can be
+#   differentiated, and then the gradient is that of `op`.
+#
+# `driver.replaced(softmax_backend, [(form, dim), ...], x)` compiles a function that calls some of
+# `driver.FORMS`, and hands its graph to your backend, as Dynamo does. It reads `gm.code` before that, as
+# a logger would: a module keeps the code that it made of its graph until `gm.recompile()`. And it hands in `driver.sharper`, a softmax of 1.5 times its input: so numbers show where
+# it is used.
+#
+# <details><summary>How do I find them?</summary>
+#
+# Print `node.op`, `node.target`, `node.args` and `node.kwargs` for a function that calls all forms. The
+# number of dimensions of a node's tensor is that of its `meta["example_value"]`.
+# </details>
+# <details><summary>How do I replace a node?</summary>
+#
+# `with gm.graph.inserting_before(node):` make a new one with `gm.graph.call_function`, let all who
+# read the old one read it (`replace_all_uses_with`), and erase the old one. Walk over a list of the
+# nodes: the graph changes under your hands.
+# </details>
+
+# %% solution="softmax_backend"
+def softmax_backend(op):
+    """A backend in which `op` stands for each softmax that it fits."""
+    ### BEGIN SOLUTION
+    def backend(gm, example_inputs):
+        for node in list(gm.graph.nodes):
+            function = node.op == "call_function" and node.target in (torch.softmax, F.softmax)
+            if not function and (node.op, node.target) != ("call_method", "softmax"):
+                continue
+            values = {**dict(zip(("input", "dim"), node.args)), **node.kwargs}
+            dtype = values.get("dtype")
+            if node.target is not F.softmax and len(node.args) > 2:
+                dtype = node.args[2]
+            x = values["input"]
+            if dtype is None and values["dim"] in (-1, x.meta["example_value"].dim() - 1):
+                with gm.graph.inserting_before(node):
+                    new = gm.graph.call_function(op, (x,))
+                node.replace_all_uses_with(new)
+                new.meta = node.meta
+                gm.graph.erase_node(node)
+        gm.recompile()
+        return gm.forward
+
+    return backend
+    ### END SOLUTION
+
+# %%
+x = torch.tensor([[1.0, 2.0, 0.0], [0.5, -1.0, 0.5]])
+sharp, plain = driver.sharper, lambda x, dim: torch.softmax(x, dim)
+came = driver.replaced(softmax_backend, [("torch.softmax(x, dim=dim)", -1), ("F.softmax(x, dim)", 1)], x)
+expect_close("functions", came["values"], [sharp(x), sharp(x / 2)])
+came = driver.replaced(softmax_backend, [("x.softmax(dim)", 1), ("nn.Softmax(dim)(x)", -1)], x)
+expect_close("a method and a module", came["values"], [sharp(x), sharp(x / 2)])
+came = driver.replaced(softmax_backend, [("torch.softmax(x, dim)", 0), ("x.log_softmax(dim)", 1)], x)
+expect_close("where it does not fit", came["values"], [plain(x, 0), torch.log_softmax(x / 2, 1)])
+came = driver.replaced(softmax_backend, [("torch.softmax(x, dim, dtype=float64)", 1)], x)
+expect_close("another dtype", came["values"], [torch.softmax(x, 1, dtype=torch.float64)])
+
+# %% test="softmax_backend" points=6
+# Graded
+came = driver.replaced(softmax_backend, [("torch.softmax(x, dim)", 1)], x, torch.tensor([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]))
+expect_close("there", came["values"], [sharp(x)])
+expect_close("and back", came["gradient"], [[0.2168, -0.2066, -0.0103], [-0.0713, 0.1427, -0.0713]], atol=1e-4)
+### BEGIN HIDDEN TESTS
+verify("softmax_backend", softmax_backend)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 5 · What is saved
+#
+# *Medium, 35 minutes, 5 points: two for what is saved, one for the corners, two for what is computed
+# again.*
+#
+# AOTAutograd traces a step there and back into one *joint* graph: its inputs, then nodes, then one
+# output. Inputs whose names begin with `tangents` are the gradients that come in; what is left are
+# the inputs of the forward. The output holds what the forward returns, and after it the gradients:
+# `output.args[0]` is a list of nodes, the first `outputs` of which are the forward's; a place that has
+# no gradient holds None. A partitioner cuts this graph in two. Say the following of it:
+#
+# - A node belongs to the *forward* if something that the forward returns needs it, directly or by way
+#   of others. All other nodes that call a function belong to the *backward*.
+# - The plain partitioner saves each node of the forward, inputs included, that is read by a node of
+#   the backward.
+# - A partitioner that saves less must compute again. The backward wants to read some nodes of the
+#   forward, and only some of the forward's nodes are kept, besides the inputs, which are there anyway.
+#   Each node that is wanted and is not there must be computed again; and for that, what it reads is
+#   wanted, too.
+#
+# Write two functions. Both get `joint`, a `torch.fx.GraphModule`, and return a list of names of nodes,
+# each once, in the graph's order:
+#
+# - `saved(joint, outputs)`: what the plain partitioner saves, where `outputs` is a number;
+# - `computed_again(joint, wanted, kept)`: which nodes must be computed again, where `wanted` and `kept`
+#   are lists of names.
+#
+# `driver.joint_graph(steps, shapes)` gives a pair to try them on, of any steps that its docstring
+# lists, and `print(joint.graph)` shows it. Each `detach` has been taken out: it does nothing
+# here.
+#
+# <details><summary>How do I find the forward?</summary>
+#
+# Walk back from the forward's outputs: `node.all_input_nodes` are the nodes that a node reads.
+# </details>
+# <details><summary>And what must be computed again?</summary>
+#
+# It is the same walk, from what is wanted, and it stops where something is there.
+# </details>
+
+# %% solution="saved"
+### BEGIN SOLUTION
+def needed(roots, there):
+    """All nodes that some nodes need, themselves included, as far as they are not there."""
+    found, waiting = set(), list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node not in found and node.name not in there:
+            found.add(node)
+            waiting += node.all_input_nodes
+    return found
+### END SOLUTION
+
+
+def saved(joint: torch.fx.GraphModule, outputs: int) -> list[str]:
+    """Names of the nodes that the plain partitioner saves for the backward."""
+    ### BEGIN SOLUTION
+    *nodes, output = joint.graph.nodes
+    forward = needed(output.args[0][:outputs], ())
+    read = {one for node in nodes if node not in forward for one in node.all_input_nodes}
+    return [node.name for node in nodes if node in forward and node in read]
+    ### END SOLUTION
+
+
+def computed_again(joint: torch.fx.GraphModule, wanted: list[str], kept: list[str]) -> list[str]:
+    """Names of the nodes that must run again, to have `wanted` where only `kept` are there."""
+    ### BEGIN SOLUTION
+    again = needed([node for node in joint.graph.nodes if node.name in wanted], kept)
+    return [node.name for node in joint.graph.nodes if node in again and node.op != "placeholder"]
+    ### END SOLUTION
+
+# %%
+joint, outputs = driver.joint_graph([("linear",), ("relu",), ("sin",)], [(2, 3), (4, 3)])
+print(joint.graph)
+expect_equal("a layer", saved(joint, outputs), ["primals_1", "t", "relu"])
+expect_equal("nothing is kept", computed_again(joint, ["primals_1", "relu"], []), ["t", "mm", "relu"])
+expect_equal("the product is kept", computed_again(joint, ["relu", "t"], ["mm"]), ["t", "relu"])
+joint, outputs = driver.joint_graph([("softmax",), ("keep",), ("exp",), ("sum", 0)], [(2, 3)])
+expect_equal("two results", saved(joint, outputs), ["_softmax", "exp"])
+expect_equal("one of two is kept", computed_again(joint, ["_softmax", "exp"], ["_softmax"]), ["exp"])
+
+# %% test="saved" points=5
+# Graded
+joint, outputs = driver.joint_graph([("scale", 2.0), ("sum", 1)], [(2, 3)])
+expect_equal("nothing to save", saved(joint, outputs), [])
+### BEGIN HIDDEN TESTS
+verify("saved", saved=saved, computed_again=computed_again)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6 · A fusion pass
+#
+# *Medium, 30 minutes, 4 points: one each for pointwise nodes, for reductions, for the order, and for
+# what is stored.*
+#
+# A toy of what Inductor's scheduler does. A program is a list of nodes, each a tuple of its name, its
+# kind, and the names that it reads: `("b", "pointwise", ["a", "x"])`. Kinds are `"pointwise"`,
+# `"reduction"` and `"library"`. Names that no node has are inputs, and no node reads what comes after
+# it. Write two functions.
+#
+# `fuse(nodes)` returns groups, a list of lists of names: each group will be one kernel, and they run
+# in the order of the list. Go through the nodes in order. A node joins the *youngest* group that takes
+# it, that is the one that was begun last; where none takes it, it begins a group at the end. A group
+# takes a node if all of this holds:
+#
+# - the node is pointwise or a reduction, and so are all in the group: a call of a library is alone;
+# - the node reads at least one node of the group;
+# - it reads no reduction of the group: a sum is known when the loop is over;
+# - it reads nothing that a younger group makes: that kernel has not run yet.
+#
+# `stored(nodes, groups, outputs)` returns the names of the nodes whose results must be written to
+# memory, in the order of the nodes: those that a node of another group reads, and those in the list
+# `outputs`. The groups are given, not necessarily yours.
+#
+# <details><summary>What do I need to know of a group?</summary>
+#
+# Its place in the list, and for each of its nodes the kind. A dictionary from name to place says of
+# each name that a node reads who makes it.
+# </details>
+# <details><summary>A group that was begun earlier takes it, and a younger one makes another input</summary>
+#
+# Then it does not take it. Seen from the other side: only the youngest group of all those that make
+# something for the node can take it.
+# </details>
+
+# %% solution="fuse"
+def fuse(nodes: list[tuple[str, str, list[str]]]) -> list[list[str]]:
+    """Names of nodes, group by group."""
+    ### BEGIN SOLUTION
+    groups, place, kinds = [], {}, {}
+    for name, kind, reads in nodes:
+        made = [read for read in reads if read in place]
+        youngest = max((place[read] for read in made), default=None)
+        alone = youngest is None or "library" in (kind, kinds[groups[youngest][0]])
+        if alone or any(place[r] == youngest and kinds[r] == "reduction" for r in made):
+            groups.append([])
+            youngest = len(groups) - 1
+        groups[youngest].append(name)
+        place[name], kinds[name] = youngest, kind
+    return groups
+    ### END SOLUTION
+
+
+def stored(nodes: list[tuple[str, str, list[str]]], groups: list[list[str]], outputs: list[str]) -> list[str]:
+    """Names of the nodes whose results must be written to memory."""
+    ### BEGIN SOLUTION
+    place = {name: at for at, group in enumerate(groups) for name in group}
+    read = {one for name, _, reads in nodes for one in reads if place.get(one) != place[name]}
+    return [name for name, _, _ in nodes if name in read or name in outputs]
+    ### END SOLUTION
+
+# %%
+head = [("t", "library", ["x", "w"]), ("s", "pointwise", ["t", "b"]), ("m", "reduction", ["s"]), ("d", "pointwise", ["s", "m"]),
+        ("e", "pointwise", ["d"]), ("z", "reduction", ["e"]), ("y", "pointwise", ["e", "z"])]
+expect_equal("a head with a softmax", fuse(head), [["t"], ["s", "m"], ["d", "e", "z"], ["y"]])
+expect_equal("what it stores", stored(head, fuse(head), ["y"]), ["t", "s", "m", "e", "z", "y"])
+chain = [("a", "pointwise", ["x"]), ("b", "pointwise", ["a"]), ("c", "pointwise", ["a", "b"]), ("d", "pointwise", ["x"])]
+expect_equal("pointwise", fuse(chain), [["a", "b", "c"], ["d"]])
+expect_equal("what it stores", stored(chain, [["a", "b", "c"], ["d"]], ["c", "d"]), ["c", "d"])
+
+# %% test="fuse" points=4
+# Graded
+late = [("a", "pointwise", ["x"]), ("p", "library", ["a"]), ("b", "pointwise", ["a", "p"]), ("c", "pointwise", ["a"])]
+expect_equal("around a library", fuse(late), [["a", "c"], ["p"], ["b"]])
+### BEGIN HIDDEN TESTS
+verify("fuse", fuse=fuse, stored=stored)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7 · Read what Inductor wrote
+#
+# *Easy, 20 minutes, 3 points: one each for the kernels, for the libraries, and for the buffers.*
+#
+# Inductor writes a module of Python, with its kernels as text within: C++ for a CPU, Triton for a GPU.
+# The kernels come first; below them stands a function `call`, which calls them, calls libraries, and
+# finds memory for what comes out. These are lines of three such functions:
+#
+# ```
+#         cpp_fused_gelu_0(buf0, buf1)
+#             triton_poi_fused_gelu_0.run(buf1, 8192, stream=raw_stream0)
+#         extern_kernels.mm(arg0_1, arg1_1, out=buf0)
+#             buf1 = torch.ops.open_the_hood.softmax.default(buf0)
+#         assert_alignment(buf1, 16, 'torch.ops.open_the_hood.softmax.default')
+#         # Topologically Sorted Source Nodes: [mm], Original ATen: [aten.mm]
+#         buf3 = buf1; del buf1  # reuse
+# ```
+#
+# The first two run a kernel, whose name begins with `cpp_` or `triton_`. The next two call libraries: a
+# function of `extern_kernels`, or an operator of `torch.ops`; the line after them says a name and calls
+# nothing. And the last gives a buffer's memory to another buffer. Write three functions of the text of a
+# module, which look at its function `call`: from the line that begins with `def call` or, indented, with
+# `def call`, to the end of the text.
+#
+# - `launches(code)`: the names of the kernels, in the order in which they run, as often as they run;
+# - `library_calls(code)`: the names of what is called of libraries, with their dots, in order:
+#   `["extern_kernels.mm", "torch.ops.open_the_hood.softmax.default"]`;
+# - `reused(code)`: how many buffers get the memory of another.
+#
+# Each call begins a line, or stands behind a name and ` = `. `driver.written("mlp_gpu")`,
+# `driver.written("mlp_backward_cpu")` and `driver.written("head_backward_cpu")` are three modules to try,
+# and say where they come from: the first was written for a GPU on a machine that has none, and nobody
+# ran it.
+#
+# <details><summary>How do I find the part that counts?</summary>
+#
+# `code.index` or `code.partition` with what its line begins with. What is in front of it defines kernels
+# and names them, too.
+# </details>
+# <details><summary>How do I tell a call from a name?</summary>
+#
+# Take a line without the blanks at its ends, and without what stands in front of ` = `. Then a call
+# begins it, and a bracket follows its name. Comments begin with `#`.
+# </details>
+
+# %% solution="read_code"
+### BEGIN SOLUTION
+def called(code):
+    """What each line of `call` calls, for lines that call something."""
+    body = code.partition("def call(")[2]
+    found = (re.match(r"(?:\w+ = )?([\w.]+)\(", line.strip()) for line in body.splitlines())
+    return [one[1] for one in found if one]
+### END SOLUTION
+
+
+def launches(code: str) -> list[str]:
+    """Names of the kernels that `call` runs, in order, as often as it does."""
+    ### BEGIN SOLUTION
+    return [name.removesuffix(".run") for name in called(code) if re.match("(cpp|triton)_", name)]
+    ### END SOLUTION
+
+
+def library_calls(code: str) -> list[str]:
+    """Names of what `call` calls of libraries, in order."""
+    ### BEGIN SOLUTION
+    return [name for name in called(code) if re.match(r"(extern_kernels|torch\.ops)\.", name)]
+    ### END SOLUTION
+
+
+def reused(code: str) -> int:
+    """How many buffers get the memory of another."""
+    ### BEGIN SOLUTION
+    return code.partition("def call(")[2].count("# reuse")
+    ### END SOLUTION
+
+# %%
+gpu, cpu = driver.written("mlp_gpu"), driver.written("mlp_backward_cpu")
+print(gpu[gpu.index("    def call(") : gpu.index("runner =")])
+expect_equal("a kernel for a GPU", launches(gpu), ["triton_poi_fused_gelu_0"])
+expect_equal("two products of a library", library_calls(gpu), ["extern_kernels.mm", "extern_kernels.addmm"])
+expect_equal("a kernel for a CPU", launches(cpu), ["cpp_fused_gelu_gelu_backward_0"])
+expect_equal("four products", library_calls(cpu), ["extern_kernels.mm", "extern_kernels.addmm", "extern_kernels.mm", "extern_kernels.mm"])
+
+# %% test="read_code" points=3
+# Graded
+expect_equal("one buffer each", [reused(gpu), reused(cpu)], [1, 1])
+head = driver.written("head_backward_cpu")
+expect_equal("an operator", library_calls(head), ["torch.ops.open_the_hood.softmax_backward.default", "extern_kernels.mm", "extern_kernels.mm"])
+### BEGIN HIDDEN TESTS
+verify("read_code", launches=launches, library_calls=library_calls, reused=reused)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8 · The LM head, compiled
+#
+# *Hard, 40 minutes, 4 points: one each for the values, for the gradients, for one graph, and for
+# Inductor.*
+#
+# Everything together, on MiniGPT's head. Write `compiled_head(model, backend)`, which returns a
+# function of hidden states and a temperature. `head(x, temperature)` returns probabilities: the softmax
+# of the logits that `model.lm_head` makes of `x`, divided by the temperature.
+#
+# - The softmax is phase 05's operator, `softmax` of the first cell, and the function is compiled with
+#   `torch.compile` and the `backend` that is given: `"inductor"`, or another.
+# - `x` has the shape (..., width), the same in every call, and the temperature is a positive float, in
+#   every call another. Still there is one graph, and the operator is in it.
+# - Gradients flow to `x` and to the weight and bias of `model.lm_head`, the parameters that the model
+#   holds, and not copies. When an optimizer changes these in place, the head goes on with the new
+#   numbers.
+#
+# Values and gradients equal those of the same head without a compiler, to 1e-5. The last point is
+# earned with Inductor as the backend, for two rows of 64 numbers and 600 words: it writes C++ and calls
+# g++, which takes some seconds, so it is asked only for one graph that has the operator in it. What
+# graphs there were, and what was in them, your own process is asked.
+#
+# <details><summary>Why is there another graph for each temperature?</summary>
+#
+# A float that comes in is a guard, first for one number, then for any, which makes two graphs. What is
+# no guard is the number in a tensor.
+# </details>
+# <details><summary>Where do I turn it into one?</summary>
+#
+# Where the tracer does not see the float: in a function around the compiled one.
+# </details>
+
+# %% solution="compiled_head"
+def compiled_head(model: MiniGPT, backend):
+    """`head(x, temperature)`: probabilities, compiled, in one graph for all temperatures."""
+    ### BEGIN SOLUTION
+    @torch.compile(backend=backend)
+    def probabilities(x, temperature):
+        return softmax(model.lm_head(x) / temperature)
+
+    def head(x, temperature):
+        return probabilities(x, torch.tensor(temperature))
+
+    return head
+    ### END SOLUTION
+
+# %%
+x, g = torch.tensor([[1.0, 0.0, -1.0, 2.0], [0.5, 1.0, 1.0, 0.0]]), torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+came = driver.run_head(compiled_head, 4, 3, 0, [(x, 1.0), (x, 2.0), (x, 0.5)], g)
+expect_close("at a temperature of 1", came["values"][0], [[0.5662, 0.3884, 0.0455], [0.1037, 0.7970, 0.0993]], atol=1e-4)
+expect_close("at 2", came["values"][1], [[0.4736, 0.3922, 0.1342], [0.2105, 0.5835, 0.2060]], atol=1e-4)
+expect_close("the bias's gradient", came["gradients"][0][2], [0.1630, -0.0581, -0.1049], atol=1e-4)
+expect_equal("graphs", came["graphs"], 1)
+expect_equal("phase 05's operator is in it", came["operator"], True)
+
+# %% test="compiled_head" points=4
+# Graded
+came = driver.run_head(compiled_head, 4, 3, 0, [(x, 1.0), (x, 1.0)], g, trained=0.5)
+expect_close("after a step of an optimizer", came["values"][1], [[0.6286, 0.3571, 0.0143], [0.0430, 0.9167, 0.0403]], atol=1e-4)
+### BEGIN HIDDEN TESTS
+verify("compiled_head", compiled_head)
+### END HIDDEN TESTS
+
+# %% [markdown] task="why_apart" points=3
+# ## 9 · Why did this not fuse?
+#
+# *10 minutes, 3 points, read by a person.*
+#
+# Inductor was given this function, with 64 rows and 600 columns:
+#
+# ```python
+# def f(x, w):                         # x: (64, 600), w: (600, 600)
+#     y = torch.relu(x @ w) + 1
+#     return torch.exp(y - y.mean())
+# ```
+#
+# For a GPU it wrote a call of `extern_kernels.mm` and three kernels. The first reads the product and
+# writes 5 numbers; the second reads these and writes one; the third reads the product again, and the
+# one number, and writes the result. With `y.mean(0)` in place of `y.mean()`, the mean of each column, it
+# wrote the call and a single kernel. Explain it to somebody who had expected a single kernel both
+# times, in five to eight sentences: what keeps each of the four pieces apart from the next; why a
+# single kernel is enough for the columns; and where the `relu` and the `+ 1` are computed, how often,
+# and why that is no waste.
+#
+# === BEGIN MARK SCHEME ===
+#
+# One point each:
+#
+# - **What keeps them apart.** The product is a call of a library, whose inside Inductor does not write (without
+#   max-autotune), so its result goes to memory. The mean needs every number, and the programs of a kernel do not
+#   wait for one another: only the end of a kernel says that all have written. So five programs sum a part each, a
+#   second kernel adds the five up, and only a third can subtract.
+# - **The columns.** One program holds whole columns (64 numbers of each fit into registers: a persistent reduction), so it
+#   knows their means by itself and goes on to subtract and to take exp, with nothing written in between.
+# - **relu and + 1.** They are pointwise and are computed in registers wherever the product is read: in the loop of the sum, and
+#   once more in the last kernel. y is never stored: to compute it twice is cheaper than to write and read 64 × 600
+#   numbers, because memory is what limits such kernels.
+#
+# === END MARK SCHEME ===
+
+# %% [markdown]
+# *Your answer goes here.*
+
+# %% [markdown]
+# ## Done
+#
+# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
+# from top to bottom, then save it.

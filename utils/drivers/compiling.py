@@ -1,0 +1,531 @@
+"""Drivers of lab 06: backends that are handed graphs, and functions that are compiled."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from utils.minigpt import MiniGPT, MiniGPTConfig
+
+Step = tuple  # a word, and what it needs: ("relu",), ("scale", 2.0)
+
+
+def program(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
+    """A function of ``x`` and some weights that does one step after the other.
+
+    Steps: ``relu`` and ``gelu``, functions; ``neg``, ``exp``, ``sum`` (of a dimension), methods;
+    ``scale`` by a number; ``first`` of so many chunks; ``linear`` with the next weight; ``keep``
+    the value as one more result; ``break`` the graph, twice at most. The function returns what was
+    kept, and the last value.
+    """
+
+    pieces: list[list[Step]] = [[]]
+    for step in steps:
+        if step[0] == "break":
+            pieces.append([])
+        else:
+            pieces[-1].append(step)
+    if len(pieces) > 3:
+        raise ValueError(f"at most two breaks, got {len(pieces) - 1}")
+
+    def run(x: Tensor, *weights: Tensor) -> list[Tensor]:
+        kept: list[Tensor] = []
+        rest = list(weights)
+        x = _advance(pieces[0], x, rest, kept)
+        if len(pieces) > 1:  # not in a loop: a break there makes Dynamo leave the whole function
+            torch._dynamo.graph_break()
+            x = _advance(pieces[1], x, rest, kept)
+        if len(pieces) > 2:
+            torch._dynamo.graph_break()
+            x = _advance(pieces[2], x, rest, kept)
+        return [*kept, x]
+
+    return run
+
+
+def _advance(steps: Sequence[Step], x: Tensor, weights: list[Tensor], kept: list[Tensor]) -> Tensor:
+    for word, *more in steps:
+        if word == "relu":
+            x = torch.relu(x)
+        elif word == "gelu":
+            x = F.gelu(x)
+        elif word == "neg":
+            x = x.neg()
+        elif word == "exp":
+            x = x.exp()
+        elif word == "sum":
+            x = x.sum(more[0])
+        elif word == "scale":
+            x = x * more[0]
+        elif word == "first":
+            x = torch.chunk(x, more[0])[0]
+        elif word == "linear":
+            x = F.linear(x, weights.pop(0))
+        elif word == "keep":
+            kept.append(x)
+        else:
+            raise ValueError(f"no such step: {word!r}")
+    return x
+
+
+@contextlib.contextmanager
+def fresh() -> Iterator[None]:
+    """Forget what was compiled, before and after, and let nothing be logged on the way."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    torch._dynamo.reset()
+    try:
+        yield
+    finally:
+        torch._dynamo.reset()
+        logging.disable(before)
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A graph that Dynamo handed to a backend, and the inputs that it was called with."""
+
+    gm: torch.fx.GraphModule
+    example_inputs: list[Any]
+    inputs: tuple[Any, ...]
+
+
+def capture(function: Callable, *args: Any) -> list[Captured]:
+    """Return the graphs that Dynamo hands to a backend while a function is called."""
+    found: list[Captured] = []
+
+    def backend(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable:
+        def run(*inputs: Any) -> Any:
+            found.append(Captured(gm, example_inputs, inputs))
+            return gm.forward(*inputs)
+
+        return run
+
+    with fresh():
+        torch.compile(function, backend=backend)(*args)
+    return found
+
+
+def hand(backend: Callable, graph: Captured) -> Callable:
+    """Hand a copy of a graph to a backend, as Dynamo does, and return what the backend returns.
+
+    The code of the copy has been read before, as logging does.
+    """
+    gm = copied(graph.gm)
+    assert gm.code
+    return backend(gm, list(graph.example_inputs))
+
+
+def copied(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A module with a copy of the graph, whose nodes have the same names and notes."""
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(gm.graph, {}))
+    return torch.fx.GraphModule(gm, graph)
+
+
+@functools.lru_cache(maxsize=64)
+def _captured_program(
+    steps: tuple[Step, ...], shape: tuple[int, ...], weights: tuple[tuple[int, ...], ...]
+) -> list[Captured]:
+    x, *others = (torch.ones(one) for one in (shape, *weights))
+    return capture(program(steps), x, *others)
+
+
+def report(
+    make_backend: Callable, steps: Sequence[Step], x: Tensor, weights: Sequence[Tensor] = ()
+) -> dict[str, Any]:
+    """Hand the graphs of a program to the learner's backend, one after the other, and run them.
+
+    Args:
+        make_backend: the learner's; given an empty list it returns a backend, which fills the list.
+        steps: of :func:`program`.
+        x, weights: its inputs.
+
+    Returns:
+        ``report``, the list; ``results``, for each graph what it returned, computed by what the
+        backend gave.
+    """
+    written: list[Any] = []
+    backend = make_backend(written)
+    shapes = tuple(tuple(one.shape) for one in weights)
+    graphs = _captured_program(tuple(map(tuple, steps)), tuple(x.shape), shapes)
+    # The first of these graphs is given x and weights as they are; one behind a break is given the
+    # value before it, which is the last that the graph before it returned.
+    value, rest, results = x, list(weights), []
+    for graph in graphs:
+        run = hand(backend, graph)
+        count = len(graph.inputs) - 1
+        given, rest = rest[:count], rest[count:]
+        returned = run(value, *given)
+        value = returned[-1]
+        results.append([one.detach().clone() for one in returned])
+    return {"report": written, "results": results}
+
+
+def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, float]]) -> list[int]:
+    """How many graphs there are after each call ``f(x, k)``, counted by a backend.
+
+    Args:
+        calls: the shape and dtype of x, and k.
+    """
+    from torch._dynamo.testing import CompileCounter
+
+    counter, found = CompileCounter(), []
+    with fresh():
+        compiled = torch.compile(lambda x, k: x * k, backend=counter)
+        for shape, dtype, k in calls:
+            compiled(torch.zeros(shape, dtype=dtype), k)
+            found.append(counter.frame_count)
+    return found
+
+
+def compiled(function: Callable, *calls: Sequence[Tensor]) -> dict[str, Any]:
+    """Compile a function, without ``fullgraph``, and call it.
+
+    Args:
+        function: returns one tensor.
+        calls: the arguments of each call.
+
+    Returns:
+        ``values``, one for each call; ``gradients``, of the sum of each value for the first
+        argument, None where there is none; ``graphs``, how many a backend was handed.
+    """
+    from torch._dynamo.testing import CompileCounter
+
+    counter = CompileCounter()
+    found: dict[str, Any] = {"values": [], "gradients": []}
+    with fresh():
+        run = torch.compile(function, backend=counter)
+        for first, *others in calls:
+            x = first.detach().clone().requires_grad_()
+            value = run(x, *others)
+            gradient = None
+            if value.requires_grad:
+                (gradient,) = torch.autograd.grad(value.sum(), x, allow_unused=True)
+            found["values"].append(value.detach().clone())
+            found["gradients"].append(gradient)
+    return {**found, "graphs": counter.frame_count}
+
+
+# Calls that a backend may find in a graph, of a tensor and a dimension; some are no softmax that
+# an operator without a dtype could stand in for.
+FORMS: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "torch.softmax(x, dim)": lambda x, dim: torch.softmax(x, dim),
+    "torch.softmax(x, dim=dim)": lambda x, dim: torch.softmax(x, dim=dim),
+    "torch.softmax(input=x, dim=dim)": lambda x, dim: torch.softmax(input=x, dim=dim),
+    "torch.softmax(x, dim, dtype=None)": lambda x, dim: torch.softmax(x, dim, dtype=None),
+    "F.softmax(x, dim)": lambda x, dim: F.softmax(x, dim),
+    "F.softmax(x, dim=dim)": lambda x, dim: F.softmax(x, dim=dim),
+    "F.softmax(input=x, dim=dim)": lambda x, dim: F.softmax(input=x, dim=dim),
+    "x.softmax(dim)": lambda x, dim: x.softmax(dim),
+    "x.softmax(dim=dim)": lambda x, dim: x.softmax(dim=dim),
+    "nn.Softmax(dim)(x)": lambda x, dim: torch.nn.Softmax(dim)(x),
+    "nn.Softmax(dim=dim)(x)": lambda x, dim: torch.nn.Softmax(dim=dim)(x),
+    "torch.softmax(x, dim, float64)": lambda x, dim: torch.softmax(x, dim, torch.float64),
+    "torch.softmax(x, dim, dtype=float64)": lambda x, dim: torch.softmax(
+        x, dim, dtype=torch.float64
+    ),
+    "F.softmax(x, dim=dim, dtype=float64)": lambda x, dim: F.softmax(
+        x, dim=dim, dtype=torch.float64
+    ),
+    "x.softmax(dim, float64)": lambda x, dim: x.softmax(dim, torch.float64),
+    "x.softmax(dim, dtype=float64)": lambda x, dim: x.softmax(dim, dtype=torch.float64),
+    "torch.log_softmax(x, dim)": lambda x, dim: torch.log_softmax(x, dim),
+    "x.log_softmax(dim)": lambda x, dim: x.log_softmax(dim),
+    "F.log_softmax(x, dim=dim)": lambda x, dim: F.log_softmax(x, dim=dim),
+    "x.cumsum(dim)": lambda x, dim: x.cumsum(dim),
+}
+
+
+def sharper(x: Tensor) -> Tensor:
+    """softmax(1.5 * x) over the last dimension, so that numbers show where it is used."""
+    e = (1.5 * x - (1.5 * x).detach().amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+def _forms(forms: Sequence[tuple[str, int]], chained: bool) -> Callable[[Tensor], list[Tensor]]:
+    def run(x: Tensor) -> list[Tensor]:
+        values: list[Tensor] = []
+        for number, (form, dim) in enumerate(forms):
+            given = values[-1] if chained and values else x / (number + 1)
+            values.append(FORMS[form](given, dim))
+        return values
+
+    return run
+
+
+@functools.lru_cache(maxsize=64)
+def _captured_forms(
+    forms: tuple[tuple[str, int], ...], chained: bool, shape: tuple[int, ...], dtype: torch.dtype
+) -> Captured:
+    (graph,) = capture(_forms(forms, chained), torch.ones(shape, dtype=dtype, requires_grad=True))
+    return graph
+
+
+def replaced(
+    make_backend: Callable,
+    forms: Sequence[tuple[str, int]],
+    x: Tensor,
+    g: Tensor | None = None,
+    *,
+    chained: bool = False,
+) -> dict[str, Any]:
+    """Hand the graph of a function that calls some of FORMS to the learner's backend, and run it.
+
+    Args:
+        make_backend: the learner's, a function of an operator; it gets :func:`sharper`.
+        forms: each with its dimension. The first gets x, the second x / 2, the third x / 3 ...
+        x: the input.
+        g: the upstream gradient of each value; none is asked for without one.
+        chained: each gets what the one before returned, and all is returned.
+
+    Returns:
+        ``values``; ``gradient``, of x, None where there is none.
+    """
+    key = tuple((form, dim) for form, dim in forms)
+    graph = _captured_forms(key, chained, tuple(x.shape), x.dtype)
+    leaf = x.detach().clone().requires_grad_()
+    values = hand(make_backend(sharper), graph)(leaf)
+    gradient = None
+    if g is not None and all(value.requires_grad for value in values):
+        (gradient,) = torch.autograd.grad(values, leaf, [g] * len(values))
+    return {"values": [value.detach().clone() for value in values], "gradient": gradient}
+
+
+@functools.lru_cache(maxsize=8)
+def _captured_minigpt(config: MiniGPTConfig) -> tuple[MiniGPT, Captured]:
+    model = MiniGPT(config)
+    (graph,) = capture(model.probabilities, torch.zeros(1, config.context, dtype=torch.long))
+    return model, graph
+
+
+def replaced_in_minigpt(
+    make_backend: Callable, config: MiniGPTConfig, seed: int, tokens: Tensor
+) -> dict[str, Any]:
+    """A MiniGPT's step with the learner's backend: its probabilities, squared, summed, and back.
+
+    Args:
+        make_backend: the learner's, a function of an operator; it gets :func:`sharper`.
+        config, seed: the model's sizes, and what draws its weights.
+        tokens: integers, (1, context).
+
+    Returns:
+        ``probabilities``; ``gradients`` by name.
+    """
+    model, graph = _captured_minigpt(config)
+    generator = torch.Generator().manual_seed(seed)
+    model.zero_grad()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) / 2)
+    run = hand(make_backend(sharper), graph)
+    given = [one if isinstance(one, torch.nn.Parameter) else tokens for one in graph.inputs]
+    (probabilities,) = run(*given)
+    if probabilities.requires_grad:
+        probabilities.square().sum().backward()
+    return {
+        "probabilities": probabilities.detach().clone(),
+        "gradients": {
+            name: None if one.grad is None else one.grad.clone()
+            for name, one in model.named_parameters()
+        },
+    }
+
+
+def train_step(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
+    """A function like that of :func:`program`, of steps that a backward has something to say of.
+
+    Steps: ``linear`` with the next weight, ``relu``, ``sin``, ``exp``, ``square``, ``softmax``
+    (over the last dimension), ``sum`` (of a dimension), ``scale`` by a number, ``keep``.
+    """
+
+    def run(x: Tensor, *weights: Tensor) -> list[Tensor]:
+        kept, rest = [], list(weights)
+        for word, *more in steps:
+            if word == "linear":
+                x = F.linear(x, rest.pop(0))
+            elif word == "relu":
+                x = torch.relu(x)
+            elif word == "sin":
+                x = torch.sin(x)
+            elif word == "exp":
+                x = torch.exp(x)
+            elif word == "square":
+                x = x * x
+            elif word == "softmax":
+                x = torch.softmax(x, -1)
+            elif word == "sum":
+                x = x.sum(more[0])
+            elif word == "scale":
+                x = x * more[0]
+            elif word == "keep":
+                kept.append(x)
+            else:
+                raise ValueError(f"no such step: {word!r}")
+        return [*kept, x]
+
+    return run
+
+
+def joint_graph(
+    steps: Sequence[Step], shapes: Sequence[tuple[int, ...]], fixed: Sequence[int] = ()
+) -> tuple[torch.fx.GraphModule, int]:
+    """The joint graph of a step, as AOTAutograd hands it to a partitioner, and its outputs.
+
+    A `detach` in it does nothing, so these are taken out.
+
+    Args:
+        steps: of :func:`train_step`.
+        shapes: of x and of the weights.
+        fixed: which of these need no gradient.
+
+    Returns:
+        The graph, a copy for each caller, and how many of its outputs are the forward's.
+    """
+    key = tuple(map(tuple, steps)), tuple(map(tuple, shapes)), tuple(fixed)
+    joint, outputs = _traced_jointly(*key)
+    return copied(joint), outputs
+
+
+@functools.lru_cache(maxsize=64)
+def _traced_jointly(
+    steps: tuple[Step, ...], shapes: tuple[tuple[int, ...], ...], fixed: tuple[int, ...]
+) -> tuple[torch.fx.GraphModule, int]:
+    from torch._functorch.aot_autograd import aot_function, make_boxed_func
+    from torch._functorch.partitioners import default_partition
+
+    found: list[Any] = []
+
+    def look(joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **how: Any) -> Any:
+        for node in joint.graph.nodes:
+            if node.target is torch.ops.aten.detach.default:
+                node.replace_all_uses_with(node.args[0])
+        joint.graph.eliminate_dead_code()
+        joint.recompile()
+        found.extend((joint, num_fwd_outputs))
+        return default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **how)
+
+    tensors = [
+        torch.ones(shape).requires_grad_(number not in fixed) for number, shape in enumerate(shapes)
+    ]
+    traced = aot_function(
+        train_step(steps),
+        fw_compiler=lambda gm, _: make_boxed_func(gm.forward),
+        partition_fn=look,
+    )
+    traced(*tensors)
+    return found[0], found[1]
+
+
+def on_joint(
+    function: Callable,
+    steps: Sequence[Step],
+    shapes: Sequence[tuple[int, ...]],
+    *names: Sequence[str],
+    fixed: Sequence[int] = (),
+) -> Any:
+    """What the learner's function says of a step's joint graph.
+
+    Args:
+        function: of the graph and the names; of the graph and the number of the forward's outputs
+            where there are none.
+        steps, shapes, fixed: as for :func:`joint_graph`.
+        names: lists of names of nodes.
+    """
+    joint, outputs = joint_graph(steps, shapes, fixed)
+    return function(joint, *names) if names else function(joint, outputs)
+
+
+def _graph_names(gm: torch.fx.GraphModule) -> set[str]:
+    return {str(node.target) for node in gm.graph.nodes if node.op == "call_function"}
+
+
+class Counting:
+    """A backend that counts the graphs that it gets, notes their functions, and hands them on."""
+
+    def __init__(self, inner: str) -> None:
+        self.inner, self.graphs, self.functions = inner, 0, set[str]()
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> Callable:
+        self.graphs += 1
+        self.functions |= _graph_names(gm)
+        return torch._dynamo.lookup_backend(self.inner)(gm, example_inputs)
+
+
+def run_head(
+    make: Callable,
+    width: int,
+    words: int,
+    seed: int,
+    calls: Sequence[tuple[Tensor, float]],
+    g: Tensor,
+    *,
+    inner: str = "eager",
+    trained: float = 0.0,
+) -> dict[str, Any]:
+    """Let the learner compile a MiniGPT's head, and call it there and back.
+
+    Inductor, which takes its time, is asked only for a head that is one graph with the operator.
+
+    Args:
+        make: the learner's ``compiled_head(model, backend)``.
+        width, words: the sizes of the head.
+        seed: draws its weights.
+        calls: hidden states and a temperature for each call.
+        g: the upstream gradient of each call's probabilities.
+        inner: the backend that compiles what was counted.
+        trained: all parameters grow by this part of them after each call.
+
+    Returns:
+        ``values``; ``gradients``, of hidden states, weight and bias for each call; ``graphs``, how
+        many were compiled; ``operator``, whether phase 05's operator was in one of them.
+    """
+    if inner == "inductor":
+        traced = run_head(make, width, words, seed, calls, g, trained=trained)
+        if traced["graphs"] != 1 or not traced["operator"]:
+            raise ValueError("Inductor is asked for one graph, with the operator of phase 05 in it")
+    model = MiniGPT(MiniGPTConfig(words, width, 1, 1, 4, 4))
+    generator = torch.Generator().manual_seed(seed)
+    weight, bias = model.lm_head.weight, model.lm_head.bias
+    with torch.no_grad():
+        weight.copy_(torch.randn(weight.shape, generator=generator) / width**0.5)
+        bias.copy_(torch.randn(bias.shape, generator=generator))
+    backend = Counting(inner)
+    found: dict[str, Any] = {"values": [], "gradients": []}
+    with fresh():
+        head = make(model, backend)
+        for hidden, temperature in calls:
+            leaf = hidden.detach().clone().requires_grad_()
+            value = head(leaf, temperature)
+            gradients: tuple = (None, None, None)
+            if value.requires_grad:
+                wanted = leaf, weight, bias
+                gradients = torch.autograd.grad(value, wanted, g, allow_unused=True)
+            found["values"].append(value.detach().clone())
+            found["gradients"].append(list(gradients))
+            with torch.no_grad():
+                for parameter in (weight, bias):
+                    parameter.mul_(1 + trained)
+    softmax = "open_the_hood.softmax.default"
+    return {**found, "graphs": backend.graphs, "operator": softmax in backend.functions}
+
+
+TEXTS = Path(__file__).parent / "written"
+
+
+def written(name: str) -> str:
+    """The text of a module that Inductor wrote: ``mlp_gpu``, ``mlp_backward_cpu`` or
+    ``head_backward_cpu``.
+
+    Its first lines say where it comes from.
+    """
+    return (TEXTS / f"{name}.txt").read_text()
