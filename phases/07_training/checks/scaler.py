@@ -1,0 +1,89 @@
+"""Lab 07, exercise 7: A scale for small gradients"""
+
+import math
+
+import torch
+
+from utils.checks import Case, Check, edited
+
+scaler = Check(
+    "Scaler",
+    parts={"scaled and unscaled": 1, "skipped steps": 1, "growth": 1},
+    reads="Sixteen bits",
+)
+
+
+@scaler.reference
+class Scaler:
+    def __init__(self, scale, growth, backoff, interval):
+        self.scale = scale
+        self.factors = growth, backoff
+        self.interval, self.row = interval, 0
+
+    def scaled(self, loss):
+        return self.scale * loss
+
+    def unscaled(self, grads):
+        wide = [None if g is None else g.to(torch.float32) for g in grads]
+        finite = all(math.isfinite(n) for g in wide if g is not None for n in g.flatten().tolist())
+        found = [None if g is None else g / self.scale for g in wide] if finite else None
+        self.row = self.row + 1 if finite else 0
+        if not finite:
+            self.scale = self.scale * self.factors[1]
+        elif self.row == self.interval:
+            self.scale, self.row = self.scale * self.factors[0], 0
+        return found
+
+
+@scaler.cases
+def _(draw):
+    both, skipped, growth = scaler.parts
+    inf = math.inf
+
+    def good(dtype=torch.float32):
+        return [draw.tensor((3,), dtype), None, draw.tensor((2, 2), dtype)]
+
+    def bad(value):
+        grads = good()
+        grads[draw.choice((0, 2))].view(-1)[draw.integer(0, 2)] = value
+        return grads
+
+    def history(part, lists, interval, scale=1024.0, factors=(2.0, 0.5), shown=""):
+        """What comes of one call after the other, and the scale after each."""
+
+        def play(subject):
+            made = subject(scale, *factors, interval)
+            came = []
+            for grads in lists:
+                came.append((made.call("unscaled", grads), made.get("scale")))
+            return came if part == both else [(found is None, now) for found, now in came]
+
+        return Case(part, play, shown=shown)
+
+    for scale in (1.0, 4096.0, 0.25):
+        loss = draw.tensor(())
+
+        def scaled(subject, scale=scale, loss=loss):
+            return subject(scale, 2.0, 0.5, 9).call("scaled", loss)
+
+        yield Case(both, scaled, shown=f"a loss, scale {scale}")
+    tiny = torch.tensor([2.0**-24, 3 * 2.0**-20, 1.0, -(2.0**-24)], dtype=torch.float16)
+    yield history(both, [[tiny, None]], 9, 2.0**16, shown="tiny gradients in float16")
+    yield history(both, [good(torch.float16)], 9, 8.0, shown="gradients in float16")
+    yield history(both, [[*good(), *good(torch.float16)]], 9, 3.0, shown="both dtypes")
+    yield history(both, [[None, None], []], 9, shown="no gradients")
+    large = [torch.tensor([60000.0], dtype=torch.float16)]
+    yield history(both, [large], 9, 2.0**-4, shown="a scale below 1")
+    for value in (inf, -inf, math.nan):
+        lists = [good(), bad(value), good()]
+        yield history(skipped, lists, 9, shown=f"{value} in the second of three")
+    half = [torch.ones(2, dtype=torch.float16), torch.tensor([[1.0, inf]], dtype=torch.float16)]
+    yield history(skipped, [half, half], 9, 8.0, (4.0, 0.25), shown="two steps in float16")
+    yield history(skipped, [bad(inf)] * 3, 1, 8.0, (4.0, 0.25), shown="three steps, none good")
+    yield history(growth, [good() for _ in range(7)], 3, shown="seven good steps, interval 3")
+    yield history(growth, [good() for _ in range(3)], 1, 3.0, (4.0, 0.5), shown="interval 1")
+    lists = [good(), good(), bad(inf), good(), good(), good(), good()]
+    yield history(growth, lists, 3, shown="two good steps, a bad one, four good ones")
+    lists = [good(), good(), bad(inf), bad(math.nan), good(), good()]
+    yield history(growth, lists, 2, 64.0, (8.0, 0.25), shown="two good, two bad, two good")
+    yield history(growth, [[None], [], good()], 2, shown="steps without gradients")
