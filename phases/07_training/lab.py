@@ -51,8 +51,7 @@ from utils.minigpt import MiniGPT, MiniGPTConfig, baselines, evaluation_lines, t
 # 10¹⁵: nothing of that length can be built, nor is it needed.
 # Otherwise an epoch's order is `torch.randperm(n, generator=g)`, where `g` is a `torch.Generator` of
 # your own, which you seed with `seed` once: each epoch draws anew from it, and torch's global
-# generator is neither asked nor seeded. There is at least one row, and with `drop_last` at least one
-# whole batch.
+# generator is neither asked nor seeded. There are always enough rows for a whole batch.
 #
 # <details><summary>How many batches has an epoch?</summary>
 #

@@ -69,8 +69,6 @@ def _(draw):
             per_epoch = math.ceil(n / batch_size)
             for drop_last in (False, True):
                 yield taken(part, 2 * per_epoch + 1, n, batch_size, seed, drop_last)
-        seed = None if part == in_order else draw.integer(0, 10**6)
-        yield taken(part, 3, draw.integer(2, 4), 5, seed, False)
     for n in (10**15, 10**15 + 1):
         for drop_last in (False, True):
             yield taken(in_order, 3, n, draw.integer(2, 5), None, drop_last)
@@ -93,3 +91,146 @@ def _(draw):
 
     places = {"['left alone']": "torch's global generator was asked or seeded."}
     yield Case(own, disturbed, shown="while others seed torch's generator", places=places)
+
+
+def steps(n, batch_size, epochs, drop_last):
+    per_epoch = n // batch_size if drop_last else -(-n // batch_size)
+    return epochs * per_epoch
+
+
+def _batches(n, batch_size, seed, drop_last):
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+    stop = n - n % batch_size if drop_last else n
+    while True:
+        order = range(n) if generator is None else torch.randperm(n, generator=generator).tolist()
+        for begin in range(0, stop, batch_size):
+            yield list(order[begin : min(begin + batch_size, stop)])
+
+
+_batches.__name__ = "batches"
+
+
+def _counted(*edits):
+    return {"steps": edited(steps, *edits)}
+
+
+def _yielded(*edits):
+    return {"batches": edited(_batches, *edits)}
+
+
+_ORDER = "range(n) if generator is None else torch.randperm(n, generator=generator).tolist()"
+_COUNT = "n // batch_size if drop_last else -(-n // batch_size)"
+batches.misconception(
+    "the rest forgotten", "a last, smaller batch is not counted as a step.", earns=3
+)(_counted((_COUNT, "n // batch_size")))
+batches.misconception(
+    "the rest always counted", "with drop_last, too, the smaller batch is counted.", earns=3
+)(_counted((_COUNT, "-(-n // batch_size)")))
+batches.misconception(
+    "the rest carried over",
+    "the count is as if what is left over in one epoch began the first batch of the next.",
+    earns=3,
+)(
+    _counted(
+        (f"per_epoch = {_COUNT}", "n = epochs * n"),
+        ("epochs * per_epoch", _COUNT),
+    )
+)
+batches.misconception(
+    "one order for all epochs",
+    "every epoch has the order of the first, as where the seed is set anew for each.",
+    earns=2,
+)(
+    _yielded(
+        ("while True:", "while True:\n        if generator: generator.manual_seed(seed)"),
+    )
+)
+batches.misconception(
+    "the global dice, seeded",
+    "the order comes from torch's global generator, which others seed and ask as well.",
+    earns=3,
+)(
+    _yielded(
+        ("torch.Generator().manual_seed(seed)", "torch.manual_seed(seed)"),
+        (", generator=generator", ""),
+    )
+)
+batches.misconception(
+    "drop_last unused", "with drop_last, the smaller batch comes all the same.", earns=1
+)(_yielded(("n - n % batch_size if drop_last else n", "n")))
+batches.misconception(
+    "always dropped", "the smaller batch at the end of an epoch never comes.", earns=1
+)(_yielded(("n - n % batch_size if drop_last else n", "n - n % batch_size")))
+batches.misconception(
+    "one epoch", "it ends after the first epoch.", earns=1
+)(_yielded(("while True:", "for _ in range(1):")))
+batches.misconception(
+    "all rows first",
+    "it builds a list of all rows before the first batch, and for very many rows there is no memory.",
+    earns=3,
+)(_yielded((_ORDER, _ORDER.replace("range(n)", "list(range(n))"))))
+batches.misconception(
+    "the rows shuffled batch by batch",
+    "each batch holds neighbours, and only their turns are shuffled.",
+    earns=2,
+)(
+    _yielded(
+        (_ORDER, "range(n)"),
+        (
+            "range(0, stop, batch_size):",
+            "(range(0, stop, batch_size) if seed is None else"
+            " (batch_size * torch.randperm(-(-stop // batch_size), generator=generator)).tolist()):",
+        ),
+    )
+)
+
+
+@batches.alternate("a tensor split into pieces")
+class _:
+    def steps(n, batch_size, epochs, drop_last):
+        total = 0
+        for _ in range(epochs):
+            total += n // batch_size
+            if n % batch_size > 0 and not drop_last:
+                total += 1
+        return total
+
+    def batches(n, batch_size, seed, drop_last):
+        if seed is None:
+            at = 0
+            while True:
+                left = n - at
+                if left <= 0 or (drop_last and left < batch_size):
+                    at = 0
+                    continue
+                yield [at + k for k in range(min(batch_size, left))]
+                at += batch_size
+        g = torch.Generator()
+        g.manual_seed(seed)
+        while True:
+            for piece in torch.randperm(n, generator=g).split(batch_size):
+                if not drop_last or len(piece) == batch_size:
+                    yield piece.tolist()
+
+
+@batches.alternate("a function that is asked again and again")
+class _:
+    def steps(n, batch_size, epochs, drop_last):
+        return epochs * ((n if drop_last else n + batch_size - 1) // batch_size)
+
+    def batches(n, batch_size, seed, drop_last):
+        order, at = range(n), 0
+        dice = torch.Generator().manual_seed(0 if seed is None else seed)
+        if seed is not None:
+            order = torch.randperm(n, generator=dice).tolist()
+
+        def following():
+            nonlocal order, at
+            if at >= n or (drop_last and at + batch_size > n):
+                at = 0
+                if seed is not None:
+                    order = torch.randperm(n, generator=dice).tolist()
+            at += batch_size
+            return list(order[at - batch_size : at])
+
+        return iter(following, None)

@@ -1,5 +1,7 @@
 """Lab 07, exercise 4: Two optimizers by hand"""
 
+import copy
+
 import torch
 
 from utils.checks import ByHand, Check, case, edited
@@ -95,3 +97,222 @@ def _(draw):
     yield sgd(none, 3, 0.9, 0.25, missing=missing)
     yield adamw(none, 3, (0.5, 0.75), 0.1, 0.25, missing=missing)
     yield adamw(none, 3, (0.75, 0.9), 1e-8, 0.0, torch.float64, missing=missing)
+
+
+def sgd(params, grads, lr, momentum, weight_decay):
+    params = [p.clone() for p in params]
+    memory = [None] * len(params)
+    for step in grads:
+        for i, g in enumerate(step):
+            if g is not None:
+                g = g + weight_decay * params[i]
+                memory[i] = g if memory[i] is None else momentum * memory[i] + g
+                params[i] = params[i] - lr * memory[i]
+    return params
+
+
+def adamw(params, grads, lr, betas, eps, weight_decay):
+    params = [p.clone() for p in params]
+    m = [torch.zeros_like(p) for p in params]
+    v = [torch.zeros_like(p) for p in params]
+    t = [0] * len(params)
+    for step in grads:
+        for i, g in enumerate(step):
+            if g is not None:
+                t[i] += 1
+                p = params[i] * (1 - lr * weight_decay)
+                m[i] = betas[0] * m[i] + (1 - betas[0]) * g
+                v[i] = betas[1] * v[i] + (1 - betas[1]) * g * g
+                mean = m[i] / (1 - betas[0] ** t[i])
+                root = (v[i] / (1 - betas[1] ** t[i])).sqrt()
+                params[i] = p - lr * mean / (root + eps)
+    return params
+
+
+def _misconception(name, explanation, earns, function, *edits):
+    wrong = {function.__name__: edited(function, *edits)}
+    optimizers.misconception(name, explanation, earns=earns)(wrong)
+
+
+_misconception(
+    "the memory dampened",
+    "SGD's memory takes in each gradient after the first with the weight 1 - momentum, as a running"
+    " mean does.",
+    3,
+    sgd,
+    ("momentum * memory[i] + g", "momentum * memory[i] + (1 - momentum) * g"),
+)
+_misconception(
+    "a memory that begins at 0",
+    "SGD's first step is made as if its memory was 0 before and took in only a share of the gradient.",
+    3,
+    sgd,
+    (
+        "g if memory[i] is None else momentum * memory[i] + g",
+        "(1 - momentum) * g if memory[i] is None else momentum * memory[i] + (1 - momentum) * g",
+    ),
+)
+_misconception(
+    "no weight decay in SGD",
+    "SGD does not pull the parameters towards 0.",
+    2,
+    sgd,
+    ("g + weight_decay * params[i]", "g + 0"),
+)
+_misconception(
+    "decay times the rate twice",
+    "SGD's decay has a factor `lr` too many.",
+    2,
+    sgd,
+    ("g + weight_decay * params[i]", "g + lr * weight_decay * params[i]"),
+)
+_misconception(
+    "no bias correction",
+    "m and v are used as they are, though they began at 0.",
+    2,
+    adamw,
+    ("m[i] / (1 - betas[0] ** t[i])", "m[i]"),
+    ("v[i] / (1 - betas[1] ** t[i])", "v[i]"),
+)
+_misconception(
+    "the correction stored",
+    "the corrected m and v are remembered, and corrected again in the next step.",
+    3,
+    adamw,
+    ("mean = m[i] /", "mean = m[i] = m[i] /"),
+    (
+        "root = (v[i] / (1 - betas[1] ** t[i])).sqrt()",
+        "v[i] = v[i] / (1 - betas[1] ** t[i])\n                root = v[i].sqrt()",
+    ),
+)
+_misconception(
+    "steps counted from 0",
+    "the first step is corrected with β⁰, so that 0 is divided by 0.",
+    2,
+    adamw,
+    ("t = [0]", "t = [-1]"),
+)
+_misconception(
+    "Adam with L2",
+    "the decay goes through the gradient, as in Adam, and is divided by the root like all of it.",
+    2,
+    adamw,
+    (
+        "p = params[i] * (1 - lr * weight_decay)",
+        "p = params[i]\n                g = g + weight_decay * p",
+    ),
+)
+_misconception(
+    "eps under the root",
+    "`eps` is added before the root is taken.",
+    2,
+    adamw,
+    ("(v[i] / (1 - betas[1] ** t[i])).sqrt()", "(v[i] / (1 - betas[1] ** t[i]) + eps).sqrt()"),
+    ("(root + eps)", "root"),
+)
+_misconception(
+    "eps before the correction",
+    "`eps` is added to the root of v as it is, and the correction comes after it.",
+    2,
+    adamw,
+    (
+        "root = (v[i] / (1 - betas[1] ** t[i])).sqrt()",
+        "root = (v[i].sqrt() + eps) / (1 - betas[1] ** t[i]) ** 0.5",
+    ),
+    ("(root + eps)", "root"),
+)
+_misconception(
+    "one count for all",
+    "steps are counted for all parameters together, those without a gradient included.",
+    4,
+    adamw,
+    ("for i, g in enumerate(step):", "t = [n + 1 for n in t]\n        for i, g in enumerate(step):"),
+    ("t[i] += 1", "pass"),
+)
+_misconception(
+    "None taken for 0",
+    "where there is no gradient AdamW goes on with 0: the memories fade and the parameter moves.",
+    4,
+    adamw,
+    ("if g is not None:", "g = torch.zeros_like(params[i]) if g is None else g\n            if True:"),
+)
+
+
+@optimizers.misconception(
+    "written into the parameters",
+    "SGD writes into the tensors that it was given.",
+    earns=2,
+)
+class _:
+    def sgd(params, grads, lr, momentum, weight_decay):
+        memory = [None] * len(params)
+        for step in grads:
+            for i, g in enumerate(step):
+                if g is not None:
+                    g = g + weight_decay * params[i]
+                    memory[i] = g if memory[i] is None else momentum * memory[i] + g
+                    params[i].sub_(lr * memory[i])
+        return params
+
+
+@optimizers.alternate("one parameter after the other")
+class _:
+    def sgd(params, grads, lr, momentum, weight_decay):
+        done = []
+        for p, mine in zip(params, zip(*grads)):
+            memory = 0
+            for g in mine:
+                if g is None:
+                    continue
+                memory = momentum * memory + g + weight_decay * p
+                p = p - lr * memory
+            done.append(p)
+        return done or [p.clone() for p in params]
+
+    def adamw(params, grads, lr, betas, eps, weight_decay):
+        done = []
+        for which, p in enumerate(params):
+            mean, square, count = 0, 0, 0
+            for g in [step[which] for step in grads if step[which] is not None]:
+                count = count + 1
+                p = p - lr * weight_decay * p
+                mean = mean + (1 - betas[0]) * (g - mean)
+                square = square + (1 - betas[1]) * (g.pow(2) - square)
+                scale = lr / (1 - betas[0] ** count)
+                p = p - scale * mean / (torch.sqrt(square / (1 - betas[1] ** count)) + eps)
+            done.append(p)
+        return done
+
+
+@optimizers.alternate("in place, on copies")
+class _:
+    def sgd(params, grads, lr, momentum, weight_decay):
+        params, buffers = copy.deepcopy(params), {}
+        for step in grads:
+            for k in range(len(params)):
+                if step[k] is None:
+                    continue
+                g = step[k].add(params[k], alpha=weight_decay)
+                if k in buffers:
+                    buffers[k].mul_(momentum).add_(g)
+                else:
+                    buffers[k] = g.clone()
+                params[k].sub_(buffers[k], alpha=lr)
+        return params
+
+    def adamw(params, grads, lr, betas, eps, weight_decay):
+        params, state = copy.deepcopy(params), {}
+        first, second = betas
+        for step in grads:
+            for k, g in enumerate(step):
+                if g is None:
+                    continue
+                m, v, t = state.get(k, (torch.zeros_like(g), torch.zeros_like(g), 0))
+                t += 1
+                params[k].mul_(1 - lr * weight_decay)
+                m.mul_(first).add_(g, alpha=1 - first)
+                v.mul_(second).addcmul_(g, g, value=1 - second)
+                state[k] = m, v, t
+                bottom = v.div(1 - second**t).sqrt_().add_(eps)
+                params[k].addcdiv_(m, bottom, value=-lr / (1 - first**t))
+        return params
