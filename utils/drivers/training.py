@@ -161,7 +161,7 @@ class Trainer:
             nn.Linear(x.shape[1], 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1)
         )
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.05, weight_decay=0.1)
-        self.schedule = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, gamma=0.9)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: 0.9**step)
         self.generator = torch.Generator().manual_seed(seed)
         self.order = torch.randperm(len(x), generator=self.generator)
         self.position = 0
