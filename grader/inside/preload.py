@@ -97,7 +97,13 @@ TRACER = (
 )
 
 # For labs that make optimizers.
-OPTIMIZERS = ("torch._dynamo", "torch.optim.swa_utils", "torch.profiler._cupti_monitor")
+OPTIMIZERS = (
+    "torch._dynamo",
+    "torch.optim.swa_utils",
+    "torch.profiler._cupti_monitor",
+    "torch.utils.serialization.config",  # imported by the first torch.save
+    "utils.drivers.training",
+)
 
 # Modules of the project. Those that the stage does not have are skipped.
 OURS = (

@@ -81,7 +81,7 @@ def batches(n: int, batch_size: int, seed: int | None, drop_last: bool):
     while True:
         order = range(n) if generator is None else torch.randperm(n, generator=generator).tolist()
         for begin in range(0, stop, batch_size):
-            yield list(order[begin : min(begin + batch_size, stop)])
+            yield list(order[begin : begin + batch_size])
     ### END SOLUTION
 
 # %%

@@ -26,16 +26,25 @@ def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
     """Every item of a dataset, one by one, and what its end is.
 
     Returns:
-        ``length``, ``items`` and ``past the end``: what the item after the last one raises.
+        ``length``, ``items`` and ``past the end``: what the item after the last one raises;
+        ``far past the end``: what one raises that is far beyond it.
     """
     dataset = dataset_class(**settings)
     length = len(dataset)
     items = [dataset[i] for i in range(length)]
+    ends = {"past the end": length, "far past the end": 2 * length + 5}
+    return {"length": length, "items": items} | {
+        words: _raised(lambda index=index: dataset[index]) for words, index in ends.items()
+    }
+
+
+def _raised(call: Callable[[], Any]) -> str:
+    """The name of the exception that a call raises."""
     try:
-        dataset[length]
+        call()
     except Exception as error:
-        return {"length": length, "items": items, "past the end": type(error).__name__}
-    return {"length": length, "items": items, "past the end": "nothing raised"}
+        return type(error).__name__
+    return "nothing raised"
 
 
 def overwritten(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
@@ -245,7 +254,9 @@ def perplexity(
     return math.exp(F.cross_entropy(logits.flatten(0, 1), targets.flatten()))
 
 
-def undisturbed(functions: Mapping[str, Callable], settings: Settings, count: int) -> dict[str, Any]:
+def undisturbed(
+    functions: Mapping[str, Callable], settings: Settings, count: int
+) -> dict[str, Any]:
     """The next `count` values of ``batches(**settings)``, while others seed torch's generator.
 
     Returns:

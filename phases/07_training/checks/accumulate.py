@@ -161,7 +161,6 @@ def _(model, parts):
             share = F.cross_entropy(logits, targets) * (n / sum(rows))
             share.backward()
             found += float(share.detach())
-        del logits
     return found
 
 
@@ -171,12 +170,26 @@ def _(model, parts):
     sums = [torch.zeros_like(w) for w in weights]
     total, count = 0.0, 0
     for x, targets in parts:
-        loss = F.cross_entropy(model(x), targets, ignore_index=-100, reduction="none").sum()
+        loss = F.cross_entropy(model(x), targets, reduction="none").sum()
         for kept, g in zip(sums, torch.autograd.grad(loss, weights)):
             kept += g
         total += loss.item()
         count += int((targets >= 0).sum())
-        del loss
     for w, g in zip(weights, sums):
         w.grad = g / count
     return total / count
+
+
+accumulate.equivalent(
+    ("int((targets != -100).sum())", "(targets != -100).sum()"),
+    ("int(targets.ne(-100).sum())", "targets.ne(-100).sum()"),
+    ("(targets != -100)", "(targets > -100)"),
+    ("targets >= 0", "targets >= -1"),
+    ("n > 0", "n != 0"),
+    because="it is the same number: a target is a class or -100",
+)
+accumulate.equivalent(
+    ("float(share.detach())", "float(share)"),
+    ("(0.0, 0)", "(0, 0.0)"),
+    because="the number is the same",
+)

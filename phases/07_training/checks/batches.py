@@ -104,7 +104,7 @@ def _batches(n, batch_size, seed, drop_last):
     while True:
         order = range(n) if generator is None else torch.randperm(n, generator=generator).tolist()
         for begin in range(0, stop, batch_size):
-            yield list(order[begin : min(begin + batch_size, stop)])
+            yield list(order[begin : begin + batch_size])
 
 
 _batches.__name__ = "batches"
@@ -234,3 +234,15 @@ class _:
             return list(order[at - batch_size : at])
 
         return iter(following, None)
+
+
+batches.equivalent(
+    ("n % batch_size > 0", "n % batch_size != 0"),
+    ("len(piece) == batch_size", "len(piece) >= batch_size"),
+    because="a rest is not negative, and no piece is longer than a batch",
+)
+batches.equivalent(
+    ("0 if seed is None", "1 if seed is None"),
+    ("0 if seed is None", "-1 if seed is None"),
+    because="without a seed nobody asks these dice",
+)

@@ -174,3 +174,20 @@ def _(x, y, steps, lr):
         losses.append(loss.item())
     w, b = both.tolist()
     return w, b, losses
+
+
+mended_fit.equivalent(
+    ("[w, b]", "[b, w]"),
+    because="an optimizer takes its parameters in any order",
+)
+mended_fit.equivalent(
+    ("F.mse_loss(layer(x), y.unsqueeze(1))", "F.mse_loss(y.unsqueeze(1), layer(x))"),
+    ("x[:, 0] * w + b, y)", "y, x[:, 0] * w + b)"),
+    ("torch.cat([x, torch.ones_like(x)], 1) @ both - y", "y - torch.cat([x, torch.ones_like(x)], 1) @ both"),
+    because="an error is squared",
+)
+mended_fit.equivalent(("x[:, 0]", "x[:, -1]"), because="there is one column")
+mended_fit.equivalent(
+    ("both.detach() - lr", "both - lr"),
+    because="the graph grows with each step, and the numbers are the same",
+)

@@ -210,7 +210,7 @@ _misconception(
 
 
 @scaler.alternate("a history")
-class _:
+class _History:
     def __init__(self, scale, growth, backoff, interval):
         self.scale = scale
         self.rules = growth, backoff, interval
@@ -234,16 +234,16 @@ class _:
 
 
 @scaler.alternate("a sum that is not finite")
-class _:
+class _Sum:
     def __init__(self, scale, growth, backoff, interval):
         self.scale, self.left = scale, interval
         self.growth, self.backoff, self.interval = growth, backoff, interval
 
     def scaled(self, loss):
-        return torch.mul(loss, self.scale)
+        return loss.mul(self.scale)
 
     def unscaled(self, grads):
-        total = sum((g.double() * 0).sum().item() for g in grads if g is not None)
+        total = sum((g * 0).sum() for g in grads if g is not None)
         if math.isnan(total):
             self.scale, self.left = self.scale * self.backoff, self.interval
             return None
@@ -252,3 +252,29 @@ class _:
         if not self.left:
             self.scale, self.left = self.scale * self.growth, self.interval
         return [g if g is None else g.float().mul(1 / before) for g in grads]
+
+
+scaler.equivalent(
+    ("loss * self.scale", "(loss * self.scale).float()"),
+    ("self.scale * loss", "(self.scale * loss).float()"),
+    ("loss.mul(self.scale)", "loss.mul(self.scale).float()"),
+    because="the losses are float32",
+)
+scaler.equivalent(
+    ("self.good == self.interval", "self.good >= self.interval"),
+    ("len(self.history) >= interval", "len(self.history) == interval"),
+    because="the count begins anew when it has got there",
+)
+scaler.equivalent(
+    (".all().item()", ".all()"),
+    ("g.float() for g in there", "g for g in there"),
+    ("g.float() for g in there", "g.double() for g in there"),
+    ("append(True)", "append(False)"),
+    because="what is asked is whether all are finite, and how many there were",
+)
+
+scaler.equivalent(
+    ("(g * 0).sum()", "(g * 0).mean()"),
+    ("math.isnan(total)", "total"),
+    because="the total is NaN where a number is not finite, and otherwise 0",
+)

@@ -260,3 +260,45 @@ class _:
         if not math.isfinite(norm):
             return norm, None
         return norm, [None if leaf is None else leaf.grad for leaf in leaves]
+
+
+schedule.equivalent(
+    (".sum().item()", ".sum()"),
+    because="a sum of tensors is a tensor, of which math.sqrt takes the number",
+)
+schedule.equivalent(
+    ("g.double().square()", "g.square()"),
+    ("g.double().square()", "g.float().square()"),
+    because="the gradients are float32, and their squares fit into it",
+)
+schedule.equivalent(
+    ("norm > max_norm", "norm >= max_norm"),
+    because="where the two are equal the factor is 1",
+)
+schedule.equivalent(
+    ("step >= steps - 1", "step > steps - 1"),
+    ("step >= steps - 1", "step >= steps"),
+    ("step >= steps - 1", "step >= steps - 0"),
+    because="in the last step the cosine gives the floor itself",
+)
+schedule.equivalent(("float(floor)", "floor"), because="the floor is a float")
+schedule.equivalent(
+    ("(step - warmup)", "(warmup - step)"),
+    ("(steps - warmup - 1)", "(1 - (steps - warmup))"),
+    because="a cosine is the same for an angle and its negative",
+)
+schedule.equivalent(
+    ("1e-30", "2e-30"),
+    because="it only keeps a norm of 0 from being divided by",
+)
+schedule.equivalent(
+    ("range(steps - warmup)", "range(steps - warmup + 1)"),
+    ("range(steps - warmup)", "range(steps + warmup)"),
+    ("range(steps - warmup)", "range(steps)"),
+    because="what the table has beyond the last step nobody reads",
+)
+schedule.equivalent(
+    ("torch.nn.Parameter(g.clone())", "g.clone()"),
+    ("torch.nn.Parameter(g.clone())", "torch.nn.Parameter(g)"),
+    because="only its gradient is looked at and written to",
+)

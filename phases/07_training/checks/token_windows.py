@@ -218,12 +218,12 @@ _misconception(
 
 
 @token_windows.alternate("all windows made at once")
-class _(Dataset):
+class _AtOnce(Dataset):
     def __init__(self, tokens, context, stride, pad):
         self.items, self.pad = [], pad
         for begin in range(0, len(tokens) - 1, stride):
             end = min(begin + context, len(tokens) - 1)
-            self.items.append((tokens[begin:end].clone(), tokens[begin + 1 : end + 1].clone()))
+            self.items.append((tokens[begin:end], tokens[begin + 1 : end + 1]))
 
     def __len__(self):
         return len(self.items)
@@ -237,18 +237,18 @@ class _(Dataset):
             return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=value)
 
         inputs, targets = zip(*items)
-        return filled(list(inputs), self.pad), filled(list(targets), -100)
+        return filled(inputs, self.pad), filled(targets, -100)
 
 
 @token_windows.alternate("places first, tokens later")
-class _:
+class _Places:
     def __init__(self, tokens, context, stride, pad):
         self.text = tokens
-        self.begins = torch.arange(0, tokens.numel() - 1, stride)
+        self.begins = range(0, tokens.numel() - 1, stride)
         self.context, self.pad = context, pad
 
     def __len__(self):
-        return self.begins.numel()
+        return len(self.begins)
 
     def __getitem__(self, index):
         places = self.begins[index] + torch.arange(self.context)
@@ -263,3 +263,10 @@ class _:
             inputs.append(F.pad(given, (0, missing), value=self.pad))
             targets.append(F.pad(wanted, (0, missing), value=-100))
         return torch.stack(inputs), torch.stack(targets)
+
+
+token_windows.equivalent(
+    ("len(pair[0])", "len(pair[1])"),
+    ("len(pair[0])", "len(pair[-1])"),
+    because="both halves of a pair are of the same length",
+)
