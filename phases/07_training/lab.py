@@ -26,7 +26,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 from utils.drivers import training as driver
 from utils.expect import expect_close, expect_equal
@@ -348,8 +348,8 @@ g = [[torch.tensor([0.5, 0.25]), torch.tensor([[1.0]])], [torch.tensor([-1.0, 2.
 theirs = [torch.nn.Parameter(t.clone()) for t in p]
 optimizer = torch.optim.SGD(theirs, lr=0.1, momentum=0.9, weight_decay=0.01)
 for step in g:
-    for parameter, parameter.grad in zip(theirs, step):
-        pass
+    for parameter, gradient in zip(theirs, step):
+        parameter.grad = gradient
     optimizer.step()
 expect_close("SGD", sgd(p, g, 0.1, 0.9, 0.01), [t.detach() for t in theirs])
 expect_close("AdamW, one step", adamw(p, g[:1], 0.1, (0.9, 0.99), 1e-8, 0.0)[0], torch.tensor([0.9, -2.1]))
@@ -358,8 +358,8 @@ expect_close("AdamW, one step", adamw(p, g[:1], 0.1, (0.9, 0.99), 1e-8, 0.0)[0],
 theirs = [torch.nn.Parameter(t.clone()) for t in p]
 optimizer = torch.optim.AdamW(theirs, lr=0.1, betas=(0.9, 0.99), eps=1e-2, weight_decay=0.5)
 for step in g:
-    for parameter, parameter.grad in zip(theirs, step):
-        pass
+    for parameter, gradient in zip(theirs, step):
+        parameter.grad = gradient
     optimizer.step()
 expect_close("AdamW", adamw(p, g, 0.1, (0.9, 0.99), 1e-2, 0.5), [t.detach() for t in theirs])
 expect_equal("what they were given", p, [torch.tensor([1.0, -2.0]), torch.tensor([[3.0]])])

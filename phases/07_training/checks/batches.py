@@ -24,10 +24,8 @@ class _:
         if seed is not None:
             generator.manual_seed(seed)
         while True:
-            if seed is None:
-                order = range(n)
-            else:
-                order = torch.randperm(n, generator=generator).tolist()
+            shuffled = seed is not None
+            order = torch.randperm(n, generator=generator).tolist() if shuffled else range(n)
             for begin in range(0, n, batch_size):
                 rows = list(order[begin : begin + batch_size])
                 if len(rows) == batch_size or not drop_last:

@@ -1,4 +1,4 @@
-"""A lab that asks for a group of modules: its kernels have them from the start, and no others do."""
+"""A lab asks for a group of modules: its kernels have them from the start, and no others do."""
 
 from __future__ import annotations
 
