@@ -33,15 +33,14 @@ def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
     length = len(dataset)
     items = [dataset[i] for i in range(length)]
     ends = {"past the end": length, "far past the end": 2 * length + 5}
-    return {"length": length, "items": items} | {
-        words: _raised(lambda index=index: dataset[index]) for words, index in ends.items()
-    }
+    found = {"length": length, "items": items}
+    return found | {words: _raised_at(dataset, index) for words, index in ends.items()}
 
 
-def _raised(call: Callable[[], Any]) -> str:
-    """The name of the exception that a call raises."""
+def _raised_at(dataset: Any, index: int) -> str:
+    """The name of the exception that an index raises."""
     try:
-        call()
+        dataset[index]
     except Exception as error:
         return type(error).__name__
     return "nothing raised"
