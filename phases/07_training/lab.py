@@ -26,7 +26,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
 from utils.drivers import training as driver
 from utils.expect import expect_close, expect_equal
@@ -184,8 +184,9 @@ expect_equal("windows of seven tokens", came["length"], 3)
 expect_equal("the first", came["items"][0], (torch.tensor([5, 6, 7, 8]), torch.tensor([6, 7, 8, 9])))
 expect_equal("the last", came["items"][2], (torch.tensor([9, 0]), torch.tensor([0, 3])))
 expect_equal("past the end", came["past the end"], "IndexError")
-came = driver.loaded(TokenWindows, {"tokens": words, "context": 4, "stride": 2, "pad": 0}, 2)
-expect_equal("the second batch", came[1], (torch.tensor([[9, 0]]), torch.tensor([[0, 3]])))
+dataset = TokenWindows(words, 4, 2, 0)
+loaded = list(DataLoader(dataset, batch_size=2, collate_fn=dataset.collate))
+expect_equal("the second batch", loaded[1], (torch.tensor([[9, 0]]), torch.tensor([[0, 3]])))
 
 # %%
 came = driver.overwritten(TokenWindows, {"tokens": words.clone(), "context": 4, "stride": 2, "pad": 0})
