@@ -28,6 +28,7 @@ from grader.build.figures import silent_images_in_markdown
 from grader.build.problems import Problem
 from grader.build.syntax import parse_block
 from grader.build.text import Text, TextCell
+from grader.inside.preload import ON_DEMAND
 from grader.sandbox import Limits
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
@@ -36,7 +37,14 @@ LAB_SETTINGS = {"title": str, "points": (int, float), "cell_seconds": (int, floa
 # only trace (Dynamo, AOTAutograd, fake tensors), which needs no compiler. `gpu`: grading needs a
 # GPU. `limits`: see grader/sandbox/limits.py. `examples`: false if learners get no failing
 # examples.
-OPTIONAL_SETTINGS = {"compile": (bool, str), "gpu": bool, "limits": dict, "examples": bool}
+# `preload`: groups of modules that its kernels start with; see grader/inside/preload.py.
+OPTIONAL_SETTINGS = {
+    "compile": (bool, str),
+    "gpu": bool,
+    "limits": dict,
+    "examples": bool,
+    "preload": list,
+}
 PAGE_SETTINGS = {"title": str}
 LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re.IGNORECASE)
 REGIONS = {
@@ -100,6 +108,9 @@ def settings_problems(
             yield Problem(text.path, 1, f"open_the_hood: {key} must be a {kind}, got {value!r}")
         elif key == "compile" and value not in (True, False, "trace"):
             yield Problem(text.path, 1, f'open_the_hood: compile is true or "trace", got {value!r}')
+        elif key == "preload" and not set(map(str, value)) <= set(ON_DEMAND):
+            known = ", ".join(ON_DEMAND)
+            yield Problem(text.path, 1, f"open_the_hood: preload is of {known}, got {value!r}")
     for key, kind in needed.items():
         value = text.course.get(key)
         if not isinstance(value, kind) or isinstance(value, bool) or value in ("", 0):

@@ -23,6 +23,7 @@ import contextlib
 import importlib
 import pkgutil
 import sys
+from collections.abc import Callable
 from typing import Any
 
 ALWAYS = (
@@ -107,6 +108,15 @@ TRACER = (
     "utils.launching",
 )
 
+# For labs that make optimizers.
+OPTIMIZERS = (
+    "torch._dynamo",
+    "torch.optim.swa_utils",
+    "torch.profiler._cupti_monitor",
+    "torch.utils.serialization.config",  # imported by the first torch.save
+    "utils.drivers.training",
+)
+
 # Modules of the project. Those that the stage does not have are skipped.
 OURS = (
     "utils.accesses",
@@ -152,6 +162,24 @@ def _let_modes_start_alone() -> None:
 
     mode: Any = TorchDispatchMode
     mode._should_skip_dynamo = classmethod(lambda cls: False)
+
+
+def preload_optimizers() -> None:
+    """Import what the first optimizer of a process would: ``torch._dynamo``, hundreds of modules.
+
+    On import it switches the validation of ``torch.distributions`` off for the whole process. It is
+    switched on again, so that a kernel begins as torch does.
+    """
+    from torch.distributions import Distribution
+
+    validates = Distribution._validate_args
+    for name in OPTIMIZERS:
+        importlib.import_module(name)
+    Distribution.set_default_validate_args(validates)
+
+
+# What a lab may ask for with `preload:` in its header.
+ON_DEMAND: dict[str, Callable[[], None]] = {"optimizers": preload_optimizers}
 
 
 def preload_tracer() -> None:

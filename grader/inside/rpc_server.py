@@ -14,6 +14,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,10 @@ class Answerer:
     - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators). ``name``
       picks one of several functions. ``driver`` names a function of ``utils.drivers`` that is
       called instead, with the learner's thing as its first argument. ``made`` and ``method`` pick
-      a method of an instance that the learner's class made earlier.
+      a method of an instance that the learner's class made earlier. With ``generator``, a generator
+      or another iterator may come back, and stays here.
+    - ``resume``, with ``made`` and ``value``: such a generator, which runs on until it yields,
+      returns or raises. ``value`` is what its ``yield`` gives; another iterator ignores it.
     - ``gradients`` of a call of such an instance, with ``made``, ``args`` and ``upstream``.
     - ``get``, with ``made`` and ``attribute``: an attribute of such an instance.
     - ``value``: the learner's thing itself.
@@ -44,7 +48,8 @@ class Answerer:
 
     - ``value``; for a call also ``after`` (the tensors and arrays of the arguments, after the call)
       and ``ops`` (the recorded operators).
-    - ``made``: the number of a new instance, or of the instance whose method returned it.
+    - ``made``: the number of a new instance or generator, or of the instance whose method
+      returned it.
     - ``raised``: the exception, as :func:`describe` gives it.
     - ``refused``: why the result cannot be sent.
     - ``interrupted``: True, if the time limit interrupted the code.
@@ -81,6 +86,8 @@ class Answerer:
             return {"value": self._thing}
         if request["do"] == "get":
             return {"value": getattr(self._made[request["made"]], request["attribute"])}
+        if request["do"] == "resume":
+            return {"value": resume(self._made[request["made"]], request["value"])}
         if request["do"] == "gradients":
             made = self._made[request["made"]]
             return {"value": gradients(made, request["args"], request["upstream"])}
@@ -93,8 +100,9 @@ class Answerer:
             with watch:
                 result = function(*args, **kwargs)
         if isinstance(function, type) and function is self._thing:
-            self._made.append(result)
-            return {"made": len(self._made) - 1}
+            return self._keep(result)
+        if request.get("generator") and isinstance(result, Iterator):
+            return self._keep(result)
         if request["made"] is not None and result is self._made[request["made"]]:
             return {"made": request["made"]}  # a method such as eval() returns its own instance
         # Result and arguments go into one message, so that a result that is a view of an argument
@@ -103,6 +111,10 @@ class Answerer:
         after = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, stored)]
         ops = watch.ops[:MAX_OPS] if watch else []
         return {"value": result, "after": after, "ops": ops}
+
+    def _keep(self, made: Any) -> dict[str, Any]:
+        self._made.append(made)
+        return {"made": len(self._made) - 1}
 
     def _function(self, request: dict[str, Any]) -> Callable:
         if request["made"] is not None:
@@ -124,6 +136,21 @@ def find_driver(name: str) -> Callable:
         return getattr(importlib.import_module(f"utils.drivers.{module}"), function)
     except (ImportError, AttributeError) as error:
         raise LookupError(f"there is no driver {name!r} in utils/drivers") from error
+
+
+def resume(generator: Iterator, value: Any) -> tuple[str, Any]:
+    """Let a generator run on.
+
+    Returns:
+        ``("yield", x)`` if it yielded ``x``; ``("return", x)`` if it returned ``x``, where an
+        iterator that is no generator has ``x = None`` at its end.
+    """
+    try:
+        if isinstance(generator, GeneratorType) and value is not None:
+            return "yield", generator.send(value)
+        return "yield", next(generator)
+    except StopIteration as end:
+        return "return", end.value
 
 
 def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any]:

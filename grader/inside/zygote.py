@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.inside import bubblewrap, confinement, headers, linux, usage
-from grader.inside.preload import preload, preload_compiler, preload_tracer
+from grader.inside.preload import ON_DEMAND, preload, preload_compiler, preload_tracer
 
 WATCH_SECONDS = 0.1
 WAITS = 10  # wall-clock time that a sandbox may take, as a multiple of its time limit
@@ -119,6 +119,7 @@ class Zygote:
         self.told = told
         self.running: list[RunningSandbox] = []
         self.compiles = self.traces = False
+        self.preloaded: set[str] = set()
 
     def serve(self) -> None:
         """Serve until the grading process closes the control socket or dies."""
@@ -188,6 +189,11 @@ class Zygote:
             headers.use(Path(asked["headers"]))
             _prepare_to_fork()
             self.compiles = self.traces = True
+        if more := set(asked["preload"]) - self.preloaded:
+            for group in sorted(more):
+                ON_DEMAND[group]()
+            _prepare_to_fork()
+            self.preloaded |= more
         built = bubblewrap.build(
             told["stage"],
             told["readable"],

@@ -17,9 +17,11 @@ import torch
 
 from grader.inside.codec import NotByValue
 from grader.judging.rpc_client import Link
+from utils.compare import kind_of
 
 MAX_MESSAGE = 240
 MAX_KINDS = 32
+MAX_RESUMES = 10_000  # of one generator
 NUMBER = re.compile(r"(?<![\w.])\d+(\.\d+)?(e[+-]?\d+)?")
 # torch's messages about shapes and dimensions. They help and reveal no value. Of the message about
 # an index that is out of bounds, the index is left out, because it may be a value.
@@ -147,6 +149,32 @@ class Subject:
         """Return the function of that name, in an exercise with several."""
         return lambda *args, **kwargs: self.run(args, kwargs, name=name)
 
+    def generator(self, *args: Any, of: str | None = None, **kwargs: Any) -> RemoteGenerator:
+        """Call the function, which must return a generator or another iterator.
+
+        Args:
+            args: the arguments.
+            of: the function, in an exercise with several.
+            kwargs: the keyword arguments.
+
+        Raises:
+            SubjectRaised: if the learner's code raised.
+            NotByValue: if it returned something else.
+        """
+        return self._generator(args, kwargs, name=of)
+
+    def drive_generator(
+        self, driver: str, *args: Any, of: str | None = None, **kwargs: Any
+    ) -> RemoteGenerator:
+        """Call a driver that returns a generator; see :meth:`drive` and :meth:`generator`."""
+        return self._generator(args, kwargs, name=of, driver=driver)
+
+    def _generator(self, args: tuple, kwargs: dict, **which: Any) -> RemoteGenerator:
+        made = self.run(args, kwargs, **which, generator=True)
+        if not isinstance(made, Handle):
+            raise NotByValue(f"{kind_of(made)}: expected a generator")
+        return RemoteGenerator(self, made.number)
+
     def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
         """Call a function of ``utils.drivers``, in the learner's process, with the learner's thing.
 
@@ -182,6 +210,7 @@ class Subject:
         made: int | None = None,
         method: str | None = None,
         driver: str | None = None,
+        generator: bool = False,
     ) -> Any:
         """Call the learner's code, and record the side effects in ``calls``.
 
@@ -192,15 +221,17 @@ class Subject:
             made: the number of an instance that the learner's class made.
             method: the method of that instance.
             driver: the function of ``utils.drivers`` to call instead, with the learner's thing.
+            generator: whether it may return a generator.
 
         Returns:
-            The result, or a :class:`Handle` to an instance.
+            The result, or a :class:`Handle` to an instance or a generator.
 
         Raises:
             SubjectRaised: if the learner's code raised.
             NotByValue: if the result cannot be sent, or the reply is not valid.
         """
-        which = {"name": name, "made": made, "method": method, "driver": driver}
+        which: dict[str, Any] = {"name": name, "made": made, "method": method, "driver": driver}
+        which |= {"generator": True} if generator else {}
         given = {"args": args, "kwargs": kwargs, "trace": self._trace}
         reply = self.ask({"do": "call", **which, **given})
         if isinstance(reply.get("made"), int):
@@ -244,6 +275,11 @@ class Handle:
         self._subject = subject
         self._made = made
 
+    @property
+    def number(self) -> int:
+        """Its number at the other end."""
+        return self._made
+
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method and return its result; ``"__call__"`` calls the instance itself.
 
@@ -282,6 +318,53 @@ class Handle:
         """
         asked = {"do": "get", "made": self._made, "attribute": attribute}
         return self._subject.ask(asked)["value"]
+
+
+class RemoteGenerator:
+    """A generator of the learner's, which runs from one ``yield`` to the next when it is resumed.
+
+    It may go on for ever: it is resumed as often as a case asks, and at most ``MAX_RESUMES`` times.
+    Which operators its body calls is not recorded.
+
+    Args:
+        subject: the subject that made it.
+        made: its number there.
+    """
+
+    def __init__(self, subject: Subject, made: int):
+        self._subject = subject
+        self._made = made
+        self._left = MAX_RESUMES
+
+    def resume(self, value: Any = None) -> tuple[str, Any]:
+        """Let it run on, with a value for its ``yield``.
+
+        Returns:
+            ``("yield", x)``, or ``("return", x)`` at its end.
+
+        Raises:
+            SubjectRaised: if it raised.
+            NotByValue: if what it yields cannot be sent, or it was resumed too often.
+        """
+        if self._left == 0:
+            raise NotByValue(f"a generator that goes on after {MAX_RESUMES:,} values")
+        self._left -= 1
+        asked = {"do": "resume", "made": self._made, "value": value}
+        came = self._subject.ask(asked)["value"]
+        if not (isinstance(came, tuple) and len(came) == 2 and came[0] in ("yield", "return")):
+            raise NotByValue("no answer")
+        self._subject.got = came[1]
+        return came[0], came[1]
+
+    def take(self, count: int) -> list[Any]:
+        """Return the next ``count`` values that it yields; fewer where it ends before."""
+        values = []
+        for _ in range(count):
+            how, value = self.resume()
+            if how == "return":
+                break
+            values.append(value)
+        return values
 
 
 def _without_numbers(text: str) -> str:

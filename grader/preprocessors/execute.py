@@ -133,6 +133,7 @@ class Execute(NbGraderExecute):
             files=Path(folder) if folder else None,
             headers=prepare() if prepare else None,
             traces=self.nb.metadata.open_the_hood.get("compile") == "trace",
+            preload=self.nb.metadata.open_the_hood.get("preload", ()),
         )
         return self.km
 

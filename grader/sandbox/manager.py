@@ -9,6 +9,7 @@ import math
 import os
 import socket
 import struct
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ class SandboxedKernelManager(AsyncKernelManager):
         files: a folder whose plain files are copied into the kernel's working folder.
         headers: the folder of :mod:`grader.sandbox.compiled_headers`, for a lab that compiles.
         traces: whether the kernel starts with the modules that trace loaded, as with headers.
+        preload: groups of modules that the kernel starts with besides; see
+            :data:`grader.inside.preload.ON_DEMAND`.
 
     Attributes:
         link: after the start, this side of a socket pair. The kernel has the other side; its
@@ -53,6 +56,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         files: Path | None = None,
         headers: Path | None = None,
         traces: bool = False,
+        preload: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -60,6 +64,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         self.files = files
         self.headers = headers
         self.traces = traces
+        self.preload = preload
         self.link: socket.socket
         self._lease: socket.socket | None = None
         self._clock = -1
@@ -174,6 +179,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 "files": self.files is not None,
                 "headers": str(self.headers) if self.headers else None,
                 "traces": self.traces,
+                "preload": list(self.preload),
                 "arguments": arguments,
             },
             descriptors,

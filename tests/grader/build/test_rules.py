@@ -85,6 +85,18 @@ REFUSALS = {
         "compile is true or \"trace\", got 'maybe'",
         "# ---",
     ),
+    "a group that is not there": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, preload: [optimisers]",
+        "preload is of optimizers, got ['optimisers']",
+        "# ---",
+    ),
+    "a group, not in a list": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, preload: optimizers",
+        "preload must be a list, got 'optimizers'",
+        "# ---",
+    ),
     "half a second": (
         "cell_seconds: 60",
         "cell_seconds: 0.5",

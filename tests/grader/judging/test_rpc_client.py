@@ -90,6 +90,19 @@ def test_a_class_over_a_socket(start):
     assert counter.get("count") == 7
 
 
+def test_a_generator_over_a_socket(start):
+    extra = "def doubled(x):\n    while True:\n        x = 2 * x\n        x = (yield x) or x"
+    link, process = start("doubled", extra)
+    generator = Subject(link).generator(3)
+    assert [generator.resume(), generator.resume(), generator.resume(5)] == [
+        ("yield", 6),
+        ("yield", 12),
+        ("yield", 10),
+    ]
+    link.end()
+    assert process.wait(20) == 0
+
+
 def test_the_judge_gives_the_same_verdict_on_either_side(start):
     twice = Check("twice", parts={"p": 1}, reads="r", claims=("how warm it was",))
     twice.reference(lambda x: 2 * x)

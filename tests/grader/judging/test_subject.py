@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -270,3 +271,68 @@ def test_only_functions_of_drivers_are_drivers(name):
 def test_what_a_driver_can_not_use_is_the_learners_error():
     with pytest.raises(SubjectRaised):
         Subject(InProcess(3)).drive("dispatch:log_ops", "in place", torch.ones(2))
+
+
+def echo(count):
+    heard = []
+    for number in range(count):
+        heard.append((yield torch.full((2,), number)))
+    return heard
+
+
+def refused(thing, *args):
+    with pytest.raises(NotByValue) as caught:
+        thing(*args)
+    return str(caught.value)
+
+
+def test_a_generator_runs_from_yield_to_yield_with_what_it_is_sent():
+    generator = Subject(InProcess(echo)).generator(2)
+    how, first = generator.resume()
+    assert how == "yield"
+    assert torch.equal(first, torch.tensor([0, 0]))
+    assert generator.resume("one")[1].tolist() == [1, 1]
+    assert generator.resume({"two": 2}) == ("return", ["one", {"two": 2}])
+    assert generator.resume() == ("return", None)
+
+
+def test_two_generators_of_one_function_take_turns():
+    subject = Subject(InProcess({"count": itertools.count}))
+    one, other = (subject.generator(start, of="count") for start in (1, 10))
+    assert [g.resume()[1] for g in (one, other, one, other)] == [1, 10, 2, 11]
+    assert one.take(3) == [3, 4, 5]
+
+
+def test_what_is_no_generator_is_refused_as_one_and_a_generator_as_a_value():
+    rows = Subject(InProcess(lambda n: [n]))
+    assert refused(rows.generator, 2) == "a list: expected a generator"
+    assert "a value of type generator" in refused(Subject(InProcess(echo)), 2)
+
+
+def test_a_generator_is_resumed_so_often_and_no_more(monkeypatch):
+    monkeypatch.setattr("grader.judging.subject.MAX_RESUMES", 3)
+    generator = Subject(InProcess(itertools.count)).generator()
+    assert refused(generator.take, 4) == "a generator that goes on after 3 values"
+    assert Subject(InProcess(lambda: iter("ab"))).generator().take(9) == ["a", "b"]
+
+
+def test_what_a_generator_raises_and_what_it_cannot_send_is_told():
+    def broken():
+        yield object()
+        raise KeyError("here")
+
+    generator = Subject(InProcess(broken)).generator()
+    assert "a value of type object" in refused(generator.resume)
+    with pytest.raises(SubjectRaised, match="KeyError: 'here'"):
+        generator.resume()
+
+
+@pytest.mark.parametrize("lie", [("stop", 1), ["yield", 1], ("yield",), 7, None])
+def test_a_false_word_from_a_generator_is_no_answer(lie):
+    class Lying(InProcess):
+        def ask(self, request):
+            reply = super().ask(request)
+            return reply if request["do"] == "call" else {"value": lie}
+
+    generator = Subject(Lying(itertools.count)).generator()
+    assert refused(generator.resume) == "no answer"

@@ -1,0 +1,272 @@
+"""Lab 07, exercise 2: Windows over a text"""
+
+import math
+
+import torch
+from torch.nn import functional as F
+from torch.utils.data import Dataset
+
+from utils.checks import Case, Check, edited
+
+token_windows = Check(
+    "TokenWindows",
+    parts={"windows": 1, "the last window": 1, "copies": 1, "a batch": 1},
+    reads="Who draws the dice",
+)
+
+
+@token_windows.reference
+class TokenWindows:
+    def __init__(self, tokens, context, stride, pad):
+        self.pairs = []
+        for begin in range(0, len(tokens) - 1, stride):
+            end = min(begin + context, len(tokens) - 1)
+            inputs = torch.tensor(tokens[begin:end].tolist())
+            self.pairs.append((inputs, torch.tensor(tokens[begin + 1 : end + 1].tolist())))
+        self.pad = pad
+
+    def __len__(self):
+        return len(self.pairs)
+
+    def __getitem__(self, index):
+        inputs, targets = self.pairs[index]
+        return inputs.clone(), targets.clone()
+
+    def collate(self, items):
+        rows = [inputs.tolist() for inputs, _ in items]
+        wanted = [targets.tolist() for _, targets in items]
+        longest = max(map(len, rows))
+        filled = [row + [self.pad] * (longest - len(row)) for row in rows]
+        return torch.tensor(filled), torch.tensor([t + [-100] * (longest - len(t)) for t in wanted])
+
+
+@token_windows.cases
+def _(draw):
+    windows, last, copies, batch = token_windows.parts
+
+    def text(count):
+        return draw.tensor((count,), torch.int64) % 10  # 0 is among them
+
+    def read(part, tokens, context, stride, pad):
+        full = max(0, (len(tokens) - 1 - context) // stride + 1)
+
+        def play(subject):
+            settings = {"tokens": tokens, "context": context, "stride": stride, "pad": pad}
+            came = subject.drive("training:windows", settings)
+            return came["items"][:full] if part == windows else came
+
+        shown = f"{len(tokens)} tokens, context {context}, stride {stride}"
+        return Case(part, play, shown=shown)
+
+    for context, stride in ((4, 4), (5, 2), (3, 5), (1, 1), (2, draw.integer(1, 3))):
+        yield read(windows, text(draw.integer(14, 20)), context, stride, draw.integer(0, 9))
+    for count, context, stride in (
+        (9, 4, 4),  # the last window is full, and ends with the text
+        (8, 4, 4),  # its target ends the text, one short
+        (10, 4, 4),  # one target more: a window of a single token
+        (draw.integer(11, 12), 4, 4),
+        (draw.integer(9, 16), 4, 2),
+        (draw.integer(9, 16), 5, 1),
+        (draw.integer(9, 16), 2, 5),
+        (3, draw.integer(4, 9), 2),  # shorter than a window
+        (2, draw.integer(2, 9), draw.integer(1, 9)),
+    ):
+        yield read(last, text(count), context, stride, draw.integer(0, 9))
+
+    tokens = text(12) + 1  # no zero, which is what is written
+
+    def written(subject):
+        settings = {"tokens": tokens, "context": 5, "stride": 3, "pad": 0}
+        return subject.drive("training:overwritten", settings)
+
+    places = {
+        "['inputs']": "the inputs, after zeros were written into the targets",
+        "['targets']": "the targets, after zeros were written into the inputs",
+        "['again']": "the same item, after zeros were written into it",
+        "['next']": "the next item, after zeros were written into the one before",
+        "['stream']": "the tokens, after zeros were written into an item",
+    }
+    yield Case(copies, written, shown="12 tokens, context 5, stride 3", places=places)
+
+    def collated(lengths):
+        items = [(text(n), text(n)) for n in lengths]
+        pad = draw.integer(1, 9)
+
+        def play(subject):
+            made = subject(tokens=tokens, context=6, stride=1, pad=pad)
+            return made.call("collate", items)
+
+        places = {"[0]": "the inputs", "[1]": "the targets"}
+        return Case(batch, play, shown=f"items of {lengths} tokens", places=places)
+
+    yield collated([draw.integer(1, 3), 5, draw.integer(1, 4)])
+    yield collated([4, draw.integer(1, 3)])
+    yield collated([3, 3])
+    yield collated([draw.integer(1, 6)])
+
+
+class _Right(Dataset):
+    def __init__(self, tokens, context, stride, pad):
+        self.tokens, self.context, self.stride, self.pad = tokens, context, stride, pad
+
+    def __len__(self):
+        return math.ceil((len(self.tokens) - 1) / self.stride)
+
+    def __getitem__(self, index):
+        if index >= len(self):
+            raise IndexError(f"window {index} of {len(self)}")
+        begin = index * self.stride
+        piece = self.tokens[begin : begin + self.context + 1]
+        return piece[:-1].clone(), piece[1:].clone()
+
+    def collate(self, items):
+        longest = max(len(inputs) for inputs, _ in items)
+        batch = torch.full((len(items), longest), self.pad)
+        wanted = torch.full((len(items), longest), -100)
+        for row, (inputs, targets) in enumerate(items):
+            batch[row, : len(inputs)] = inputs
+            wanted[row, : len(targets)] = targets
+        return batch, wanted
+
+
+def _misconception(name, explanation, earns, *edits):
+    token_windows.misconception(name, explanation, earns=earns)(edited(_Right, *edits))
+
+
+_LENGTH = "math.ceil((len(self.tokens) - 1) / self.stride)"
+_misconception(
+    "targets not shifted",
+    "the targets are the inputs themselves: each token is asked to say its own name.",
+    1,
+    ("piece[1:].clone()", "piece[:-1].clone()"),
+)
+_misconception(
+    "shifted the other way",
+    "the targets are the tokens one earlier.",
+    1,
+    ("(piece[:-1].clone(), piece[1:].clone())", "(piece[1:].clone(), piece[:-1].clone())"),
+)
+_misconception(
+    "only full windows",
+    "a last window that is shorter than the others is not there.",
+    3,
+    (_LENGTH, "max(0, (len(self.tokens) - 1 - self.context) // self.stride + 1)"),
+)
+_misconception(
+    "a window too many",
+    "there is a window that begins at the last token, and it has no target.",
+    3,
+    (_LENGTH, "math.ceil(len(self.tokens) / self.stride)"),
+)
+_misconception(
+    "the stride unused",
+    "windows lie side by side, a context apart, whatever the stride is.",
+    1,
+    (_LENGTH, "math.ceil((len(self.tokens) - 1) / self.context)"),
+    ("index * self.stride", "index * self.context"),
+)
+_misconception(
+    "the end not told",
+    "past the last window comes no IndexError.",
+    3,
+    ("if index >= len(self):", "if False:"),
+)
+_misconception(
+    "one storage",
+    "inputs, targets and neighbours are views of one storage: who writes into one writes into all.",
+    3,
+    ("(piece[:-1].clone(), piece[1:].clone())", "(piece[:-1], piece[1:])"),
+)
+_misconception(
+    "one copy for both",
+    "inputs and targets are views of one copy: who writes into one half writes into the other.",
+    3,
+    ("self.context + 1]", "self.context + 1].clone()"),
+    ("(piece[:-1].clone(), piece[1:].clone())", "(piece[:-1], piece[1:])"),
+)
+_misconception(
+    "targets filled up with pad",
+    "what fills up the targets is a word like any other, and the loss counts it.",
+    3,
+    ("torch.full((len(items), longest), -100)", "torch.full((len(items), longest), self.pad)"),
+)
+_misconception(
+    "inputs filled up with 0",
+    "inputs are filled up with 0, whatever `pad` is.",
+    3,
+    ("torch.full((len(items), longest), self.pad)", "torch.full((len(items), longest), 0)"),
+)
+_misconception(
+    "filled up on the left",
+    "what fills a row up stands before its tokens, and not behind them.",
+    3,
+    ("batch[row, :len(inputs)]", "batch[row, longest - len(inputs):]"),
+    ("wanted[row, :len(targets)]", "wanted[row, longest - len(targets):]"),
+)
+_misconception(
+    "as wide as the context",
+    "a batch is as wide as the context, and not as its longest item.",
+    3,
+    ("max((len(inputs) for inputs, _ in items))", "self.context"),
+)
+_misconception(
+    "as wide as the first",
+    "a batch is as wide as its first item, and a longer one does not fit.",
+    3,
+    ("max((len(inputs) for inputs, _ in items))", "len(items[0][0])"),
+)
+
+
+@token_windows.alternate("all windows made at once")
+class _AtOnce(Dataset):
+    def __init__(self, tokens, context, stride, pad):
+        self.items, self.pad = [], pad
+        for begin in range(0, len(tokens) - 1, stride):
+            end = min(begin + context, len(tokens) - 1)
+            self.items.append((tokens[begin:end], tokens[begin + 1 : end + 1]))
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, index):
+        inputs, targets = self.items[index]
+        return torch.clone(inputs), torch.clone(targets)
+
+    def collate(self, items):
+        def filled(rows, value):
+            return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=value)
+
+        inputs, targets = zip(*items)
+        return filled(inputs, self.pad), filled(targets, -100)
+
+
+@token_windows.alternate("places first, tokens later")
+class _Places:
+    def __init__(self, tokens, context, stride, pad):
+        self.text = tokens
+        self.begins = range(0, tokens.numel() - 1, stride)
+        self.context, self.pad = context, pad
+
+    def __len__(self):
+        return len(self.begins)
+
+    def __getitem__(self, index):
+        places = self.begins[index] + torch.arange(self.context)
+        places = places[places < self.text.numel() - 1]
+        return self.text[places], self.text[places + 1]
+
+    def collate(self, items):
+        width = max(len(pair[0]) for pair in items)
+        inputs, targets = [], []
+        for given, wanted in items:
+            missing = width - len(given)
+            inputs.append(F.pad(given, (0, missing), value=self.pad))
+            targets.append(F.pad(wanted, (0, missing), value=-100))
+        return torch.stack(inputs), torch.stack(targets)
+
+
+token_windows.equivalent(
+    ("len(pair[0])", "len(pair[1])"),
+    ("len(pair[0])", "len(pair[-1])"),
+    because="both halves of a pair are of the same length",
+)

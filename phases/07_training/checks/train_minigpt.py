@@ -1,0 +1,214 @@
+"""Lab 07, exercise 9: MiniGPT from nothing"""
+
+import torch
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+
+from utils.checks import Case, Check, edited
+from utils.drivers.training import perplexity, sentences
+from utils.minigpt import (
+    MiniGPT,
+    MiniGPTConfig,
+    baselines,
+    evaluation_lines,
+    parameter_shapes,
+    training_lines,
+)
+
+train_minigpt = Check(
+    "train_minigpt",
+    parts={"it loads": 1, "it repeats": 1, "one batch by heart": 1, "below the n-grams": 2},
+    reads="MiniGPT from nothing",
+)
+
+WORDS, COLUMNS = 600, 18
+STEPS, BY_HEART = 150, 60
+
+
+@train_minigpt.reference
+def _(inputs, targets, config, steps, seed):
+    torch.manual_seed(seed)
+    model = MiniGPT(config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        rows = torch.randint(len(inputs), (64,))
+        # logits are needed only where a target counts
+        counts = targets[rows] != -100
+        logits = model.lm_head(model.hidden(inputs[rows])[counts])
+        loss = F.cross_entropy(logits, targets[rows][counts])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.state_dict()
+
+
+def _renamed(names, inputs, targets):
+    """The same lines, where every word has another number."""
+    return names[inputs], torch.where(targets == -100, targets, names[targets.clamp(min=0)])
+
+
+def _unless_below(bound, found):
+    """0 for every perplexity that is low enough, since each right answer has another."""
+    return 0.0 if found < bound else found
+
+
+@train_minigpt.cases
+def _(draw):
+    loads, repeats, by_heart, below = train_minigpt.parts
+    names = torch.tensor(draw.sample(range(WORDS), WORDS))
+    inputs, targets = _renamed(names, *sentences(*training_lines(), COLUMNS))
+
+    def lines(count):
+        start = draw.integer(0, 100)
+        return inputs[start : start + count].clone(), targets[start : start + count].clone()
+
+    def config(width):
+        return MiniGPTConfig(WORDS, width, draw.choice((2, 4)), 1, 2 * width, COLUMNS)
+
+    def words(some, count, steps):
+        return f"{count} lines, width {some.d_model}, {steps} steps"
+
+    for count, steps in ((40, 2), (16, 0)):
+        small, given, seed = config(8), lines(count), draw.integer(0, 999)
+
+        def shapes(subject, small=small, given=given, steps=steps, seed=seed):
+            came = subject(*given, small, steps, seed)
+            found = {name: (tuple(t.shape), t.dtype) for name, t in came.items()}
+            finite = all(bool(t.isfinite().all()) for t in came.values())
+            return found == {
+                name: (shape, torch.float32) for name, shape in parameter_shapes(small).items()
+            }, finite
+
+        places = {
+            "[0]": "`MiniGPT(config).load_state_dict` would refuse the names, shapes or dtypes.",
+            "[1]": "Some weights are infinite or NaN.",
+        }
+        yield Case(loads, shapes, shown=words(small, count, steps), places=places)
+
+    small, given, seed = config(8), lines(70), draw.integer(0, 999)
+
+    def again(subject):
+        one, same, other = (subject(*given, small, 3, s) for s in (seed, seed, seed + 1))
+        fixed = all(torch.equal(one[name], same[name]) for name in parameter_shapes(small))
+        differ = [name for name in parameter_shapes(small) if not torch.equal(one[name], other[name])]
+        return fixed, "token_embedding.weight" in differ
+
+    places = {
+        "[0]": "Called twice with the same arguments, it returns different weights.",
+        "[1]": "Another seed gives the same embeddings.",
+    }
+    yield Case(repeats, again, shown=words(small, 70, 3), places=places)
+
+    middle, few = config(16), lines(16)
+
+    def learnt(subject):
+        return _unless_below(1.5, perplexity(subject(*few, middle, BY_HEART, 0), middle, *few))
+
+    shown = f"{words(middle, 16, BY_HEART)}: the perplexity on these lines"
+    places = {"": "It is 1.5 or more."}
+    yield Case(by_heart, learnt, shown=shown, places=places)
+
+    large, many, seed = config(32), lines(5000), draw.integer(0, 999)
+
+    def beats(subject):
+        trained = subject(*many, large, STEPS, seed)
+        seen, held_out = baselines().values()
+        found = []
+        for is_held_out, bound in ((False, seen["trigram"]), (True, held_out["fivegram"])):
+            unseen = _renamed(names, *sentences(*evaluation_lines(is_held_out), COLUMNS))
+            found.append(_unless_below(bound, perplexity(trained, large, *unseen)))
+        return found
+
+    places = {
+        "[0]": "On lines it has not seen, its perplexity is not below the trigram's.",
+        "[1]": "On combinations held out, its perplexity is not below the 5-gram's.",
+    }
+    yield Case(below, beats, shown=words(large, 5000, STEPS), places=places)
+
+
+def _train(inputs, targets, config, steps, seed):
+    torch.manual_seed(seed)
+    model = MiniGPT(config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        rows = torch.randperm(len(inputs))[:64]
+        logits = model(inputs[rows])
+        loss = F.cross_entropy(logits.flatten(0, 1), targets[rows].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.state_dict()
+
+
+def _misconception(name, explanation, earns, *edits):
+    train_minigpt.misconception(name, explanation, earns=earns)(edited(_train, *edits))
+
+
+_misconception(
+    "never a step",
+    "the weights are those that the model began with.",
+    2,
+    ("        optimizer.step()", "        break"),
+)
+_misconception(
+    "once through the lines",
+    "it stops when it has seen every line once, however many steps there are left.",
+    2,
+    ("range(steps)", "range(min(steps, len(inputs) // 64))"),
+)
+_misconception(
+    "one line a step",
+    "each step sees a single line, and most of the lines are never seen.",
+    2,
+    ("[:64]", "[:1]"),
+)
+_misconception(
+    "the same lines again and again",
+    "all steps see the same few lines.",
+    2,
+    ("torch.randperm(len(inputs))[:64]", "torch.arange(min(8, len(inputs)))"),
+)
+
+
+@train_minigpt.alternate("a loader, a warm-up, and clipping")
+def _(inputs, targets, config, steps, seed):
+    dice = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed + 1)
+    model = MiniGPT(config)
+    model.train()
+    data = torch.utils.data.TensorDataset(inputs, targets)
+    loader = DataLoader(data, batch_size=64, shuffle=True, generator=dice, drop_last=len(data) > 64)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, betas=(0.9, 0.99), weight_decay=0.1)
+    climb = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 10))
+    done = 0
+    while done < steps:
+        for x, y in loader:
+            if done == steps:
+                break
+            optimizer.zero_grad(set_to_none=True)
+            F.cross_entropy(model(x).transpose(1, 2), y, ignore_index=-100).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            climb.step()
+            done += 1
+    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+
+
+@train_minigpt.alternate("a step of Adam by hand")
+def _(inputs, targets, config, steps, seed):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = MiniGPT(config)
+    rng = torch.Generator().manual_seed(seed)
+    weights = list(model.parameters())
+    memory = [(torch.zeros_like(w), torch.zeros_like(w)) for w in weights]
+    for t in range(1, steps + 1):
+        rows = torch.randint(len(inputs), (48,), generator=rng)
+        log_p = model(inputs[rows]).log_softmax(-1)
+        loss = F.nll_loss(log_p.flatten(0, 1), targets[rows].flatten())
+        for w, g, (m, v) in zip(weights, torch.autograd.grad(loss, weights), memory):
+            m.lerp_(g, 0.1)
+            v.lerp_(g * g, 0.01)
+            with torch.no_grad():
+                w -= 0.012 * (m / (1 - 0.9**t)) / ((v / (1 - 0.99**t)).sqrt() + 1e-8)
+    return model.state_dict()

@@ -1,0 +1,819 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Lab 07: Training", points: 39, cell_seconds: 90, preload: [optimizers]}
+# ---
+
+# %% [markdown]
+# # Lab 07: Training
+#
+# Nine exercises and one question, 39 points, about three hours. They follow
+# [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
+# batches, windows, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
+# With the last one you train a MiniGPT from nothing, until it beats two n-gram models.
+#
+# Most of your functions are called with plain values, and what they return is compared. Where that
+# is not enough, a *driver* of `utils/drivers/training.py` does the running: it reads your dataset,
+# gives your code a model, or stops a training run and lets your code go on with it. The graded cell
+# uses the same drivers, with sizes, numbers and seeds that you have not seen.
+#
+# Parts of an exercise earn their points separately, and no exercise needs the answer to another.
+# Stuck? Each holds two hints, folded away. Run the next cell, then start.
+
+# %% given="setup"
+import copy
+import math
+
+import torch
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, Dataset
+
+from utils.drivers import training as driver
+from utils.expect import expect_close, expect_equal
+from utils.minigpt import MiniGPT, MiniGPTConfig, baselines, evaluation_lines, training_lines
+
+# %% [markdown]
+# ## 1 · Which rows, in which order?
+#
+# *Easy, 20 minutes, 4 points: one for counting steps, one for batches in order, one for shuffled
+# epochs, one for dice of their own.*
+#
+# Write two functions:
+#
+# - `steps(n, batch_size, epochs, drop_last)`: how many steps it takes to go through `n` items
+#   `epochs` times, a batch a step. No batch reaches over the end of an epoch. The last batch of an
+#   epoch may be smaller; with `drop_last`, such a batch is left out. There may be no items, and fewer
+#   than a batch.
+# - `batches(n, batch_size, seed, drop_last)`: a generator without an end. It yields a list of
+#   indices, the rows of a batch, for one batch after the other and one epoch after the other.
+#
+# Where `seed` is `None`, each epoch goes through the rows in order, and `n` may be as large as
+# 10¹⁵: nothing of that length can be built, nor is it needed.
+# Otherwise an epoch's order is `torch.randperm(n, generator=g)`, where `g` is a `torch.Generator` of
+# your own, which you seed with `seed` once: each epoch draws anew from it, and torch's global
+# generator is neither asked nor seeded. There are always enough rows for a whole batch.
+#
+# <details><summary>How many batches has an epoch?</summary>
+#
+# `n / batch_size`, rounded up or down, and you know which. Round before you count epochs: what is
+# left over in one epoch is not carried into the next.
+# </details>
+# <details><summary>How does a generator go on for ever?</summary>
+#
+# `while True:` around one epoch, and `yield` inside. It runs only as far as somebody asks. A
+# `range` has no memory of its numbers, and can be sliced like a list.
+# </details>
+
+# %% solution="batches"
+def steps(n: int, batch_size: int, epochs: int, drop_last: bool) -> int:
+    """How many batches there are in so many epochs."""
+    ### BEGIN SOLUTION
+    per_epoch = n // batch_size if drop_last else -(-n // batch_size)
+    return epochs * per_epoch
+    ### END SOLUTION
+
+
+def batches(n: int, batch_size: int, seed: int | None, drop_last: bool):
+    """Yields the rows of a batch, a list of indices, epoch after epoch, without an end."""
+    ### BEGIN SOLUTION
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+    stop = n - n % batch_size if drop_last else n
+    while True:
+        order = range(n) if generator is None else torch.randperm(n, generator=generator).tolist()
+        for begin in range(0, stop, batch_size):
+            yield list(order[begin : begin + batch_size])
+    ### END SOLUTION
+
+# %%
+expect_equal("two epochs of 10 rows, by 4", steps(10, 4, 2, False), 6)
+expect_equal("without the rest", steps(10, 4, 2, True), 4)
+expect_equal("in order", driver.take(batches(5, 2, None, False), 5), [[0, 1], [2, 3], [4], [0, 1], [2, 3]])
+expect_equal("many rows", driver.take(batches(10**15, 3, None, True), 2), [[0, 1, 2], [3, 4, 5]])
+g = torch.Generator().manual_seed(7)
+first, second = torch.randperm(5, generator=g).tolist(), torch.randperm(5, generator=g).tolist()
+expect_equal("two epochs", driver.take(batches(5, 3, 7, True), 2), [first[:3], second[:3]])
+
+# %%
+before = torch.get_rng_state()
+one, other = batches(5, 5, 7, False), batches(5, 5, 8, False)
+both = [next(one), next(other), next(one)]
+expect_equal("two loaders, taking turns", both[0::2], [first, second])
+expect_equal("the global dice", torch.get_rng_state(), before)
+
+# %% test="batches" points=4
+# Graded
+expect_equal("no rows", steps(0, 4, 3, False), 0)
+### BEGIN HIDDEN TESTS
+verify("batches", steps=steps, batches=batches)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2 · Windows over a text
+#
+# *Easy, 25 minutes, 4 points: one for the windows, one for the last of them, one for copies, one for
+# collating.*
+#
+# A text is one long row of tokens, and a model learns from pieces of it. Write a dataset,
+# `TokenWindows(tokens, context, stride, pad)`, where `tokens` is a tensor of M ≥ 2 integers, int64.
+# Item i is a pair `(input_ids, target_ids)`, both int64 and of the same length:
+#
+# - `input_ids` are the `context` tokens from position `i * stride` on, and `target_ids` the tokens
+#   that come one later;
+# - near the end a window is shorter: the last token of all has nothing after it, so it is no input;
+# - there is an item for each i whose window has at least one target. `len(dataset)` says how many
+#   there are, and an index beyond them raises `IndexError`. Negative ones are not asked for.
+# - Whoever writes into an item changes nothing else: neither the tokens, nor another item, nor the
+#   other half of the pair.
+#
+# A batch needs one length. `dataset.collate(items)` takes a list of such pairs and returns two
+# tensors, (B, T) int64, where T is the longest length among them. On the right, inputs are filled
+# up with `pad`, and targets with -100, which `F.cross_entropy` ignores. `pad` may also be a word of
+# the text like any other.
+#
+# <details><summary>How many windows are there?</summary>
+#
+# A window that begins at s has a target if position s + 1 exists. How many multiples of the stride
+# are below M - 1?
+# </details>
+# <details><summary>The batch and the loader</summary>
+#
+# Make two tensors full of what fills them up, `torch.full((B, T), ...)`, then write each item into
+# its row. A `DataLoader` calls your method when you hand it over, `collate_fn=dataset.collate`.
+# </details>
+
+# %% solution="TokenWindows"
+class TokenWindows(Dataset):
+    """Windows of at most `context` tokens, `stride` apart, each with the tokens one later."""
+
+    def __init__(self, tokens: torch.Tensor, context: int, stride: int, pad: int):
+        ### BEGIN SOLUTION
+        self.tokens, self.context, self.stride, self.pad = tokens, context, stride, pad
+        ### END SOLUTION
+
+    def __len__(self) -> int:
+        ### BEGIN SOLUTION
+        return math.ceil((len(self.tokens) - 1) / self.stride)
+        ### END SOLUTION
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """(input_ids, target_ids) of a window."""
+        ### BEGIN SOLUTION
+        if index >= len(self):
+            raise IndexError(f"window {index} of {len(self)}")
+        begin = index * self.stride
+        piece = self.tokens[begin : begin + self.context + 1]
+        return piece[:-1].clone(), piece[1:].clone()
+        ### END SOLUTION
+
+    def collate(self, items: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs and targets of a batch, (B, T) each."""
+        ### BEGIN SOLUTION
+        longest = max(len(inputs) for inputs, _ in items)
+        batch = torch.full((len(items), longest), self.pad)
+        wanted = torch.full((len(items), longest), -100)
+        for row, (inputs, targets) in enumerate(items):
+            batch[row, : len(inputs)] = inputs
+            wanted[row, : len(targets)] = targets
+        return batch, wanted
+        ### END SOLUTION
+
+# %%
+words = torch.tensor([5, 6, 7, 8, 9, 0, 3])
+came = driver.windows(TokenWindows, {"tokens": words, "context": 4, "stride": 2, "pad": 0})
+expect_equal("windows of seven tokens", came["length"], 3)
+expect_equal("the first", came["items"][0], (torch.tensor([5, 6, 7, 8]), torch.tensor([6, 7, 8, 9])))
+expect_equal("the last", came["items"][2], (torch.tensor([9, 0]), torch.tensor([0, 3])))
+expect_equal("past the end", came["past the end"], "IndexError")
+dataset = TokenWindows(words, 4, 2, 0)
+loaded = list(DataLoader(dataset, batch_size=2, collate_fn=dataset.collate))
+expect_equal("the second batch", loaded[1], (torch.tensor([[9, 0]]), torch.tensor([[0, 3]])))
+
+# %%
+came = driver.overwritten(TokenWindows, {"tokens": words.clone(), "context": 4, "stride": 2, "pad": 0})
+expect_equal("the tokens, after zeros were written into an item", came["stream"], words)
+expect_equal("the next item", came["next"][0], torch.tensor([7, 8, 9, 0]))
+
+# %% test="TokenWindows" points=4
+# Graded
+came = driver.loaded(TokenWindows, {"tokens": words, "context": 4, "stride": 4, "pad": 1}, 2)
+expect_equal("one batch", came[0], (torch.tensor([[5, 6, 7, 8], [9, 0, 1, 1]]), torch.tensor([[6, 7, 8, 9], [0, 3, -100, -100]])))
+### BEGIN HIDDEN TESTS
+verify("TokenWindows", TokenWindows)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3 · Five lines, five mistakes
+#
+# *Easy, 20 minutes, 3 points: one for a single step, one for many, one for the losses.*
+#
+# Somebody fits a line y = w·x + b through points with gradient descent: `x` is (N, 1), `y` is (N,),
+# both float32, and `w` and `b` begin at 0. What is minimised is the mean of the squared errors.
+#
+# ```
+# def fit(x, y, steps, lr):
+#     w = torch.zeros(1, requires_grad=True)
+#     b = torch.zeros(1, requires_grad=True)
+#     optimizer = torch.optim.SGD([w], lr=lr)
+#     losses = []
+#     for _ in range(steps):
+#         prediction = x * w + b
+#         loss = (prediction - y).square().mean()
+#         optimizer.step()
+#         loss.backward()
+#         losses.append(loss)
+#     return w.item(), b.item(), losses
+# ```
+#
+# It runs, and there are five mistakes in it. Write `mended_fit(x, y, steps, lr)`, which returns
+# `(w, b, losses)`: two floats, and a list of floats, one for each step: the loss that the step found,
+# before it changed anything. There may be no steps at all. How you do it is up to you: with an
+# optimizer, without one, or with gradients that you have worked out on paper.
+#
+# <details><summary>Where do I look?</summary>
+#
+# Print the shape of everything, once. Then say, for each of the five lines of a step, what it reads
+# and what it leaves behind for the next one.
+# </details>
+# <details><summary>What do I hold it against?</summary>
+#
+# For points that lie on y = 2x + 1, w and b go to 2 and 1 and the loss goes to 0. And what one step
+# does from w = b = 0 can be worked out by hand: the gradient of b is minus twice the mean of y.
+# </details>
+
+# %% solution="mended_fit"
+def mended_fit(x: torch.Tensor, y: torch.Tensor, steps: int, lr: float) -> tuple[float, float, list[float]]:
+    """Slope, intercept, and the loss that each step found, from `x` (N, 1) and `y` (N,)."""
+    ### BEGIN SOLUTION
+    w = torch.zeros(1, requires_grad=True)
+    b = torch.zeros(1, requires_grad=True)
+    optimizer = torch.optim.SGD([w, b], lr=lr)
+    losses = []
+    for _ in range(steps):
+        loss = F.mse_loss(x[:, 0] * w + b, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    w, b = w.item(), b.item()
+    return w, b, losses
+    ### END SOLUTION
+
+# %%
+x = torch.linspace(-1, 1, 5).reshape(5, 1)
+w, b, losses = mended_fit(x, 2 * x[:, 0] + 1, 1, 0.1)
+expect_close("one step", (w, b), (0.2, 0.2), rtol=1e-5)
+w, b, losses = mended_fit(x, 2 * x[:, 0] + 1, 200, 0.1)
+expect_close("two hundred", (w, b), (2.0, 1.0), rtol=1e-4)
+expect_close("the losses of the first two", losses[:2], [3.0, 2.26], rtol=1e-5)
+
+# %% test="mended_fit" points=3
+# Graded
+expect_equal("no steps", mended_fit(x, x[:, 0], 0, 0.1), (0.0, 0.0, []))
+### BEGIN HIDDEN TESTS
+verify("mended_fit", mended_fit)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 4 · Two optimizers by hand
+#
+# *Medium, 30 minutes, 5 points: two for SGD, without and with memory; two for AdamW, its first step
+# and those after it; one for parameters without a gradient.*
+#
+# Both functions get `params`, a list of tensors, and `grads`, a list with an entry for each step: a
+# list with the gradient of each parameter. They return a list of the parameters after all steps, and
+# change none of the tensors that they are given. With g the gradient and p a parameter:
+#
+# - `sgd(params, grads, lr, momentum, weight_decay)` adds `weight_decay * p` to g. In a parameter's
+#   first step its memory is that sum; after that, the memory is `momentum` times the memory before,
+#   plus that sum. Then p loses `lr` times the memory.
+# - `adamw(params, grads, lr, betas, eps, weight_decay)` takes `lr * weight_decay * p` off p. Two
+#   memories begin at 0: m is a running mean of g, with `betas[0]`, and v one of g², with `betas[1]`;
+#   in both the new value counts 1 - β. After the parameter's step number t, counted from 1, either is
+#   divided by 1 - βᵗ, since it began at 0. Then p loses `lr` times m̂ divided by √v̂ + `eps`.
+#
+# Where a gradient is `None`, the parameter is not touched in that step, its memory is not, and its
+# own steps are not counted on. Parameters have any shape, and are float32 or float64. Work by hand:
+# nothing of `torch.optim` here. The check below shows that it gives the same numbers.
+#
+# <details><summary>What must be remembered?</summary>
+#
+# For each parameter on its own: SGD remembers one tensor, AdamW two, and how many steps this
+# parameter has made.
+# </details>
+# <details><summary>The order within AdamW's step</summary>
+#
+# First the decay, on p itself and not on g. Then the two running means, with g as it came. Then the
+# two corrections, for which the memories stay as they are. The root is taken of the corrected v, and
+# `eps` is added after it.
+# </details>
+
+# %% solution="optimizers"
+def sgd(params: list, grads: list, lr: float, momentum: float, weight_decay: float) -> list:
+    """The parameters after a step for each entry of `grads`."""
+    ### BEGIN SOLUTION
+    params = [p.clone() for p in params]
+    memory = [None] * len(params)
+    for step in grads:
+        for i, g in enumerate(step):
+            if g is not None:
+                g = g + weight_decay * params[i]
+                memory[i] = g if memory[i] is None else momentum * memory[i] + g
+                params[i] = params[i] - lr * memory[i]
+    return params
+    ### END SOLUTION
+
+
+def adamw(params: list, grads: list, lr: float, betas: tuple, eps: float, weight_decay: float) -> list:
+    """The parameters after a step for each entry of `grads`."""
+    ### BEGIN SOLUTION
+    params = [p.clone() for p in params]
+    m = [torch.zeros_like(p) for p in params]
+    v = [torch.zeros_like(p) for p in params]
+    t = [0] * len(params)
+    for step in grads:
+        for i, g in enumerate(step):
+            if g is not None:
+                t[i] += 1
+                p = params[i] * (1 - lr * weight_decay)
+                m[i] = betas[0] * m[i] + (1 - betas[0]) * g
+                v[i] = betas[1] * v[i] + (1 - betas[1]) * g * g
+                mean = m[i] / (1 - betas[0] ** t[i])
+                root = (v[i] / (1 - betas[1] ** t[i])).sqrt()
+                params[i] = p - lr * mean / (root + eps)
+    return params
+    ### END SOLUTION
+
+# %%
+p = [torch.tensor([1.0, -2.0]), torch.tensor([[3.0]])]
+g = [[torch.tensor([0.5, 0.25]), torch.tensor([[1.0]])], [torch.tensor([-1.0, 2.0]), None]]
+theirs = [torch.nn.Parameter(t.clone()) for t in p]
+optimizer = torch.optim.SGD(theirs, lr=0.1, momentum=0.9, weight_decay=0.01)
+for step in g:
+    for parameter, gradient in zip(theirs, step):
+        parameter.grad = gradient
+    optimizer.step()
+expect_close("SGD", sgd(p, g, 0.1, 0.9, 0.01), [t.detach() for t in theirs])
+expect_close("AdamW, one step", adamw(p, g[:1], 0.1, (0.9, 0.99), 1e-8, 0.0)[0], torch.tensor([0.9, -2.1]))
+
+# %%
+theirs = [torch.nn.Parameter(t.clone()) for t in p]
+optimizer = torch.optim.AdamW(theirs, lr=0.1, betas=(0.9, 0.99), eps=1e-2, weight_decay=0.5)
+for step in g:
+    for parameter, gradient in zip(theirs, step):
+        parameter.grad = gradient
+    optimizer.step()
+expect_close("AdamW", adamw(p, g, 0.1, (0.9, 0.99), 1e-2, 0.5), [t.detach() for t in theirs])
+expect_equal("what they were given", p, [torch.tensor([1.0, -2.0]), torch.tensor([[3.0]])])
+
+# %% test="optimizers" points=5
+# Graded
+expect_close("SGD without memory", sgd(p, g[:1], 0.5, 0.0, 0.0), [torch.tensor([0.75, -2.125]), torch.tensor([[2.5]])])
+### BEGIN HIDDEN TESTS
+verify("optimizers", sgd=sgd, adamw=adamw)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 5 · How large a step?
+#
+# *Easy, 25 minutes, 4 points: one for the warm-up, one for the cosine, one for clipping, one for what
+# must not be clipped.*
+#
+# `lr_at(step, steps, warmup, peak, floor)` is the learning rate of a step, a float. Steps are counted
+# from 0, and there are `steps` of them.
+#
+# - In the first `warmup` steps it climbs by the same amount in each: `peak / warmup` in step 0, and
+#   `peak` in step `warmup - 1`. There may be no warm-up.
+# - From step `warmup`, where it is `peak`, it follows half a cosine down to `floor`, which it reaches
+#   in the last step, `steps - 1`. There are at least two steps after the warm-up.
+# - Whoever goes on beyond the last step gets `floor`.
+#
+# `clip(grads, max_norm)` gets a list of gradients, float32, of any shapes, and some may be `None`. It
+# returns `(norm, clipped)`: the norm of all their numbers together, a float, as if they were one long
+# vector; and a list of gradients that all have been multiplied by the same factor, so that their norm
+# is not larger than `max_norm`. What is small enough keeps its values. A `None` stays `None`. It
+# changes none of the tensors that it is given, and where the norm is not finite, `clipped` is `None`:
+# such a step had better be skipped.
+#
+# <details><summary>Half a cosine?</summary>
+#
+# `(1 + math.cos(math.pi * t)) / 2` goes from 1 to 0 while t goes from 0 to 1. Which t belongs to
+# step `warmup`, and which to the last one? It is stretched between `peak` and `floor`.
+# </details>
+# <details><summary>Which factor?</summary>
+#
+# `max_norm / norm`, where that is below 1. And take care of a norm of 0.
+# </details>
+
+# %% solution="schedule"
+def lr_at(step: int, steps: int, warmup: int, peak: float, floor: float) -> float:
+    """The learning rate of a step, counted from 0."""
+    ### BEGIN SOLUTION
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    done = min(1.0, (step - warmup) / (steps - 1 - warmup))
+    return floor + (peak - floor) * (1 + math.cos(math.pi * done)) / 2
+    ### END SOLUTION
+
+
+def clip(grads: list, max_norm: float) -> tuple[float, list | None]:
+    """The norm of all gradients together, and the gradients, no longer than `max_norm`."""
+    ### BEGIN SOLUTION
+    norm = math.sqrt(sum(g.double().square().sum().item() for g in grads if g is not None))
+    if not math.isfinite(norm):
+        return norm, None
+    factor = max_norm / norm if norm > max_norm else 1.0
+    return norm, [None if g is None else g * factor for g in grads]
+    ### END SOLUTION
+
+# %%
+expect_close("four steps of warm-up", [lr_at(s, 9, 4, 1.0, 0.1) for s in range(4)], [0.25, 0.5, 0.75, 1.0])
+expect_close("down again", [lr_at(s, 9, 4, 1.0, 0.2) for s in range(4, 9)], [1.0, 0.8828427, 0.6, 0.3171573, 0.2])
+expect_close("and on", lr_at(20, 9, 4, 1.0, 0.2), 0.2)
+g = [torch.tensor([3.0, 0.0]), None, torch.tensor([[4.0]])]
+expect_close("their norm is 5", clip(g, 1.0), (5.0, [torch.tensor([0.6, 0.0]), None, torch.tensor([[0.8]])]))
+expect_equal("small enough", clip(g, 7.0)[1], g)
+
+# %% test="schedule" points=4
+# Graded
+expect_equal("infinitely large", clip([torch.tensor([float("inf"), 1.0])], 1.0), (float("inf"), None))
+### BEGIN HIDDEN TESTS
+verify("schedule", lr_at=lr_at, clip=clip)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6 · A big batch in pieces
+#
+# *Medium, 20 minutes, 3 points: one for parts of unequal size, one for the gradients that were there
+# before, one for memory.*
+#
+# The batch that you want does not fit into memory, and its parts do, one by one. Write
+# `accumulate(model, parts)`, where `parts` is a list of pairs `(x, targets)`: `model(x)` gives logits
+# (N, V), and `targets` (N,) has the class of each row, or -100 where a row counts for nothing. N
+# differs from part to part. Afterwards the `.grad` of each parameter is what the one big batch would
+# have left there: that of the mean cross-entropy over all rows that count, in all parts together. What
+# was in `.grad` before is gone. It returns this mean, a float.
+#
+# In some parts no row may count at all; at least one does in all parts together. Call the model once
+# for each part, in their order, and let only one part's graph be alive at a time. Whether that is so,
+# your own process is asked.
+#
+# <details><summary>The mean of the means?</summary>
+#
+# Only if all parts have the same number of rows that count. Weigh each part by its share: sums can
+# be added, and the number of all rows is known before you begin.
+# </details>
+# <details><summary>When does a graph die?</summary>
+#
+# When `backward` has walked through it. So call it for each part, before the next one begins, and
+# keep of the loss nothing but its number.
+# </details>
+
+# %% solution="accumulate"
+def accumulate(model: torch.nn.Module, parts: list) -> float:
+    """The loss of all parts together; its gradients are left in the model's parameters."""
+    ### BEGIN SOLUTION
+    counted = sum(int((targets != -100).sum()) for _, targets in parts)
+    model.zero_grad()
+    total = 0.0
+    for x, targets in parts:
+        loss = F.cross_entropy(model(x), targets, reduction="sum") / counted
+        loss.backward()
+        total += loss.item()
+    return total
+    ### END SOLUTION
+
+# %%
+weights = [torch.tensor([[0.5, -1.0], [1.0, 0.25]]), torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]])]
+parts = [
+    (torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.5]]), torch.tensor([0, 2, 1])),
+    (torch.tensor([[2.0, -1.0], [0.5, 0.5]]), torch.tensor([-100, 2])),
+]
+x, targets = (torch.cat(both) for both in zip(*parts))
+whole = [w.clone().requires_grad_() for w in weights]
+loss = F.cross_entropy((x @ whole[0]).tanh() @ whole[1], targets)
+loss.backward()
+came = driver.accumulated(accumulate, weights, parts)
+expect_close("the loss", came["loss"], loss.item(), rtol=1e-5)
+expect_close("the gradients", came["gradients"], [w.grad for w in whole], rtol=1e-4)
+expect_equal("graphs of earlier parts", came["alive"], 0)
+
+# %% test="accumulate" points=3
+# Graded
+came = driver.accumulated(accumulate, weights, [*parts, (x, torch.full((5,), -100))], old=1.0)
+expect_close("a part in which nothing counts", came["gradients"], [w.grad for w in whole], rtol=1e-4)
+### BEGIN HIDDEN TESTS
+verify("accumulate", accumulate)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7 · A scale for small gradients
+#
+# *Medium, 20 minutes, 3 points: one for scaling and unscaling, one for steps that are skipped, one for
+# growth.*
+#
+# In float16 a gradient of 10⁻⁸ is 0. So the loss is multiplied by a large number before `backward`,
+# and the gradients are divided by it before the optimizer sees them. Too large, and they overflow;
+# which number is right nobody knows, so it is found while training. Write the class
+# `Scaler(scale, growth, backoff, interval)`:
+#
+# - `scaler.scale` is the number at the moment, a float that begins as `scale`;
+# - `scaler.scaled(loss)` returns the loss times the scale, a tensor;
+# - `scaler.unscaled(grads)` gets a list of gradients, in float16 or float32, where some may be
+#   `None`. It returns a list of them in float32, divided by the scale, a `None` where a `None` was,
+#   and changes none of the given. The division happens in float32: in float16 it would lose what the
+#   scale has saved. If any number is infinite or NaN, it returns `None` instead: this step is skipped.
+#
+# After a step that was skipped, the scale is multiplied by `backoff`. After `interval` good steps in a
+# row it is multiplied by `growth`, and the count begins anew, as it does after a skipped step. All of
+# it happens in `unscaled`; what it returns is divided by the scale from before.
+#
+# <details><summary>How do I find out whether all numbers are finite?</summary>
+#
+# `torch.isfinite(g).all()`, for each gradient that is there. A list without any gradient has nothing
+# in it that is infinite.
+# </details>
+# <details><summary>Which scale do I divide by?</summary>
+#
+# The one that the loss was multiplied with. So divide first, and change the scale afterwards.
+# </details>
+
+# %% solution="Scaler"
+class Scaler:
+    """Multiplies the loss, divides the gradients, and looks for the right factor."""
+
+    def __init__(self, scale: float, growth: float, backoff: float, interval: int):
+        ### BEGIN SOLUTION
+        self.scale, self.growth, self.backoff, self.interval = scale, growth, backoff, interval
+        self.good = 0
+        ### END SOLUTION
+
+    def scaled(self, loss: torch.Tensor) -> torch.Tensor:
+        """The loss times the scale."""
+        ### BEGIN SOLUTION
+        return loss * self.scale
+        ### END SOLUTION
+
+    def unscaled(self, grads: list) -> list | None:
+        """The gradients divided by the scale, in float32; None if one of them is not finite."""
+        ### BEGIN SOLUTION
+        if not all(torch.isfinite(g).all() for g in grads if g is not None):
+            self.scale *= self.backoff
+            self.good = 0
+            return None
+        found = [None if g is None else g.float() / self.scale for g in grads]
+        self.good += 1
+        if self.good == self.interval:
+            self.scale *= self.growth
+            self.good = 0
+        return found
+        ### END SOLUTION
+
+# %%
+scaler = Scaler(1024.0, 2.0, 0.5, 2)
+expect_equal("the loss", scaler.scaled(torch.tensor(3.0)), torch.tensor(3072.0))
+small = torch.tensor([2.0**-20, 1.0], dtype=torch.float16)
+expect_equal("small gradients", scaler.unscaled([small, None]), [torch.tensor([2.0**-30, 2.0**-10]), None])
+expect_equal("one that overflowed", scaler.unscaled([small, torch.tensor([float("inf")])]), None)
+expect_equal("the scale", scaler.scale, 512.0)
+scaler.unscaled([small]), scaler.unscaled([small])
+expect_equal("after two good steps in a row", scaler.scale, 1024.0)
+
+# %%
+# torch's own, with a scaled loss in float16 under autocast
+model = torch.nn.Linear(2, 1)
+theirs, optimizer = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=1), torch.optim.SGD(model.parameters(), lr=0.1)
+with torch.autocast("cpu", dtype=torch.float16):
+    loss = model(torch.ones(3, 2)).float().mean()
+theirs.scale(loss).backward()
+mine = Scaler(1024.0, 2.0, 0.5, 1)
+by_hand = mine.unscaled([p.grad.clone() for p in model.parameters()])
+theirs.unscale_(optimizer)
+expect_close("unscaled", by_hand, [p.grad for p in model.parameters()])
+theirs.step(optimizer)
+theirs.update()
+expect_equal("the scale", mine.scale, theirs.get_scale())
+
+# %% test="Scaler" points=3
+# Graded
+expect_equal("no gradient at all", Scaler(8.0, 2.0, 0.5, 3).unscaled([None]), [None])
+### BEGIN HIDDEN TESTS
+verify("Scaler", Scaler)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8 · Stop and go on
+#
+# *Hard, 30 minutes, 5 points: one each for a stop between epochs, within one, with dropout, for a
+# checkpoint that stays in memory, and for one that goes through a file.*
+#
+# `Trainer` in `utils/drivers/training.py` is a whole training run in forty lines: read it first. Then
+# write two functions:
+#
+# - `checkpoint(trainer)` returns a dict with all that is needed to go on later;
+# - `resume(trainer, saved)` puts it into another trainer, which has been made with the same data and
+#   sizes and *another seed*, and which has trained a little. From there on that trainer does, bit for
+#   bit, what the first one did after its checkpoint: the same losses, the same weights.
+#
+# Neither changes what goes on: taking a checkpoint, the run goes on as if nobody had, and a checkpoint
+# that lies in memory meanwhile stays as it was, even after somebody has resumed from it, so that it
+# can be used again. A checkpoint is written with `torch.save` and read with
+# `torch.load(..., weights_only=True)`, which takes tensors, numbers, strings, `None`, and dicts, lists
+# and tuples of them, and refuses objects of classes that it doesn't know.
+#
+# <details><summary>What belongs in it?</summary>
+#
+# Everything that a step reads and that an earlier step has changed. Go through `step` line by line:
+# some of it are attributes of the trainer, and one is nobody's attribute.
+# </details>
+# <details><summary>It is right through a file, and wrong in memory</summary>
+#
+# `state_dict()` returns the very tensors that the next step writes into, and `load_state_dict` may
+# keep those that it is given. A file holds a copy. What does the same without one? `copy.deepcopy`.
+# </details>
+
+# %% solution="checkpoint"
+def checkpoint(trainer: driver.Trainer) -> dict:
+    """All that is needed to go on from here."""
+    ### BEGIN SOLUTION
+    return copy.deepcopy(
+        {
+            "model": trainer.model.state_dict(),
+            "optimizer": trainer.optimizer.state_dict(),
+            "schedule": trainer.schedule.state_dict(),
+            "generator": trainer.generator.get_state(),
+            "order": trainer.order,
+            "position": trainer.position,
+            "dice": torch.get_rng_state(),
+        }
+    )
+    ### END SOLUTION
+
+
+def resume(trainer: driver.Trainer, saved: dict) -> None:
+    """Puts a trainer where the one was that the checkpoint was taken of."""
+    ### BEGIN SOLUTION
+    saved = copy.deepcopy(saved)
+    trainer.model.load_state_dict(saved["model"])
+    trainer.optimizer.load_state_dict(saved["optimizer"])
+    trainer.schedule.load_state_dict(saved["schedule"])
+    trainer.generator.set_state(saved["generator"])
+    trainer.order, trainer.position = saved["order"], saved["position"]
+    torch.set_rng_state(saved["dice"])
+    ### END SOLUTION
+
+# %%
+both = {"checkpoint": checkpoint, "resume": resume}
+data = {"x": torch.linspace(-1, 1, 24).reshape(8, 3), "y": torch.linspace(0, 1, 8).reshape(8, 1), "seed": 3}
+came = driver.stopped(both, data, 4, 5, "a copy")
+expect_equal("between two epochs: losses", came["resumed"]["losses"], came["whole"]["losses"])
+expect_equal("and weights", came["resumed"]["weights"], came["whole"]["weights"])
+came = driver.stopped(both, data, 3, 4, "a copy")
+expect_equal("within an epoch", came["resumed"]["losses"], came["whole"]["losses"])
+came = driver.stopped(both, data | {"dropout": 0.5}, 2, 4, "a file")
+expect_equal("with dropout, through a file", came["resumed"]["losses"], came["whole"]["losses"])
+
+# %% test="checkpoint" points=5
+# Graded
+came = driver.stopped(both, data, 2, 5, "memory")
+expect_equal("kept in memory", came["resumed"]["losses"], came["whole"]["losses"])
+### BEGIN HIDDEN TESTS
+verify("checkpoint", checkpoint=checkpoint, resume=resume)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 9 · MiniGPT from nothing
+#
+# *Hard, 40 minutes, 5 points: one each for weights that fit, for a run that repeats, and for one batch
+# learnt by heart; two for perplexities below those of a trigram and a 5-gram.*
+#
+# Write `train_minigpt(inputs, targets, config, steps, seed)`. It makes a new `MiniGPT(config)`, trains
+# it in `steps` steps, and returns its `state_dict()`. `inputs` and `targets` are lines of the
+# course's corpus, (N, T) int64 each: the target of each token is the one after it, or -100 where it
+# does not count, as in padding and in the words before a sentence. The same arguments give the same
+# bits, and another seed other weights; which ones is up to you, as is all the rest: optimizer, batch
+# size, learning rate, schedule. What is asked:
+#
+# - 16 lines, 60 steps: a perplexity below 1.5 on these same lines;
+# - 5,000 lines, 150 steps: on lines that you have not seen, a perplexity below 3.53, a trigram's, where
+#   their combination of verb, tense and person is in your lines; and below 5.05, a 5-gram's, where it
+#   is not.
+#
+# A perplexity is `exp` of the mean cross-entropy over all targets that count. Both n-grams have seen
+# 40,000 sentences. (In 300 steps you also get below the 5-gram's 2.63 on combinations that are in your
+# lines. Try it; it is not asked.) The graded cell gives every word another number and takes a `config`
+# of another size, so weights that were trained elsewhere are of no use. With one layer and a width of
+# 32 it should take you two seconds; it has 90.
+#
+# <details><summary>It learns too slowly</summary>
+#
+# Look at the loss: it begins at log(600) = 6.4. Take batches of 64 lines or so, at random. A small
+# model takes a large learning rate, some 0.01 with AdamW; and of 150 steps, a schedule that ends near
+# 0 spends many on next to nothing.
+# </details>
+# <details><summary>It does not repeat</summary>
+#
+# The first weights are drawn as well, from torch's global generator, by `MiniGPT(config)`. Seed before
+# that.
+# </details>
+
+# %% solution="train_minigpt"
+def train_minigpt(
+    inputs: torch.Tensor, targets: torch.Tensor, config: MiniGPTConfig, steps: int, seed: int
+) -> dict[str, torch.Tensor]:
+    """The state dict of a `MiniGPT(config)` after so many steps."""
+    ### BEGIN SOLUTION
+    torch.manual_seed(seed)
+    model = MiniGPT(config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        rows = torch.randperm(len(inputs))[:64]
+        logits = model(inputs[rows])
+        loss = F.cross_entropy(logits.flatten(0, 1), targets[rows].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.state_dict()
+    ### END SOLUTION
+
+# %%
+short = MiniGPTConfig(d_model=16, n_heads=2, n_layers=1, d_ff=32, context=18)
+inputs, targets = driver.sentences(*training_lines(), columns=18)  # the lines that are not longer
+one, again, other = (train_minigpt(inputs[:40], targets[:40], short, 3, seed) for seed in (1, 1, 2))
+MiniGPT(short).load_state_dict(one)
+expect_equal("the same seed", one, again)
+expect_equal("another seed", torch.equal(one["lm_head.weight"], other["lm_head.weight"]), False)
+few = inputs[:16], targets[:16]
+by_heart = driver.perplexity(train_minigpt(*few, short, 60, 0), short, *few)
+expect_equal(f"16 lines by heart, at {by_heart:.2f}", by_heart < 1.5, True)
+
+# %%
+config = MiniGPTConfig(d_model=32, n_heads=2, n_layers=1, d_ff=64, context=18)
+trained = train_minigpt(inputs[:5000], targets[:5000], config, 100, 0)
+for held_out, (split, rivals) in enumerate(baselines().items()):
+    mine = driver.perplexity(trained, config, *driver.sentences(*evaluation_lines(held_out), columns=18))
+    print(f"{split}, after 100 steps: {mine:.2f}; trigram {rivals['trigram']:.2f}, 5-gram {rivals['fivegram']:.2f}")
+expect_equal("below both, on combinations held out", mine < 5.05, True)
+
+# %% test="train_minigpt" points=5
+# Graded
+expect_equal("as the model has them", list(one), list(MiniGPT(short).state_dict()))
+### BEGIN HIDDEN TESTS
+verify("train_minigpt", train_minigpt)
+### END HIDDEN TESTS
+
+# %% [markdown] task="three_logs" points=3
+# ## 10 · Three logs
+#
+# *10 minutes, 3 points, read by a person.*
+#
+# Three people train MiniGPT with its 600 words, and each shows you the log of a run:
+#
+# ```
+# step      A: loss      B: loss      C: training   C: unseen lines
+#    0        6.41         6.40          6.41            6.41
+#  100        6.40         2.31          0.94            7.85
+#  200        6.41         1.12          0.03           11.20
+#  300        6.40          nan          0.01           12.74
+# ```
+#
+# A trains in float32. B trains under float16 autocast, without anything else. C's loss on training
+# lines is too good to be true: nobody can know which time of day comes next, and so a perplexity of
+# 1.7 is the best that there is on this corpus.
+#
+# Write two or three sentences about each: what the numbers say, one mistake that fits them (and why
+# it gives just these numbers), and the first thing that you would look at or try, small enough to be
+# done in a minute.
+#
+# === BEGIN MARK SCHEME ===
+#
+# One point each; the mistake must fit the numbers, and the test must be able to tell.
+#
+# - **A.** log(600) = 6.40: every word is equally likely, the model has learnt nothing at all, not even
+#   which words are frequent. Fits: the optimizer has other parameters than the model (made before a
+#   copy, or an empty list), `step` is missing, a learning rate of 0 (a warm-up that begins at 0 and
+#   doesn't move), `zero_grad` between `backward` and `step`, a loss that is detached. Try: one batch,
+#   again and again; then print one weight and its gradient before and after a step.
+# - **B.** It learns, and then one step is not finite: in float16 all above 65,504 is infinite, and an
+#   inf becomes NaN in the next operation; once a weight is NaN, all is. Fits: no GradScaler or nothing
+#   that skips such a step, no clipping, a learning rate that is too large. (Small gradients that
+#   become 0 alone don't make a NaN.) Try: the first step that isn't finite, with the norm of the
+#   gradients before it; the same steps in float32 or bfloat16; a check of `isfinite` before `step`.
+# - **C.** Below the best that there can be, and unseen lines get worse and worse: it does not predict.
+#   Fits: targets that are not shifted (the model copies its input), a mask that shows the future, the
+#   same few lines again and again learnt by heart. Unshifted targets give both: perfect where it is
+#   asked to copy, and confidently wrong where unseen lines are shifted rightly. Try: print one input
+#   beside its target; change one later word and see whether earlier logits change.
+#
+# === END MARK SCHEME ===
+
+# %% [markdown]
+# *Your answer goes here.*
+
+# %% [markdown]
+# ## Done
+#
+# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
+# from top to bottom, then save it.
+#
+# You have built every part of a training run, and trained a model from nothing that beats what
+# counting can do. In phase 08 you open the model itself.

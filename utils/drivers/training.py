@@ -1,0 +1,276 @@
+"""Drivers of lab 07: reading a dataset, accumulating, and stopping a training run and going on."""
+
+from __future__ import annotations
+
+import copy
+import io
+import math
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+
+from utils.minigpt import MiniGPT, MiniGPTConfig
+from utils.minigpt.dataset import IGNORED
+from utils.minigpt.tokenizer import PAD
+
+Settings = Mapping[str, Any]
+
+
+def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
+    """Every item of a dataset, one by one, and what its end is.
+
+    Returns:
+        ``length``, ``items`` and ``past the end``: what the item after the last one raises;
+        ``far past the end``: what one raises that is far beyond it.
+    """
+    dataset = dataset_class(**settings)
+    length = len(dataset)
+    items = [dataset[i] for i in range(length)]
+    ends = {"past the end": length, "far past the end": 2 * length + 5}
+    found = {"length": length, "items": items}
+    return found | {words: _raised_at(dataset, index) for words, index in ends.items()}
+
+
+def _raised_at(dataset: Any, index: int) -> str:
+    """The name of the exception that an index raises."""
+    try:
+        dataset[index]
+    except Exception as error:
+        return type(error).__name__
+    return "nothing raised"
+
+
+def overwritten(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
+    """What is left of stream and items after a step has written zeros into an item.
+
+    Returns:
+        ``inputs`` and ``targets`` of the item that was written to, each after the *other* was;
+        ``again``, the same item read anew; ``next``, the item after it; ``stream``.
+    """
+    dataset = dataset_class(**settings)
+    inputs, targets = dataset[0]
+    inputs.zero_()
+    kept_targets = targets.clone()
+    inputs, targets = dataset[0]
+    targets.zero_()
+    kept_inputs = inputs.clone()
+    return {
+        "inputs": kept_inputs,
+        "targets": kept_targets,
+        "again": dataset[0],
+        "next": dataset[1],
+        "stream": settings["tokens"],
+    }
+
+
+def loaded(dataset_class: Callable, settings: Settings, batch_size: int) -> list[Any]:
+    """The batches of a DataLoader that reads the dataset in order and collates with its method."""
+    dataset = dataset_class(**settings)
+    generator = torch.Generator()  # a loader draws a seed, even one that does not shuffle
+    loader = DataLoader(dataset, batch_size, collate_fn=dataset.collate, generator=generator)
+    return list(loader)
+
+
+class _Classifier(nn.Module):
+    """Two layers; it notes what it is called with, and how many earlier graphs are alive then."""
+
+    def __init__(self, weights: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.first, self.second = (nn.Parameter(w) for w in weights)
+        self.rows: list[int] = []
+        self.alive: list[int] = []
+        self._graphs: list[weakref.ref[Any]] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.rows.append(len(x))
+        self.alive.append(sum(graph() is not None for graph in self._graphs))
+        hidden = x @ self.first
+        if hidden.grad_fn is not None:
+            token = _Token()
+            # What a graph has saved goes when it has been walked back, or is dropped.
+            with torch.autograd.graph.saved_tensors_hooks(token.pack, token.unpack):
+                hidden = hidden.tanh()
+            self._graphs.append(weakref.ref(token))
+            return hidden @ self.second
+        return hidden.tanh() @ self.second
+
+
+class _Token:
+    """Kept alive by what a graph has saved, and by nothing else."""
+
+    def pack(self, tensor: Tensor) -> tuple[_Token, Tensor]:
+        return self, tensor.detach()  # the tensor itself would keep its own graph alive
+
+    def unpack(self, packed: tuple[_Token, Tensor]) -> Tensor:
+        return packed[1]
+
+
+def accumulated(
+    accumulate: Callable,
+    weights: Sequence[Tensor],
+    parts: Sequence[tuple[Tensor, Tensor]],
+    old: float | None = None,
+) -> dict[str, Any]:
+    """What ``accumulate(model, parts)`` leaves.
+
+    Args:
+        accumulate: the learner's.
+        weights: (D, H) and (H, V), of a model that maps (N, D) to (N, V).
+        parts: pairs (N, D) and (N,).
+        old: what the gradients hold before; None where there are none.
+
+    Returns:
+        ``loss``, ``gradients``, ``rows``, how many each call of the model got, and ``alive``: the
+        most graphs of earlier calls that were still alive when the model was called.
+    """
+    model = _Classifier(weights)
+    if old is not None:
+        for parameter in model.parameters():
+            parameter.grad = torch.full_like(parameter, old)
+    loss = accumulate(model, list(parts))
+    gradients = [parameter.grad for parameter in model.parameters()]
+    alive = max(model.alive, default=0)
+    return {"loss": loss, "gradients": gradients, "rows": model.rows, "alive": alive}
+
+
+class Trainer:
+    """A training run that can be stopped: a small model with dropout, and all that goes with it.
+
+    Each step takes the next batch of a shuffled epoch and returns the loss before the update.
+
+    Attributes:
+        model: the module, in training mode; its dropout draws from torch's global generator.
+        optimizer: AdamW over its parameters.
+        schedule: a learning rate that falls with each step.
+        generator: a generator of its own, from which the order of each epoch is drawn.
+        order: (N,) int64, the order of the epoch that is under way.
+        position: how many items of `order` have been used.
+
+    Args:
+        x: (N, D) float32.
+        y: (N, 1) float32.
+        seed: of the first weights, of `generator` and of torch's global generator.
+        batch_size: items a step; a last, smaller batch of an epoch is used as well.
+        dropout: the share of hidden numbers that are dropped.
+    """
+
+    def __init__(
+        self, x: Tensor, y: Tensor, *, seed: int, batch_size: int = 4, dropout: float = 0.0
+    ) -> None:
+        torch.manual_seed(seed)
+        self.x, self.y, self.batch_size = x, y, batch_size
+        self.model = nn.Sequential(
+            nn.Linear(x.shape[1], 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1)
+        )
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.05, weight_decay=0.1)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: 0.9**step)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.order = torch.randperm(len(x), generator=self.generator)
+        self.position = 0
+
+    def step(self) -> float:
+        """One step; the loss of its batch."""
+        if self.position == len(self.order):
+            self.order = torch.randperm(len(self.x), generator=self.generator)
+            self.position = 0
+        rows = self.order[self.position : self.position + self.batch_size]
+        self.position += len(rows)
+        loss = (self.model(self.x[rows]) - self.y[rows]).square().mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.schedule.step()
+        return loss.item()
+
+
+def stopped(
+    functions: Mapping[str, Callable], settings: Settings, before: int, after: int, through: str
+) -> dict[str, Any]:
+    """A run of `before` and `after` steps, and another that goes on from its checkpoint in between.
+
+    The second run is another trainer, which has begun with another seed and made a step of its own.
+
+    Args:
+        functions: ``checkpoint`` and ``resume``.
+        settings: arguments of the trainer.
+        before: steps before the checkpoint is taken.
+        after: steps after it.
+        through: what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is read
+            with ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on,
+            and is used twice.
+
+    Returns:
+        ``whole`` and ``resumed``: the losses after the checkpoint, and ``weights`` in the end, of
+        each; for ``"memory"`` those of the second use.
+    """
+    first = Trainer(**settings)
+    for _ in range(before):
+        first.step()
+    saved = functions["checkpoint"](first)
+    if through == "a copy":
+        saved = copy.deepcopy(saved)
+    elif through == "a file":
+        file = io.BytesIO()
+        torch.save(saved, file)
+        file.seek(0)
+        saved = torch.load(file, weights_only=True)
+    whole = _go_on(first, after)
+    for seed in (1, 2) if through == "memory" else (1,):
+        other = Trainer(**{**settings, "seed": settings["seed"] + seed})
+        other.step()
+        functions["resume"](other, saved)
+        resumed = _go_on(other, after)
+    return {"whole": whole, "resumed": resumed}
+
+
+def _go_on(trainer: Trainer, steps: int) -> dict[str, Any]:
+    losses = [trainer.step() for _ in range(steps)]
+    weights = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    return {"losses": losses, "weights": weights}
+
+
+def sentences(inputs: Tensor, targets: Tensor, columns: int) -> tuple[Tensor, Tensor]:
+    """Those lines that end within so many columns, and only these columns."""
+    fits = (targets[:, columns:] == IGNORED).all(1) & (inputs[:, columns:] == PAD).all(1)
+    return inputs[fits, :columns], targets[fits, :columns]
+
+
+@torch.no_grad()
+def perplexity(
+    weights: Mapping[str, Tensor], config: MiniGPTConfig, inputs: Tensor, targets: Tensor
+) -> float:
+    """``exp`` of the mean cross-entropy of a MiniGPT over all targets that count."""
+    with torch.random.fork_rng(devices=[]):
+        model = MiniGPT(config)
+    model.load_state_dict(dict(weights))
+    logits = model.eval()(inputs)
+    return math.exp(F.cross_entropy(logits.flatten(0, 1), targets.flatten()))
+
+
+def undisturbed(
+    functions: Mapping[str, Callable], settings: Settings, count: int
+) -> dict[str, Any]:
+    """The next `count` values of ``batches(**settings)``, while others seed torch's generator.
+
+    Returns:
+        ``rows``, and ``left alone``: whether torch's global generator was neither asked nor seeded.
+    """
+    generator, rows, left_alone = None, [], True
+    for seed in range(count):
+        torch.manual_seed(seed)
+        state = torch.get_rng_state()
+        generator = generator or functions["batches"](**settings)
+        rows.append(next(generator))
+        left_alone &= torch.equal(state, torch.get_rng_state())
+    return {"rows": rows, "left alone": left_alone}
+
+
+def take(generator: Any, count: int) -> list[Any]:
+    """The next `count` values of a generator."""
+    return list(islice(generator, count))
