@@ -13,8 +13,9 @@
 # and decides what is saved, and the emitter that fuses and writes code.
 #
 # A backend does its work while other code is compiled, so yours is tried by a *driver*, a function of
-# `utils/drivers/compiling.py`. The graded cell uses the same drivers with functions, shapes and
-# numbers that you have not seen. How many graphs there were, your own process is asked; the values
+# `utils/drivers/compiling.py`. Each graded cell begins with `check(...)`, which gives the verdict
+# that grading would: it uses the same drivers with functions, shapes and numbers that you have not
+# seen, new ones each time. How many graphs there were, your own process is asked; the values
 # that come out count just as much.
 #
 # Parts of an exercise earn their points separately, and no exercise needs the answer to another.
@@ -30,12 +31,14 @@ from utils.drivers import compiling as driver
 from utils.expect import expect_close, expect_equal
 from utils.minigpt import MiniGPT
 from utils.softmax import softmax
+from utils.verdict import check
 
 # %% [markdown]
 # ## 1 · What a backend gets
 #
 # *Easy, 20 minutes, 3 points: one for the operations, one for inputs and outputs, one for several
 # graphs.*
+# From the lesson: [A graph is data](../../notebooks/06_compile.ipynb#cell-id=a-graph-is-data).
 #
 # A backend is a function of a graph, `gm`, a `torch.fx.GraphModule`, and of a list of example inputs.
 # It returns something that can be called in the graph's place. Write `reporting_backend(report)`,
@@ -104,6 +107,7 @@ expect_equal("two outputs", came["report"][0]["outputs"], 2)
 
 # %% test="reporting_backend" points=3
 # Graded
+check("reporting_backend")
 came = driver.report(reporting_backend, [("exp",), ("break",), ("relu",)], x)
 expect_equal("two graphs", [graph["ops"] for graph in came["report"]], [[("exp", (2, 3))], [("relu", (2, 3))]])
 ### BEGIN HIDDEN TESTS
@@ -115,6 +119,7 @@ verify("reporting_backend", reporting_backend)
 #
 # *Medium, 30 minutes, 4 points: one each for dtypes and dimensions, for sizes, for numbers, and for
 # the limit.*
+# From the lesson: [Guards: what a graph believes](../../notebooks/06_compile.ipynb#cell-id=guards-what-a-graph-believes).
 #
 # A function `f(x, k)`, in which `x * k` is computed, is compiled and called several times. Predict how
 # many graphs there are after each call. `count_graphs(calls)` gets a list of calls, each a tuple of
@@ -187,6 +192,7 @@ expect_equal("torch agrees", driver.count_as_torch_does(dimensions), [1, 2, 2, 2
 
 # %% test="count_graphs" points=4
 # Graded
+check("count_graphs")
 expect_equal("ten numbers of dimensions", count_graphs([((2,) * n, f32, 2) for n in range(10)]), [1, 2, 3, 4, 5, 6, 7, 8, 8, 8])
 ### BEGIN HIDDEN TESTS
 verify("count_graphs", count_graphs)
@@ -196,6 +202,7 @@ verify("count_graphs", count_graphs)
 # ## 3 · One graph each
 #
 # *Medium, 35 minutes, 5 points: one for the gate, two for the scale, two for the rows.*
+# From the lesson: [When it breaks, and who says so](../../notebooks/06_compile.ipynb#cell-id=when-it-breaks-and-who-says-so).
 #
 # Three functions, as colleagues wrote them. Each works, and Dynamo can't follow it to its end: the
 # cell below says how many graphs it makes of each.
@@ -292,6 +299,7 @@ expect_equal("graphs of scale", came["graphs"], 1)
 
 # %% test="mended" points=5
 # Graded
+check("mended")
 padded = torch.tensor([[1.0, 2.0, float("nan")], [4.0, 5.0, 6.0]])
 came = driver.compiled(row_sums, [padded, torch.tensor([2, 0])], [padded, torch.tensor([1, 3])])
 expect_equal("row_sums", came["values"], [torch.tensor([3.0, 0.0]), torch.tensor([1.0, 15.0])])
@@ -305,6 +313,7 @@ verify("mended", gate=gate, scale=scale, row_sums=row_sums)
 #
 # *Hard, 45 minutes, 6 points: one for functions, one for methods and modules, two for where it fits,
 # one for several in a graph, one for training.*
+# From the lesson: [A graph is data](../../notebooks/06_compile.ipynb#cell-id=a-graph-is-data).
 #
 # In lab 05 you put an operator into MiniGPT by hand. A backend can do it for any function. Write
 # `softmax_backend(op)`, which returns a backend. It replaces each softmax in the graph by a call of
@@ -377,6 +386,7 @@ expect_close("another dtype", came["values"], [torch.softmax(x, 1, dtype=torch.f
 
 # %% test="softmax_backend" points=6
 # Graded
+check("softmax_backend")
 came = driver.replaced(softmax_backend, [("torch.softmax(x, dim)", 1)], x, torch.tensor([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]))
 expect_close("there", came["values"], [sharp(x)])
 expect_close("and back", came["gradient"], [[0.2168, -0.2066, -0.0103], [-0.0713, 0.1427, -0.0713]], atol=1e-4)
@@ -389,6 +399,7 @@ verify("softmax_backend", softmax_backend)
 #
 # *Medium, 35 minutes, 5 points: two for what is saved, one for the corners, two for what is computed
 # again.*
+# From the lesson: [What is saved, and what is computed again](../../notebooks/06_compile.ipynb#cell-id=what-is-saved-and-what-is-computed-again).
 #
 # AOTAutograd traces a step there and back into one *joint* graph: its inputs, then nodes, then one
 # output. Inputs whose names begin with `tangents` are the gradients that come in; what is left are
@@ -468,6 +479,7 @@ expect_equal("one of two is kept", computed_again(joint, ["_softmax", "exp"], ["
 
 # %% test="saved" points=5
 # Graded
+check("saved")
 joint, outputs = driver.joint_graph([("scale", 2.0), ("sum", 1)], [(2, 3)])
 expect_equal("nothing to save", saved(joint, outputs), [])
 ### BEGIN HIDDEN TESTS
@@ -479,6 +491,7 @@ verify("saved", saved=saved, computed_again=computed_again)
 #
 # *Medium, 30 minutes, 4 points: one each for pointwise nodes, for reductions, for the order, and for
 # what is stored.*
+# From the lesson: [Fusion, and the code](../../notebooks/06_compile.ipynb#cell-id=fusion-and-the-code).
 #
 # A toy of what Inductor's scheduler does. A program is a list of nodes, each a tuple of its name, its
 # kind, and the names that it reads: `("b", "pointwise", ["a", "x"])`. Kinds are `"pointwise"`,
@@ -547,6 +560,7 @@ expect_equal("what it stores", stored(chain, [["a", "b", "c"], ["d"]], ["c", "d"
 
 # %% test="fuse" points=4
 # Graded
+check("fuse")
 late = [("a", "pointwise", ["x"]), ("p", "library", ["a"]), ("b", "pointwise", ["a", "p"]), ("c", "pointwise", ["a"])]
 expect_equal("around a library", fuse(late), [["a", "c"], ["p"], ["b"]])
 ### BEGIN HIDDEN TESTS
@@ -557,6 +571,7 @@ verify("fuse", fuse=fuse, stored=stored)
 # ## 7 · Read what Inductor wrote
 #
 # *Easy, 20 minutes, 3 points: one each for the kernels, for the libraries, and for the buffers.*
+# From the lesson: [Fusion, and the code](../../notebooks/06_compile.ipynb#cell-id=fusion-and-the-code).
 #
 # Inductor writes a module of Python, with its kernels as text within: C++ for a CPU, Triton for a GPU.
 # The kernels come first; below them stands a function `call`, which calls them, calls libraries, and
@@ -639,6 +654,7 @@ expect_equal("four products", library_calls(cpu), ["extern_kernels.mm", "extern_
 
 # %% test="read_code" points=3
 # Graded
+check("read_code")
 expect_equal("one buffer each", [reused(gpu), reused(cpu)], [1, 1])
 head = driver.written("head_backward_cpu")
 expect_equal("an operator", library_calls(head), ["torch.ops.open_the_hood.softmax_backward.default", "extern_kernels.mm", "extern_kernels.mm"])
@@ -651,6 +667,7 @@ verify("read_code", launches=launches, library_calls=library_calls, reused=reuse
 #
 # *Hard, 40 minutes, 4 points: one each for the values, for the gradients, for one graph, and for
 # Inductor.*
+# From the lesson: [The finished step, read](../../notebooks/06_compile.ipynb#cell-id=the-finished-step-read).
 #
 # Everything together, on MiniGPT's head. Write `compiled_head(model, backend)`, which returns a
 # function of hidden states and a temperature. `head(x, temperature)` returns probabilities: the softmax
@@ -704,6 +721,7 @@ expect_equal("phase 05's operator is in it", came["operator"], True)
 
 # %% test="compiled_head" points=4
 # Graded
+check("compiled_head")
 came = driver.run_head(compiled_head, 4, 3, 0, [(x, 1.0), (x, 1.0)], g, trained=0.5)
 expect_close("after a step of an optimizer", came["values"][1], [[0.6286, 0.3571, 0.0143], [0.0430, 0.9167, 0.0403]], atol=1e-4)
 ### BEGIN HIDDEN TESTS

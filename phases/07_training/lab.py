@@ -14,8 +14,9 @@
 #
 # Most of your functions are called with plain values, and what they return is compared. Where that
 # is not enough, a *driver* of `utils/drivers/training.py` does the running: it reads your dataset,
-# gives your code a model, or stops a training run and lets your code go on with it. The graded cell
-# uses the same drivers, with sizes, numbers and seeds that you have not seen.
+# gives your code a model, or stops a training run and lets your code go on with it. Each
+# graded cell begins with `check(...)`, which gives the verdict that grading would: it uses the same
+# drivers, with sizes, numbers and seeds that you have not seen, new ones each time.
 #
 # Parts of an exercise earn their points separately, and no exercise needs the answer to another.
 # Stuck? Each holds two hints, folded away. Run the next cell, then start.
@@ -31,12 +32,14 @@ from torch.utils.data import DataLoader, Dataset
 from utils.drivers import training as driver
 from utils.expect import expect_close, expect_equal
 from utils.minigpt import MiniGPT, MiniGPTConfig, baselines, evaluation_lines, training_lines
+from utils.verdict import check
 
 # %% [markdown]
 # ## 1 · Which rows, in which order?
 #
 # *Easy, 20 minutes, 4 points: one for counting steps, one for batches in order, one for shuffled
 # epochs, one for dice of their own.*
+# From the lesson: [Who draws the dice](../../notebooks/07_training.ipynb#cell-id=who-draws-the-dice).
 #
 # Write two functions:
 #
@@ -102,6 +105,7 @@ expect_equal("the global dice", torch.get_rng_state(), before)
 
 # %% test="batches" points=4
 # Graded
+check("batches")
 expect_equal("no rows", steps(0, 4, 3, False), 0)
 ### BEGIN HIDDEN TESTS
 verify("batches", steps=steps, batches=batches)
@@ -112,6 +116,7 @@ verify("batches", steps=steps, batches=batches)
 #
 # *Easy, 25 minutes, 4 points: one for the windows, one for the last of them, one for copies, one for
 # collating.*
+# From the lesson: [Who draws the dice](../../notebooks/07_training.ipynb#cell-id=who-draws-the-dice).
 #
 # A text is one long row of tokens, and a model learns from pieces of it. Write a dataset,
 # `TokenWindows(tokens, context, stride, pad)`, where `tokens` is a tensor of M ≥ 2 integers, int64.
@@ -195,6 +200,7 @@ expect_equal("the next item", came["next"][0], torch.tensor([7, 8, 9, 0]))
 
 # %% test="TokenWindows" points=4
 # Graded
+check("TokenWindows")
 came = driver.loaded(TokenWindows, {"tokens": words, "context": 4, "stride": 4, "pad": 1}, 2)
 expect_equal("one batch", came[0], (torch.tensor([[5, 6, 7, 8], [9, 0, 1, 1]]), torch.tensor([[6, 7, 8, 9], [0, 3, -100, -100]])))
 ### BEGIN HIDDEN TESTS
@@ -205,6 +211,7 @@ verify("TokenWindows", TokenWindows)
 # ## 3 · Five lines, five mistakes
 #
 # *Easy, 20 minutes, 3 points: one for a single step, one for many, one for the losses.*
+# From the lesson: [The five lines](../../notebooks/07_training.ipynb#cell-id=the-five-lines).
 #
 # Somebody fits a line y = w·x + b through points with gradient descent: `x` is (N, 1), `y` is (N,),
 # both float32, and `w` and `b` begin at 0. What is minimised is the mean of the squared errors.
@@ -268,6 +275,7 @@ expect_close("the losses of the first two", losses[:2], [3.0, 2.26], rtol=1e-5)
 
 # %% test="mended_fit" points=3
 # Graded
+check("mended_fit")
 expect_equal("no steps", mended_fit(x, x[:, 0], 0, 0.1), (0.0, 0.0, []))
 ### BEGIN HIDDEN TESTS
 verify("mended_fit", mended_fit)
@@ -278,6 +286,7 @@ verify("mended_fit", mended_fit)
 #
 # *Medium, 30 minutes, 5 points: two for SGD, without and with memory; two for AdamW, its first step
 # and those after it; one for parameters without a gradient.*
+# From the lesson: [What the optimizer remembers](../../notebooks/07_training.ipynb#cell-id=what-the-optimizer-remembers).
 #
 # Both functions get `params`, a list of tensors, and `grads`, a list with an entry for each step: a
 # list with the gradient of each parameter. They return a list of the parameters after all steps, and
@@ -367,6 +376,7 @@ expect_equal("what they were given", p, [torch.tensor([1.0, -2.0]), torch.tensor
 
 # %% test="optimizers" points=5
 # Graded
+check("optimizers")
 expect_close("SGD without memory", sgd(p, g[:1], 0.5, 0.0, 0.0), [torch.tensor([0.75, -2.125]), torch.tensor([[2.5]])])
 ### BEGIN HIDDEN TESTS
 verify("optimizers", sgd=sgd, adamw=adamw)
@@ -377,6 +387,7 @@ verify("optimizers", sgd=sgd, adamw=adamw)
 #
 # *Easy, 25 minutes, 4 points: one for the warm-up, one for the cosine, one for clipping, one for what
 # must not be clipped.*
+# From the lesson: [How far to step](../../notebooks/07_training.ipynb#cell-id=how-far-to-step).
 #
 # `lr_at(step, steps, warmup, peak, floor)` is the learning rate of a step, a float. Steps are counted
 # from 0, and there are `steps` of them.
@@ -435,6 +446,7 @@ expect_equal("small enough", clip(g, 7.0)[1], g)
 
 # %% test="schedule" points=4
 # Graded
+check("schedule")
 expect_equal("infinitely large", clip([torch.tensor([float("inf"), 1.0])], 1.0), (float("inf"), None))
 ### BEGIN HIDDEN TESTS
 verify("schedule", lr_at=lr_at, clip=clip)
@@ -445,6 +457,7 @@ verify("schedule", lr_at=lr_at, clip=clip)
 #
 # *Medium, 20 minutes, 3 points: one for parts of unequal size, one for the gradients that were there
 # before, one for memory.*
+# From the lesson: [A big batch in pieces](../../notebooks/07_training.ipynb#cell-id=a-big-batch-in-pieces).
 #
 # The batch that you want does not fit into memory, and its parts do, one by one. Write
 # `accumulate(model, parts)`, where `parts` is a list of pairs `(x, targets)`: `model(x)` gives logits
@@ -499,6 +512,7 @@ expect_equal("graphs of earlier parts", came["alive"], 0)
 
 # %% test="accumulate" points=3
 # Graded
+check("accumulate")
 came = driver.accumulated(accumulate, weights, [*parts, (x, torch.full((5,), -100))], old=1.0)
 expect_close("a part in which nothing counts", came["gradients"], [w.grad for w in whole], rtol=1e-4)
 ### BEGIN HIDDEN TESTS
@@ -510,6 +524,7 @@ verify("accumulate", accumulate)
 #
 # *Medium, 20 minutes, 3 points: one for scaling and unscaling, one for steps that are skipped, one for
 # growth.*
+# From the lesson: [Sixteen bits](../../notebooks/07_training.ipynb#cell-id=sixteen-bits).
 #
 # In float16 a gradient of 10⁻⁸ is 0. So the loss is multiplied by a large number before `backward`,
 # and the gradients are divided by it before the optimizer sees them. Too large, and they overflow;
@@ -595,6 +610,7 @@ expect_equal("the scale", mine.scale, theirs.get_scale())
 
 # %% test="Scaler" points=3
 # Graded
+check("Scaler")
 expect_equal("no gradient at all", Scaler(8.0, 2.0, 0.5, 3).unscaled([None]), [None])
 ### BEGIN HIDDEN TESTS
 verify("Scaler", Scaler)
@@ -605,6 +621,7 @@ verify("Scaler", Scaler)
 #
 # *Hard, 30 minutes, 5 points: one each for a stop between epochs, within one, with dropout, for a
 # checkpoint that stays in memory, and for one that goes through a file.*
+# From the lesson: [Stop and go on](../../notebooks/07_training.ipynb#cell-id=stop-and-go-on).
 #
 # `Trainer` in `utils/drivers/training.py` is a whole training run in forty lines: read it first. Then
 # write two functions:
@@ -674,6 +691,7 @@ expect_equal("with dropout, through a file", came["resumed"]["losses"], came["wh
 
 # %% test="checkpoint" points=5
 # Graded
+check("checkpoint")
 came = driver.stopped(both, data, 2, 5, "memory")
 expect_equal("kept in memory", came["resumed"]["losses"], came["whole"]["losses"])
 ### BEGIN HIDDEN TESTS
@@ -685,6 +703,7 @@ verify("checkpoint", checkpoint=checkpoint, resume=resume)
 #
 # *Hard, 40 minutes, 5 points: one each for weights that fit, for a run that repeats, and for one batch
 # learnt by heart; two for perplexities below those of a trigram and a 5-gram.*
+# From the lesson: [MiniGPT from nothing](../../notebooks/07_training.ipynb#cell-id=minigpt-from-nothing).
 #
 # Write `train_minigpt(inputs, targets, config, steps, seed)`. It makes a new `MiniGPT(config)`, trains
 # it in `steps` steps, and returns its `state_dict()`. `inputs` and `targets` are lines of the
@@ -756,6 +775,7 @@ expect_equal("below both, on combinations held out", mine < 5.05, True)
 
 # %% test="train_minigpt" points=5
 # Graded
+check("train_minigpt")
 expect_equal("as the model has them", list(one), list(MiniGPT(short).state_dict()))
 ### BEGIN HIDDEN TESTS
 verify("train_minigpt", train_minigpt)
