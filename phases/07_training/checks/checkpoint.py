@@ -75,11 +75,12 @@ def _(draw):
     yield asked(within, 10, 4 * draw.integer(1, 2) + draw.integer(1, 3), 7)
     yield asked(within, 10, 3, 6)
     yield asked(dropout, 9, 3, 4, 0.5)
-    yield asked(dropout, 10, draw.integer(1, 3), 6, 0.25)
+    # one step of an epoch is done: the other rows hardly ever come in the same order by chance
+    yield asked(dropout, 10, 1, 6, 0.25)
     yield asked(memory, 9, 3, 5, 0.0, "memory")
-    yield asked(memory, 10, draw.integer(1, 3), 6, 0.0, "memory")
+    yield asked(memory, 10, 1, 6, 0.0, "memory")
     yield asked(file, 9, 3, 4, 0.0, "a file")
-    yield asked(file, 10, draw.integer(1, 3), 5, 0.0, "a file")
+    yield asked(file, 10, 1, 5, 0.0, "a file")
 
 
 def _checkpoint(trainer):
