@@ -1,4 +1,5 @@
-"""Exercises whose answers take long to judge: they launch kernels in an interpreter, or trace.
+"""Exercises whose answers take long to judge: they launch kernels in an interpreter, trace,
+compile or train.
 
 ``make test`` judges a few of their answers, which the seed of the run draws; ``make proof`` judges
 them all. What needs all of them, such as a count, is left to ``make proof``.
@@ -6,7 +7,10 @@ them all. What needs all of them, such as a count, is left to ``make proof``.
 
 FEW = 2  # candidates of a kind, and answers of a bank
 MUTANTS = 6
-LAB = "05"
 EXERCISES = frozenset(
-    {"triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"}
+    {
+        *("triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"),
+        *("mended", "compiled_head"),
+        *("checkpoint", "train_minigpt"),
+    }
 )
