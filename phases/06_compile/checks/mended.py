@@ -42,20 +42,21 @@ def _(draw):
         return Case(of, play, of=of, shown=f"{of}, {shown}", places=places)
 
     a, b, c = draw.shape(3)
-    x = draw.tensor((b, a, c)).abs()
+    x = draw.tensor((b, a, c), torch.float64).abs()
     x[0, 0, 0] = -0.5  # so that both signs are on both sides
-    yield asked("gate", "on both sides", [x], [-x], [0 * x])
+    small = x / x.abs().sum()  # whose sum lies between -1 and 1
+    yield asked("gate", "on both sides, float64", [x], [-x], [0 * x], [small], [-small])
 
     row = draw.tensor((b, c), torch.float64)
     row[draw.integer(0, b - 1), draw.integer(0, c - 1)] = -100.0  # the largest is negative
-    yield asked("scale", "zeros first, float64", [0 * row], [row], [-3 * row])
+    yield asked("scale", "zeros first, float64", [0 * row], [row], [-3 * row], [row / 256])
 
-    x = draw.tensor((a, b))
+    x = draw.tensor((a, b), torch.float64)
     lengths = torch.tensor([draw.integer(0, b) for _ in range(a)])
     ends = torch.tensor([0, b, *(draw.integer(0, b) for _ in range(a - 2))])
     beyond = torch.arange(b) >= lengths[:, None]
     worst = x.masked_fill(beyond, draw.choice((float("nan"), float("inf"), -float("inf"))))
-    yield asked("row_sums", "NaN or infinity behind", [x, ends], [worst, lengths], [-x, lengths])
+    yield asked("row_sums", "NaN or infinity behind, float64", [x, ends], [worst, lengths], [-x, lengths])
 
 
 def gate(x):
@@ -199,9 +200,30 @@ class _:
 
     def scale(x):
         largest = torch.linalg.vector_norm(x.detach(), float("inf"))
-        return torch.where(largest > 0, x / torch.where(largest > 0, largest, 1), x)
+        return x / torch.where(largest > 0, largest, 1)
 
     def row_sums(x, lengths):
         columns = x.shape[1]
         keep = torch.ones(columns, columns + 1, dtype=torch.bool).triu(1)
         return x.masked_fill(~keep.T[lengths], 0.0).sum(1)
+
+
+mended.equivalent(
+    ("x.sum() > 0", "x.mean() > 0"),
+    ("(x.sum() > 0).to(x.dtype)", "x.sum() > 0"),
+    because="the mean has the sum's sign, and a bool is 0 or 1 in any dtype",
+)
+mended.equivalent(
+    ("largest == 0", "largest <= 0"),
+    ("largest > 0", "largest != 0"),
+    because="no absolute value is less than 0",
+)
+mended.equivalent(
+    (".expand(x.shape)", ""),
+    ("x.size(1), device=x.device", "x.size(1)"),
+    ("device=x.device", "device=lengths.device"),
+    ("columns + 1", "columns + 2"),
+    ("sum(dim=-1)", "sum(dim=1)"),
+    because="a row broadcasts over the others; all is on one device; no length is beyond the columns; "
+    "x is a matrix",
+)

