@@ -44,11 +44,14 @@ def _(draw):
     a, b, c = draw.shape(3)
     x = draw.tensor((b, a, c)).abs()
     x[0, 0, 0] = -0.5  # so that both signs are on both sides
-    yield asked("gate", "on both sides", [x], [-x], [0 * x])
+    mixed = -x
+    mixed[-1, -1, -1] = 1000.0  # outweighs all others together
+    yield asked("gate", "on both sides", [x], [-x], [0 * x], [mixed], [-mixed])
 
     row = draw.tensor((b, c), torch.float64)
     row[draw.integer(0, b - 1), draw.integer(0, c - 1)] = -100.0  # the largest is negative
     yield asked("scale", "zeros first, float64", [0 * row], [row], [-3 * row])
+    yield asked("scale", "numbers that float32 takes for zeros", [1e-50 * row], [0 * row])
 
     x = draw.tensor((a, b))
     lengths = torch.tensor([draw.integer(0, b) for _ in range(a)])
@@ -56,6 +59,9 @@ def _(draw):
     beyond = torch.arange(b) >= lengths[:, None]
     worst = x.masked_fill(beyond, draw.choice((float("nan"), float("inf"), -float("inf"))))
     yield asked("row_sums", "NaN or infinity behind", [x, ends], [worst, lengths], [-x, lengths])
+    endless = draw.tensor((a, b), torch.float64)
+    endless[draw.integer(0, a - 1), 0] = float("inf")
+    yield asked("row_sums", "float64, with infinity in a row", [endless, torch.full((a,), b)])
 
 
 def gate(x):
