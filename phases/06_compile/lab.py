@@ -399,7 +399,7 @@ verify("softmax_backend", softmax_backend)
 # - A node belongs to the *forward* if something that the forward returns needs it, directly or by way
 #   of others. All other nodes that call a function belong to the *backward*.
 # - The plain partitioner saves each node of the forward, inputs included, that is read by a node of
-#   the backward, or is one of the gradients itself.
+#   the backward.
 # - A partitioner that saves less must compute again. The backward wants to read some nodes of the
 #   forward, and only some of the forward's nodes are kept, besides the inputs, which are there anyway.
 #   Each node that is wanted and is not there must be computed again; and for that, what it reads is
@@ -444,8 +444,7 @@ def saved(joint: torch.fx.GraphModule, outputs: int) -> list[str]:
     ### BEGIN SOLUTION
     *nodes, output = joint.graph.nodes
     forward = needed(output.args[0][:outputs], ())
-    backward = [node for node in nodes if node.op == "call_function" and node not in forward]
-    read = {one for node in backward for one in node.all_input_nodes} | set(output.args[0][outputs:])
+    read = {one for node in nodes if node not in forward for one in node.all_input_nodes}
     return [node.name for node in nodes if node in forward and node in read]
     ### END SOLUTION
 

@@ -259,7 +259,7 @@ def _forms(forms: Sequence[tuple[str, int]], chained: bool) -> Callable[[Tensor]
     def run(x: Tensor) -> list[Tensor]:
         values: list[Tensor] = []
         for number, (form, dim) in enumerate(forms):
-            given = values[-1] * 3 if chained and values else x / (number + 1)
+            given = values[-1] if chained and values else x / (number + 1)
             values.append(FORMS[form](given, dim))
         return values
 
@@ -289,7 +289,7 @@ def replaced(
         forms: each with its dimension. The first gets x, the second x / 2, the third x / 3 ...
         x: the input.
         g: the upstream gradient of each value; none is asked for without one.
-        chained: each gets three times what the one before returned, and all is returned.
+        chained: each gets what the one before returned, and all is returned.
 
     Returns:
         ``values``; ``gradient``, of x, None where there is none.

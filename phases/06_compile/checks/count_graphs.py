@@ -214,13 +214,15 @@ def _(calls):
 @count_graphs.alternate("a list of patterns, and what has been seen")
 def _(calls):
     patterns, seen, counts = [], [], []
-    for shape, dtype, k in calls:
-        def fits(sizes, kind, number):
-            if kind != dtype or len(sizes) != len(shape) or (number != "any" and number != k):
-                return False
-            return all(b > 1 if a == "any" else a == b for a, b in zip(sizes, shape))
 
-        if len(patterns) < 8 and not any(fits(*pattern) for pattern in patterns):
+    def fits(pattern, shape, dtype, k):
+        sizes, kind, number = pattern
+        if kind != dtype or len(sizes) != len(shape) or (number != "any" and number != k):
+            return False
+        return all(b > 1 if a == "any" else a == b for a, b in zip(sizes, shape))
+
+    for shape, dtype, k in calls:
+        if len(patterns) < 8 and not any(fits(one, shape, dtype, k) for one in patterns):
             seen.append((shape, k))
             ranks = {len(old) for old, _ in seen}
             sizes = []

@@ -220,8 +220,7 @@ class _:
 class _:
     def launches(code):
         text = code.partition("def call(")[2]
-        names = re.findall(r"^\s*((?:cpp|triton)_\w+)(?:\.run)?\(", text, re.M)
-        return names
+        return re.findall(r"^\s*((?:cpp|triton)_\w+)(?:\.run)?\(", text, re.M)
 
     def library_calls(code):
         text = code.partition("def call(")[2]

@@ -251,3 +251,21 @@ def _(op):
             return target(input, dim, *more, **kwargs)
 
     return lambda gm, inputs: Run(gm).run
+
+
+softmax_backend.equivalent(
+    ("list(gm.graph.nodes)", "gm.graph.nodes"),
+    ("node.op == 'call_function' and node.target", "node.target"),
+    ("node.op == 'call_function' and node.target", "node.op <= 'call_function' and node.target"),
+    ("node.op == 'call_function' and node.target", "node.op >= 'call_function' and node.target"),
+    ("(torch.softmax, F.softmax)", "(F.softmax, torch.softmax)"),
+    ("dim == dims(input)", "dim >= dims(input)"),
+    because="no other kind of node has such a target, and torch's graphs may be walked while nodes "
+    "are erased",
+)
+softmax_backend.equivalent(
+    ("gm.graph.erase_node(node)", "pass"),
+    ("gm.graph.erase_node(node)", "gm.graph"),
+    ("gm.graph.erase_node(node)", "node"),
+    because="what nobody reads any more costs time and changes no number",
+)
