@@ -281,6 +281,7 @@ def row_sums(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     ### END SOLUTION
 
 # %%
+x, negative = torch.tensor([[3.0, -1.0], [0.5, 2.0]]), torch.tensor([[-3.0, 1.0], [0.5, -2.0]])
 came = driver.compiled(gate, [x], [negative])
 expect_equal("gate", came["values"], [broken_gate(x), broken_gate(negative)])
 expect_equal("its gradients", came["gradients"], [torch.full((2, 2), 2.0), torch.full((2, 2), 0.5)])
@@ -328,7 +329,8 @@ verify("mended", gate=gate, scale=scale, row_sums=row_sums)
 # <details><summary>How do I find them?</summary>
 #
 # Print `node.op`, `node.target`, `node.args` and `node.kwargs` for a function that calls all forms. The
-# number of dimensions of a node's tensor is that of its `meta["example_value"]`.
+# number of dimensions of a node's tensor is that of its `meta["example_value"]`. A node that you made
+# has no such note, unless you give it one.
 # </details>
 # <details><summary>How do I replace a node?</summary>
 #

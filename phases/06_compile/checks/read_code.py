@@ -51,6 +51,7 @@ def composed(draw, gpu):
         lines += ["    buf0 = buf9; del buf9  # reuse", "    extern_kernels.mm(in, out=out)"]
         lines += [f"    {name}(in, out)", "''')"]
     lines += ["", "", "class Runner:", "    def call(self, args):", "        args.clear()"]
+    lines += ["        buf0 = extern_kernels.convolution(arg0_1, arg1_1, stride=(1, 1))"]
     for at in range(1, draw.integer(9, 12)):
         what = draw.integer(0, 4) if at > 2 else 0
         if what <= 1:
