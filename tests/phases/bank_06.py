@@ -996,6 +996,8 @@ def stored(nodes, groups, outputs):
         "the node reads at least one node of the group",
         "        place[name] = at\n",
         "        place[name] = at\n        for r in reads:\n            if r not in kind:\n                place.setdefault(r, at)\n",
+        "kind[r] ==",
+        "kind.get(r) ==",
     ),
     (
         "outputs in their own order",
