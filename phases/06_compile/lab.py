@@ -288,6 +288,7 @@ def row_sums(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     ### END SOLUTION
 
 # %%
+x, negative = torch.tensor([[3.0, -1.0], [0.5, 2.0]]), torch.tensor([[-3.0, 1.0], [0.5, -2.0]])
 came = driver.compiled(gate, [x], [negative])
 expect_equal("gate", came["values"], [broken_gate(x), broken_gate(negative)])
 expect_equal("its gradients", came["gradients"], [torch.full((2, 2), 2.0), torch.full((2, 2), 0.5)])
@@ -337,7 +338,8 @@ verify("mended", gate=gate, scale=scale, row_sums=row_sums)
 # <details><summary>How do I find them?</summary>
 #
 # Print `node.op`, `node.target`, `node.args` and `node.kwargs` for a function that calls all forms. The
-# number of dimensions of a node's tensor is that of its `meta["example_value"]`.
+# number of dimensions of a node's tensor is that of its `meta["example_value"]`. A node that you made
+# has no such note, unless you give it one.
 # </details>
 # <details><summary>How do I replace a node?</summary>
 #
@@ -589,7 +591,7 @@ verify("fuse", fuse=fuse, stored=stored)
 #
 # The first two run a kernel, whose name begins with `cpp_` or `triton_`. The next two call libraries: a
 # function of `extern_kernels`, or an operator of `torch.ops`; the line after them says a name and calls
-# nothing. And the last gives a buffer's memory to another buffer. Write three functions of the text of a
+# nothing. And the last gives a buffer's memory to another buffer, and ends in `# reuse`. Write three functions of the text of a
 # module, which look at its function `call`: from the line that begins with `def call` or, indented, with
 # `def call`, to the end of the text.
 #

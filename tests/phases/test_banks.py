@@ -10,7 +10,17 @@ import pytest
 from grader.judging.catalogue import load_checks
 from grader.phase_paths import phases
 from grader.proof.selftest import LabCode, drawn, stops, unseen
-from tests.phases import bank_00, bank_01, bank_02, bank_03, bank_03b, bank_04, bank_05, dear
+from tests.phases import (
+    bank_00,
+    bank_01,
+    bank_02,
+    bank_03,
+    bank_03b,
+    bank_04,
+    bank_05,
+    bank_06,
+    dear,
+)
 
 # By the number of the lab, with a letter behind it for a second bank.
 BANKS = {
@@ -21,6 +31,7 @@ BANKS = {
     "03b": bank_03b.BANK,
     "04": bank_04.BANK,
     "05": bank_05.BANK,
+    "06": bank_06.BANK,
 }
 PHASES = {phase.name[:2]: phase for phase in phases() if phase.lab.exists()}
 EXERCISES = [

@@ -163,6 +163,8 @@ def report(
     value, rest, results = x, list(weights), []
     for graph in graphs:
         run = hand(backend, graph)
+        if not written:
+            raise ValueError("the report is empty, though a graph was handed over")
         count = len(graph.inputs) - 1
         given, rest = rest[:count], rest[count:]
         returned = run(value, *given)
@@ -228,6 +230,7 @@ FORMS: dict[str, Callable[[Tensor, int], Tensor]] = {
     "F.softmax(input=x, dim=dim)": lambda x, dim: F.softmax(input=x, dim=dim),
     "x.softmax(dim)": lambda x, dim: x.softmax(dim),
     "x.softmax(dim=dim)": lambda x, dim: x.softmax(dim=dim),
+    "x[None].softmax(dim + 1)[0]": lambda x, dim: x[None].softmax(dim + 1)[0],
     "nn.Softmax(dim)(x)": lambda x, dim: torch.nn.Softmax(dim)(x),
     "nn.Softmax(dim=dim)(x)": lambda x, dim: torch.nn.Softmax(dim=dim)(x),
     "torch.softmax(x, dim, float64)": lambda x, dim: torch.softmax(x, dim, torch.float64),
@@ -345,11 +348,12 @@ def train_step(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
     """A function like that of :func:`program`, of steps that a backward has something to say of.
 
     Steps: ``linear`` with the next weight, ``relu``, ``sin``, ``exp``, ``square``, ``softmax``
-    (over the last dimension), ``sum`` (of a dimension), ``scale`` by a number, ``keep``.
+    (over the last dimension), ``sum`` (of a dimension), ``scale`` by a number, ``keep``, and
+    ``again``, which goes back to ``x`` as it came in.
     """
 
     def run(x: Tensor, *weights: Tensor) -> list[Tensor]:
-        kept, rest = [], list(weights)
+        first, kept, rest = x, [], list(weights)
         for word, *more in steps:
             if word == "linear":
                 x = F.linear(x, rest.pop(0))
@@ -363,6 +367,8 @@ def train_step(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
                 x = x * x
             elif word == "softmax":
                 x = torch.softmax(x, -1)
+            elif word == "again":
+                x = first
             elif word == "sum":
                 x = x.sum(more[0])
             elif word == "scale":
@@ -492,7 +498,7 @@ def run_head(
     if inner == "inductor":
         traced = run_head(make, width, words, seed, calls, g, trained=trained)
         if traced["graphs"] != 1 or not traced["operator"]:
-            raise ValueError("Inductor is asked for one graph, with the operator of phase 05 in it")
+            raise ValueError("Inductor is asked for one graph, with the operator for softmax in it")
     model = MiniGPT(MiniGPTConfig(words, width, 1, 1, 4, 4))
     generator = torch.Generator().manual_seed(seed)
     weight, bias = model.lm_head.weight, model.lm_head.bias

@@ -100,7 +100,7 @@ _misconception(
 )
 _misconception(
     "not compiled",
-    "nothing is compiled: the backend is handed no graph.",
+    "the backend that is given is handed no graph: nothing is compiled, or by another.",
     2,
     ("@torch.compile(backend=backend)\n    def", "def"),
 )

@@ -103,6 +103,9 @@ def _(draw):
     yield asked(numbers, [((n,), F32, k), ((m,), F32, k), ((o,), F32, k + 1), ((p,), F32, k), ((p,), F32, 1)])
     yield asked(numbers, [((n,), F32, k), ((n,), F64, k + 1), ((n,), F32, k + 1), ((n,), F64, 0), ((n,), F32, k)])
 
+    yield asked(numbers, [((n,), F32, k), ((n,), F32, k + 1), ((n,), F64, k + 1), ((n,), F64, k + 2)])
+    yield asked(numbers, [((n,), F32, k), ((n,), F32, k + 1), ((m,), F32, k + 1), ((o,), F32, k)])
+
     ranks = (((n, m), k), ((o,), k), ((p,), k + 1), ((p,), k + 2), ((n, m), k + 2))
     yield asked(numbers, [(shape, F32, one) for shape, one in ranks])
 

@@ -45,18 +45,26 @@ def _(draw):
     x = draw.tensor((b, a, c), torch.float64).abs()
     x[0, 0, 0] = -0.5  # so that both signs are on both sides
     small = x / x.abs().sum()  # whose sum lies between -1 and 1
-    yield asked("gate", "on both sides, float64", [x], [-x], [0 * x], [small], [-small])
+    mixed = -x
+    mixed[-1, -1, -1] = 1000.0  # outweighs all others together
+    sides = [[x], [-x], [0 * x], [small], [-small], [mixed], [-mixed]]
+    yield asked("gate", "on both sides, float64", *sides)
 
     row = draw.tensor((b, c), torch.float64)
     row[draw.integer(0, b - 1), draw.integer(0, c - 1)] = -100.0  # the largest is negative
-    yield asked("scale", "zeros first, float64", [0 * row], [row], [-3 * row], [row / 256])
+    tiny = 1e-50 * row  # zeros, for float32
+    scaled = [[0 * row], [row], [-3 * row], [row / 256], [tiny]]
+    yield asked("scale", "zeros first, float64", *scaled)
 
     x = draw.tensor((a, b), torch.float64)
     lengths = torch.tensor([draw.integer(0, b) for _ in range(a)])
     ends = torch.tensor([0, b, *(draw.integer(0, b) for _ in range(a - 2))])
     beyond = torch.arange(b) >= lengths[:, None]
     worst = x.masked_fill(beyond, draw.choice((float("nan"), float("inf"), -float("inf"))))
-    yield asked("row_sums", "NaN or infinity behind, float64", [x, ends], [worst, lengths], [-x, lengths])
+    endless = x.clone()
+    endless[draw.integer(0, a - 1), 0] = float("inf")  # within its row
+    rows = [[x, ends], [worst, lengths], [-x, lengths], [endless, torch.full((a,), b)]]
+    yield asked("row_sums", "NaN or infinity behind, float64", *rows)
 
 
 def gate(x):

@@ -42,21 +42,23 @@ def _calls(code):
 def composed(draw, gpu):
     """A module in the form of Inductor's, with drawn kernels and calls."""
     words = draw.sample(("add", "exp", "gelu", "mul", "relu", "sin", "sub", "sum"), 4)
-    kind = "triton_poi" if gpu else "cpp"
-    kernels = [f"{kind}_fused_{word}_{at}" for at, word in enumerate(words)]
+    kinds = ["triton_poi_fused", "cpp", "triton_red", "cpp_fused"] if gpu else ["cpp_fused", "cpp"] * 2
+    kernels = [f"{kind}_{word}_{at}" for at, (kind, word) in enumerate(zip(kinds, words))]
     lines = ["from torch._inductor.select_algorithm import extern_kernels", "aten = torch.ops.aten"]
     for name in kernels:
-        maker = "triton" if gpu else "cpp_pybinding"
+        maker = "triton" if name.startswith("triton") else "cpp_pybinding"
         lines += ["", f"{name} = async_compile.{maker}('{name}', '''", f"void {name}(in, out) {{}}"]
         lines += ["    buf0 = buf9; del buf9  # reuse", "    extern_kernels.mm(in, out=out)"]
         lines += [f"    {name}(in, out)", "''')"]
     lines += ["", "", "class Runner:", "    def call(self, args):", "        args.clear()"]
-    run = ".run" if gpu else ""
+    lines += ["        buf0 = extern_kernels.convolution(arg0_1, arg1_1, stride=(1, 1))"]
     for at in range(1, draw.integer(9, 12)):
-        what = draw.integer(0, 4)
+        what = draw.integer(0, 4) if at > 2 else 0
         if what <= 1:
             lines += [f"        # Topologically Sorted Source Nodes: [{words[0]}], aten.{words[0]}"]
-            lines += [f"        {draw.choice(kernels)}{run}(buf{at - 1}, buf{at})"]
+            name = kernels[at - 1] if at <= 2 else draw.choice(kernels)  # the first two in any case
+            run = ".run" if name.startswith("triton") else ""
+            lines += [f"        {name}{run}(buf{at - 1}, buf{at})"]
         elif what == 2:
             lines += [f"        extern_kernels.{draw.choice(('mm', 'addmm', 'bmm'))}(buf{at}, out=buf0)"]
         elif what == 3:

@@ -54,6 +54,7 @@ def _(draw):
     yield asked(basic, "two layers", layers, shapes)
     yield asked(basic, "no layer", [*smooth, ("sum", 0)], [(a, b)])
     yield asked(basic, "several results", [("linear",), ("keep",), smooth[2], ("keep",), smooth[0]], shapes[:2])
+    yield asked(basic, "two results apart", [("exp",), ("keep",), ("again",), ("sin",)], [(a, b)])
     yield asked(basic, "a product at the end", [("exp",), ("sin",), ("linear",)], shapes[:2])
 
     yield asked(corners, "nothing to save", [("scale", 3.0), ("sum", draw.choice((0, 1)))], [(a, b)])

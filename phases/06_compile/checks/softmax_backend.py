@@ -80,6 +80,7 @@ def _(draw):
     yield asked(functions, (a, b, c), [(form, 2 - 3 * (at % 2)) for at, form in enumerate(FUNCTIONS)])
     yield asked(methods, (a, b), [(form, 1 - 2 * (at % 2)) for at, form in enumerate(METHODS)], torch.float64)
     yield asked(methods, (c,), [(form, -(at % 2)) for at, form in enumerate(METHODS)])
+    yield asked(methods, (a, b), [("x[None].softmax(dim + 1)[0]", 1)])
 
     untyped, one = [*FUNCTIONS, *METHODS], ("torch.softmax(x, dim=dim)", -1)
     yield asked(fits, (a, b, c), [one, *((draw.choice(untyped), dim) for dim in (0, 1, -2, -3))])
