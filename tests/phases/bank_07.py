@@ -98,7 +98,7 @@ def batches(n, batch_size, seed, drop_last):
             yield list(order[start : start + batch_size])
 '''),
     ("a whole last batch is dropped", "with `drop_last`, such a batch (a smaller one) is left out",
-     "if drop_last and len(rows) < batch_size:", "if drop_last and start + batch_size >= n:"),
+     "if drop_last and len(rows) < batch_size:", "if drop_last and start and start + batch_size >= n:"),
 ]
 
 # --- 2 · Windows over a text ---------------------------------------------------------------------
@@ -560,7 +560,7 @@ WRONG["Scaler"] = [
     ("in place where it is float32", "and changes none of the given", "g.float() / self.scale", "g.float().div_(self.scale)"),
     ("None is left out", "a `None` where a `None` was",
      "[None if g is None else g.float() / self.scale for g in grads]", "[g.float() / self.scale for g in grads if g is not None]"),
-    ("finite after the division", "If any number is infinite or NaN (of the gradients given): judged by the sum",
+    ("only their sum is looked at", "If any number is infinite or NaN",
      "all(torch.isfinite(g).all() for g in grads if g is not None)",
      "all(torch.isfinite(g.sum()) for g in grads if g is not None)"),
     ("no gradients are no step", "A list without any gradient has nothing in it that is infinite",

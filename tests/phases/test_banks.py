@@ -11,7 +11,7 @@ import pytest
 from grader.judging.catalogue import load_checks
 from grader.phase_paths import phases
 from grader.proof.selftest import LabCode, stops, unseen
-from tests.phases import bank_00, bank_01, bank_02, bank_03, bank_03b, bank_04, bank_05
+from tests.phases import bank_00, bank_01, bank_02, bank_03, bank_03b, bank_04, bank_05, bank_07
 
 # By the number of the lab, with a letter behind it for a second bank.
 BANKS = {
@@ -22,6 +22,7 @@ BANKS = {
     "03b": bank_03b.BANK,
     "04": bank_04.BANK,
     "05": bank_05.BANK,
+    "07": bank_07.BANK,
 }
 PHASES = {phase.name[:2]: phase for phase in phases() if phase.lab.exists()}
 EXERCISES = [
