@@ -696,7 +696,7 @@ WRONG["train_minigpt"] = [
     ("seeded after the weights were drawn", "The same arguments give the same bits",
      "    torch.manual_seed(seed)\n    model = MiniGPT(config)\n", "    model = MiniGPT(config)\n    torch.manual_seed(seed)\n"),
     ("always the same seed", "another seed other weights", "torch.manual_seed(seed)", "torch.manual_seed(0)"),
-    ("a tenth of the learning rate", "16 lines, 60 steps: a perplexity below 1.5", "0.02 * min", "0.0005 * min"),
+    ("a fortieth of the learning rate", "16 lines, 60 steps: a perplexity below 1.5", "0.02 * min", "0.0005 * min"),
     ("the first lines only", "on lines that you have not seen, a perplexity below 3.53",
      "torch.randint(len(inputs), (64,))", "torch.arange(min(64, len(inputs)))"),
 ]
