@@ -19,6 +19,7 @@ from tests.phases import (
     bank_04,
     bank_05,
     bank_06,
+    bank_07,
     dear,
 )
 
@@ -32,6 +33,7 @@ BANKS = {
     "04": bank_04.BANK,
     "05": bank_05.BANK,
     "06": bank_06.BANK,
+    "07": bank_07.BANK,
 }
 PHASES = {phase.name[:2]: phase for phase in phases() if phase.lab.exists()}
 EXERCISES = [

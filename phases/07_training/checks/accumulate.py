@@ -123,8 +123,8 @@ _misconception(
     ("model.zero_grad()", "pass"),
 )
 _misconception(
-    "one backward for all",
-    "the parts' losses are added up and walked back together, with all their graphs alive.",
+    "graphs of earlier parts",
+    "a part's graph is still alive when the next begins: it is walked back later, or kept after it was.",
     2,
     ("        loss.backward()\n        total += loss.item()", "        total = total + loss"),
     ("return total", "total.backward()\n    return total.item()"),

@@ -56,7 +56,7 @@ def _(draw):
         def play(subject):
             return subject.generator(n, batch_size, seed, drop_last, of="batches").take(count)
 
-        epochs = "" if seed is None else ", shuffled"
+        epochs = "" if seed is None else f", shuffled{'' if seed else ' with a seed of 0'}"
         words = f"the first {count} batches of {_words(n, batch_size, drop_last)}{epochs}"
         return Case(part, play, of="batches", shown=words)
 
@@ -67,6 +67,7 @@ def _(draw):
             per_epoch = math.ceil(n / batch_size)
             for drop_last in (False, True):
                 yield taken(part, 2 * per_epoch + 1, n, batch_size, seed, drop_last)
+    yield taken(shuffled, 5, 7, 4, 0, False)
     for n in (10**15, 10**15 + 1):
         for drop_last in (False, True):
             yield taken(in_order, 3, n, draw.integer(2, 5), None, drop_last)
@@ -143,6 +144,9 @@ batches.misconception(
         ("while True:", "while True:\n        if generator: generator.manual_seed(seed)"),
     )
 )
+batches.misconception(
+    "a seed of 0 is none", "with a seed of 0, rows come in order, as where it is None.", earns=3
+)(_yielded(("seed is None", "not seed")))
 batches.misconception(
     "the global dice, seeded",
     "the order comes from torch's global generator, which others seed and ask as well.",

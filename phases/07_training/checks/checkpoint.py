@@ -182,7 +182,7 @@ _resumed(
     ("saved = copy.deepcopy(saved)", "pass"),
 )
 _saved(
-    "a NumPy array inside",
+    "refused by the file",
     "what is saved holds something that a file read with `weights_only` refuses.",
     4,
     ("trainer.order,", "trainer.order.numpy(),"),

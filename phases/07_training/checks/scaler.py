@@ -82,6 +82,9 @@ def _(draw):
     half = [torch.ones(2, dtype=torch.float16), torch.tensor([[1.0, inf]], dtype=torch.float16)]
     yield history(skipped, [half, half], 9, 8.0, (4.0, 0.25), shown="two steps in float16")
     yield history(skipped, [bad(inf)] * 3, 1, 8.0, (4.0, 0.25), shown="three steps, none good")
+    many = [torch.full((2,), 60000.0, dtype=torch.float16), torch.full((2, 2), 3e38)]
+    shown = "large gradients, each of them finite"
+    yield history(skipped, [many, [many[0]], [many[1]]], 9, 8.0, shown=shown)
     yield history(growth, [good() for _ in range(7)], 3, shown="seven good steps, interval 3")
     yield history(growth, [good() for _ in range(3)], 1, 3.0, (4.0, 0.5), shown="interval 1")
     lists = [good(), good(), bad(inf), good(), good(), good(), good()]
@@ -160,6 +163,12 @@ _misconception(
     "only the first gradient is looked at.",
     {"scaled and unscaled": 1},
     ("for g in grads if g is not None))", "for g in grads[:1] if g is not None))"),
+)
+_misconception(
+    "a sum that overflows",
+    "a step is skipped where all numbers are finite and only their sum is not.",
+    2,
+    ("torch.isfinite(g).all()", "torch.isfinite(g.sum())"),
 )
 _misconception(
     "no backing off",
