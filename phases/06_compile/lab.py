@@ -591,9 +591,9 @@ verify("fuse", fuse=fuse, stored=stored)
 #
 # The first two run a kernel, whose name begins with `cpp_` or `triton_`. The next two call libraries: a
 # function of `extern_kernels`, or an operator of `torch.ops`; the line after them says a name and calls
-# nothing. And the last gives a buffer's memory to another buffer, and ends in `# reuse`. Write three functions of the text of a
-# module, which look at its function `call`: from the line that begins with `def call` or, indented, with
-# `def call`, to the end of the text.
+# nothing. And the last gives a buffer's memory to another buffer; such a line ends in `# reuse`. Write
+# three functions of the text of a module, which look at its function `call`: from the line that begins
+# with `def call` or, indented, with `def call`, to the end of the text.
 #
 # - `launches(code)`: the names of the kernels, in the order in which they run, as often as they run;
 # - `library_calls(code)`: the names of what is called of libraries, with their dots, in order:

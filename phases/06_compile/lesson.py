@@ -35,7 +35,7 @@ from utils.views import course_path, fusion_map, graph_rewrite, guard_counter, s
 torch.manual_seed(0)
 EPS = 1e-6
 
-
+# %%
 @contextlib.contextmanager
 def one_thread():
     """Compute on one thread: short calls are timed more steadily so."""
@@ -489,6 +489,9 @@ def lists(x):
     return x * sum(x.tolist())
 
 # %%
+from torch._dynamo.utils import counters
+
+
 def selects(x):
     return x[x > 0].sum()
 
@@ -505,9 +508,6 @@ suspects = (prints, branches, items, lists, selects, draws)
 # Five witnesses claim to know whether a graph broke. Let us hear all of them about all six: how many graphs a backend is given; `torch._dynamo.explain`; the statistics in `counters`; whether `fullgraph=True`, which demands one graph, raises; and the log.
 
 # %%
-from torch._dynamo.utils import counters
-
-
 def witnesses(function):
     """What five witnesses say of the breaks in function(x)."""
     x, said = torch.tensor([1.0, -2.0, 3.0]), {}

@@ -72,5 +72,5 @@ def test_a_state_is_overwritten_once_it_is_loaded():
 
 
 def test_drive_refuses_to_test_torchs_module():
-    with pytest.raises(TypeError, match="from nothing"):
+    with pytest.raises(TypeError, match="a Module of your own"):
         drive(nn.Module, {})

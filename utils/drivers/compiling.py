@@ -252,7 +252,7 @@ FORMS: dict[str, Callable[[Tensor, int], Tensor]] = {
 def sharper(x: Tensor) -> Tensor:
     """softmax(1.5 * x) over the last dimension, so that numbers show where it is used."""
     e = (1.5 * x - (1.5 * x).detach().amax(-1, keepdim=True)).exp()
-    return e / e.sum(-1, keepdim=True)
+    return e.div(e.sum(-1, keepdim=True))
 
 
 def _forms(forms: Sequence[tuple[str, int]], chained: bool) -> Callable[[Tensor], list[Tensor]]:

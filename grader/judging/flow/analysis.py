@@ -19,14 +19,28 @@ class Analysis(Statements):
 
     def read(self) -> Reading:
         """Run the code until nothing new is found, then once more to report."""
-        settled = any(self._settles() for _ in range(MAX_PASSES))
+        followed = self._follow()
         self.reporting = True
         self._run_once()
-        if not settled:
+        if not followed:
             self.hidden[Hidden(self.name, TOO_DEEP)] = None
         uses = sorted(self.uses, key=lambda use: use.line)
         hidden = sorted(self.hidden, key=lambda one: one.line)
         return Reading(tuple(uses), tuple(hidden))
+
+    def _follow(self) -> bool:
+        """Run the code until nothing new is found; return False if definitions remain unread.
+
+        What a few values may be can go on growing after all code was reached, as where a container
+        holds itself. That hides no definition.
+        """
+        grew = False
+        for _ in range(MAX_PASSES):
+            before = len(self.reached) + len(self.fillers)
+            if self._settles():
+                return True
+            grew = len(self.reached) + len(self.fillers) > before
+        return not grew
 
     def _settles(self) -> bool:
         """Run the code once, and return whether nothing new was found."""

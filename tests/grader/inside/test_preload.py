@@ -23,11 +23,14 @@ FEW = 5
 )
 def test_a_reference_run_imports_little_more(lab: Path, request: pytest.FixtureRequest) -> None:
     nb = nbformat.read(lab, 4)
-    traces = nb.metadata.open_the_hood.get("compile") == "trace"
+    compiles = nb.metadata.open_the_hood.get("compile")
+    traces, headers = compiles == "trace", None
+    if compiles is True:
+        headers = request.getfixturevalue("headers")[0]
     preload = nb.metadata.open_the_hood.get("preload", ())
-    if traces or preload:  # a zygote forgets nothing that it imported for one lab
+    if compiles or preload:  # a zygote forgets nothing that it imported for one lab
         request.addfinalizer(shut_down)
-    with Inmate(traces=traces, preload=preload) as inmate:
+    with Inmate(traces=traces, headers=headers, preload=preload) as inmate:
         before = set(inmate.value("import sys\nlist(sys.modules)"))
         for cell in nb.cells:
             if cell.cell_type == "code":
