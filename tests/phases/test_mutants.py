@@ -9,7 +9,12 @@ from tests.phases import dear
 
 SAMPLE = 100  # mutants of an exercise, drawn by the seed of the run; at full width all of them
 CHECKS = [
-    pytest.param(phase, check, id=f"{phase.name}: {check.name}")
+    pytest.param(
+        phase,
+        check,
+        id=f"{phase.name}: {check.name}",
+        marks=[pytest.mark.full] if check.name == dear.TRAINS else [],
+    )
     for phase in phases()
     for check in load_checks(phase.folder).values()
 ]
