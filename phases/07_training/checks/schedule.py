@@ -283,7 +283,7 @@ schedule.equivalent(
 )
 schedule.equivalent(("float(floor)", "floor"), because="the floor is a float")
 schedule.equivalent(
-    ("(step - warmup)", "(warmup - step)"),
+    ("math.pi * (step - warmup) /", "math.pi * (warmup - step) /"),
     ("(steps - warmup - 1)", "(1 - (steps - warmup))"),
     because="a cosine is the same for an angle and its negative",
 )
