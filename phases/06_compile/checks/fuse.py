@@ -82,6 +82,7 @@ def _(draw):
     yield asked(pointwise, [(n, P, ["x"]), (m, P, ["x"]), (o, P, [m]), (p, P, [n])])
     yield asked(pointwise, [(n, P, ["x"]), (m, P, [n]), (o, P, [n, m]), (p, P, [n, o])])
     yield asked(pointwise, [(n, P, ["x"]), (m, P, [n]), (o, P, [n]), (p, P, [m, o])])
+    yield asked(pointwise, [(n, P, ["x"]), (m, P, [n, "x"]), (o, P, ["y", m])])
     yield asked(pointwise, [(n, L, ["x"]), (m, L, [n]), (o, P, [m, n]), (p, P, [o])])
     yield asked(pointwise, [(n, P, ["x", "y"]), (m, P, [n, n]), (o, P, ["x", "y"]), (p, L, [o])])
 
