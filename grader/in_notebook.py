@@ -31,7 +31,7 @@ def show_verdict(name: str) -> None:
     if missing:
         print(f"not defined yet: {', '.join(missing)}. Run the cells above this one first.")
         return
-    several = isinstance(check.right, dict)
-    verdict = judged(check, {one: names[one] for one in asked} if several else names[name])
+    things = {one: names[one] for one in asked}
+    verdict = judged(check, things if isinstance(check.right, dict) else things[name])
     page = os.path.relpath(phase.page, Path.cwd())
     VerdictCard(verdict, phase.number, f"{page}#{anchor(check.reads)}").show()

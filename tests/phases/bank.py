@@ -6,6 +6,7 @@ is all there is to read.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,8 @@ from grader.judging.learner_source import Written
 from grader.judging.rpc_client import InProcess
 from grader.phase_paths import ROOT, choose
 from grader.proof.selftest import LabCode
+
+CODE = "code"  # in place of what is edited: a cell of its own
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,32 @@ class Bank:
         """Add a wrong answer."""
         code = code or self._edited(exercise, edits)
         self.answers.append(Answer(exercise, name, False, code, breaks))
+
+    def fill(
+        self,
+        right: Mapping[str, Mapping[str, str]],
+        wrong: Mapping[str, Sequence[Sequence[str]]],
+        left_open: Collection[tuple[str, str]] = (),
+    ) -> None:
+        """Add the answers of tables.
+
+        Args:
+            right: by exercise and name, the cells of right answers.
+            wrong: by exercise, a name, what of the question the answer breaks, and pairs of a text
+                in the first right answer and what stands there instead; :data:`CODE` for all of it.
+            left_open: (exercise, name) of answers that are not judged.
+        """
+        for exercise, cells in right.items():
+            for name, cell in cells.items():
+                if (exercise, name) not in left_open:
+                    self.right(exercise, name, code=cell)
+            for name, breaks, *edits in wrong[exercise]:
+                cell = next(iter(cells.values()))
+                for old, new in zip(edits[::2], edits[1::2], strict=True):
+                    assert old == CODE or old in cell, f"{exercise}, {name}: {old!r}"
+                    cell = new if old == CODE else cell.replace(old, new)
+                if (exercise, name) not in left_open:
+                    self.wrong(exercise, name, code=cell, breaks=breaks)
 
     def judge(self, answer: Answer, seed: str) -> Verdict:
         """What the check says of an answer that was handed in with the lab's given cells."""

@@ -1413,10 +1413,4 @@ for exercise, name, old, new in (
     RIGHT[exercise][name] = next(iter(RIGHT[exercise].values())).replace(old, new)
 
 BANK = Bank("04")
-for exercise, cells in RIGHT.items():
-    first = next(iter(cells.values()))
-    for name, cell in cells.items():
-        BANK.right(exercise, name, code=cell)
-    for name, _, old, new in WRONG[exercise]:
-        assert old in first, f"{exercise}, {name}: {old!r}"
-        BANK.wrong(exercise, name, code=first.replace(old, new))
+BANK.fill(RIGHT, WRONG)

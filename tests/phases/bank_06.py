@@ -4,11 +4,10 @@ A wrong answer is a right one with an edit (or a cell of its own), and names the
 lab's text that it breaks.
 """
 
-from tests.phases.bank import Bank
+from tests.phases.bank import CODE, Bank
 
 RIGHT: dict[str, dict[str, str]] = {}
 WRONG: dict[str, list[tuple]] = {}
-CODE = "code"  # in place of what is edited: a cell of its own
 
 # --- 1 · What a backend gets ---------------------------------------------------------------------
 
@@ -1295,15 +1294,4 @@ RIGHT["saved"]["gradients are not looked at"] = RIGHT["saved"]["sets, and a walk
 OPEN: dict[tuple[str, str], str] = {}
 
 BANK = Bank("06")
-for exercise, cells in RIGHT.items():
-    first = next(iter(cells.values()))
-    for name, cell in cells.items():
-        if (exercise, name) not in OPEN:
-            BANK.right(exercise, name, code=cell)
-    for name, breaks, *edits in WRONG[exercise]:
-        cell = first
-        for old, new in zip(edits[::2], edits[1::2], strict=True):
-            assert old == CODE or old in cell, f"{exercise}, {name}: {old!r}"
-            cell = new if old == CODE else cell.replace(old, new)
-        if (exercise, name) not in OPEN:
-            BANK.wrong(exercise, name, code=cell, breaks=breaks)
+BANK.fill(RIGHT, WRONG, OPEN)
