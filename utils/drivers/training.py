@@ -241,6 +241,25 @@ def sentences(inputs: Tensor, targets: Tensor, columns: int) -> tuple[Tensor, Te
     return inputs[fits, :columns], targets[fits, :columns]
 
 
+def repeated(
+    train: Callable,
+    inputs: Tensor,
+    targets: Tensor,
+    config: MiniGPTConfig,
+    steps: int,
+    seeds: Sequence[int],
+) -> list[dict[str, Tensor]]:
+    """Return ``train(inputs, targets, config, steps, seed)`` for each of the seeds, in order.
+
+    Between the calls torch's generator moves on, as it does where others draw from it, too.
+    """
+    found = []
+    for seed in seeds:
+        found.append(train(inputs, targets, config, steps, seed))
+        torch.rand(1)
+    return found
+
+
 @torch.no_grad()
 def perplexity(
     weights: Mapping[str, Tensor], config: MiniGPTConfig, inputs: Tensor, targets: Tensor
