@@ -1,4 +1,4 @@
-"""``python -m grader check NOTEBOOK``: grade one notebook and print a table of the results.
+"""``python -m grader check LAB``: grade one notebook and print a table of the results.
 
 The notebook is rebuilt and run as ``nbgrader autograde`` does it, but with the rights of the
 current user and without a sandbox. Use it only for notebooks that you would run yourself. Nothing
@@ -24,12 +24,13 @@ from rich.table import Table
 from grader import UserError
 from grader.course import nbgrader_config
 from grader.judging.graded_cell import read_verdicts
-from grader.phase_paths import ROOT
+from grader.phase_paths import ROOT, choose
 from grader.preprocessors.execute import Execute
 from grader.results.class_report.outline import Outline, read_outline
 from grader.submission.notebook import MAX_BYTES, SubmittedCell, Unreadable, read_submission
 from grader.submission.rebuild import is_owned, rebuild
 from grader.verdict import FULL, Status, Verdict
+from grader.work import FOLDER as WORK
 
 SEED = re.compile(r"[0-9a-fA-F]{2,64}")
 
@@ -56,7 +57,8 @@ class ExerciseRow:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``python -m grader check``."""
-    parser.add_argument("notebook", type=Path, help="a lab's notebook, finished or not")
+    words = "a lab, such as 01_tensors or 01, for the notebook in work/; or a notebook's path"
+    parser.add_argument("notebook", help=words)
     parser.add_argument(
         "--seed", type=_seed, help="seed in hex; the same seed gives the same cases"
     )
@@ -78,11 +80,12 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         UserError: when the file is not a notebook, or not one of the course's labs.
     """
     console = console or Console()
-    data = _read(args.notebook)
+    notebook = _find(args.notebook, root)
+    data = _read(notebook)
     try:
         lab, source_nb = find_lab(read_submission(data), root)
     except Unreadable as reason:
-        raise UserError(f"{args.notebook}: {reason}") from None
+        raise UserError(f"{notebook}: {reason}") from None
     config = nbgrader_config(root)
     rebuilt = rebuild(data, source_nb, config)
     if args.seed:
@@ -91,7 +94,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     with _Bar(console, outline, rebuilt.nb) as bar:
         nb, _ = Execute(
             config=config, unsafe_no_sandbox=True, on_cell_start=bar.begin_cell
-        ).preprocess(rebuilt.nb, {"metadata": {"path": str(args.notebook.resolve().parent)}})
+        ).preprocess(rebuilt.nb, {"metadata": {"path": str(notebook.resolve().parent)}})
     for note in rebuilt.notes:
         console.print(f"[yellow]note[/yellow] {escape(note.message)}")
     console.print(_table(outline, rows(nb)))
@@ -133,6 +136,16 @@ class _Bar:
         self._bar.update(self._task, completed=done, description=title)
 
 
+def _find(word: str | Path, root: Path) -> Path:
+    """Return the notebook that a word names: a file, or a lab's copy in work/, or in release/."""
+    path = Path(word)
+    if path.exists() or path.suffix:
+        return path
+    phase = choose(root, [str(word)])[0]
+    places = [root / folder / phase.name / f"{phase.name}.ipynb" for folder in (WORK, "release")]
+    return next((place for place in places if place.exists()), places[-1])
+
+
 def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
@@ -161,7 +174,7 @@ def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]
     if best is None:
         raise UserError(
             "this notebook is not one of the course's labs: none of its cells belongs to one. "
-            "Labs are in release/"
+            "`make lab` puts the labs into work/"
         )
     return best[1], best[2]
 

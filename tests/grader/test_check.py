@@ -113,6 +113,22 @@ def test_what_cannot_be_graded_is_refused_in_words(root, tmp_path, data, says):
         run(write(data, tmp_path / "x.ipynb"), root)
 
 
+def test_a_lab_is_found_by_its_name_in_work_or_as_it_is_released(root, graded, tmp_path):
+    (tmp_path / "phases" / LAB).mkdir(parents=True)
+    (tmp_path / "phases" / LAB / "lesson.py").write_text("")
+    write(SOURCE, tmp_path / "source" / LAB / f"{LAB}.ipynb")
+    mine = released(SOURCE)
+    mine.cells.remove(cell(mine, "boxes"))
+    with pytest.raises(UserError, match="could not be opened"):
+        run(LAB, tmp_path)
+    write(RELEASE, tmp_path / "release" / LAB / f"{LAB}.ipynb")
+    assert run(LAB, tmp_path)[0] == 0
+    write(mine, tmp_path / "work" / LAB / f"{LAB}.ipynb")
+    assert run(LAB[:2], tmp_path)[0] == 1
+    with pytest.raises(UserError, match="there is no phase"):
+        run("98", tmp_path)
+
+
 def test_a_file_that_is_not_there_is_said(root, tmp_path):
     with pytest.raises(UserError, match="could not be opened"):
         run(tmp_path / "nothing.ipynb", root)
