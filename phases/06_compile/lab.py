@@ -52,7 +52,7 @@ from utils.verdict import check
 # - `"inputs"`: the shapes of what the graph takes, in order;
 # - `"outputs"`: how many values the graph returns.
 #
-# Shapes are tuples, and all sizes are fixed. What the backend returns does what the graph says, no
+# All sizes are fixed, and a shape may be a tuple, a list or a `torch.Size`. What the backend returns does what the graph says, no
 # more and no less, so a compiled function gives the same as before.
 #
 # `driver.report(reporting_backend, steps, x, weights)` compiles a program of the steps that

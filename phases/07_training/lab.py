@@ -628,7 +628,7 @@ verify("Scaler", Scaler)
 # `Trainer` in `utils/drivers/training.py` is a whole training run in forty lines: read it first. Then
 # write two functions:
 #
-# - `checkpoint(trainer)` returns a dict with all that is needed to go on later;
+# - `checkpoint(trainer)` returns all that is needed to go on later, best in a dict;
 # - `resume(trainer, saved)` puts it into another trainer, which has been made with the same data and
 #   sizes and *another seed*, and which has trained a little. From there on that trainer does, bit for
 #   bit, what the first one did after its checkpoint: the same losses, the same weights.
