@@ -50,16 +50,15 @@ def _(draw):
             return (graphs if part == several else graphs[0]), came["results"]
 
         others = {"inputs": "the inputs", "outputs": "the number of outputs"}
-        places = {}
+        places = {"[0]": "the list of reports", "[1]": "what the graphs return"}
         for at in range(1 + steps.count(("break",))):
             where = f"[0][{at}]" if part == several else "[0]"
             graph = f"graph {at + 1}: " if part == several else ""
+            places[f"{where}['ops']"] = f"{graph}the list of operations"
             for op in range(len(steps)):
                 places[f"{where}['ops'][{op}][0]"] = f"{graph}the name of operation {op + 1}"
                 places[f"{where}['ops'][{op}][1]"] = f"{graph}the shape beside operation {op + 1}"
-            places[f"{where}['ops']"] = f"{graph}the list of operations"
             places |= {f"{where}['{key}']": graph + words for key, words in others.items()}
-        places |= {"[0]": "the list of reports", "[1]": "what the graphs return"}
         words = ", ".join(step[0] for step in steps)
         return Case(part, play, shown=f"{shown}: {words}", places=places)
 

@@ -64,7 +64,7 @@ def _(draw):
             "['inputs']": "names of the forward's inputs",
             "['tangents']": "names of gradients that come in",
             "['others']": "names of nodes that compute something",
-            "['in order']": "the right names, in another order",
+            "['in order']": "The names are the right ones, and not in the graph's order.",
         }
         return Case(part, play, of=of, shown=words, places=places)
 

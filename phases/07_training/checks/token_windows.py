@@ -61,8 +61,8 @@ def _(draw):
             places = {
                 "['length']": "`len(dataset)`",
                 "['items']": "the items",
-                "['past the end']": "what the index behind the last raises",
-                "['far past the end']": "what an index far behind the last raises",
+                "['past the end']": "The index behind the last does not raise an IndexError.",
+                "['far past the end']": "An index far behind the last does not raise an IndexError.",
             }
         return Case(part, play, shown=shown, places=places)
 
