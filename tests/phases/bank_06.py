@@ -1361,6 +1361,12 @@ WRONG["compiled_head"] += [
         "torch.addmm(model.lm_head.bias, x, model.lm_head.weight.T)",
     ),
     (
+        "a batch there must be",
+        "`x` has the shape (..., width)",
+        "softmax(model.lm_head(x) / temperature)",
+        "softmax(model.lm_head(x.flatten(0, -2)) / temperature).unflatten(0, x.shape[:-1])",
+    ),
+    (
         "in half",
         "equal those of the same head without a compiler",
         "model.lm_head(x)",

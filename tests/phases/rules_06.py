@@ -312,7 +312,7 @@ RULES = {
             "The softmax is phase 05's operator": "torch's softmax",
             "is compiled with `torch.compile`": "not compiled",
             "the `backend` that is given": "another backend",
-            "`x` has the shape (..., width)": "rows alone",
+            "`x` has the shape (..., width)": ("rows alone", "a batch there must be"),
             "the temperature is a positive float": "a whole number of degrees",
             "in every call another": ("the first temperature for ever", "the first temperature"),
             "Still there is one graph": ("the float goes in", "a tensor inside"),

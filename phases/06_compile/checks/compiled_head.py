@@ -70,6 +70,7 @@ def _(draw):
     a, b, c = draw.shape(3)
     some = draw.sample((0.5, 0.8, 1.5, 2.0, 4.0), 3)
     yield asked(values, (2, a, c), b, [1.0, *some[:2]], trained=0.5)
+    yield asked(values, (c,), b, some[1:])
     yield asked(gradients, (b, c), a, some[1:], trained=-0.25)
     yield asked(graph, (2, c), b, [1.0, *some, 1.0])
     # Sizes are literals in the C++ that Inductor writes, so these are the same in every run.
