@@ -329,7 +329,7 @@ def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | 
     return Difference("values", f"the wrong {noun}{kind}", f"  got {got!r}, expected {want!r}")
 
 
-def _is_finite(number: numbers.Number) -> bool:
+def _is_finite(number: Any) -> bool:
     return isinstance(number, numbers.Integral) or bool(np.isfinite(number))
 
 
