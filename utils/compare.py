@@ -325,7 +325,12 @@ def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | 
     if equal:
         return None
     noun = kind_of(want).split(" ", 1)[1]
-    return Difference("values", f"the wrong {noun}", f"  got {got!r}, expected {want!r}")
+    kind = f": got {got}" if not _is_finite(got) and _is_finite(want) else ""
+    return Difference("values", f"the wrong {noun}{kind}", f"  got {got!r}, expected {want!r}")
+
+
+def _is_finite(number: Any) -> bool:
+    return isinstance(number, numbers.Integral) or bool(np.isfinite(number))
 
 
 def _fits(*values: numbers.Number) -> bool:

@@ -121,7 +121,7 @@ def _scaled(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
     factor = abs(ratio) if abs(ratio) > 1 else 1 / abs(ratio)
     if factor < 1.001:
         return ""
-    whole = math.isclose(factor, round(factor), rel_tol=1e-4)
+    whole = factor < 1e6 and math.isclose(factor, round(factor), rel_tol=1e-4)
     size = f"{round(factor)}" if whole else f"{factor:.4g}"
     sign = ", and with the sign flipped" if ratio < 0 else ""
     return f"scaled: {size} times too {'large' if abs(ratio) > 1 else 'small'}{sign}"

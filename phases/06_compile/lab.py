@@ -15,7 +15,7 @@
 # A backend does its work while other code is compiled, so yours is tried by a *driver*, a function of
 # `utils/drivers/compiling.py`. Each graded cell begins with `check(...)`, which gives the verdict
 # that grading would: it uses the same drivers with functions, shapes and numbers that you have not
-# seen, new ones each time. How many graphs there were, your own process is asked; the values
+# seen, new ones each time. Graphs are counted where your code runs, in its own process; the values
 # that come out count just as much.
 #
 # Parts of an exercise earn their points separately, and no exercise needs the answer to another.
@@ -46,12 +46,13 @@ from utils.verdict import check
 # to the list `report`:
 #
 # - `"ops"`: for each operation of the graph, in order, a tuple of its name and the shape of its
-#   result. Operations are the nodes that call a function, whose name is its `__name__`, or a method,
-#   which has its name for a target. Where the result is not a tensor, the shape is None;
+#   result. Operations are the nodes that call a function or a method. The name is the function's
+#   `__name__`, and of a method it is the node's target. (A node's own name, `node.name`, is none of
+#   these: Dynamo takes it from a variable.) Where the result is not a tensor, the shape is None;
 # - `"inputs"`: the shapes of what the graph takes, in order;
 # - `"outputs"`: how many values the graph returns.
 #
-# Shapes are tuples, and all sizes are fixed. What the backend returns does what the graph says, no
+# All sizes are fixed, and a shape may be a tuple, a list or a `torch.Size`. What the backend returns does what the graph says, no
 # more and no less, so a compiled function gives the same as before.
 #
 # `driver.report(reporting_backend, steps, x, weights)` compiles a program of the steps that
@@ -132,8 +133,8 @@ verify("reporting_backend", reporting_backend)
 #   size, or `k`, is either one exact number, or it is open. A call that fits a graph that is there
 #   makes no other. One that fits none makes one, until there are eight: from then on it runs
 #   without.
-# - When a graph is made, a size is exact, unless it was another number when an earlier graph was made:
-#   then it is open. The same holds of `k`. Once `x` had another number of dimensions than before, all
+# - When a graph is made, a size is exact, unless it was another number when an earlier graph was made,
+#   of whatever dtype: then it is open. The same holds of `k`. Once `x` had another number of dimensions than before, all
 #   of its sizes are open from then on.
 # - An open size is any size from 2 up. A size of 0 or 1 is exact in the graph that is made for it, even
 #   where it would be open. An open `k` is any number, 0 and 1 among them.
@@ -404,13 +405,13 @@ verify("softmax_backend", softmax_backend)
 # From the lesson: [What is saved, and what is computed again](../../notebooks/06_compile.ipynb#cell-id=what-is-saved-and-what-is-computed-again).
 #
 # AOTAutograd traces a step there and back into one *joint* graph: its inputs, then nodes, then one
-# output. Inputs whose names begin with `tangents` are the gradients that come in; what is left are
-# the inputs of the forward. The output holds what the forward returns, and after it the gradients:
+# output. Inputs whose names begin with `tangents` are the gradients that come in; all other inputs
+# are the forward's. The output holds what the forward returns, and after it the gradients:
 # `output.args[0]` is a list of nodes, the first `outputs` of which are the forward's; a place that has
 # no gradient holds None. A partitioner cuts this graph in two. Say the following of it:
 #
-# - A node belongs to the *forward* if something that the forward returns needs it, directly or by way
-#   of others. All other nodes that call a function belong to the *backward*.
+# - A node belongs to the *forward* if the forward returns it, or if something that the forward returns
+#   needs it, directly or by way of others. All other nodes that call a function belong to the *backward*.
 # - The plain partitioner saves each node of the forward, inputs included, that is read by a node of
 #   the backward.
 # - A partitioner that saves less must compute again. The backward wants to read some nodes of the
@@ -669,7 +670,7 @@ verify("read_code", launches=launches, library_calls=library_calls, reused=reuse
 #
 # *Hard, 40 minutes, 4 points: one each for the values, for the gradients, for one graph, and for
 # Inductor.*
-# From the lesson: [The finished step, read](../../notebooks/06_compile.ipynb#cell-id=the-finished-step-read).
+# From the lesson: [Guards: what a graph believes](../../notebooks/06_compile.ipynb#cell-id=guards-what-a-graph-believes).
 #
 # Everything together, on MiniGPT's head. Write `compiled_head(model, backend)`, which returns a
 # function of hidden states and a temperature. `head(x, temperature)` returns probabilities: the softmax
@@ -678,15 +679,15 @@ verify("read_code", launches=launches, library_calls=library_calls, reused=reuse
 # - The softmax is phase 05's operator, `softmax` of the first cell, and the function is compiled with
 #   `torch.compile` and the `backend` that is given: `"inductor"`, or another.
 # - `x` has the shape (..., width), the same in every call, and the temperature is a positive float, in
-#   every call another. Still there is one graph, and the operator is in it.
+#   every call another. Still there is one graph: `x` goes into it, and the operator is in it.
 # - Gradients flow to `x` and to the weight and bias of `model.lm_head`, the parameters that the model
 #   holds, and not copies. When an optimizer changes these in place, the head goes on with the new
 #   numbers.
 #
 # Values and gradients equal those of the same head without a compiler, to 1e-5. The last point is
 # earned with Inductor as the backend, for two rows of 64 numbers and 600 words: it writes C++ and calls
-# g++, which takes some seconds, so it is asked only for one graph that has the operator in it. What
-# graphs there were, and what was in them, your own process is asked.
+# g++, which takes some seconds, so it is asked only for such a graph. What graphs there were, and what
+# was in them, is looked at where your code runs, in its own process.
 #
 # <details><summary>Why is there another graph for each temperature?</summary>
 #
@@ -719,7 +720,7 @@ expect_close("at a temperature of 1", came["values"][0], [[0.5662, 0.3884, 0.045
 expect_close("at 2", came["values"][1], [[0.4736, 0.3922, 0.1342], [0.2105, 0.5835, 0.2060]], atol=1e-4)
 expect_close("the bias's gradient", came["gradients"][0][2], [0.1630, -0.0581, -0.1049], atol=1e-4)
 expect_equal("graphs", came["graphs"], 1)
-expect_equal("phase 05's operator is in it", came["operator"], True)
+expect_equal("the hidden states go into it, and phase 05's operator is in it", [came["hidden"], came["operator"]], [True, True])
 
 # %% test="compiled_head" points=4
 # Graded

@@ -138,6 +138,8 @@ x = torch.randn(2048, 600)
 # %% [markdown]
 # The first machine is **Dynamo**. It sits in Python's interpreter, at the place where a function's *bytecode* is about to be run. It does not run it: it follows it, instruction by instruction, with tensors that have a shape and no numbers, and writes down each operation on a tensor. Then it hands Python another bytecode in place of yours.
 #
+# The next cell uses two helpers of this course: `captured(f, x)` calls `f(x)` and returns the graphs that Dynamo made, and `kept(f)` returns what it has kept of them, for each the new bytecode and what it is tied to.
+#
 # **Predict.** Of the five operations in `rms`, how many are called by name in the new bytecode?
 
 # %%
@@ -172,7 +174,7 @@ for name, part in (("forward", parts.forward), ("backward", parts.backward)):
     print(f"{name:9}", *(node.name for node in part.nodes if node.op == "call_function"))
 
 # %% [markdown]
-# The third is **Inductor**. It turns the operators into loops, puts together what can share one, and writes a text: C++ for this machine, Triton for a GPU. (`captured`, `split` and `written` are this course's; each runs the compiler as far as one of the three and hands you what it made.)
+# The third is **Inductor**. It turns the operators into loops, puts together what can share one, and writes a text: C++ for this machine, Triton for a GPU. (`split` and `written` are this course's as well. Like `captured`, each runs the compiler as far as one of the three and hands you what it made.)
 
 # %%
 text = written(rms, x)[0].code
@@ -211,7 +213,7 @@ def reading(graph, inputs):
 y = torch.compile(rms, backend=reading)(x)
 
 # %% [markdown]
-# Four kinds of node. (There are two more, for submodules and for what hangs on a module; Dynamo mostly makes inputs of those.) A `placeholder` is an input, `output` what is returned. A `call_function` calls `node.target`, which is a Python function such as `torch.rsqrt` or `operator.mul`. And a `call_method` calls a method of its first argument: there the target is no function but a *string*, "pow".
+# Four kinds of node. (There are two more, for submodules and for what hangs on a module; Dynamo mostly makes inputs of those.) A `placeholder` is an input, `output` what is returned. A `call_function` calls `node.target`, which is a Python function such as `torch.rsqrt` or `operator.mul`. And a `call_method` calls a method of its first argument: there the target is no function but a *string*, "pow". (A node's *name* is something else again. Dynamo takes it from your variable where the result went into one, such as `mean`, and makes one up where it didn't, such as `pow_1`.)
 #
 # `node.args` and `node.kwargs` hold what it is called with, and where another node's result goes in, that node itself stands there. Backwards, `node.users` says who reads it. `node.meta["example_value"]` is a fake: shape, dtype, strides, and no number.
 #
@@ -593,7 +595,7 @@ choice(
 # %% [markdown]
 # ## Forward and backward in one graph
 #
-# Eager autograd learns of the backward while the forward runs, node by node (phase 02). AOTAutograd has both before anything runs, in one **joint graph**. We use a norm with a gate now, since there is more to be saved: every number is first let through in part.
+# Eager autograd learns of the backward while the forward runs, node by node (phase 02). AOTAutograd has both before anything runs, in one **joint graph**. We use a norm with a gate now, since there is more to be saved: every number is first multiplied by a share between 0 and 1.
 
 # %%
 def gated(x, gate):

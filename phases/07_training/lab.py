@@ -54,7 +54,8 @@ from utils.verdict import check
 # 10¹⁵: nothing of that length can be built, nor is it needed.
 # Otherwise an epoch's order is `torch.randperm(n, generator=g)`, where `g` is a `torch.Generator` of
 # your own, which you seed with `seed` once: each epoch draws anew from it, and torch's global
-# generator is neither asked nor seeded. There are always enough rows for a whole batch.
+# generator is neither asked nor seeded. With or without a seed, `batches` has always enough rows for a
+# whole batch.
 #
 # <details><summary>How many batches has an epoch?</summary>
 #
@@ -92,11 +93,11 @@ expect_equal("two epochs of 10 rows, by 4", steps(10, 4, 2, False), 6)
 expect_equal("without the rest", steps(10, 4, 2, True), 4)
 expect_equal("in order", driver.take(batches(5, 2, None, False), 5), [[0, 1], [2, 3], [4], [0, 1], [2, 3]])
 expect_equal("many rows", driver.take(batches(10**15, 3, None, True), 2), [[0, 1, 2], [3, 4, 5]])
+
+# %%
 g = torch.Generator().manual_seed(7)
 first, second = torch.randperm(5, generator=g).tolist(), torch.randperm(5, generator=g).tolist()
 expect_equal("two epochs", driver.take(batches(5, 3, 7, True), 2), [first[:3], second[:3]])
-
-# %%
 before = torch.get_rng_state()
 one, other = batches(5, 5, 7, False), batches(5, 5, 8, False)
 both = [next(one), next(other), next(one)]
@@ -290,7 +291,7 @@ verify("mended_fit", mended_fit)
 #
 # Both functions get `params`, a list of tensors, and `grads`, a list with an entry for each step: a
 # list with the gradient of each parameter. They return a list of the parameters after all steps, and
-# change none of the tensors that they are given. With g the gradient and p a parameter:
+# change nothing that they are given: no tensor, and no list. With g the gradient and p a parameter:
 #
 # - `sgd(params, grads, lr, momentum, weight_decay)` adds `weight_decay * p` to g. In a parameter's
 #   first step its memory is that sum; after that, the memory is `momentum` times the memory before,
@@ -377,7 +378,8 @@ expect_equal("what they were given", p, [torch.tensor([1.0, -2.0]), torch.tensor
 # %% test="optimizers" points=5
 # Graded
 check("optimizers")
-expect_close("SGD without memory", sgd(p, g[:1], 0.5, 0.0, 0.0), [torch.tensor([0.75, -2.125]), torch.tensor([[2.5]])])
+p, g = [torch.tensor([1.0, -2.0]), torch.tensor([[3.0]])], [[torch.tensor([0.5, 0.25]), torch.tensor([[1.0]])]]
+expect_close("SGD without memory", sgd(p, g, 0.5, 0.0, 0.0), [torch.tensor([0.75, -2.125]), torch.tensor([[2.5]])])
 ### BEGIN HIDDEN TESTS
 verify("optimizers", sgd=sgd, adamw=adamw)
 ### END HIDDEN TESTS
@@ -398,12 +400,12 @@ verify("optimizers", sgd=sgd, adamw=adamw)
 #   in the last step, `steps - 1`. There are at least two steps after the warm-up.
 # - Whoever goes on beyond the last step gets `floor`.
 #
-# `clip(grads, max_norm)` gets a list of gradients, float32, of any shapes, and some may be `None`. It
-# returns `(norm, clipped)`: the norm of all their numbers together, a float, as if they were one long
-# vector; and a list of gradients that all have been multiplied by the same factor, so that their norm
-# is not larger than `max_norm`. What is small enough keeps its values. A `None` stays `None`. It
-# changes none of the tensors that it is given, and where the norm is not finite, `clipped` is `None`:
-# such a step had better be skipped.
+# `clip(grads, max_norm)` gets a list of gradients, float32, of any shapes, and some may be `None`, or
+# all of them, which makes a norm of 0. It returns `(norm, clipped)`: the norm of all their numbers
+# together, a float, as if they were one long vector; and a list of gradients that all have been
+# multiplied by the same factor, so that their norm is not larger than `max_norm`. What is small enough
+# keeps its values. A `None` stays `None`. It changes nothing that it is given, neither a tensor nor the
+# list, and where the norm is not finite, `clipped` is `None`: such a step had better be skipped.
 #
 # <details><summary>Half a cosine?</summary>
 #
@@ -467,8 +469,8 @@ verify("schedule", lr_at=lr_at, clip=clip)
 # was in `.grad` before is gone. It returns this mean, a float.
 #
 # In some parts no row may count at all; at least one does in all parts together. Call the model once
-# for each part, in their order, and let only one part's graph be alive at a time. Whether that is so,
-# your own process is asked.
+# for each part, in their order, and let only one part's graph be alive at a time. Whether that is so
+# is looked at where your code runs, in its own process.
 #
 # <details><summary>The mean of the means?</summary>
 #
@@ -626,7 +628,7 @@ verify("Scaler", Scaler)
 # `Trainer` in `utils/drivers/training.py` is a whole training run in forty lines: read it first. Then
 # write two functions:
 #
-# - `checkpoint(trainer)` returns a dict with all that is needed to go on later;
+# - `checkpoint(trainer)` returns all that is needed to go on later, best in a dict;
 # - `resume(trainer, saved)` puts it into another trainer, which has been made with the same data and
 #   sizes and *another seed*, and which has trained a little. From there on that trainer does, bit for
 #   bit, what the first one did after its checkpoint: the same losses, the same weights.

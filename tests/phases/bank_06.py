@@ -1290,6 +1290,90 @@ RIGHT["mended"]["the gate is switched off, and torch.compile switches it on"] = 
 _looks = "    read |= {n for n in results[outputs:] if n is not None}\n"
 RIGHT["saved"]["gradients are not looked at"] = RIGHT["saved"]["sets, and a walk"].replace(_looks, "")
 
+# --- Answers to what the table of rules, rules_06.py, found nothing for ---------------------------
+
+WRONG["reporting_backend"] += [
+    (
+        "functions in front of methods",
+        "for each operation of the graph, in order",
+        "        report.append(",
+        "        ops.sort(key=lambda op: hasattr(torch.Tensor, op[0]))\n        report.append(",
+    ),
+    (
+        "inputs the other way round",
+        "the shapes of what the graph takes, in order",
+        '"inputs": inputs',
+        '"inputs": inputs[::-1]',
+    ),
+]
+RIGHT["reporting_backend"]["shapes are lists"] = RIGHT["reporting_backend"]["a loop over nodes"].replace(
+    "tuple(value.shape)", "list(value.shape)"
+)
+WRONG["count_graphs"] += [
+    (
+        "a float is exact",
+        "The same holds of `k`",
+        "None if len(numbers) > 1 else k",
+        "None if len(numbers) > 1 and isinstance(k, int) else k",
+    ),
+    (
+        "the last number alone",
+        "returns a list of as many numbers",
+        "return found",
+        "return found[-1:]",
+    ),
+]
+WRONG["mended"] += [
+    (
+        "matrices alone",
+        "In `gate` and `scale` it has any shape",
+        "x.sum() > 0",
+        "x.sum((0, 1)) > 0",
+    ),
+    (
+        "small integers alone",
+        "`lengths` has a whole number for each row, from 0 to the number of columns",
+        "lengths[:, None]",
+        "lengths.clamp(max=2)[:, None]",
+    ),
+]
+WRONG["saved"] += [
+    (
+        "no place for None",
+        "a place that has no gradient holds None",
+        "if n is not None}",
+        "if n.name}",
+    ),
+]
+WRONG["compiled_head"] += [
+    (
+        "the logits outside",
+        "one graph: `x` goes into it",
+        "softmax(model.lm_head(x) / temperature)",
+        "softmax(x)",
+        "run(x, torch.tensor(temperature))",
+        "run(model.lm_head(x) / temperature, None)",
+    ),
+    (
+        "rows alone",
+        "`x` has the shape (..., width)",
+        "model.lm_head(x)",
+        "torch.addmm(model.lm_head.bias, x, model.lm_head.weight.T)",
+    ),
+    (
+        "a batch there must be",
+        "`x` has the shape (..., width)",
+        "softmax(model.lm_head(x) / temperature)",
+        "softmax(model.lm_head(x.flatten(0, -2)) / temperature).unflatten(0, x.shape[:-1])",
+    ),
+    (
+        "in half",
+        "equal those of the same head without a compiler",
+        "model.lm_head(x)",
+        "model.lm_head(x).bfloat16().float()",
+    ),
+]
+
 # What the check can't tell, or the tools refuse, and why. They are not judged.
 OPEN: dict[tuple[str, str], str] = {}
 

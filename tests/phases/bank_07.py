@@ -700,6 +700,198 @@ WRONG["train_minigpt"] = [
      "torch.randint(len(inputs), (64,))", "torch.arange(min(64, len(inputs)))"),
 ]
 
+# --- Answers to what the table of rules, rules_07.py, found nothing for ---------------------------
+
+WRONG["batches"] += [
+    (
+        "tensors",
+        "It yields a list of indices",
+        "yield rows",
+        "yield torch.tensor(rows)",
+    ),
+    (
+        "each batch twice",
+        "one batch after the other",
+        "yield rows",
+        "yield rows\n            yield rows",
+    ),
+]
+WRONG["TokenWindows"] += [
+    (
+        "32 bits",
+        "both int64",
+        "torch.full((len(items), longest), self.pad)",
+        "torch.full((len(items), longest), self.pad, dtype=torch.int32)",
+    ),
+    (
+        "items in 32 bits",
+        "both int64",
+        "self.tokens[start:end].clone()",
+        "self.tokens[start:end].int()",
+    ),
+    (
+        "filled up with 0",
+        "inputs are filled up with `pad`",
+        "longest), self.pad)",
+        "longest), 0)",
+    ),
+]
+WRONG["mended_fit"] += [
+    (
+        "at least one step",
+        "There may be no steps at all",
+        "    return w.item(), b.item()",
+        "    losses[-1]\n    return w.item(), b.item()",
+    ),
+    (
+        "w and b are tensors",
+        "two floats",
+        "w.item(), b.item()",
+        "w.detach(), b.detach()",
+    ),
+]
+WRONG["optimizers"] += [
+    (
+        "the list is filled anew",
+        "no tensor, and no list",
+        "    params = [p.clone() for p in params]\n    memory",
+        "    memory",
+    ),
+    (
+        "the gradients are written to",
+        "change nothing that they are given",
+        "g = g + weight_decay * params[i]",
+        "g += weight_decay * params[i]",
+    ),
+    (
+        "vectors alone",
+        "Parameters have any shape",
+        "params[i] = params[i] - lr * memory[i]",
+        "params[i] = torch.cat([a[None] - lr * b for a, b in zip(params[i], memory[i])])",
+    ),
+    (
+        "float32 for all",
+        "are float32 or float64",
+        "    params = [p.clone() for p in params]",
+        "    params = [p.float() for p in params]",
+    ),
+    (
+        "torch's own",
+        "nothing of `torch.optim` here",
+        CODE,
+        '''
+def sgd(params, grads, lr, momentum, weight_decay):
+    return stepped(params, grads, torch.optim.SGD, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+
+def adamw(params, grads, lr, betas, eps, weight_decay):
+    return stepped(params, grads, torch.optim.AdamW, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+
+def stepped(params, grads, kind, **how):
+    params = [torch.nn.Parameter(p.clone()) for p in params]
+    optimizer = kind(params, **how)
+    for step in grads:
+        for p, g in zip(params, step):
+            p.grad = g
+        optimizer.step()
+    return [p.detach() for p in params]
+''',
+    ),
+]
+WRONG["schedule"] += [
+    (
+        "a warm-up there must be",
+        "There may be no warm-up",
+        "    if step < warmup:\n        return peak * (step + 1) / warmup\n",
+        "    climbed = min(1, (step + 1) / warmup)\n    if climbed < 1:\n        return peak * climbed\n",
+    ),
+    (
+        "at least one gradient",
+        "or all of them, which makes a norm of 0",
+        "norm = math.sqrt(sum(g.double().square().sum().item() for g in there))",
+        "norm = torch.stack([g.norm() for g in there]).norm().item()",
+    ),
+    (
+        "the list is filled anew",
+        "neither a tensor nor the list",
+        "return norm, [None if g is None else g * factor for g in grads]",
+        "grads[:] = [None if g is None else g * factor for g in grads]\n    return norm, grads",
+    ),
+    (
+        "shorter than it must be",
+        "multiplied by the same factor, so that their norm is not larger than `max_norm`",
+        "max_norm / norm\n",
+        "max_norm / (norm + 1)\n",
+    ),
+]
+WRONG["accumulate"] += [
+    (
+        "the last part first",
+        "in their order",
+        "for x, targets in parts:",
+        "for x, targets in parts[::-1]:",
+    ),
+]
+WRONG["Scaler"] += [
+    (
+        "the scale is a tensor",
+        "the number at the moment, a float",
+        "self.scale = float(scale)",
+        "self.scale = torch.tensor(scale)",
+    ),
+    (
+        "the loss is a float",
+        "returns the loss times the scale, a tensor",
+        "return loss * self.scale",
+        "return loss.item() * self.scale",
+    ),
+    (
+        "grows while it scales",
+        "All of it happens in `unscaled`",
+        "            self.scale *= self.growth\n            self.good = 0\n",
+        "            self.due, self.good = True, 0\n",
+        "        return loss * self.scale",
+        "        self.scale *= self.growth if getattr(self, 'due', False) else 1\n"
+        "        self.due = False\n        return loss * self.scale",
+    ),
+]
+WRONG["train_minigpt"] += [
+    (
+        "the model itself",
+        "returns its `state_dict()`",
+        "return model.state_dict()",
+        "return model",
+    ),
+    (
+        "a size of its own",
+        "It makes a new `MiniGPT(config)`",
+        "MiniGPT(config)",
+        "MiniGPT(MiniGPTConfig(d_model=24, n_heads=2, n_layers=1, d_ff=48, context=18))",
+    ),
+    (
+        "a tenth of the steps",
+        "trains it in `steps` steps",
+        "range(steps)",
+        "range(-(-steps // 10))",
+    ),
+]
+
+RIGHT["checkpoint"]["a tuple"] = """
+def checkpoint(trainer):
+    parts = trainer.model, trainer.optimizer, trainer.schedule
+    states = tuple(copy.deepcopy(part.state_dict()) for part in parts)
+    return states, trainer.generator.get_state(), trainer.order, trainer.position, torch.get_rng_state()
+
+
+def resume(trainer, saved):
+    states, own, trainer.order, trainer.position, everybodys = copy.deepcopy(saved)
+    for part, state in zip((trainer.model, trainer.optimizer, trainer.schedule), states):
+        part.load_state_dict(state)
+    trainer.generator.set_state(own)
+    torch.set_rng_state(everybodys)
+"""
+
 # What the check can't tell, or the tools refuse, and why. They are not judged.
 OPEN: dict[tuple[str, str], str] = {}
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from tests.phases import rules_00, rules_01, rules_02, rules_03, rules_04, rules_05
+from tests.phases import (
+    rules_00,
+    rules_01,
+    rules_02,
+    rules_03,
+    rules_04,
+    rules_05,
+    rules_06,
+    rules_07,
+)
 from tests.phases.rules import Rules, introduction, named, questions, sentences, unquoted
 from tests.phases.test_banks import BANKS, PHASES, of
 
@@ -13,6 +22,8 @@ LABS = {
     "03": rules_03,
     "04": rules_04,
     "05": rules_05,
+    "06": rules_06,
+    "07": rules_07,
 }
 EXERCISES = [
     pytest.param(number, exercise, rules, id=f"{number} {exercise}")

@@ -114,6 +114,12 @@ def test_summary_and_guess_show_no_value():
     assert "largest error 72" in difference.detail
 
 
+@pytest.mark.parametrize("got", [math.nan, math.inf, -math.inf, np.float64("nan")])
+def test_a_number_that_is_not_finite_is_shown_beside_one_that_is(got):
+    assert compare(got, 1.5).summary == f"the wrong float: got {float(got)}"
+    assert compare(2.5, math.inf).summary == "the wrong float"
+
+
 def test_only_the_first_five_mismatches_are_listed():
     difference = compare(torch.arange(20.0) + 1, torch.arange(20.0))
     assert difference.detail.count("got") == 5

@@ -21,6 +21,7 @@ WIDE = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.5, 32.0]])
         (X.roll(1, 0), X, "off by one: the right values, one place further along dim 0"),
         (X * 3, X, "3 times too large"),
         (X / 64, X, "64 times too small"),
+        (X.double() * 1e36, X.double(), "scaled: 1e+36 times too large"),
         (-X, X, "sign is flipped"),
         (X + 1.5, X, "off by the same amount"),
         (X * 0, X, "every element of your result is zero"),

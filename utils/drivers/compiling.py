@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -456,14 +457,23 @@ def _graph_names(gm: torch.fx.GraphModule) -> set[str]:
 
 
 class Counting:
-    """A backend that counts the graphs that it gets, notes their functions, and hands them on."""
+    """A backend that counts the graphs that it gets, and hands them on.
+
+    It notes their functions, and the shapes of what goes into them, parameters left out.
+    """
 
     def __init__(self, inner: str) -> None:
         self.inner, self.graphs, self.functions = inner, 0, set[str]()
+        self.shapes = set[tuple[int, ...]]()
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> Callable:
         self.graphs += 1
         self.functions |= _graph_names(gm)
+        self.shapes |= {
+            tuple(one.shape)
+            for one in example_inputs
+            if isinstance(one, Tensor) and not isinstance(one, torch.nn.Parameter)
+        }
         return torch._dynamo.lookup_backend(self.inner)(gm, example_inputs)
 
 
@@ -493,12 +503,16 @@ def run_head(
 
     Returns:
         ``values``; ``gradients``, of hidden states, weight and bias for each call; ``graphs``, how
-        many were compiled; ``operator``, whether phase 05's operator was in one of them.
+        many were compiled; ``operator``, whether phase 05's operator was in one of them;
+        ``hidden``, whether the hidden states went into one, in rows of any shape.
     """
     if inner == "inductor":
         traced = run_head(make, width, words, seed, calls, g, trained=trained)
-        if traced["graphs"] != 1 or not traced["operator"]:
-            raise ValueError("Inductor is asked for one graph, with the operator for softmax in it")
+        if traced["graphs"] != 1 or not traced["operator"] or not traced["hidden"]:
+            raise ValueError(
+                "Inductor is asked for one graph, that takes the hidden states and has the operator"
+                " for softmax in it"
+            )
     model = MiniGPT(MiniGPTConfig(words, width, 1, 1, 4, 4))
     generator = torch.Generator().manual_seed(seed)
     weight, bias = model.lm_head.weight, model.lm_head.bias
@@ -522,7 +536,16 @@ def run_head(
                 for parameter in (weight, bias):
                     parameter.mul_(1 + trained)
     softmax = "open_the_hood.softmax.default"
-    return {**found, "graphs": backend.graphs, "operator": softmax in backend.functions}
+    hidden = calls[0][0]
+    return {
+        **found,
+        "graphs": backend.graphs,
+        "operator": softmax in backend.functions,
+        "hidden": any(
+            shape[-1:] == hidden.shape[-1:] and math.prod(shape) == hidden.numel()
+            for shape in backend.shapes
+        ),
+    }
 
 
 TEXTS = Path(__file__).parent / "written"

@@ -11,7 +11,7 @@ from utils.softmax import softmax
 compiled_head = Check(
     "compiled_head",
     parts={"values": 1, "gradients": 1, "one graph": 1, "Inductor": 1},
-    reads="The finished step, read",
+    reads="Guards: what a graph believes",
     tolerance=Tolerance(1e-5, 1e-5, "float32 sums in another order"),
 )
 
@@ -23,6 +23,7 @@ def _(model, backend):
     def eager(gm, example_inputs):
         backend.graphs += 1
         backend.functions |= {str(node.target) for node in gm.graph.nodes}
+        backend.shapes |= {tuple(one.shape) for one in example_inputs}
         return gm.forward
 
     traced = torch.compile(
@@ -45,10 +46,14 @@ def _(draw):
         def play(subject):
             came = subject.drive("compiling:run_head", width, words, seed, calls, g, **how)
             both = came["values"], came["gradients"]
-            claims = came["graphs"], came["operator"]
+            claims = came["graphs"], came["operator"], came["hidden"]
             return {values: both[:1], gradients: both[1:], graph: claims, inductor: both}[part]
 
-        places = {"[0]": "the number of graphs", "[1]": "whether phase 05's operator is in one"}
+        places = {
+            "[0]": "the number of graphs",
+            "[1]": "whether phase 05's operator is in one",
+            "[2]": "whether the hidden states go into one",
+        }
         if part != graph:
             places = {}
             for at in range(len(calls)):
@@ -65,6 +70,7 @@ def _(draw):
     a, b, c = draw.shape(3)
     some = draw.sample((0.5, 0.8, 1.5, 2.0, 4.0), 3)
     yield asked(values, (2, a, c), b, [1.0, *some[:2]], trained=0.5)
+    yield asked(values, (c,), b, some[1:])
     yield asked(gradients, (b, c), a, some[1:], trained=-0.25)
     yield asked(graph, (2, c), b, [1.0, *some, 1.0])
     # Sizes are literals in the C++ that Inductor writes, so these are the same in every run.
@@ -103,6 +109,13 @@ _misconception(
     "the backend that is given is handed no graph: nothing is compiled, or by another.",
     2,
     ("@torch.compile(backend=backend)\n    def", "def"),
+)
+_misconception(
+    "the logits outside",
+    "the graph begins with the logits: `model.lm_head` is called outside of it.",
+    2,
+    ("softmax(model.lm_head(x) / temperature)", "softmax(x / temperature)"),
+    ("probabilities(x, torch.tensor(temperature))", "probabilities(model.lm_head(x), torch.tensor(temperature))"),
 )
 _misconception(
     "times the temperature",

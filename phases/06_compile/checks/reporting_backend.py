@@ -49,15 +49,18 @@ def _(draw):
             graphs = [{key: graph[key] for key in keys} for graph in came["report"]]
             return (graphs if part == several else graphs[0]), came["results"]
 
-        places = {"[0]": "what was reported", "[1]": "what the graphs return"}
-        if part != several:
-            words = {
-                "ops": "the operations",
-                "inputs": "the inputs",
-                "outputs": "the number of outputs",
-            }
-            places |= {f"[0]['{key}']": words[key] for key in keys}
-        return Case(part, play, shown=shown, places=places)
+        others = {"inputs": "the inputs", "outputs": "the number of outputs"}
+        places = {"[0]": "the list of reports", "[1]": "what the graphs return"}
+        for at in range(1 + steps.count(("break",))):
+            where = f"[0][{at}]" if part == several else "[0]"
+            graph = f"graph {at + 1}: " if part == several else ""
+            places[f"{where}['ops']"] = f"{graph}the list of operations"
+            for op in range(len(steps)):
+                places[f"{where}['ops'][{op}][0]"] = f"{graph}the name of operation {op + 1}"
+                places[f"{where}['ops'][{op}][1]"] = f"{graph}the shape beside operation {op + 1}"
+            places |= {f"{where}['{key}']": graph + words for key, words in others.items()}
+        words = ", ".join(step[0] for step in steps)
+        return Case(part, play, shown=f"{shown}: {words}", places=places)
 
     a, b, c, d = draw.shape(4)
     x, first, second = draw.tensor((a, b)), draw.tensor((c, b)), draw.tensor((d, c))

@@ -34,18 +34,39 @@ class _:
         return [node.name for node in nodes if node in again]
 
 
+def _sorted_out(names):
+    """What was returned, by kind of node, so that a message can say of what kind the wrong ones are."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return names
+    inputs = [name for name in names if name.startswith("primals")]
+    tangents = [name for name in names if name.startswith("tangents")]
+    others = [name for name in names if name not in inputs and name not in tangents]
+    return {
+        "inputs": sorted(inputs),
+        "tangents": sorted(tangents),
+        "others": sorted(others),
+        "in order": names,
+    }
+
+
 @saved_check.cases
 def _(draw):
     basic, corners, again = saved_check.parts
 
     def asked(part, shown, steps, shapes, *names, fixed=(), of="saved"):
         def play(subject):
-            return subject.drive("compiling:on_joint", steps, shapes, *names, fixed=fixed, of=of)
+            return _sorted_out(subject.drive("compiling:on_joint", steps, shapes, *names, fixed=fixed, of=of))
 
         words = f"{shown}: {', '.join(step[0] for step in steps)}"
         for kind, some in zip(("wanted", "kept"), names, strict=False):
             words += f"; {kind}: {', '.join(some) or 'nothing'}"
-        return Case(part, play, of=of, shown=words)
+        places = {
+            "['inputs']": "names of the forward's inputs",
+            "['tangents']": "names of gradients that come in",
+            "['others']": "names of nodes that compute something",
+            "['in order']": "The names are the right ones, and not in the graph's order.",
+        }
+        return Case(part, play, of=of, shown=words, places=places)
 
     a, b, c, d = draw.shape(4)
     smooth = draw.sample((("sin",), ("exp",), ("square",), ("softmax",), ("relu",)), 3)

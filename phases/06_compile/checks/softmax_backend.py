@@ -46,6 +46,8 @@ def _(op):
 
 FUNCTIONS = [form for form in FORMS if form.startswith(("torch.softmax", "F.softmax"))]
 FUNCTIONS = [form for form in FUNCTIONS if "float64" not in form]
+NAMED = [form for form in FUNCTIONS if "input=" in form]
+NAMELESS = [form for form in FUNCTIONS if "input=" not in form]
 METHODS = ["x.softmax(dim)", "x.softmax(dim=dim)", "nn.Softmax(dim)(x)", "nn.Softmax(dim=dim)(x)"]
 OTHERS = [form for form in FORMS if "log_" in form or "cumsum" in form]
 TYPED = [form for form in FORMS if "float64" in form]
@@ -55,7 +57,7 @@ TYPED = [form for form in FORMS if "float64" in form]
 def _(draw):
     functions, methods, fits, several, training = softmax_backend.parts
 
-    def asked(part, shape, forms, dtype=torch.float32, *, gradient=False, chained=False):
+    def asked(part, shape, forms, dtype=torch.float32, *, gradient=False, chained=False, words=""):
         x = draw.tensor(shape, dtype)
         g = draw.tensor(shape, dtype) if gradient else None
 
@@ -65,7 +67,7 @@ def _(draw):
 
         places = {f"[0][{at}]": f"{form}, dim {dim}" for at, (form, dim) in enumerate(forms)}
         places["[1]"] = "the gradient of x"
-        words = "one after the other, " if chained else ""
+        words = "one after the other, " if chained else words
         return Case(part, play, shown=f"{words}x of shape {shape}", places=places)
 
     def minigpt(config, seed, tokens):
@@ -77,7 +79,9 @@ def _(draw):
         return Case(training, play, shown="MiniGPT", places=places)
 
     a, b, c, d = draw.shape(4)
-    yield asked(functions, (a, b, c), [(form, 2 - 3 * (at % 2)) for at, form in enumerate(FUNCTIONS)])
+    for word, some in (("", NAMELESS), ("the tensor is given as `input`, ", NAMED)):
+        forms = [(form, 2 - 3 * (at % 2)) for at, form in enumerate(some)]
+        yield asked(functions, (a, b, c), forms, words=word)
     yield asked(methods, (a, b), [(form, 1 - 2 * (at % 2)) for at, form in enumerate(METHODS)], torch.float64)
     yield asked(methods, (c,), [(form, -(at % 2)) for at, form in enumerate(METHODS)])
     yield asked(methods, (a, b), [("x[None].softmax(dim + 1)[0]", 1)])

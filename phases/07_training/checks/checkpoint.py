@@ -53,15 +53,17 @@ def _(draw):
             came = subject.drive("training:stopped", settings, before, after, through)
             whole, resumed = came["whole"], came["resumed"]
             return {
+                "same beginning": whole["losses"][:1] == resumed["losses"][:1],
                 "same losses": whole["losses"] == resumed["losses"],
                 "same weights": all(map(torch.equal, whole["weights"], resumed["weights"])),
                 "went on": whole["losses"],
                 "resumed": resumed["losses"],
             }
 
-        words = f"{rows} rows by 3, stopped after {before} steps, {after} more"
+        words = f"{rows} rows by 3, stopped after step {before}, {after} more"
         places = {
-            "['same losses']": "After resuming, the losses are not those of the run that went on.",
+            "['same beginning']": "After resuming, already the first loss is not that of the run that went on.",
+            "['same losses']": "After resuming, the first loss is right, and a later one is not that of the run that went on.",
             "['same weights']": "In the end, the weights are not those of the run that went on.",
             "['went on']": "the losses of the run that went on",
             "['resumed']": "the losses after resuming",

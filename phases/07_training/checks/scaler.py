@@ -59,7 +59,13 @@ def _(draw):
                 came.append(found if part == both else (found is None, made.get("scale")))
             return came
 
-        return Case(part, play, shown=shown)
+        places = {}
+        for at in range(len(lists)):
+            places[f"[{at}][0]"] = f"whether step {at + 1} returns None"
+            places[f"[{at}][1]"] = f"the scale after step {at + 1}"
+        if part == both:
+            places = {f"[{at}]": f"what step {at + 1} returns" for at in range(len(lists))}
+        return Case(part, play, shown=shown, places=places)
 
     for scale in (1.0, 4096.0, 0.25):
         loss = draw.tensor(())

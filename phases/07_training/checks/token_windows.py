@@ -56,7 +56,15 @@ def _(draw):
             return came["items"][:full] if part == windows else came
 
         shown = f"{len(tokens)} tokens, context {context}, stride {stride}"
-        return Case(part, play, shown=shown)
+        places = {}
+        if part == last:
+            places = {
+                "['length']": "`len(dataset)`",
+                "['items']": "the items",
+                "['past the end']": "The index behind the last does not raise an IndexError.",
+                "['far past the end']": "An index far behind the last does not raise an IndexError.",
+            }
+        return Case(part, play, shown=shown, places=places)
 
     for context, stride in ((4, 4), (5, 2), (3, 5), (1, 1), (2, draw.integer(1, 3))):
         yield read(windows, text(draw.integer(14, 20)), context, stride, draw.integer(0, 9))

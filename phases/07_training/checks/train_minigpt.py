@@ -48,8 +48,9 @@ def _renamed(names, inputs, targets):
 
 
 def _unless_below(bound, found):
-    """0 for every perplexity that is low enough, since each right answer has another."""
-    return 0.0 if found < bound else found
+    """0 for every perplexity that is low enough: right answers differ. And by far, or nearly?"""
+    bounds = {"nearly": 2 * bound, "below": bound}
+    return {name: 0.0 if found < limit else found for name, limit in bounds.items()}
 
 
 @train_minigpt.cases
@@ -106,7 +107,10 @@ def _(draw):
         return _unless_below(1.5, perplexity(subject(*few, middle, BY_HEART, 0), middle, *few))
 
     shown = f"{words(middle, 16, BY_HEART)}: the perplexity on these lines"
-    places = {"": "It is 1.5 or more."}
+    places = {
+        "['nearly']": "It is 3 or more: little of them has been learnt.",
+        "['below']": "It is below 3, and not below 1.5.",
+    }
     yield Case(by_heart, learnt, shown=shown, places=places)
 
     large, many, seed = config(32), lines(5000), draw.integer(0, 999)
@@ -121,8 +125,10 @@ def _(draw):
         return found
 
     places = {
-        "[0]": "On lines it has not seen, its perplexity is not below the trigram's.",
-        "[1]": "On combinations held out, its perplexity is not below the 5-gram's.",
+        "[0]['nearly']": "On lines it has not seen, its perplexity is twice the trigram's or more.",
+        "[0]['below']": "On lines it has not seen, its perplexity is below twice the trigram's, and not below it.",
+        "[1]['nearly']": "On combinations held out, its perplexity is twice the 5-gram's or more.",
+        "[1]['below']": "On combinations held out, its perplexity is below twice the 5-gram's, and not below it.",
     }
     yield Case(below, beats, shown=words(large, 5000, STEPS), places=places)
 

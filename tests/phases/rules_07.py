@@ -1,0 +1,348 @@
+"""The rules of lab 07; :mod:`tests.phases.rules` says how to read them."""
+
+from tests.phases.rules import Rules
+
+RULES = {
+    "batches": Rules(
+        asked={
+            "how many steps it takes": ("the rest forgotten", "always one step more"),
+            "No batch reaches over the end of an epoch": (
+                "the rest carried over",
+                "rounded after the epochs",
+            ),
+            "The last batch of an epoch may be smaller": "always dropped",
+            "with `drop_last`, such a batch is left out": (
+                "the rest always counted",
+                "drop_last unused",
+                "a whole last batch is dropped",
+            ),
+            "There may be no items, and fewer than a batch": "at least one step",
+            "a generator without an end": ("one epoch", "only one epoch"),
+            "It yields a list of indices": "tensors",
+            "for one batch after the other": "each batch twice",
+            "Where `seed` is `None`": ("a seed of 0 is none", "a seed of 0 is no seed"),
+            "nothing of that length can be built": "all rows first",
+            "`n` may be as large as 10¹⁵": "a float's ceiling",
+            "an epoch's order is `torch.randperm(n, generator=g)`": (
+                "the rows shuffled batch by batch"
+            ),
+            "a `torch.Generator` of your own": "a generator that all share",
+            "which you seed with `seed` once": "each epoch is seeded anew",
+            "each epoch draws anew from it": "one order for all epochs",
+            "is neither asked nor seeded": ("the global dice, seeded", "the global dice"),
+        },
+        told=("Write two functions", "has always enough rows"),
+    ),
+    "TokenWindows": Rules(
+        asked={
+            "both int64 and of the same length": ("items in 32 bits", "32 bits"),
+            "from position `i * stride` on": ("the stride unused", "the stride is the context"),
+            "the tokens that come one later": ("targets not shifted", "shifted the other way"),
+            "near the end a window is shorter": ("only full windows", "whole windows only"),
+            "so it is no input": "a window too many",
+            "an item for each i whose window has at least one target": (
+                "a window without a target",
+                "the length is rounded down",
+            ),
+            "an index beyond them raises `IndexError`": (
+                "the end not told",
+                "nothing past the end is noticed",
+                "one past the end only",
+            ),
+            "Whoever writes into an item changes nothing else": "one storage",
+            "neither the tokens": ("views of the tokens", "only the inputs are copied"),
+            "nor another item": "one copy, made at the beginning",
+            "nor the other half of the pair": ("one copy for both", "the halves share a copy"),
+            "T is the longest length among them": (
+                "as wide as the context",
+                "as wide as the first",
+            ),
+            "On the right": "filled up on the left",
+            "inputs are filled up with `pad`": ("inputs filled up with 0", "filled up with 0"),
+            "and targets with -100": ("targets filled up with pad", "targets padded with pad"),
+            "`pad` may also be a word": "what looks like padding is ignored",
+        },
+        told=(
+            "A text is one long row",
+            "Write a dataset",
+            "Negative ones are not asked for",
+            "A batch needs one length",
+        ),
+    ),
+    "mended_fit": Rules(
+        asked={
+            "Somebody fits a line y = w·x + b": ("b not handed over", "no intercept"),
+            "with gradient descent": (
+                "gradients never cleared",
+                "gradients add up",
+                "cleared before the step",
+            ),
+            "`x` is (N, 1), `y` is (N,)": ("every point against every other", "each against each"),
+            "`w` and `b` begin at 0": ("step before backward", "a step late"),
+            "the mean of the squared errors": (
+                "the sum for the mean",
+                "the sum of the squares",
+                "half of the square",
+            ),
+            "two floats": "w and b are tensors",
+            "a list of floats": ("losses with their graphs", "tensors"),
+            "one for each step": ("the last loss alone", "the last loss twice", "a step too many"),
+            "before it changed anything": ("the losses of afterwards", "the loss after the step"),
+            "There may be no steps at all": "at least one step",
+        },
+        free={
+            "How you do it is up to you": ("the five lines", "a linear layer"),
+            "gradients that you have worked out on paper": "gradients on paper",
+        },
+        told=("there are five mistakes in it",),
+    ),
+    "optimizers": Rules(
+        asked={
+            "no tensor": ("written into the parameters", "written into what was given"),
+            "change nothing that they are given": "the gradients are written to",
+            "and no list": "the list is filled anew",
+            "adds `weight_decay * p` to g": (
+                "no weight decay in SGD",
+                "decay times the rate twice",
+                "SGD's decay beside the memory",
+            ),
+            "In a parameter's first step its memory is that sum": (
+                "a memory that begins at 0",
+                "the first memory is dampened",
+            ),
+            "`momentum` times the memory before, plus that sum": (
+                "the memory dampened",
+                "dampened",
+            ),
+            "Then p loses `lr` times the memory": "Nesterov",
+            "takes `lr * weight_decay * p` off p": (
+                "Adam with L2",
+                "Adam, not AdamW",
+                "decay without lr",
+            ),
+            "Two memories begin at 0": "corrected memories are kept",
+            "counted from 1": "steps counted from 0",
+            "either is divided by 1 - βᵗ": (
+                "no bias correction",
+                "no correction",
+                "the correction stored",
+            ),
+            "m̂ divided by √v̂ + `eps`": (
+                "eps under the root",
+                "eps before the correction",
+                "decay at the end",
+            ),
+            "the parameter is not touched in that step": (
+                "None is a gradient of zeros in SGD",
+                "decayed without a gradient",
+            ),
+            "its memory is not": "None taken for 0",
+            "its own steps are not counted on": "one count for all",
+            "Parameters have any shape": "vectors alone",
+            "are float32 or float64": "float32 for all",
+            "nothing of `torch.optim` here": "torch's own",
+        },
+        told=(
+            "Both functions get `params`",
+            "With g the gradient",
+            "The check below shows",
+        ),
+    ),
+    "schedule": Rules(
+        asked={
+            "Steps are counted from 0": ("the warm-up begins at 0", "a first step of 0"),
+            "it climbs by the same amount in each": ("no warm-up", "warm-up from the floor"),
+            "There may be no warm-up": "a warm-up there must be",
+            "From step `warmup`, where it is `peak`": (
+                "the floor added on top",
+                "the cosine from step 0",
+                "the cosine begins with the run",
+            ),
+            "half a cosine": "a straight line",
+            "down to `floor`": ("the floor forgotten", "no floor under the cosine"),
+            "which it reaches in the last step": (
+                "the floor is reached a step late",
+                "the floor comes one later",
+            ),
+            "beyond the last step gets `floor`": ("up again", "nothing beyond the end"),
+            "or all of them, which makes a norm of 0": "at least one gradient",
+            "the norm of all their numbers together": (
+                "each gradient alone",
+                "each by itself",
+                "the norm of afterwards",
+                "the norm afterwards",
+            ),
+            "a float, as if they were one long vector": (
+                "the norm is a tensor",
+                "the norm without its root",
+                "the sum of the norms",
+            ),
+            "all have been multiplied by the same factor": (
+                "number by number",
+                "each number by itself",
+                "shorter than it must be",
+            ),
+            "What is small enough keeps its values": (
+                "small gradients enlarged",
+                "always stretched to the norm",
+            ),
+            "A `None` stays `None`": "None is left out",
+            "neither a tensor": ("clipped in place", "in place"),
+            "nor the list": "the list is filled anew",
+            "where the norm is not finite, `clipped` is `None`": (
+                "infinity clipped",
+                "NaN goes through",
+                "NaN is overlooked",
+            ),
+        },
+        told=("is the learning rate of a step", "There are at least two steps after the warm-up"),
+    ),
+    "accumulate": Rules(
+        asked={
+            "where a row counts for nothing": (
+                "rows that don't count are counted",
+                "weighed by rows, ignored ones too",
+            ),
+            "N differs from part to part": ("the mean of the means", "the sum of the means"),
+            "what the one big batch would have left there": (
+                "the last part alone",
+                "only the last part's",
+            ),
+            "over all rows that count": "the sum over all rows",
+            "What was in `.grad` before is gone": ("old gradients kept", "old gradients stay"),
+            "It returns this mean": ("the last part's loss", "the loss of the last part"),
+            "this mean, a float": ("a tensor for a float", "a tensor"),
+            "In some parts no row may count at all": "parts in which nothing counts are 0 / 0",
+            "Call the model once for each part": (
+                "one big batch",
+                "the big batch itself",
+                "parts in which nothing counts are left out",
+            ),
+            "in their order": "the last part first",
+            "let only one part's graph be alive at a time": (
+                "graphs of earlier parts",
+                "one backward in the end",
+                "the graph is retained",
+            ),
+        },
+        told=(
+            "does not fit into memory",
+            "Write `accumulate(model, parts)`",
+            "is looked at where your code runs",
+        ),
+    ),
+    "Scaler": Rules(
+        asked={
+            "the number at the moment, a float": "the scale is a tensor",
+            "returns the loss times the scale, a tensor": "the loss is a float",
+            "in float16 or float32": "left in float16",
+            "It returns a list of them in float32": "in the type they came in",
+            "divided by the scale, a": "multiplied once more",
+            "a `None` where a `None` was": ("None left out", "None is left out"),
+            "changes none of the given": "in place where it is float32",
+            "The division happens in float32": "divided in float16",
+            "If any number is infinite or NaN": (
+                "NaN is finite",
+                "minus infinity is finite",
+                "the first gradient alone",
+                "a sum that overflows",
+                "only where all are infinite",
+                "only their sum is looked at",
+                "NaN is overlooked",
+            ),
+            "After a step that was skipped": (
+                "no backing off",
+                "grows after a skip",
+                "skipped steps leave the scale",
+            ),
+            "is multiplied by `backoff`": "divided by backoff",
+            "After `interval` good steps": (
+                "grows after each good step",
+                "one step late",
+                "no gradients are no step",
+            ),
+            "in a row": "good steps, not in a row",
+            "the count begins anew": (
+                "the count never begins anew",
+                "the count goes on after growth",
+                "grows once",
+            ),
+            "as it does after a skipped step": "the count goes on after a skip",
+            "All of it happens in `unscaled`": "grows while it scales",
+            "is divided by the scale from before": ("divided by the new scale", "the wrong scale"),
+        },
+        told=(
+            "In float16 a gradient",
+            "So the loss is multiplied",
+            "Too large, and they overflow",
+            "Write the class",
+        ),
+    ),
+    "checkpoint": Rules(
+        asked={
+            "all that is needed to go on later": (
+                "the weights alone",
+                "weights and position only",
+                "the optimizer forgotten",
+            ),
+            "puts it into another trainer": ("the model forgotten", "the order is forgotten"),
+            "*another seed*": ("other shuffles later", "epochs are shuffled by another"),
+            "which has trained a little": ("the position is forgotten", "the epoch from its start"),
+            "bit for bit, what the first one did": (
+                "the schedule forgotten",
+                "the schedule begins anew",
+                "a new shuffle",
+                "an epoch begins",
+                "the order is drawn anew",
+                "seeded as it began",
+            ),
+            "the same losses": ("the dice of dropout forgotten", "the dice are forgotten"),
+            "the run goes on as if nobody had": ("taking it draws a number", "taking it seeds"),
+            "lies in memory meanwhile stays as it was": (
+                "nothing copied",
+                "no copy when taken",
+                "a shallow copy",
+            ),
+            "even after somebody has resumed from it": ("used up", "no copy when resumed"),
+            "refuses objects of classes": ("refused by the file", "the generator itself"),
+        },
+        free={"best in a dict": "a tuple"},
+        told=("read it first", "Then write two functions"),
+    ),
+    "train_minigpt": Rules(
+        asked={
+            "It makes a new `MiniGPT(config)`": "a size of its own",
+            "trains it in `steps` steps": (
+                "never a step",
+                "once through the lines",
+                "a tenth of the steps",
+            ),
+            "returns its `state_dict()`": "the model itself",
+            "The same arguments give the same bits": "seeded after the weights were drawn",
+            "another seed other weights": "always the same seed",
+            "16 lines, 60 steps": "a fortieth of the learning rate",
+            "on lines that you have not seen, a perplexity below 3.53": (
+                "one line a step",
+                "the same lines again and again",
+                "the first lines only",
+            ),
+        },
+        free={
+            "which ones is up to you": (
+                "epochs of a loader, Adam, one cycle",
+                "a step of Adam by hand",
+            ),
+        },
+        told=(
+            "Write `train_minigpt",
+            "are lines of the course's corpus",
+            "What is asked",
+            "A perplexity is",
+            "Both n-grams have seen",
+            "In 300 steps",
+            "it is not asked",
+            "gives every word another number",
+            "With one layer and a width of 32",
+        ),
+    ),
+}
