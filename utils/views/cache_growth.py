@@ -146,7 +146,7 @@ def draw(strip: Strip, prompt: int, words: int) -> tuple[Figure, str]:
     for values, part in ((strip.without, GRADIENT), (strip.with_cache, VIEW)):
         canvas.marker(x, plot.py(values[words - 1]), "o", size=9, fill=part.colour)
     step = next(s for s in (4, 8, 16, 32) if context / s <= 9)
-    ticks = [t for t in range(step, context, step)]
+    ticks = list(range(step, context, step))
     plot.labels_x(ticks, [str(t) for t in ticks])
     canvas.text(right, plot.bottom + 16, "words", size=TEXT, colour=MUTED, ha="right")
     return canvas.finish(), describe(strip, prompt, words)
