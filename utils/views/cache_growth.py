@@ -126,11 +126,10 @@ def draw(strip: Strip, prompt: int, words: int) -> tuple[Figure, str]:
             boxes = [(LEFT + k * cell, y + 1, cell, ROW - 2) for k in some]
             canvas.boxes(boxes, [fill] * len(boxes), edge=RULE, line=0.6)
     low = top + 2 * shown * ROW + GAP
-    most = strip.without[-1]
-    plot = Axes(
-        canvas, LEFT, low, right - LEFT, HIGH, x=(0.5, context + 0.5), y=(strip.with_cache[0] / 2, 2 * most), log=True
-    )  # fmt: skip
-    powers = range(math.ceil(math.log10(strip.with_cache[0] / 2)), int(math.log10(2 * most)) + 1)
+    span = strip.with_cache[0] / 2, 2 * strip.without[-1]
+    x_span = 0.5, context + 0.5
+    plot = Axes(canvas, LEFT, low, right - LEFT, HIGH, x=x_span, y=span, log=True)
+    powers = range(math.ceil(math.log10(span[0])), int(math.log10(span[1])) + 1)
     plot.grid_y([10.0**p for p in powers], [si(10.0**p, "FLOP") for p in powers])
     canvas.text(LEFT, low - 38, "FLOPs of the step that reads this word:", size=TEXT, colour=MUTED)
     canvas.text(LEFT, low - 18, "all words once more", size=TEXT, colour=GRADIENT.colour)

@@ -29,21 +29,23 @@ def mask_builder(
     """Show which keys each query sees; live, all settings move.
 
     words: the words of a row, without padding; they and the padding are 1 to 12 keys. new: how
-    many of them, the last ones, are queries, by default all; the others are in the cache.
+    many of the keys, the last ones, are queries, by default all; the others are in the cache.
     padding: places of padding before the words. window: a query sees so many keys, itself among
     them; None for all.
     Raises ValueError for settings outside these bounds.
     """
-    rows = len(words) if new is None else new
+    rows = padding + len(words) if new is None else new
     far = window or 0
     draw(words, rows, causal, padding, far)
     # A sheet that moves keeps the height of its fullest picture.
-    least = len(words) if _interactive.will_move() else 0
+    least = MOST if _interactive.will_move() else 0
     _interactive.present(
-        lambda rows, padding, far, causal: draw(words, rows, causal, padding, far, least),
+        lambda rows, padding, far, causal: draw(
+            words, min(rows, padding + len(words)), causal, padding, far, least
+        ),
         (rows, padding, far, causal),
         lambda widgets: [
-            widgets.IntSlider(value=rows, min=1, max=len(words), description="queries"),
+            widgets.IntSlider(value=rows, min=1, max=MOST, description="queries"),
             widgets.IntSlider(value=padding, min=0, max=MOST - len(words), description="padding"),
             widgets.IntSlider(value=far, min=0, max=MOST, description="window"),
             widgets.Checkbox(value=causal, description="causal", indent=False),
@@ -72,10 +74,10 @@ def draw(
 ) -> tuple[Figure, str]:
     """The figure, and its alternative text. least: rows that the sheet has room for, or more."""
     keys = padding + len(words)
-    if not (1 <= new <= len(words) and padding >= 0 and keys <= MOST and window >= 0):
+    if not (words and 1 <= new <= keys <= MOST and padding >= 0 and window >= 0):
         raise ValueError(
-            f"mask_builder: expected 1 to {len(words)} queries, and words and padding of at most "
-            f"{MOST} places, got {new} queries, {len(words)} words, a padding of {padding} and a "
+            f"mask_builder: expected words and padding of 1 to {MOST} places, and 1 to {keys} "
+            f"queries, got {new} queries, {len(words)} words, a padding of {padding} and a "
             f"window of {window}"
         )
     fates = read(keys, new, causal, padding, window)

@@ -27,12 +27,15 @@ class Choice:
         order: ids, the likeliest first; equals by their id.
         before: the probability of each, at the temperature, before anything is cut off.
         after: the same after it; what was cut off has 0.
-        picked: the place in `order` that u falls on.
+        line: the places of `order` that are left, in the order of their ids, as they lie on the
+            line from 0 to 1.
+        picked: the one of them that u falls on.
     """
 
     order: tuple[int, ...]
     before: tuple[float, ...]
     after: tuple[float, ...]
+    line: tuple[int, ...]
     picked: int
 
 
@@ -82,8 +85,8 @@ def next_word(
 def read(logits: Sequence[float], temperature: float, k: int, p: float, u: float) -> Choice:
     """Divide by the temperature, keep the k likeliest, of those the fewest that reach p, pick.
 
-    The words stand on a line from 0 to 1, the likeliest first, each as wide as its probability;
-    u falls on one. Temperature 0 is the limit: everything on the likeliest.
+    The words that are left lie on a line from 0 to 1 in the order of their ids, each as wide as
+    its probability; u falls on one. Temperature 0 is the limit: everything on the likeliest.
     """
     order = sorted(range(len(logits)), key=lambda word: (-logits[word], word))
     if temperature:
@@ -100,12 +103,13 @@ def read(logits: Sequence[float], temperature: float, k: int, p: float, u: float
         kept += 1
     share = math.fsum(before[:kept])
     after = [q / share if place < kept else 0.0 for place, q in enumerate(before)]
-    reached, picked = 0.0, 0
-    for picked in range(kept):
+    line = sorted(range(kept), key=order.__getitem__)
+    reached, picked = 0.0, line[0]
+    for picked in line:
         reached += after[picked]
         if u < reached:
             break
-    return Choice(tuple(order), tuple(before), tuple(after), picked)
+    return Choice(tuple(order), tuple(before), tuple(after), tuple(line), picked)
 
 
 def draw(
@@ -156,11 +160,10 @@ def draw(
 def _draw_line(
     canvas: Canvas, y: float, found: Choice, vocabulary: Sequence[str], u: float
 ) -> None:
-    """The words side by side on a line from 0 to 1, and u on it."""
+    """The words that are left side by side on a line from 0 to 1, and u on it."""
     start, boxes, fills = 0.0, [], []
-    for place, share in enumerate(found.after):
-        if share * INNER < 0.5:
-            break
+    for place in found.line:
+        share = found.after[place]
         boxes.append((MARGIN + start * INNER, y, share * INNER, 30.0))
         fills.append(GRADIENT.tint if place == found.picked else VIEW.tint)
         word = clipped(vocabulary[found.order[place]])
