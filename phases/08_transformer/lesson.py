@@ -23,11 +23,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-
-# %%
-import transformers
 from torch import nn
-from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2LMHeadModel
 
 from utils.course import PHASES
 from utils.drills import choice, number, true_false
@@ -38,6 +34,10 @@ from utils.views import attention_heads, cache_growth, course_path, mask_builder
 torch.set_num_threads(1)  # tensors this small gain nothing from a second one
 torch.set_grad_enabled(False)  # until something is trained
 torch.set_printoptions(precision=2, sci_mode=False)
+
+# %%
+import transformers
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2LMHeadModel
 
 # %% [markdown]
 # ## Where we are
