@@ -19,6 +19,7 @@ import inspect
 import math
 import tempfile
 import textwrap
+import warnings
 from pathlib import Path
 
 import torch
@@ -112,8 +113,8 @@ prompts = [
 ]
 both = [(prompt, say(one, prompt), say(two, prompt)) for prompt in prompts]
 other = [row for row in both if row[1] != row[2]]
-print(f"{len(other)} of {len(both)} sentences differ; the first three:")
-for _, first, second in other[:3]:
+print(f"{len(other)} of {len(both)} sentences differ; some of them:")
+for _, first, second in other[::4]:
     print(f"  {first:36} {second}")
 
 # %% [markdown]
@@ -129,7 +130,8 @@ for _, first, second in other[:3]:
 # Take a sentence of your own: change the subject, the verb or the tense, and everything below goes with it.
 
 # %%
-text, looks = generate("yo", verb="hablar", tense="past", return_attention=True)
+who = "yo"
+_, looks = generate(who, verb="hablar", tense="past", return_attention=True)
 words = list(looks.words)
 tokenizer, gpt = load_tokenizer(), load_minigpt()
 tokens = torch.tensor([tokenizer.encode(words)])
@@ -217,8 +219,7 @@ print("what the places carry away:", tuple(answer.shape))
 # That is a head: three maps, a table of shares, a weighted mean of values. Now look at all eight, at the sentence that you chose. The verb is decided at the subject's last word, for there the next word is to be guessed. **Predict.** Where must that word look, and in which of the two layers would you expect it?
 
 # %%
-subject = tokenizer.words(tokens[0]).index("hablé") - 1 if "hablé" in words else 4
-attention_heads(words, maps, head=3, word=subject)
+attention_heads(words, maps, head=3, word=words.index(who.split()[-1]))
 
 # %% [markdown]
 # In *yo hablé* one head of the first layer gives nearly everything to the tense, and another, its first, to the verb: the two that decide, each with a head of its own. In the second layer several heads look at all the cues at once. Live, go through the heads with the arrow keys. Many words look at `<bos>`, which says nothing. A softmax can't say "nobody", its shares sum to 1, and so a head that has nothing to ask asks a place that answers nothing. (The habit has a name in large models: an *attention sink*.)
@@ -250,7 +251,7 @@ print("viewed at once", tuple(viewed.shape), *viewed[0, 0].tolist(), sep="\n  ")
 # %% [markdown]
 # The first head of the first line has channels 0 to 3 of places 0, 1 and 2. That of the second has place 0 whole, and half of place 1: it calls them three places, and the mask that belongs to three places now hides the wrong things. The shape is right and the numbers are all there, so nothing complains.
 #
-# How bad is it? A model trained this way from the beginning would learn *something*, with a leak. One that was trained otherwise says so at once.
+# How bad is it? The last head now calls its first place what belongs to words of the last quarter, so a model trained this way would read the future, and be praised for it. One that was trained otherwise says so at once.
 
 # %%
 broken = load_minigpt()
@@ -423,18 +424,17 @@ print(f"equal: {torch.equal(mine, theirs)}; largest difference {(mine - theirs).
 # Equal, here even to the last bit; don't count on that elsewhere, for one product of 192 columns may be summed in another order than three of 64. And equal to torch's fused kernel, which computes the same in another order and never has the T × T table whole? Values are half of the answer; the gradients are the other half.
 
 # %%
-torch.set_grad_enabled(True)
 torch.manual_seed(0)
 ask, key, value = (torch.randn(2, 4, 9, 16, requires_grad=True) for _ in range(3))
-s = torch.einsum("bhid,bhjd->bhij", ask, key) / 4
-s = torch.where(torch.ones(9, 9).tril() > 0, s, -math.inf)
-by_hand = torch.einsum("bhij,bhjd->bhid", s.softmax(-1), value)
-fused = F.scaled_dot_product_attention(ask, key, value, is_causal=True)
-upstream = torch.randn_like(fused)
+upstream = torch.randn(2, 4, 9, 16)
+with torch.enable_grad():
+    s = torch.einsum("bhid,bhjd->bhij", ask, key) / 4
+    s = torch.where(torch.ones(9, 9).tril() > 0, s, -math.inf)
+    by_hand = torch.einsum("bhij,bhjd->bhid", s.softmax(-1), value)
+    fused = F.scaled_dot_product_attention(ask, key, value, is_causal=True)
 for name, out in (("by hand", by_hand), ("fused", fused)):
     grads = torch.autograd.grad(out, (ask, key, value), upstream)
     print(f"{name:8}", *(f"{g.norm():.5f}" for g in (out, *grads)))
-torch.set_grad_enabled(False)
 
 # %% [markdown]
 # Output, and the gradients of queries, keys and values. So why write it by hand? Since the fused kernel has no table, it can't show you one; and the day you want a change, a window, a bias, shared keys, you need the lines.
@@ -785,7 +785,28 @@ for word in ("cada", "esta", "hoy", "siempre", "mañana"):
 # %% [markdown]
 # The head's bias. GPT-2 has none, so its class had no place for these 600 numbers and dropped them. A bias on a word is a liking for it, whatever the sentence: *esta* and *cada* are liked, *mañana* and *siempre* a little less. That was the other taste.
 #
-# At the normal level of its logging it would have said so on the screen, in a table. We switched that off in our third line, and so does half the world, because the table comes with warnings that are there every time.
+# And it had said so, before we switched it off. Here is what the friend's line would have written, at the level of logging that the library begins with.
+
+# %%
+import io
+import logging
+import re
+
+heard = io.StringIO()
+listener = logging.StreamHandler(heard)
+transformers.logging.add_handler(listener)
+transformers.logging.disable_default_handler()  # it would write in red, below the cell
+transformers.logging.set_verbosity_warning()
+GPT2LMHeadModel.from_pretrained(FOLDER)
+transformers.logging.set_verbosity_error()
+transformers.logging.remove_handler(listener)
+transformers.logging.enable_default_handler()
+said = re.sub("\x1b.*?m", "", heard.getvalue()).replace(str(FOLDER), "…")  # without colours
+print(*(textwrap.fill(line, 100) for line in said.splitlines()), sep="\n")
+
+# %% [markdown]
+# Everything is in it: the wrong class, and the weight that found no place. Half the world begins its notebooks with our third line, because much of what comes in that red is there every time and means nothing.
+#
 #
 # What does it do with the opposite, a weight that the class has and the file hasn't? **Predict.** The folder is loaded as a classifier, twice. Error, zeros, or random numbers?
 
@@ -814,7 +835,7 @@ attempt(lambda: AutoModelForCausalLM.from_pretrained("mini-gtp"))
 attempt(lambda: AutoModelForCausalLM.from_pretrained(FOLDER / "nothing"))
 
 # %% [markdown]
-# The name of a folder may also be the name of a model on the hub, so a mistyped folder is looked for there. This course has switched the hub off (`HF_HUB_OFFLINE=1`, before the import), and so the answer comes at once. With the hub on, and no network, it tries for half a minute; with one, somebody else's model may be called that.
+# The name of a folder may also be the name of a model on the hub, so a mistyped folder is looked for there. This course has switched the hub off (`HF_HUB_OFFLINE=1`, before the import), and so the answer comes at once, in words about a connection that nobody has tried. With the hub on, and no network, it tries for half a minute; with one, somebody else's model may be called that.
 #
 # Who should have told you? The library did, in a table that everybody hides. The folder did, in a field that nobody asked. **You** have to ask: for the report, which is a value and can be tested; and for the logits of one input, which you know.
 
@@ -853,6 +874,10 @@ for seed in range(3):
     torch.manual_seed(seed)
     out = one.generate(**prompt, do_sample=True, temperature=1.5, top_k=20, max_new_tokens=12)
     print(tok.decode(out[0, 4:], skip_special_tokens=True))
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # "we recommend setting max_new_tokens"
+    endless = one.generate(**prompt, eos_token_id=tokenizer.id("<imperfect>"))  # never said
+print("words:", prompt["input_ids"].shape[1], "and", endless.shape[1] - prompt["input_ids"].shape[1])
 
 # %% [markdown]
 # What isn't set falls back on built-in values: greedy, a cache, and at most 20 new words. A folder brings its own `generation_config.json` along, and its author may have set other things there; whoever compares two models should look.
@@ -941,16 +966,31 @@ print(eager(padded, attention_mask=seen, output_attentions=True).attentions[0][0
 #
 # You want to try an idea. Where does it go?
 #
-# | idea | where | what notices |
-# |---|---|---|
-# | another width, depth, number of heads | the config | old weights don't fit: an error |
-# | another attention (a window, a bias) | an attention function, registered by name | nothing, if the weights keep their shapes |
-# | fewer keys and values than queries | the attention class: its linear layers get narrower | the shapes of `c_attn`; the cache |
-# | positions by rotation (RoPE) | in attention, on q and k; `wpe` goes | a missing key |
-# | another norm, another activation | the block, or one word in the config | **nothing**; only the logits |
-# | a bias in the head | the class, in one line after `super().__init__` | an unexpected key, as you know |
+# | idea | where |
+# |---|---|
+# | another width, depth, number of heads; another activation | the config |
+# | another attention: a window, a bias | an attention function, registered by name |
+# | fewer keys and values than queries | the attention class: `c_attn` gets narrower |
+# | positions by rotation (RoPE) | in attention, on q and k; `wpe` goes |
+# | a bias in the head | the class, in one line after `super().__init__` |
 #
-# The second row is the most useful. The library has a table of attention functions, and lets you add to it. So ours can go into their model.
+# Each has to get on with weights that exist. **Predict.** The folder is loaded with one setting changed: half the width; a third layer; eight heads in place of four. Which of them is an error, which is in the report, and which passes unseen?
+
+# %%
+for change in ({"n_embd": 32}, {"n_layer": 3}, {"n_head": 8}):
+    print(change, end=": ")
+    try:
+        model, report = AutoModelForCausalLM.from_pretrained(FOLDER, output_loading_info=True, **change)
+    except RuntimeError:
+        print("an error")
+        continue
+    far = (model(tokens).logits - gpt(tokens)).abs().max()
+    print(f"{len(report['missing_keys'])} keys missing; logits off by {far:.2g}")
+
+# %% [markdown]
+# Another width fits nowhere. A third layer is made up of random numbers, and the report says so. Eight heads fit perfectly: heads are a view, no weight knows how many there are, and nothing notices but the logits.
+#
+# The second row of the table is the most useful. The library has a list of attention functions, and lets you add to it. So ours can go into their model.
 
 # %%
 from transformers import AttentionInterface
@@ -1071,6 +1111,7 @@ def learn(lr, steps=100, only="", name="training"):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    print(f"last loss {loss.item():.2f}")
     return model
 
 
@@ -1138,7 +1179,6 @@ trainer = Trainer(model=hf_model(small), args=settings, train_dataset=rows)
 
 # %%
 import contextlib
-import io
 
 with contextlib.redirect_stdout(io.StringIO()):  # it prints its log as well
     trainer.train()

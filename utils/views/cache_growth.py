@@ -105,11 +105,11 @@ def draw(strip: Strip, prompt: int, words: int) -> tuple[Figure, str]:
         )
     top = title_height("one line") + 30
     shown = min(strip.layers, LAYERS)
-    canvas = Canvas(top + 2 * shown * ROW + GAP + HIGH + 40)
+    canvas = Canvas(top + 2 * shown * ROW + GAP + HIGH + 70)
     canvas.title(sentence(strip, words))
     right = WIDTH - MARGIN - 8
     cell = (right - LEFT) / context
-    told = f"the cache, {human_bytes(strip.bytes_a_word)} a word; blue was there, green is new"
+    told = f"the cache, {human_bytes(strip.bytes_a_word)} a word: pale the prompt, green the newest"
     canvas.text(LEFT, top - 16, told, size=TEXT, colour=MUTED)
     newest = range(words) if words == prompt else range(words - 1, words)
     for row in range(2 * shown):
@@ -120,7 +120,8 @@ def draw(strip: Strip, prompt: int, words: int) -> tuple[Figure, str]:
         canvas.text(LEFT - 10, y + ROW / 2, "kv"[row % 2], size=TEXT, colour=MUTED, ha="right")
         for some, fill in (
             (range(words, context), IDLE),
-            (range(words), STORAGE.colour),
+            (range(prompt), STORAGE.tint),
+            (range(prompt, words), STORAGE.colour),
             (newest, VIEW.colour),
         ):
             boxes = [(LEFT + k * cell, y + 1, cell, ROW - 2) for k in some]
@@ -148,7 +149,17 @@ def draw(strip: Strip, prompt: int, words: int) -> tuple[Figure, str]:
     ticks = list(range(step, context, step))
     plot.labels_x(ticks, [str(t) for t in ticks])
     canvas.text(right, plot.bottom + 16, "words", size=TEXT, colour=MUTED, ha="right")
+    canvas.text(MARGIN, plot.bottom + 46, so_far(strip, prompt, words), size=TEXT, colour=INK)
     return canvas.finish(), describe(strip, prompt, words)
+
+
+def so_far(strip: Strip, prompt: int, words: int) -> str:
+    """What all steps have taken, with the cache and without."""
+    kept, again = spent(strip, prompt, words)
+    return (
+        f"So far, the prompt of {prompt} in one pass: {si(kept, 'FLOP')}; without a cache "
+        f"{si(again, 'FLOP')}, {again / kept:.1f} times as much."
+    )
 
 
 def sentence(strip: Strip, words: int) -> str:
@@ -161,12 +172,10 @@ def sentence(strip: Strip, words: int) -> str:
 
 def describe(strip: Strip, prompt: int, words: int) -> str:
     """The alternative text: bytes, the step's FLOPs, and those of all steps so far."""
-    kept, again = spent(strip, prompt, words)
     at = words - 1
     return (
         f"A cache of {strip.layers} layers. {sentence(strip, words)} Each word adds "
         f"{human_bytes(strip.bytes_a_word)}. The step that reads word {words} takes "
         f"{si(strip.with_cache[at], 'FLOP')} with the cache and {si(strip.without[at], 'FLOP')} "
-        f"without. After a prompt of {prompt}, all steps so far took {si(kept, 'FLOP')} with it "
-        f"and {si(again, 'FLOP')} without, {again / kept:.1f} times as much."
+        f"without. {so_far(strip, prompt, words)}"
     )

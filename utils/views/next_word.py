@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.style import GRADIENT, IDLE, INK, MUTED, RULE, VIEW, WIDTH
+from utils.style import GRADIENT, IDLE, INK, MUTED, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 
 SHOWN, ROW, LABEL, BARS, TEXT = 10, 30, 120, 470, 14
+EDGED = 4  # CSS pixels; narrower words on the line have no edge of their own
 TEMPERATURES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.3, 1.6, 2.0, 3.0, 5.0)
 KS = (1, 2, 3, 4, 5, 6, 8, 10, 20, 50, 0)  # 0: all
 PS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
@@ -70,9 +71,7 @@ def next_word(
         lambda *settings: draw(row, vocabulary, *settings),
         (temperature, k, top_p, u),
         lambda widgets: [
-            widgets.SelectionSlider(
-                options=TEMPERATURES, value=temperature, description="temperature"
-            ),
+            widgets.SelectionSlider(options=TEMPERATURES, value=temperature, description="temp."),
             widgets.SelectionSlider(
                 options=[(str(k or "all"), k) for k in KS], value=k, description="top k"
             ),
@@ -161,18 +160,24 @@ def _draw_line(
     canvas: Canvas, y: float, found: Choice, vocabulary: Sequence[str], u: float
 ) -> None:
     """The words that are left side by side on a line from 0 to 1, and u on it."""
-    start, boxes, fills = 0.0, [], []
+    start = 0.0
+    boxes: dict[bool, list[tuple[float, float, float, float]]] = {True: [], False: []}
+    lit = None
     for place in found.line:
         share = found.after[place]
-        boxes.append((MARGIN + start * INNER, y, share * INNER, 30.0))
-        fills.append(GRADIENT.tint if place == found.picked else VIEW.tint)
+        box = MARGIN + start * INNER, y, share * INNER, 30.0
+        boxes[share * INNER > EDGED].append(box)
+        lit = box if place == found.picked else lit
         word = clipped(vocabulary[found.order[place]])
         if share * INNER > 9.5 * len(word) + 8:
             middle = MARGIN + (start + share / 2) * INNER
             canvas.text(middle, y + 15, word, size=TEXT, ha="center")
         start += share
-    canvas.boxes([(MARGIN, y, INNER, 30)], [VIEW.tint], edge=RULE)
-    canvas.boxes(boxes, fills, edge=MUTED, line=0.8)
+    # Hundreds of edges side by side would be nothing but edges.
+    canvas.boxes([(MARGIN, y, INNER, 30)], [IDLE], edge=MUTED, line=0.8)
+    canvas.boxes(boxes[True], [VIEW.tint] * len(boxes[True]), edge=MUTED, line=0.8)
+    if lit:
+        canvas.boxes([lit], [GRADIENT.tint], edge=MUTED if lit[2] > EDGED else "none", line=0.8)
     x = MARGIN + u * INNER
     canvas.line([(x, y - 6), (x, y + 36)], colour=GRADIENT.colour, line=2.4)
     side = "right" if u > 0.5 else "left"

@@ -126,7 +126,9 @@ def test_bytes_are_those_of_the_tensors():
     kept, again = growth.spent(found, 4, 6)
     assert kept == found.without[3] + sum(found.with_cache[4:6])
     assert again == sum(found.without[3:6])
-    check(*growth.draw(found, 4, 6), "After a prompt of 4", "6 words: 2.25 KiB kept")
+    check(
+        *growth.draw(found, 4, 6), "So far, the prompt of 4 in one pass", "6 words: 2.25 KiB kept"
+    )
 
 
 @pytest.mark.parametrize(
