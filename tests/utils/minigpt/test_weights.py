@@ -121,7 +121,8 @@ def test_a_header_that_contradicts_itself_names_the_tensor(path, tiny):
 
 def test_a_changed_number_is_found_by_the_manifests_checksum(tmp_path):
     for file in DATA.iterdir():
-        shutil.copy(file, tmp_path)
+        if file.is_file():
+            shutil.copy(file, tmp_path)
     path = tmp_path / WEIGHTS.name
     assert load_config(path) == MiniGPTConfig()
     data = bytearray(path.read_bytes())
