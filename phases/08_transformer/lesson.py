@@ -19,7 +19,6 @@ import inspect
 import math
 import tempfile
 import textwrap
-import warnings
 from pathlib import Path
 
 import torch
@@ -751,7 +750,7 @@ for mine, name in pairs:
     print(f"{mine:33}{shape!s:10} {name:36}{tuple(theirs[name].shape)}")
 
 # %% [markdown]
-# (64, 192). GPT-2 came from TensorFlow, and its `Conv1D` is a linear layer that keeps its weight the other way round, as (in, out). Whoever moves weights has to turn them: all those of `c_` layers, and not the embeddings, nor the head.
+# (64, 192). GPT-2 came from TensorFlow, and its `Conv1D` is a linear layer that keeps its weight the other way round, as (in, out). Whoever moves weights has to turn them: all those of `c_` layers, and not the embeddings, nor the head. (In other files you meet two more habits. GPT-2 itself has no head of its own, it uses the embedding's weight once more, and a file need not hold it twice. And old files hold each block's mask among the weights, as `attn.bias`.)
 #
 # **Predict.** `c_proj.weight` is 64 by 64. If you forget to turn *that* one, which of the library's checks fails?
 
@@ -785,7 +784,7 @@ for word in ("cada", "esta", "hoy", "siempre", "mañana"):
 # %% [markdown]
 # The head's bias. GPT-2 has none, so its class had no place for these 600 numbers and dropped them. A bias on a word is a liking for it, whatever the sentence: *esta* and *cada* are liked, *mañana* and *siempre* a little less. That was the other taste.
 #
-# And it had said so, before we switched it off. Here is what the friend's line would have written, at the level of logging that the library begins with.
+# And it would have said so on the screen, had we not switched that off. Here is what the friend's line would have written, at the level of logging that the library begins with.
 
 # %%
 import io
@@ -805,7 +804,7 @@ said = re.sub("\x1b.*?m", "", heard.getvalue()).replace(str(FOLDER), "…")  # w
 print(*(textwrap.fill(line, 100) for line in said.splitlines()), sep="\n")
 
 # %% [markdown]
-# Everything is in it: the wrong class, and the weight that found no place. Half the world begins its notebooks with our third line, because much of what comes in that red is there every time and means nothing.
+# Everything is in it: the wrong class, and the weight that found no place. Half the world switches it off, because much of what comes in that red is there every time and means nothing.
 #
 #
 # What does it do with the opposite, a weight that the class has and the file hasn't? **Predict.** The folder is loaded as a classifier, twice. Error, zeros, or random numbers?
@@ -866,6 +865,8 @@ attempt(lambda: tok("yo hablé chino"))
 # `generate` has all of *Picking a word* and *One token at a time*. **Predict.** Called without settings, does it draw or take the likeliest? Is its cache on? How long does it go on?
 
 # %%
+import warnings
+
 settings = one.generation_config
 for field in ("do_sample", "temperature", "top_k", "top_p", "max_new_tokens", "use_cache", "eos_token_id"):
     print(f"{field:15}{getattr(settings, field)}")
@@ -926,7 +927,7 @@ true_false(
 # %% [markdown]
 # ## Ten lines of modeling_gpt2
 #
-# Here is the heart of the library's GPT-2, taken from the file that is installed on your machine: the function that `"eager"` chooses. (transformers, `models/gpt2/modeling_gpt2.py`, © 2018 The OpenAI Team Authors, the HuggingFace Inc. team and NVIDIA Corporation, Apache License 2.0; quoted, unchanged.)
+# Here is the heart of the library's GPT-2, taken from the file that is installed on your machine: the function that `"eager"` chooses. (transformers, `models/gpt2/modeling_gpt2.py`, copyright 2018 The OpenAI Team Authors, the HuggingFace Inc. team and NVIDIA Corporation, Apache License 2.0; quoted, unchanged.)
 
 # %%
 from transformers.models.gpt2 import modeling_gpt2
@@ -1125,7 +1126,7 @@ for tense in ("imperfect", "past", "future"):
     print(f"{tense:10}", generate("yo", verb="hablar", tense=tense, model=tuned))
 
 # %% [markdown]
-# It has the imperfect, and nothing else. Look at what it says when asked for the past. It hasn't *mixed up* the tenses; it has found out that one always says the imperfect. And so it was, in every line that it saw for 100 steps. Nothing in them said that the cue mattered. The loss was excellent.
+# It has the imperfect, and nothing else. Look at what it says when asked for the past. It hasn't *mixed up* the tenses; it has found out that one always says the imperfect. And so it was, in every line that it saw for 100 steps. Nothing in them said that the cue mattered. And the loss looks like success.
 #
 # This is called **catastrophic forgetting**, and the word is fair: the loss that you watch falls, and what you don't watch goes.
 #
@@ -1213,7 +1214,7 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # - pick words by temperature, k, p and given uniform numbers;
 # - write on from prompts of unequal length, in one batch;
 # - reckon FLOPs and bytes before anything runs;
-# - bring weights into Hugging Face's form, and load a folder so that nothing is left out in silence;
+# - carry weights over from Hugging Face's form, and load a folder so that nothing is left out in silence;
 # - change the architecture, and prove that the change is what you say;
 # - teach the model a tense without taking the others away;
 # - explain the lines of your own attention, in words.

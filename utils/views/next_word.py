@@ -67,6 +67,7 @@ def next_word(
             f"next_word offers temperatures of {TEMPERATURES}, a top_k of {KS[:-1]} or None, a "
             f"top_p of {PS} and 0 <= u < 1; got {temperature}, {top_k}, {top_p} and {u}"
         )
+    dice = sorted({u, *(k / 100 for k in range(100))})
     _interactive.present(
         lambda *settings: draw(row, vocabulary, *settings),
         (temperature, k, top_p, u),
@@ -76,7 +77,9 @@ def next_word(
                 options=[(str(k or "all"), k) for k in KS], value=k, description="top k"
             ),
             widgets.SelectionSlider(options=PS, value=top_p, description="top p"),
-            widgets.FloatSlider(value=u, min=0, max=0.99, step=0.01, description="u"),
+            widgets.SelectionSlider(
+                options=[(f"{one:g}", one) for one in dice], value=u, description="u"
+            ),
         ],
     )
 
@@ -184,6 +187,9 @@ def _draw_line(
     at = x + (-6 if u > 0.5 else 6)
     canvas.text(at, y - 13, f"u = {u:.2f}", size=TEXT, colour=GRADIENT.colour, ha=side)
     canvas.text(MARGIN, y + 47, "0", size=TEXT, colour=MUTED)
+    if boxes[False]:
+        told = "grey: words too narrow for an edge of their own"
+        canvas.text(WIDTH / 2, y + 47, told, size=TEXT, colour=MUTED, ha="center")
     canvas.text(WIDTH - MARGIN, y + 47, "1", size=TEXT, colour=MUTED, ha="right")
 
 
