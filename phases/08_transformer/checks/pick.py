@@ -143,7 +143,7 @@ def _misconception(name, explanation, earns, *edits):
 _misconception(
     "the temperature after softmax",
     "probabilities are divided by the temperature, which scales them all alike and changes nothing.",
-    2,
+    1,
     ("(logits / temperature).softmax(-1)", "(logits.softmax(-1) / temperature)"),
 )
 _misconception(
@@ -160,7 +160,8 @@ _misconception(
 )
 _misconception(
     "top-p of all words",
-    "after top-k, the probabilities are not made to sum to 1 again before top_p is looked at.",
+    "top_p is compared with shares of all words, also of those that top-k has taken away, as where it"
+    " comes before top-k.",
     3,
     ("top_p * ranked.sum(-1, keepdim=True)", "top_p"),
 )
@@ -196,13 +197,6 @@ _misconception(
     ("ranked[:, top_k:] = 0", "ranked[ranked < ranked[:, top_k - 1:top_k]] = 0"),
     ("top_k is not None", "top_k is not None and top_k < ranked.shape[1]"),
 )
-_misconception(
-    "top-p before top-k",
-    "the beginning that reaches top_p is looked for among all words, and top-k comes after it.",
-    3,
-    ("if top_k is not None:\n        ranked[:, top_k:] = 0\n    if top_p", "if top_p"),
-    ("    staying =", "    if top_k is not None:\n        ranked[:, top_k:] = 0\n    staying ="),
-)
 
 
 @pick.alternate("row by row, with lists")
@@ -237,8 +231,8 @@ def _(logits, u, temperature, top_k, top_p):
     if not temperature:
         return torch.max(logits, dim=1).indices
     scores = logits / temperature
-    order = torch.argsort(scores, dim=1, descending=True, stable=True)
-    rank = torch.argsort(order, dim=1)
+    order = scores.argsort(descending=True, stable=True)
+    rank = order.argsort()
     if top_k:
         scores = torch.where(rank < top_k, scores, -torch.inf)
     if top_p:
@@ -246,6 +240,53 @@ def _(logits, u, temperature, top_k, top_p):
         ranked = probabilities.gather(1, order)
         enough = (ranked.cumsum(1) < top_p).sum(1, keepdim=True)
         scores = torch.where(rank <= enough, scores, -torch.inf)
-    sums = scores.softmax(1).cumsum(1).contiguous()
-    sums = sums / sums[:, -1:]
-    return torch.searchsorted(sums, u[:, None], right=True)[:, 0]
+    sums = scores.softmax(1).cumsum(1)
+    return torch.searchsorted(sums, u[:, None], right=True).flatten()
+
+
+pick.equivalent(
+    ("temperature == 0", "temperature <= 0"),
+    because="no temperature is below 0",
+)
+pick.equivalent(
+    ("argmax(-1)", "argmax(1)"),
+    ("softmax(-1)", "softmax(1)"),
+    ("cumsum(-1)", "cumsum(1)"),
+    ("sum(-1, keepdim", "sum(1, keepdim"),
+    ("scatter(-1", "scatter(1"),
+    (".sum(-1)", ".sum(1)"),
+    ("dim=-1, ", "dim=1, "),
+    ("dim=-1, ", ""),
+    ("temperature, 0)", "temperature, -1)"),
+    because="it is the same dimension, the last one",
+)
+pick.equivalent(
+    (", stable=True", ""),
+    ("stable=True", "stable=False"),
+    because="on a CPU the sort of so few numbers is stable anyway",
+)
+pick.equivalent(
+    ("before >= top_p", "before > top_p"),
+    ("reached >= top_p", "reached > top_p"),
+    ("cumsum(1) < top_p", "cumsum(1) <= top_p"),
+    ("reached > number", "reached >= number"),
+    ("row.double()", "row"),
+    ("row.double()", "row.float()"),
+    because="what rounding decides is not asked",
+)
+pick.equivalent(
+    ("torch.zeros_like(ranked)", "ranked"),
+    ("torch.zeros_like(ranked)", "torch.ones_like(ranked)"),
+    because="every place is written to",
+)
+pick.equivalent(
+    ("u.tolist()", "u"),
+    ("int(row.argmax())", "row.argmax()"),
+    ("temperature, 0).tolist()", "temperature, 0)"),
+    because="numbers or tensors of one number",
+)
+pick.equivalent(
+    ("ranking if top_k is None else ranking[:top_k]", "ranking[:top_k]"),
+    ("ranking if top_k is None", "ranking if temperature is None"),
+    because="`[:None]` is everything",
+)
