@@ -546,7 +546,18 @@ for t in (0.1, 0.5, 1.0, 2.0, 100.0):
 #
 # A high temperature lifts the good alternatives, and the 590 senseless words with them: each has next to nothing, together they have a lot. So one cuts off before drawing. **Top k** keeps the k likeliest. **Top p** keeps the fewest words, the likeliest first, that together reach at least p: few where the model is sure, many where it isn't.
 #
-# And how is a word drawn? With one uniform number u, from 0 up to 1. The words that are left are laid on a line, in the order of their ids, each as wide as its probability, and together 1; u falls on one of them. Given the same u, the same word: dice can be handed in, and a test can be exact.
+# And how is a word drawn? With one uniform number u, from 0 up to 1. The words that are left are laid on a line, in the order of their ids, each as wide as its probability, and together 1; u falls on one of them. With a loaded die of four faces, whose third never comes: **Predict.** Which face is u = 0.1, exactly at the end of the first? And which is u = 0.5?
+
+# %%
+die = torch.tensor([0.1, 0.4, 0.0, 0.5])
+ends = die.cumsum(0)
+print("ends:", ends, "  faces:", torch.searchsorted(ends, torch.tensor([0.1, 0.5]), right=True))
+throws = torch.rand(10_000, generator=torch.Generator().manual_seed(0))
+faces = torch.searchsorted(ends, throws, right=True)
+print("how often:", faces.bincount(minlength=4) / len(throws))
+
+# %% [markdown]
+# A face has its beginning and not its end, as u has 0 and not 1. So 0.5 is the fourth face and not the third, which is 0 wide and can't be hit: with "up to and including" a word of probability 0 might be said. Given the same u, the same face: dice can be handed in, and a test can be exact.
 #
 # **Predict**, then move: temperature 2, k = 50. Does p = 0.9 cut anything off? Which of the settings changes a word without touching u?
 
