@@ -40,12 +40,12 @@ def _(logits, u, temperature, top_k, top_p):
         if temperature == 0:
             words.append(row.index(max(row)))
             continue
-        reached = 0.0
-        for word, share in _staying(row, temperature, top_k, top_p).items():
+        reached, last = 0.0, -1
+        for last, share in _staying(row, temperature, top_k, top_p).items():
             reached += share
             if reached > number:
                 break
-        words.append(word)
+        words.append(last)
     return torch.tensor(words)
 
 
