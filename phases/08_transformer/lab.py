@@ -45,11 +45,9 @@ from utils.minigpt import (
     load_tokenizer,
     training_lines,
 )
-from utils.minigpt.hf import MiniGPTForCausalLM, hf_model, save_folder
+from utils.minigpt.hf import GPT2LMHeadModel, MiniGPTForCausalLM, hf_model, save_folder
 from utils.minigpt.model import CausalSelfAttention
 from utils.verdict import check
-
-from transformers import GPT2LMHeadModel
 
 # %% [markdown]
 # ## 1 · Who may look where?
@@ -316,9 +314,8 @@ verify("attend_cached", attend_cached)
 # 3. `top_p` is `None` or a number above 0, at most 1: of what has stayed, with probabilities that sum
 #    to 1 again, only the shortest beginning of the ranking stays that sums to `top_p` or more.
 # 4. What stays sums to 1 again. Go through the words in the order of their ids and add up their
-#    probabilities: picked is the first word at which the sum is larger than the row's `u`.
-#
-# What rounding alone decides is not asked.
+#    probabilities: picked is the first word at which the sum is larger than the row's `u`. A `u` so
+#    near to a sum that rounding would decide is not asked.
 #
 # <details><summary>From the ranking back to the ids</summary>
 #
@@ -620,7 +617,7 @@ def load_strictly(model_class, folder: Path):
     ### END SOLUTION
 
 # %%
-came = MiniGPT(load_minigpt().config)
+theirs, came = hf_model().state_dict(), MiniGPT(load_minigpt().config)
 came.load_state_dict(from_hf(theirs))
 tokens = torch.randint(600, (2, 9))
 expect_close("there and back", came(tokens), load_minigpt()(tokens))
@@ -720,7 +717,7 @@ def grouped(attention: CausalSelfAttention, kv_heads: int) -> GroupedAttention:
     ### BEGIN SOLUTION
     d_model, n_heads = attention.query.in_features, attention.n_heads
     made = GroupedAttention(MiniGPTConfig(d_model=d_model, n_heads=n_heads), kv_heads)
-    state = {name: tensor.clone() for name, tensor in attention.state_dict().items()}
+    state = attention.state_dict()
     for name in ("key.weight", "key.bias", "value.weight", "value.bias"):
         heads = state[name].unflatten(0, (kv_heads, n_heads // kv_heads, -1))
         state[name] = heads.mean(1).flatten(0, 1)
@@ -782,8 +779,8 @@ verify("grouped", GroupedAttention=GroupedAttention, grouped=grouped)
 # - on unseen lines of all that it knew, it must stay below 2.15 (it begins below 1.8).
 #
 # The same arguments give the same bits, whatever else has been drawn in between, and `weights` stay as
-# they are. The graded cell gives every word another number. It should take you two seconds; the cell
-# has 90.
+# they are. The graded cell gives every word another number. It should take you a few seconds; the
+# cell has 90.
 #
 # <details><summary>It learns, and forgets the rest</summary>
 #
@@ -825,7 +822,7 @@ small = load_minigpt(WITHOUT_IMPERFECT)
 inputs, targets = driver.sentences(*training_lines(), 18)  # the lines that are not longer
 imperfect = imperfect_lines(inputs)
 new, old = (inputs[imperfect], targets[imperfect]), (inputs[~imperfect], targets[~imperfect])
-unseen, wanted = driver.sentences(*evaluation_lines(), 18)
+unseen, wanted = (lines[:600] for lines in driver.sentences(*evaluation_lines(), 18))
 asked = imperfect_lines(unseen)
 print(f"{len(new[0])} new lines, {len(old[0])} old ones")
 
