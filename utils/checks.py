@@ -133,6 +133,8 @@ class ByHand:
             examined, because they give nothing that a rule forbids.
         looks_up: a module, such as ``torch``, in which the exercise asks to look up a name that
             the grader passes.
+        max_lines: if given, how many lines the answer may have, with its helpers. A statement is
+            one line, however it is broken; blank lines, comments, docstrings and imports are free.
         attributes: whether the exercise is about attributes. The answer may then access its own
             objects by ``__dict__``, ``object.__setattr__`` and the like, and by names that are
             computed when the code runs.
@@ -146,6 +148,7 @@ class ByHand:
     tensors: bool = True
     looks_up: str = ""
     attributes: bool = False
+    max_lines: int | None = None
 
     @property
     def needs_trace(self) -> bool:

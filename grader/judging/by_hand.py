@@ -206,6 +206,11 @@ class RuleReader:
             return _about_hidden(who, found.hidden[0], rule)
         for danger in dangers(written, rule):
             return _about_danger(who, danger, rule)
+        if rule.max_lines is not None and (count := written.lines_behind(name)) > rule.max_lines:
+            return (
+                f"{who} has {count} lines, without blank ones, comments and docstrings, and may "
+                f"have {rule.max_lines}; {rule.because}"
+            )
         return ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import re
 import symtable
 from collections.abc import Iterable, Iterator
@@ -149,6 +150,36 @@ class Written:
                     found[statement] = ""
         return "\n\n".join(found.values())
 
+    def lines_behind(self, name: str) -> int:
+        """Return how many lines of the learner's code a name stands for, with all that it uses.
+
+        A statement counts as one line, whatever it is broken into. Blank lines, comments,
+        docstrings, imports, and cells that came with the lab count nothing.
+
+        Args:
+            name: a name at a cell's outermost level; empty for all code.
+        """
+        places = [
+            place for place, (number, _) in enumerate(self.block_of) if not self._given(number)
+        ]
+        own = {place: self.units[place][0].node for place in places}
+        waiting = list(self.bindings) if not name else [name]
+        seen: set[str] = set()
+        counted: dict[ast.stmt, int] = {}
+        while waiting:
+            if (read := waiting.pop()) in seen:
+                continue
+            seen.add(read)
+            found = [own[place] for place in self.bindings.get(read, ()) if place in own]
+            if found and found[-1] not in counted:
+                with contextlib.suppress(*UNREADABLE):
+                    counted[found[-1]] = _lines(found[-1])
+                    waiting += names_read_by(ast.unparse(found[-1]))
+        return sum(counted.values())
+
+    def _given(self, number: int) -> bool:
+        return self.cells[number - 1][1]
+
     def _automatic(self, source: str) -> str:
         """Add the "%" that IPython implies: ``run other.py`` becomes ``%run other.py``."""
         found = AUTOMAGIC.match(source)
@@ -161,6 +192,24 @@ class Written:
         ):
             return source
         return f"%{source.strip()}"
+
+
+def _lines(statement: ast.stmt) -> int:
+    """Return how many lines a statement takes, without imports and docstrings."""
+    count = 0
+    for node in ast.walk(statement):
+        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        free = isinstance(node, (ast.Import, ast.ImportFrom)) or text
+        if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)) and not free:
+            count += 1 + len(getattr(node, "decorator_list", ()))
+        for branch in (
+            "orelse",
+            "finalbody",
+        ):  # `else:` and `finally:` are lines, `elif` is its own
+            body = getattr(node, branch, None)
+            if isinstance(body, list) and body:
+                count += not (isinstance(node, ast.If) and isinstance(body[0], ast.If))
+    return count
 
 
 def _read(source: str) -> CodeCell:

@@ -238,6 +238,8 @@ def environment(folder: Path) -> dict[str, str]:
         # otherwise each sandbox would compile the headers; `headers.use` turns it on if they exist
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        # there is no network: what is not in a local folder is an error at once, not after retries
+        "HF_HUB_OFFLINE": "1",
         # for the zygote's own probes; a kernel has another folder
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
     }

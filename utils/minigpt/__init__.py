@@ -16,16 +16,28 @@ from utils.minigpt.config import MiniGPTConfig, parameter_count, parameter_shape
 
 if TYPE_CHECKING:
     from utils.minigpt.generation import Attention, attention_maps, complete, generate, load_minigpt
-    from utils.minigpt.lines import baselines, evaluation_lines, training_lines
+    from utils.minigpt.lines import (
+        baselines,
+        evaluation_lines,
+        imperfect_lines,
+        training_lines,
+    )
     from utils.minigpt.model import MiniGPT
     from utils.minigpt.picture import attention_picture
     from utils.minigpt.tokenizer import Tokenizer, load_tokenizer
-    from utils.minigpt.weights import WeightsError, load_config, load_weights, save_weights
+    from utils.minigpt.weights import (
+        WITHOUT_IMPERFECT,
+        WeightsError,
+        load_config,
+        load_weights,
+        save_weights,
+    )
 
 _HOMES = {
     "Attention": "generation",
     "MiniGPT": "model",
     "Tokenizer": "tokenizer",
+    "WITHOUT_IMPERFECT": "weights",
     "WeightsError": "weights",
     "attention_maps": "generation",
     "attention_picture": "picture",
@@ -33,6 +45,7 @@ _HOMES = {
     "complete": "generation",
     "evaluation_lines": "lines",
     "generate": "generation",
+    "imperfect_lines": "lines",
     "load_config": "weights",
     "load_minigpt": "generation",
     "load_tokenizer": "tokenizer",
@@ -42,6 +55,7 @@ _HOMES = {
 }
 
 __all__ = [  # noqa: PLE0604
+    "WITHOUT_IMPERFECT",
     "Attention",
     "MiniGPT",
     "MiniGPTConfig",
@@ -53,6 +67,7 @@ __all__ = [  # noqa: PLE0604
     "complete",
     "evaluation_lines",
     "generate",
+    "imperfect_lines",
     "load_config",
     "load_minigpt",
     "load_tokenizer",

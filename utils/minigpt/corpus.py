@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
@@ -97,6 +97,12 @@ class Corpus:
                 digest.update(" ".join(line.words).encode() + b"\n")
             digest.update(b"\n")
         return digest.hexdigest()
+
+
+def without(data: Corpus, tense: str) -> Corpus:
+    """Return the corpus without the training sentences of a tense; a verb's list of forms stays."""
+    train = tuple(line for line in data.train if not (line.cell and line.cell.tense == tense))
+    return replace(data, train=train)
 
 
 def vocabulary() -> Words:

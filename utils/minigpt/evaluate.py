@@ -22,7 +22,7 @@ from utils.minigpt.config import parameter_count
 from utils.minigpt.corpus import LANGUAGES, Corpus, Line
 from utils.minigpt.dataset import encode_lines
 from utils.minigpt.generation import complete, load_minigpt
-from utils.minigpt.language import PERSONS, Combination
+from utils.minigpt.language import PERSONS, Combination, Language
 from utils.minigpt.model import MiniGPT
 from utils.minigpt.ngram import NGram
 from utils.minigpt.tokenizer import Tokenizer, load_tokenizer
@@ -201,6 +201,34 @@ def conjugate(
         allowed = corpus.sentences(cell, subject, negative)
         sentence_right += (*subject.split(), *words) in {(*one, "<eos>") for one in allowed}
     return Conjugation(code, kind, len(chosen), len(asked), verb_right, sentence_right)
+
+
+def right_by_tense(model: MiniGPT, tokenizer: Tokenizer) -> dict[str, dict[str, float]]:
+    """Return language -> tense -> the share of right verb groups, four decimals.
+
+    Asked for each verb and person once, with the person's first subject, affirmative.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for code, language in LANGUAGES.items():
+        found[code] = {}
+        for tense in language.tenses:
+            cells = [cell for cell in language.combinations() if cell.tense == tense]
+            prompts = [
+                (*corpus.cues(language, verb=c.verb, tense=tense), *_first(language, c).split())
+                for c in cells
+            ]
+            answers = complete([tokenizer.encode(words) for words in prompts], model=model)
+            groups = [language.group(cell) for cell in cells]
+            right = [
+                tuple(tokenizer.words(ids))[: len(group)] == group
+                for ids, group in zip(answers, groups, strict=True)
+            ]
+            found[code][tense] = round(sum(right) / len(right), 4)
+    return found
+
+
+def _first(language: Language, cell: Combination) -> str:
+    return language.subjects[cell.person][0]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,7 +19,8 @@ from torch import Tensor
 from utils.minigpt.config import MiniGPTConfig
 from utils.minigpt.corpus import Corpus
 from utils.minigpt.dataset import IGNORED
-from utils.minigpt.tokenizer import DATA, PAD, Tokenizer
+from utils.minigpt.spanish import SPANISH
+from utils.minigpt.tokenizer import DATA, PAD, Tokenizer, load_tokenizer
 from utils.minigpt.weights import (
     AGAIN,
     MANIFEST,
@@ -48,6 +49,18 @@ def evaluation_lines(held_out: bool = False) -> tuple[Tensor, Tensor]:
     held_out: those of combinations of verb, tense and person that no named line of training shows.
     """
     return _decoded("held_out" if held_out else "seen")
+
+
+def imperfect_lines(inputs: Tensor) -> Tensor:
+    """Which lines (N, T) have a sentence in the Spanish imperfect: (N,) bool.
+
+    No word of that tense serves another one. Lists of a verb's forms don't count as sentences.
+    """
+    tokenizer = load_tokenizer()
+    cells = [cell for cell in SPANISH.combinations() if cell.tense == "imperfect"]
+    forms = torch.tensor(tokenizer.encode([SPANISH.group(cell)[-1] for cell in cells]))
+    lists = (inputs == tokenizer.id("<forms>")).any(1)
+    return torch.isin(inputs, forms).any(1) & ~lists
 
 
 def baselines() -> dict[str, dict[str, float]]:

@@ -1,5 +1,8 @@
 """Train MiniGPT: `python -m utils.minigpt.train` writes the weights, the tokenizer and a manifest.
 
+With `--without imperfect` it trains a smaller model, on a corpus without the sentences of that
+tense, and writes its weights and manifest to a folder of its own: lab 08 fine-tunes it.
+
 A few minutes on one core. The same seed gives the same bits on the same machine and torch version:
 everything random comes from the seed, and one thread adds numbers in one order.
 """
@@ -15,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy
 import torch
@@ -25,7 +29,8 @@ from utils.minigpt import corpus
 from utils.minigpt.config import MiniGPTConfig, parameter_count
 from utils.minigpt.corpus import Corpus, Line
 from utils.minigpt.dataset import batches, encode_lines
-from utils.minigpt.evaluate import Report, evaluate
+from utils.minigpt.evaluate import Report, evaluate, right_by_tense
+from utils.minigpt.language import TENSES
 from utils.minigpt.lines import LINES, save_lines
 from utils.minigpt.model import MiniGPT
 from utils.minigpt.tokenizer import DATA, Tokenizer
@@ -33,6 +38,7 @@ from utils.minigpt.weights import MANIFEST, WEIGHTS, save_weights, sha256
 
 THREADS = 1  # tensors this small gain nothing from a second thread, and lose much on a busy machine
 REPORT_EVERY = 250  # steps
+SMALL = {"d_model": 32, "n_heads": 4, "n_layers": 1, "d_ff": 128}  # a quarter of the parameters
 
 Progress = Callable[[int, float], None]
 
@@ -140,9 +146,18 @@ def make_optimizer(model: MiniGPT, recipe: Recipe) -> torch.optim.AdamW:
 
 
 def write(
-    folder: Path, model: MiniGPT, tokenizer: Tokenizer, data: Corpus, recipe: Recipe, report: Report
+    folder: Path,
+    model: MiniGPT,
+    tokenizer: Tokenizer,
+    data: Corpus,
+    recipe: Recipe,
+    figures: dict[str, Any],
+    without: str = "",
 ) -> None:
-    """Write weights.safetensors, tokenizer.json, lines.safetensors, manifest.json to `folder`."""
+    """Write weights.safetensors, tokenizer.json, lines.safetensors, manifest.json to `folder`.
+
+    A model that was trained `without` a tense shares tokenizer and lines with the other one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     weights, words = folder / WEIGHTS.name, folder / "tokenizer.json"
     lines = folder / LINES.name
@@ -150,10 +165,12 @@ def write(
     (folder / MANIFEST).unlink(missing_ok=True)
     arrays = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     save_weights(weights, arrays, model.config)
-    tokenizer.save(words)
-    save_lines(lines, data, tokenizer)
+    if not without:
+        tokenizer.save(words)
+        save_lines(lines, data, tokenizer)
+    command = f"python -m utils.minigpt.train --seed {recipe.seed} --steps {recipe.steps}"
     manifest = {
-        "command": f"python -m utils.minigpt.train --seed {recipe.seed} --steps {recipe.steps}",
+        "command": f"{command} --without {without}" if without else command,
         "seed": recipe.seed,
         "model": asdict(model.config),
         "parameters": parameter_count(model.config),
@@ -164,7 +181,7 @@ def write(
             "combinations_held_out": len(data.held_out),
             "vocabulary": len(tokenizer),
         },
-        "figures": report.figures(),
+        "figures": figures,
         "trained_on": {
             "threads": THREADS,
             "python": platform.python_version(),
@@ -175,7 +192,7 @@ def write(
         },
         "files": {
             path.name: {"sha256": sha256(path), "bytes": path.stat().st_size}
-            for path in (weights, words, lines)
+            for path in ((weights,) if without else (weights, words, lines))
         },
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False)
@@ -188,13 +205,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m utils.minigpt.train", description=__doc__)
     parser.add_argument("--seed", type=int, default=recipe.seed, help="default: %(default)s")
     parser.add_argument("--steps", type=int, default=recipe.steps, help="default: %(default)s")
-    parser.add_argument("--out", type=Path, default=DATA, help="folder; default: %(default)s")
+    parser.add_argument("--without", choices=TENSES, help="train a small model without a tense")
+    parser.add_argument("--out", type=Path, help=f"folder; default: {DATA}, or one within it")
     options = parser.parse_args(arguments)
     recipe = Recipe(seed=options.seed, steps=options.steps)
+    without: str = options.without or ""
 
     data = corpus.build(recipe.seed)
+    data = corpus.without(data, without) if without else data
     tokenizer = Tokenizer(corpus.vocabulary())
-    config = MiniGPTConfig(vocab_size=len(tokenizer))
+    config = MiniGPTConfig(vocab_size=len(tokenizer), **(SMALL if without else {}))
     print(
         f"{len(data.train):,} lines, {len(tokenizer)} words, "
         f"{parameter_count(config):,} parameters, "
@@ -211,11 +231,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     model = train(data.train, tokenizer, config, recipe, progress)
     print(f"trained in {time.monotonic() - began:.0f} s\n")
-    report = evaluate(model, tokenizer, data)
-    print(report)
-    write(options.out, model, tokenizer, data, recipe, report)
-    files = f"{WEIGHTS.name}, tokenizer.json, {LINES.name} and {MANIFEST}"
-    print(f"\nwrote {files} to {options.out}")
+    report: Report | None = None if without else evaluate(model, tokenizer, data)
+    figures = report.figures() if report else right_by_tense(model, tokenizer)
+    print(report or json.dumps(figures, indent=2))
+    folder: Path = options.out or (DATA / f"without_{without}" if without else DATA)
+    write(folder, model, tokenizer, data, recipe, figures, without)
+    written = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_file()))
+    print(f"\nwrote {written} to {folder}")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from utils.minigpt.config import MiniGPTConfig, parameter_shapes
 
 DATA = Path(__file__).with_name("data")
 WEIGHTS = DATA / "weights.safetensors"
+WITHOUT_IMPERFECT = DATA / "without_imperfect" / WEIGHTS.name  # a smaller model, for fine-tuning
 MANIFEST = "manifest.json"  # beside the weights it belongs to
 
 DTYPES = {"F32": "<f4", "U16": "<u2", "U8": "|u1"}  # safetensors' names and NumPy's

@@ -5,10 +5,12 @@ one image.
 """
 
 from utils.views.adamw_explorer import adamw_explorer
+from utils.views.attention_heads import attention_heads
 from utils.views.autograd_graph import autograd_graph
 from utils.views.backward_stepper import backward_stepper
 from utils.views.block_mask import block_mask
 from utils.views.broadcast_aligner import broadcast_aligner
+from utils.views.cache_growth import cache_growth
 from utils.views.course_path import course_path
 from utils.views.dispatch_bars import dispatch_bars
 from utils.views.dispatch_table import dispatch_table
@@ -27,8 +29,10 @@ from utils.views.kernel_steps import kernel_steps
 from utils.views.key_explorer import key_explorer
 from utils.views.loss_curves import loss_curves
 from utils.views.machine_report import machine_report
+from utils.views.mask_builder import mask_builder
 from utils.views.memory_bars import memory_bars
 from utils.views.module_tree import module_tree
+from utils.views.next_word import next_word
 from utils.views.port_difference import port_difference
 from utils.views.proof_matrix import proof_matrix
 from utils.views.roofline import roofline
@@ -40,10 +44,12 @@ from utils.views.stride_explorer import stride_explorer
 
 __all__ = [
     "adamw_explorer",
+    "attention_heads",
     "autograd_graph",
     "backward_stepper",
     "block_mask",
     "broadcast_aligner",
+    "cache_growth",
     "course_path",
     "dispatch_bars",
     "dispatch_table",
@@ -62,8 +68,10 @@ __all__ = [
     "kernel_steps",
     "loss_curves",
     "machine_report",
+    "mask_builder",
     "memory_bars",
     "module_tree",
+    "next_word",
     "port_difference",
     "proof_matrix",
     "roofline",

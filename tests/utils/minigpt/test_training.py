@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from utils.minigpt import (
+    WITHOUT_IMPERFECT,
     MiniGPTConfig,
     Tokenizer,
     baselines,
     corpus,
     evaluation_lines,
+    imperfect_lines,
     load_minigpt,
     load_tokenizer,
     training_lines,
@@ -125,6 +127,40 @@ def test_the_lines_that_are_shipped_are_those_of_the_corpus(data, tokenizer):
     inputs, _ = training_lines()
     inputs.zero_()
     assert training_lines()[0].any()
+
+
+def test_the_lines_in_the_imperfect_are_found_by_their_words(data):
+    inputs, _ = training_lines()
+    cells = [line.cell for line in data.train[: len(inputs)]]
+    assert imperfect_lines(inputs).tolist() == [bool(c) and c.tense == "imperfect" for c in cells]
+
+
+def test_a_corpus_without_a_tense_has_its_words_only_in_lists(data):
+    less = corpus.without(data, "imperfect")
+    gone = [line for line in data.train if line.cell and line.cell.tense == "imperfect"]
+    assert len(less.train) == len(data.train) - len(gone) < len(data.train)
+    assert not set(gone) & set(less.train)
+    lists = [line for line in less.train if "hablaba" in line.words]
+    assert lists
+    assert all("<forms>" in line.words for line in lists)
+
+
+def test_the_command_trains_a_small_model_without_a_tense(tmp_path, capsys, small_corpus):
+    training.main(["--steps", "2", "--without", "imperfect", "--out", str(tmp_path)])
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["command"].endswith("--seed 0 --steps 2 --without imperfect")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["manifest.json", "weights.safetensors"]
+    assert load_minigpt(tmp_path / "weights.safetensors").config.d_model == 32
+    assert "wrote manifest.json, weights.safetensors" in capsys.readouterr().out
+
+
+def test_the_second_model_knows_every_tense_but_one():
+    model = load_minigpt(WITHOUT_IMPERFECT)
+    manifest = json.loads(WITHOUT_IMPERFECT.with_name("manifest.json").read_text(encoding="utf-8"))
+    found = evaluation.right_by_tense(model, load_tokenizer())
+    assert found == manifest["figures"]
+    assert found["es"].pop("imperfect") == 0
+    assert min(*found["es"].values(), *found["en"].values()) > 0.9
 
 
 def test_an_ngram_counts_shares_and_never_gives_nothing():

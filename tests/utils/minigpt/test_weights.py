@@ -8,6 +8,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from utils.minigpt import (
+    WITHOUT_IMPERFECT,
     MiniGPTConfig,
     WeightsError,
     load_config,
@@ -43,10 +44,23 @@ def refusal(path):
 
 
 def test_what_is_shipped_is_small_and_loads():
-    assert sum(file.stat().st_size for file in DATA.iterdir()) < 1_000_000
+    sizes = {p.relative_to(DATA).as_posix(): p.stat().st_size for p in DATA.rglob("*.*")}
+    second = sum(size for name, size in sizes.items() if "/" in name)
+    assert sum(sizes.values()) - second < 1_000_000
+    assert second < 250_000  # a model of a quarter of the size, without a tense
     assert load_config() == MiniGPTConfig()
     shapes = {name: array.shape for name, array in load_weights().items()}
     assert shapes == parameter_shapes(MiniGPTConfig())
+
+
+def test_the_second_model_has_a_manifest_and_its_checksum():
+    config = load_config(WITHOUT_IMPERFECT)
+    manifest = json.loads(WITHOUT_IMPERFECT.with_name("manifest.json").read_text(encoding="utf-8"))
+    assert MiniGPTConfig(**manifest["model"]) == config != MiniGPTConfig()
+    assert manifest["command"].endswith("--without imperfect")
+    assert list(manifest["files"]) == ["weights.safetensors"]
+    shapes = {name: array.shape for name, array in load_weights(WITHOUT_IMPERFECT).items()}
+    assert shapes == parameter_shapes(config)  # and the checksum fits, or it would have raised
 
 
 def test_the_manifest_states_the_files_and_the_sizes():
@@ -107,7 +121,8 @@ def test_a_header_that_contradicts_itself_names_the_tensor(path, tiny):
 
 def test_a_changed_number_is_found_by_the_manifests_checksum(tmp_path):
     for file in DATA.iterdir():
-        shutil.copy(file, tmp_path)
+        if file.is_file():
+            shutil.copy(file, tmp_path)
     path = tmp_path / WEIGHTS.name
     assert load_config(path) == MiniGPTConfig()
     data = bytearray(path.read_bytes())

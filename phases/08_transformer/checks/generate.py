@@ -1,0 +1,358 @@
+"""Lab 08, exercise 5: Prompts of unequal length"""
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from utils.checks import Case, Check, edited
+
+generate = Check(
+    "generate",
+    parts={"one prompt": 1, "unequal prompts": 2, "the end": 1, "no needless work": 1},
+    reads="Sentences of unequal length",
+    claims=("how often the model is called, and with how many columns",),
+)
+
+WORDS, PLACES, CHANNELS = 9, 14, 8
+
+
+@generate.reference
+def _(model, prompts, limit, pad, eos):
+    rows = len(prompts)
+    lengths = torch.tensor([len(prompt) for prompt in prompts])
+    width = int(lengths.max())
+    tokens = torch.full((rows, width), pad)
+    for row, prompt in enumerate(prompts):
+        tokens[row, width - len(prompt) :] = torch.tensor(prompt)
+    place = torch.arange(width) - (width - lengths)[:, None]
+    padding, positions = place >= 0, place.clamp(min=0)
+    words, ended, cache = [[] for _ in prompts], [False] * rows, None
+    while limit and not all(ended) and max(map(len, words)) < limit:
+        logits, cache = model(tokens, positions, padding, cache)
+        tokens = logits[:, -1].argmax(-1, keepdim=True)
+        for row in range(rows):
+            if not ended[row]:
+                words[row].append(int(tokens[row, 0]))
+                ended[row] = words[row][-1] == eos
+        positions = positions.amax(1, keepdim=True) + 1
+        padding = torch.cat([padding, torch.ones(rows, 1, dtype=torch.bool)], 1)
+    return words
+
+
+class _Alone:
+    """What a model says after one prompt, in float64, rightly and as some mistakes have it."""
+
+    def __init__(self, weights, limit):
+        self.w = {name: tensor.double().numpy() for name, tensor in weights.items()}
+        self.limit, self.clear = limit, True
+
+    def next(self, tokens, places, asks=None):
+        """The likeliest word; `asks`, where another word than the last one asks for it."""
+        w = self.w
+        x = w["words"][tokens] + w["positions"][places]
+        last = x[-1] if asks is None else w["words"][asks] + w["positions"][places[-1]]
+        scores = (x @ w["key"]) @ (last @ w["query"]) / CHANNELS**0.5
+        shares = np.exp(scores - scores.max())
+        logits = (last + shares @ (x @ w["value"]) / shares.sum()) @ w["head"]
+        order = np.sort(logits)
+        self.clear &= bool(order[-1] - order[-2] > 0.02)  # so that rounding decides nothing
+        return int(logits.argmax())
+
+    def says(self, prompt, first=0, step=1, visible=(), asks=None, new=None):
+        """Words after a prompt whose positions begin at `first`; `new`, where later ones stand."""
+        tokens = [*visible, *prompt]
+        places = [0] * len(visible) + [first + n for n in range(len(prompt))]
+        said = []
+        for _ in range(self.limit):
+            said.append(self.next(tokens, places, None if said else asks))
+            places.append(places[-1] + step if new is None else new)
+            tokens.append(said[-1])
+        return said
+
+    def mistakes(self, prompt, width, pad):
+        """What it says where positions or padding are wrong, in a batch of this width."""
+        missing = width - len(prompt)
+        kept = [word for word in prompt if word != pad]
+        yield "still", self.says(prompt, step=0)
+        yield "again", self.says(prompt, new=0)
+        yield "hidden", self.says(kept) if kept else []
+        if missing:
+            yield "shifted", self.says(prompt, first=missing)
+            yield "visible", self.says(prompt, visible=[pad] * missing)
+            yield "right", self.says(prompt, asks=pad)
+
+
+def _cut(words, stop):
+    return words[: words.index(stop) + 1] if stop in words else words
+
+
+@generate.cases
+def _(draw):
+    one, unequal, end, work = generate.parts
+    shapes = {
+        "words": (WORDS, CHANNELS),
+        "positions": (PLACES, CHANNELS),
+        "query": (CHANNELS, CHANNELS),
+        "key": (CHANNELS, CHANNELS),
+        "value": (CHANNELS, CHANNELS),
+        "head": (CHANNELS, WORDS),
+    }
+    scale = {"query": 0.4, "key": 0.4}
+
+    def told(part, lengths, limit, eos, useful):
+        """A model and prompts by which every mistake shows; see `asked`."""
+        for _ in range(300):
+            dice = torch.Generator().manual_seed(draw.integer(0, 10**6))
+            weights = {
+                name: torch.randn(shape, generator=dice) * scale.get(name, 1.0)
+                for name, shape in shapes.items()
+            }
+            prompts = [[int(torch.randint(WORDS - 1, (), generator=dice)) for _ in range(n)] for n in lengths]
+            pad = max(prompts, key=len)[0]
+            alone = _Alone(weights, limit)
+            said = [alone.says(prompt) for prompt in prompts]
+            if not alone.clear or not useful(said):
+                continue
+            stop = prompts[0][0] if eos is None else eos(said)
+            width, seen = max(lengths), {}
+            for prompt, words in zip(prompts, said):
+                for mistake, wrong in alone.mistakes(prompt, width, pad):
+                    seen[mistake] = seen.get(mistake) or _cut(wrong, stop) != _cut(words, stop)
+            if part == work:  # no padding, or no `eos`: how far it goes depends on the rest
+                seen = {mistake: seen[mistake] for mistake in ("still", "again") if stop < WORDS}
+            if limit < 2 or all(seen.values()):
+                break
+        return weights, prompts, pad, stop
+
+    def asked(part, lengths, limit, eos, useful=lambda said: True):
+        """`eos`: a function from the words without an end to the word that ends."""
+        weights, prompts, pad, stop = told(part, lengths, limit, eos, useful)
+        pad = WORDS - 1 if part == work else pad
+
+        def play(subject):
+            came = subject.drive("transformer:generated", weights, prompts, limit, pad, stop)
+            return came["columns"] if part == work else came["words"]
+
+        shown = f"prompts of {lengths} tokens, limit {limit}"
+        places = {"": "the columns of each call"} if part == work else {}
+        return Case(part, play, shown=shown, places=places)
+
+    def nowhere(said):
+        return WORDS + 1
+
+    def first_of(row, at):
+        """What row `row` says at `at` ends a text; no other row says it that early."""
+
+        def useful(said):
+            word = said[row][at]
+            return word not in said[row][:at] and all(
+                word not in other[: at + 1] for place, other in enumerate(said) if place != row
+            )
+
+        return (lambda said: said[row][at]), useful
+
+    n = draw.integer(2, 5)
+    yield asked(one, [n], 4, nowhere)
+    yield asked(one, [1], draw.integer(3, 6), nowhere)
+    yield asked(one, [n], 0, nowhere)
+    yield asked(unequal, [4, 2], 4, nowhere)
+    yield asked(unequal, [1, n, 3], 5, nowhere)
+    yield asked(unequal, [n, n], 3, nowhere)
+    yield asked(unequal, [2, 5, 1, 3], 4, nowhere, lambda said: len(set(map(tuple, said))) > 2)
+    for row, at in ((0, 1), (1, 1), (1, 2)):
+        stop, useful = first_of(row, at)
+        yield asked(end, [3, draw.choice((1, 2, 4))], 5, stop, useful)
+    stop, useful = first_of(0, draw.integer(1, 2))
+    yield asked(end, [n], 5, stop, useful)
+    yield asked(work, [n], 5, stop, useful)
+
+    # a prompt may hold the word that ends: it is no end there
+    yield asked(end, [4, 2], 5, None)
+
+    def one_later(said):
+        """The second row ends a word later than the first."""
+        return said[0][0] == said[1][1] != said[1][0] and said[0][1] != said[0][0]
+
+    yield asked(work, [3, 3], 5, lambda said: said[0][0], one_later)
+    yield asked(work, [3, n, 1], draw.integer(3, 5), nowhere)
+    yield asked(work, [n, 2], 1, nowhere)
+    yield asked(work, [n, 2], 0, nowhere)
+
+
+def _generate(model, prompts, limit, pad, eos):
+    longest = max(len(prompt) for prompt in prompts)
+    rows = [[pad] * (longest - len(prompt)) + prompt for prompt in prompts]
+    tokens = torch.tensor(rows)
+    padding = torch.arange(longest) >= longest - torch.tensor([[len(prompt)] for prompt in prompts])
+    positions = (padding.cumsum(-1) - 1).clamp(min=0)
+    said, cache = [[] for _ in prompts], None
+    for _ in range(limit):
+        logits, cache = model(tokens, positions, padding, cache)
+        tokens = logits[:, -1:].argmax(-1)
+        for words, word in zip(said, tokens[:, 0].tolist()):
+            if eos not in words:
+                words.append(word)
+        if all(eos in words for words in said):
+            break
+        positions = positions[:, -1:] + 1
+        padding = F.pad(padding, (0, 1), value=True)
+    return said
+
+
+def _misconception(name, explanation, earns, *edits):
+    generate.misconception(name, explanation, earns=earns)(edited(_generate, *edits))
+
+
+_misconception(
+    "padded on the right",
+    "shorter prompts are continued from behind their padding, and not from their last word.",
+    2,
+    ("[pad] * (longest - len(prompt)) + prompt", "prompt + [pad] * (longest - len(prompt))"),
+    ("torch.arange(longest) >= longest - torch.tensor", "torch.arange(longest) < torch.tensor"),
+)
+_misconception(
+    "padding in sight",
+    "shorter prompts are read with what fills them up, as if it were words of theirs.",
+    2,
+    ("torch.arange(longest) >= longest - torch.tensor([[len(prompt)] for prompt in prompts])", "torch.ones(len(prompts), longest, dtype=torch.bool)"),
+    ("(padding.cumsum(-1) - 1).clamp(min=0)", "(torch.tensor([[i - longest + len(prompt) for i in range(longest)] for prompt in prompts])).clamp(min=0)"),
+)
+_misconception(
+    "padding told by its id",
+    "words of a prompt that have the id of `pad` are taken for padding.",
+    1,
+    ("torch.arange(longest) >= longest - torch.tensor([[len(prompt)] for prompt in prompts])", "tokens != pad"),
+)
+_misconception(
+    "positions of the columns",
+    "positions are counted from the left edge of the batch, padding included.",
+    2,
+    ("(padding.cumsum(-1) - 1).clamp(min=0)", "torch.arange(longest).expand(len(prompts), -1)"),
+)
+_misconception(
+    "positions begin again",
+    "after the first call, every new word stands at position 0.",
+    0,
+    ("positions[:, -1:] + 1", "positions[:, -1:] * 0"),
+)
+_misconception(
+    "positions stand still",
+    "new words all stand where the prompt ended.",
+    0,
+    ("positions[:, -1:] + 1", "positions[:, -1:]"),
+)
+_misconception(
+    "on after the end",
+    "words go on after `eos`, up to the limit.",
+    3,
+    ("if eos not in words:", "if True:"),
+    ("if all((eos in words for words in said)):", "if False:"),
+)
+_misconception(
+    "all end with the first",
+    "the first row that ends ends all of them.",
+    3,
+    ("if all(", "if any("),
+)
+_misconception(
+    "the end cut off",
+    "`eos` itself is not among the words.",
+    4,
+    ("return said", "return [words[:words.index(eos)] if eos in words else words for words in said]"),
+)
+_misconception(
+    "prompts repeated",
+    "what is returned begins with the prompts.",
+    1,
+    ("return said", "return [prompt + words for prompt, words in zip(prompts, said)]"),
+)
+_misconception(
+    "a call too many",
+    "the model is called once more when every answer is there.",
+    4,
+    ("return said", "model(tokens, positions, padding, cache) if cache else None\n    return said"),
+    ("if all((eos in words for words in said)):\n            break\n        ", ""),
+    ("for _ in range(limit):", "for _ in range(limit):\n        if all((eos in words for words in said)):\n            break"),
+)
+_misconception(
+    "on until the limit",
+    "the model is called up to the limit, even where every row has ended.",
+    4,
+    ("if all((eos in words for words in said)):", "if False:"),
+)
+
+
+@generate.alternate("columns kept side by side")
+def _(model, prompts, limit, pad, eos):
+
+    width = max(map(len, prompts))
+    columns = torch.full((len(prompts), width), pad)
+    real = torch.zeros(len(prompts), width, dtype=torch.bool)
+    for row, prompt in enumerate(prompts):
+        columns[row, width - len(prompt) :] = torch.tensor(prompt)
+        real[row, width - len(prompt) :] = True
+    known, memory, answers = 0, None, {row: [] for row in range(len(prompts))}
+    going = set(answers)
+    while going and columns.shape[1] < width + limit:
+        places = real.cumsum(1) - 1
+        new = slice(known, None)
+        logits, memory = model(columns[:, new], places[:, new].clamp_min(0), real, memory)
+        known = columns.shape[1]
+        best = logits[:, -1].max(-1).indices
+        for row in sorted(going):
+            answers[row].append(best[row].item())
+            if answers[row][-1] == eos:
+                going.discard(row)
+        columns = torch.cat([columns, best[:, None]], 1)
+        real = torch.cat([real, torch.ones_like(real[:, :1])], 1)
+    return list(answers.values())
+
+
+@generate.alternate("flipped to fill up, cut at the end")
+def _(model, prompts, limit, pad, eos):
+    def from_the_right(rows, value):
+        flipped = [torch.tensor(row[::-1]) for row in rows]
+        filled = torch.nn.utils.rnn.pad_sequence(flipped, batch_first=True, padding_value=value)
+        return filled.flip(1)
+
+    if not limit:
+        return [[] for _ in prompts]
+    real = from_the_right([[1] * len(p) for p in prompts], 0).bool()
+    where = from_the_right([list(range(len(p))) for p in prompts], 0)
+    logits, cache = model(from_the_right(prompts, pad), where, real, None)
+    words = [logits[:, -1].argmax(1)]
+    lengths = torch.tensor([len(p) for p in prompts])
+    while len(words) < limit and not (torch.stack(words) == eos).any(0).all():
+        real = torch.cat([real, real.new_ones(len(real), 1)], 1)
+        now = (lengths + len(words) - 1)[:, None]
+        logits, cache = model(words[-1][:, None], now, real, cache)
+        words.append(logits[:, -1].argmax(1))
+    rows = torch.stack(words, 1).tolist()
+    return [row[: row.index(eos) + 1] if eos in row else row for row in rows]
+
+
+generate.equivalent(
+    ("[pad]", "[limit]"),
+    ("width), pad)", "width), limit)"),
+    ("(prompts, pad)", "(prompts, limit)"),
+    (", padding_value=value", ""),
+    because="what is hidden may be anything",
+)
+generate.equivalent(
+    ("cumsum(-1)", "cumsum(1)"),
+    ("[:, 0]", "[:, -1]"),
+    ("].max(-1)", "].max(1)"),
+    ("words.append(logits[:, -1]", "words.append(logits[:, -0]"),
+    because="it is the same dimension, or the same column",
+)
+generate.equivalent(
+    ("[[1] * len", "[[2] * len"),
+    ("list(range(len(p)))", "range(len(p))"),
+    ("list(range(len(p))) for p in prompts], 0)", "list(range(len(p))) for p in prompts], 1)"),
+    because="both are true, or numbers in a row",
+)
+generate.equivalent(
+    ("len(words) < limit", "len(words) != limit"),
+    ("columns.shape[1] < width", "columns.shape[1] != width"),
+    because="it comes one nearer each time",
+)

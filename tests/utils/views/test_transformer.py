@@ -1,0 +1,241 @@
+"""Views of a transformer: a head's map, a mask, a cache, and the next word."""
+
+from __future__ import annotations
+
+import importlib
+import math
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from tests.utils.views.sheets import assert_legible, assert_quick
+from tests.utils.views.test_drawings import check
+from utils import views
+from utils.minigpt import MiniGPT, MiniGPTConfig
+
+pytestmark = pytest.mark.slow(5)
+
+
+def view(name):
+    return importlib.import_module(f"utils.views.{name}")
+
+
+heads, masks, growth, chosen = map(
+    view, ("attention_heads", "mask_builder", "cache_growth", "next_word")
+)
+
+# attention_heads
+
+WORDS = ["<bos>", "<es>", "comprendiéramos", "<progressive>", "yo"]
+
+
+def maps(length=5, layers=2):
+    torch.manual_seed(0)
+    scores = torch.randn(layers, 4, length, length)
+    future = torch.ones(length, length, dtype=torch.bool).triu(1)
+    return scores.masked_fill(future, -math.inf).softmax(-1)
+
+
+def test_the_title_says_where_the_lit_word_looks_most():
+    shares = [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.2, 0.1, 0.7]]
+    assert heads.sentence(["a", "b", "c"], shares, "layer 1, head 2", 1) == (
+        "Layer 1, head 2: “b” looks most at “a”, 0.90."
+    )
+    figure, alt = heads.draw(["a", "b", "c"], shares, "head 1", 2)
+    check(figure, alt, "“c” looks most at itself, 0.70.", "a 0.20, b 0.10, c 0.70", "b at a 0.90")
+
+
+def test_heads_are_counted_through_all_layers():
+    assert heads.head_names(maps())[5] == "layer 2, head 2"
+    assert heads.head_names(maps()[0])[3] == "head 4"
+    assert heads.read(WORDS, maps())[5] == maps()[1, 1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("found", "how", "says"),
+    [
+        (maps(4), {}, r"\(layers, heads, 5, 5\)"),
+        (maps() * 2, {}, "sum to 1, got one that is off by 1"),
+        (maps() * math.nan, {}, "sum to 1"),
+        (maps(), {"head": 8}, "a head below 8"),
+        (maps(), {"word": 5}, "a word from -5 to 4"),
+    ],
+)
+def test_what_is_no_attention_is_refused(found, how, says):
+    with pytest.raises(ValueError, match=says):
+        views.attention_heads(WORDS, found, **how)
+
+
+# mask_builder
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize(("keys", "new", "padding", "window"), [(5, 5, 0, 0), (9, 3, 2, 4)])
+def test_the_builder_is_the_mask_by_places(keys, new, padding, window, causal):
+    fates = masks.read(keys, new, causal, padding, window)
+    back = torch.arange(keys)[-new:, None] - torch.arange(keys)
+    seen = (torch.arange(keys) >= padding) & (back < (window or keys))
+    if causal:
+        seen &= back >= 0
+    assert [[one == masks.SEEN for one in row] for row in fates] == seen.tolist()
+
+
+def test_a_query_that_sees_nothing_is_told():
+    check(
+        *masks.draw(["a", "b"], 4, True, 2, 0),
+        "3 of 16 pairs are seen; 2 queries see nothing at all.",
+        "“<pad>” at place 0 sees nothing.",
+        "“b” at place 3 sees 2, 3.",
+    )
+    assert masks.sentence([["seen"]]) == "1 of 1 pair is seen; every query sees something."
+
+
+@pytest.mark.parametrize("how", [{"new": 4}, {"padding": 10}, {"padding": -1}, {"window": -1}])
+def test_masks_have_bounds(how):
+    with pytest.raises(ValueError, match="1 to 12 places, and 1 to"):
+        views.mask_builder(["a", "b", "c"], **how)
+
+
+# cache_growth
+
+SMALL = MiniGPTConfig(vocab_size=30, d_model=16, n_heads=2, n_layers=3, d_ff=24, context=12)
+
+
+def cache(config=SMALL, words=5, rows=1, dtype=torch.float32):
+    shape = rows, config.n_heads, words, config.d_model // config.n_heads
+    return [(torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=dtype))] * config.n_layers
+
+
+@pytest.mark.parametrize("words", [1, 5, 12])
+def test_flops_are_those_that_torch_counts(words):
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        MiniGPT(SMALL)(torch.zeros(2, words, dtype=torch.long))
+    found = growth.read(cache(rows=2), SMALL)
+    assert found.without[words - 1] == counter.get_total_flops()
+    assert found.with_cache[words - 1] == 2 * growth.flops(SMALL, 1, words)
+
+
+def test_bytes_are_those_of_the_tensors():
+    found = growth.read(cache(words=7, rows=2, dtype=torch.float16), SMALL)
+    assert found.bytes_a_word == 2 * 3 * 2 * 16 * 2
+    assert (
+        growth.sentence(found, 1)
+        == "1 word: 384 B kept, and this step is 1.0 times cheaper for it."
+    )
+    kept, again = growth.spent(found, 4, 6)
+    assert kept == found.without[3] + sum(found.with_cache[4:6])
+    assert again == sum(found.without[3:6])
+    check(
+        *growth.draw(found, 4, 6), "So far, the prompt of 4 in one pass", "6 words: 2.25 KiB kept"
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "how", "says"),
+    [
+        (cache()[:2], {}, "3 layers, got 2"),
+        ([(k[0], v[0]) for k, v in cache()], {}, "one shape"),
+        ([(k, v[:, :, :3]) for k, v in cache()], {}, "one shape"),
+        (cache(), {"words": 13}, "words <= 12"),
+        (cache(), {"prompt": 6}, "a prompt of 6 and 5 words"),
+    ],
+)
+def test_what_is_no_cache_is_refused(found, how, says):
+    with pytest.raises(ValueError, match=says):
+        views.cache_growth(found, SMALL, **how)
+
+
+# next_word
+
+LOGITS = [math.log(p) for p in (0.1, 0.4, 0.2, 0.3)]
+
+
+def picks(*settings):
+    """The word for u = 0, 0.1, ..., 0.9, moved off the borders."""
+    found = [chosen.read(LOGITS, *settings, k / 10 + 0.05) for k in range(10)]
+    return [choice.order[choice.picked] for choice in found]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ((1.0, 0, 1.0), [0, 1, 1, 1, 1, 2, 2, 3, 3, 3]),
+        ((0.0, 0, 1.0), [1] * 10),
+        ((1.0, 2, 1.0), [1, 1, 1, 1, 1, 1, 3, 3, 3, 3]),
+        ((1.0, 0, 0.6), [1, 1, 1, 1, 1, 1, 3, 3, 3, 3]),
+        ((1.0, 0, 0.1), [1] * 10),
+        ((1.0, 3, 0.7), [1, 1, 1, 1, 1, 1, 3, 3, 3, 3]),  # 0.4 and 0.3 of the 0.9 that are left
+    ],
+)
+def test_u_falls_on_the_words_in_the_order_of_their_ids(settings, expected):
+    assert picks(*settings) == expected
+
+
+def test_the_temperature_comes_first_and_equals_go_by_their_id():
+    cold, hot = (chosen.read(LOGITS, t, 0, 0.6, 0.0) for t in (0.5, 5.0))
+    assert (len(cold.line), len(hot.line)) == (2, 3)
+    assert cold.before == pytest.approx([0.16 / 0.3, 0.3, 0.04 / 0.3, 0.01 / 0.3])
+    assert sum(hot.after) == pytest.approx(1)
+    assert chosen.read([1.0, 2.0, 2.0, 2.0], 1.0, 2, 1.0, 0.9).line == (0, 1)
+
+
+def test_far_logits_do_not_overflow():
+    found = chosen.read([-1e4, 1e4, 0.0], 0.1, 0, 1.0, 0.99)
+    assert (found.order[found.picked], found.after[0]) == (1, 1.0)
+
+
+@pytest.mark.parametrize(
+    "how", [{"temperature": -1.0}, {"top_k": 7}, {"top_p": 0.0}, {"u": 1.0}, {"u": math.nan}]
+)
+def test_settings_that_are_not_offered_are_refused(how):
+    with pytest.raises(ValueError, match="next_word offers"):
+        views.next_word(torch.tensor(LOGITS), "abcd", **how)
+
+
+def test_logits_are_one_row():
+    with pytest.raises(ValueError, match=r"shape \(4,\)"):
+        views.next_word(torch.zeros(1, 4), "abcd")
+
+
+# all
+
+
+def pictures():
+    """Each view in several states; a redraw changes nothing of its sheet's size."""
+    many = [f"word{k}" for k in range(16)]
+    shares = heads.read(many, maps(16))
+    twelve = ["<bos>", "<es>", "comprender", "<progressive>", "nosotros", "comprendiendo", "."]
+    strip = growth.read(cache(MiniGPTConfig(), 9), MiniGPTConfig())
+    torch.manual_seed(0)
+    row = (3 * torch.randn(600)).tolist()
+    vocabulary = [f"comprendiéramos{k}" for k in range(600)]
+    return {
+        "attention_heads": [
+            lambda at=at: heads.draw(many, shares[at], "layer 2, head 4", at) for at in (0, 7)
+        ],
+        "mask_builder": [
+            lambda one=one: masks.draw(twelve, *one, 12)
+            for one in ((12, True, 5, 2), (1, False, 0, 0), (7, True, 0, 3))
+        ],
+        "cache_growth": [
+            lambda at=at: growth.draw(strip, min(at, 5), at) for at in (1, 2, 9, 31, 32)
+        ],
+        "next_word": [
+            lambda one=one: chosen.draw(row, vocabulary, *one)
+            for one in ((1.0, 0, 1.0, 0.0), (0.0, 0, 1.0, 0.99), (5.0, 5, 0.9, 0.5))
+        ],
+    }
+
+
+NAMES = ("attention_heads", "mask_builder", "cache_growth", "next_word")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_words_are_cut_off_or_lie_over_others(name, monkeypatch):
+    assert_legible(pictures()[name], monkeypatch)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_redraw_is_quick_enough_for_a_control(name):
+    assert_quick(pictures()[name][1])

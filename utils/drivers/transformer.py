@@ -1,0 +1,270 @@
+"""Drivers of lab 08: attention modules, a decoder to generate with, folders to load from."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import GPT2LMHeadModel
+
+from utils.drivers.training import perplexity, sentences
+from utils.minigpt import MiniGPT, MiniGPTConfig
+from utils.minigpt.hf import MiniGPTForCausalLM, save_folder
+from utils.minigpt.model import CausalSelfAttention
+
+__all__ = [
+    "TinyDecoder",
+    "attention",
+    "converted",
+    "generated",
+    "grouped_attention",
+    "loaded_strictly",
+    "perplexity",
+    "sentences",
+    "tuned_twice",
+]
+
+Settings = Mapping[str, Any]
+
+
+def attention(
+    module_class: Callable,
+    sizes: Sequence[int],
+    weights: Mapping[str, Tensor],
+    x: Tensor,
+    allowed: Tensor | None,
+    upstream: Tensor | None = None,
+) -> dict[str, Any]:
+    """What an attention module gives, with these weights.
+
+    Args:
+        module_class: the learner's; made as ``module_class(*sizes)``.
+        sizes: d_model and n_heads.
+        weights: its state dict, under MiniGPT's names.
+        x: (B, T, D).
+        allowed: handed over beside x.
+        upstream: the gradient of the output; None where no gradients are asked for.
+
+    Returns:
+        ``output``, and with `upstream` the ``gradients`` by name, and that of ``x``.
+    """
+    module = module_class(*sizes)
+    module.load_state_dict(dict(weights))
+    module.to(x.dtype)
+    return _used(module, x, upstream, *(() if allowed is None else (allowed,)))
+
+
+def _used(module: nn.Module, x: Tensor, upstream: Tensor | None, *more: Tensor) -> dict[str, Any]:
+    x = x.detach().clone().requires_grad_()
+    output = module(x, *more)
+    found: dict[str, Any] = {"output": output.detach()}
+    if upstream is not None:
+        output.backward(upstream)
+        gradients = {name: parameter.grad for name, parameter in module.named_parameters()}
+        found |= {"gradients": gradients, "x": x.grad}
+    return found
+
+
+def grouped_attention(
+    functions: Mapping[str, Callable],
+    config: MiniGPTConfig,
+    kv_heads: int,
+    weights: Mapping[str, Tensor],
+    x: Tensor,
+    upstream: Tensor | None = None,
+) -> dict[str, Any]:
+    """What ``GroupedAttention(config, kv_heads)`` gives with these weights, as :func:`attention`.
+
+    Returns:
+        ``shapes`` of its state dict, too.
+    """
+    module = functions["GroupedAttention"](config, kv_heads)
+    module.load_state_dict(dict(weights))
+    module.to(x.dtype)
+    shapes = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    return _used(module, x, upstream) | {"shapes": shapes}
+
+
+def converted(
+    functions: Mapping[str, Callable],
+    config: MiniGPTConfig,
+    kv_heads: int,
+    weights: Mapping[str, Tensor],
+) -> dict[str, Any]:
+    """What ``grouped(attention, kv_heads)`` makes of full attention with these weights.
+
+    Returns:
+        ``weights``, its state dict; ``left``, that of the attention that it was made of, after
+        zeros were written into what was made.
+    """
+    whole = CausalSelfAttention(config)
+    whole.load_state_dict(dict(weights))
+    made = functions["grouped"](whole, kv_heads)
+    found = {name: tensor.clone() for name, tensor in made.state_dict().items()}
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.zero_()
+    return {"weights": found, "left": dict(whole.state_dict())}
+
+
+class TinyDecoder:
+    """A decoder of one layer with a cache, for `generate`: it notes how often it is called.
+
+    Attributes:
+        columns: how many columns of tokens each call got.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        self.weights = weights
+        self.columns: list[int] = []
+
+    @torch.no_grad()
+    def __call__(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        padding: Tensor,
+        cache: tuple[Tensor, Tensor] | None,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Logits of the next word after each token, and the cache for the next call.
+
+        Args:
+            tokens: (B, T) int64, the new ones only.
+            positions: (B, T) int64, where each stands in its own text, from 0 on.
+            padding: (B, S) bool, True where a real token is, for all S so far, T included.
+            cache: what the last call returned; None in the first.
+        """
+        self.columns.append(tokens.shape[1])
+        before = 0 if cache is None else cache[0].shape[1]
+        expected = (len(tokens), before + tokens.shape[1])
+        if tuple(padding.shape) != expected:
+            raise ValueError(
+                f"padding: expected {expected}, a column for each of the {before} before and the "
+                f"{tokens.shape[1]} new ones, got {tuple(padding.shape)}"
+            )
+        largest = int(torch.where(padding[:, before:], positions, 0).max())
+        if int(positions.min()) < 0 or int(positions.max()) > largest:
+            raise IndexError(
+                f"positions: expected numbers from 0 to the largest of a real token, {largest}, "
+                f"got {positions.tolist()}"
+            )
+        w = self.weights
+        x = w["words"][tokens] + w["positions"][positions]
+        q, k, v = x @ w["query"], x @ w["key"], x @ w["value"]
+        if cache is not None:
+            k, v = torch.cat([cache[0], k], 1), torch.cat([cache[1], v], 1)
+        past = torch.ones(q.shape[1], k.shape[1], dtype=torch.bool).tril(k.shape[1] - q.shape[1])
+        allowed = past & padding[:, None, :]
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+        return (x + mixed) @ w["head"], (k, v)
+
+
+def generated(
+    generate: Callable,
+    weights: Mapping[str, Tensor],
+    prompts: Sequence[Sequence[int]],
+    limit: int,
+    pad: int,
+    eos: int,
+) -> dict[str, Any]:
+    """What ``generate(model, prompts, limit, pad, eos)`` says.
+
+    Returns:
+        ``words``, its answer, and ``columns``: how many columns each call of the model got.
+    """
+    model = TinyDecoder(weights)
+    words = generate(model, [list(prompt) for prompt in prompts], limit, pad, eos)
+    return {"words": words, "columns": model.columns}
+
+
+def loaded_strictly(
+    load: Callable, sizes: Settings, numbers: Tensor, what: str, gone: str = ""
+) -> dict[str, Any]:
+    """What ``load(model_class, folder)`` makes of a folder.
+
+    Args:
+        load: the learner's.
+        sizes: of the MiniGPT in the folder.
+        numbers: its parameters, one after the other, flat; as many as there are.
+        what: ``"whole"``, the class that wrote the folder; ``"stock"``, GPT-2's own class, which
+            has no bias in the head; ``"missing"``, a file that lacks a tensor; ``"nowhere"``,
+            a folder that does not exist.
+        gone: the name of that tensor.
+
+    Returns:
+        ``raised``, the exception's name, or ``""``; ``names``, those of the parameters that its
+        message has; of what was loaded ``training``, and ``logits`` of some tokens.
+    """
+    model = MiniGPT(MiniGPTConfig(**sizes))
+    torch.nn.utils.vector_to_parameters(numbers, model.parameters())
+    with tempfile.TemporaryDirectory() as place, _quiet():
+        folder = save_folder(Path(place) / "model", model)
+        if what == "missing":
+            file = folder / "model.safetensors"
+            kept = {name: t for name, t in load_file(file).items() if name != gone}
+            save_file(kept, file, {"format": "pt"})
+        asked = folder.with_name("modle") if what == "nowhere" else folder
+        model_class = GPT2LMHeadModel if what == "stock" else MiniGPTForCausalLM
+        try:
+            loaded = load(model_class, asked)
+        except Exception as error:
+            names = [n for n in ("lm_head.bias", gone) if n and n in str(error)]
+            return {
+                "raised": type(error).__name__,
+                "names": names,
+                "training": None,
+                "logits": None,
+            }
+        with torch.no_grad():
+            tokens = torch.arange(sizes["context"])[None] % sizes["vocab_size"]
+            logits = loaded(tokens).logits
+    return {"raised": "", "names": [], "training": loaded.training, "logits": logits}
+
+
+@contextlib.contextmanager
+def _quiet() -> Any:
+    """Keep transformers' report of a load, which is expected here, out of the notebook."""
+    logger = logging.getLogger("transformers")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+Lines = tuple[Tensor, Tensor]
+
+
+def tuned_twice(
+    fine_tune: Callable,
+    weights: Mapping[str, Tensor],
+    config: MiniGPTConfig,
+    new: Lines,
+    old: Lines,
+    steps: int,
+    seed: int,
+) -> dict[str, Any]:
+    """What ``fine_tune(weights, config, new, old, steps, seed)`` returns, called twice.
+
+    Between the calls torch's generator moves on, as it does where others draw from it, too.
+
+    Returns:
+        ``once`` and ``again``, and ``given``: the weights that were handed over, afterwards.
+    """
+    given = {name: tensor.clone() for name, tensor in weights.items()}
+    once = fine_tune(given, config, new, old, steps, seed)
+    once = {name: tensor.detach().clone() for name, tensor in once.items()}
+    torch.rand(1)
+    again = fine_tune(given, config, new, old, steps, seed)
+    return {"once": once, "again": again, "given": given}

@@ -1,0 +1,152 @@
+"""MiniGPT as a Hugging Face model in a local folder.
+
+    from utils.minigpt.hf import save_folder
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    save_folder("minigpt")
+    tokenizer = AutoTokenizer.from_pretrained("minigpt")
+    model = AutoModelForCausalLM.from_pretrained("minigpt")
+
+MiniGPT is a GPT-2 in all but one thing, the bias of its LM head. So the folder's model type is
+"minigpt", and this module registers the class that has the bias; GPT-2's own class leaves it out.
+
+It is imported before `transformers` and switches the hub off: whatever is not in a local folder is
+an error at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub is imported
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedTokenizerFast,
+)
+from transformers.utils.logging import disable_progress_bar
+
+from utils.minigpt.generation import load_minigpt
+from utils.minigpt.model import MiniGPT
+from utils.minigpt.tokenizer import BOS, DATA, EOS, PAD, SPECIAL
+
+# Hugging Face's name of each part of a block, and MiniGPT's; those with a `.c_` are transposed.
+BLOCK = {
+    "ln_1": "norm_1",
+    "attn.c_proj": "attention.output",
+    "ln_2": "norm_2",
+    "mlp.c_fc": "mlp.up",
+    "mlp.c_proj": "mlp.down",
+}
+JOINED = ("query", "key", "value")  # side by side in `attn.c_attn`
+
+
+class MiniGPTHFConfig(GPT2Config):
+    """GPT-2's settings under a model type of their own, which the Auto classes look up."""
+
+    model_type = "minigpt"
+
+
+class MiniGPTForCausalLM(GPT2LMHeadModel):
+    """GPT-2 with a bias in the LM head."""
+
+    config_class = MiniGPTHFConfig
+
+    def __init__(self, config: MiniGPTHFConfig) -> None:
+        super().__init__(config)
+        self.lm_head = nn.Linear(config.n_embd, config.vocab_size)
+        self.post_init()
+
+
+disable_progress_bar()  # the files are small
+AutoConfig.register("minigpt", MiniGPTHFConfig)
+AutoModelForCausalLM.register(MiniGPTHFConfig, MiniGPTForCausalLM)
+
+
+def hf_config(model: MiniGPT) -> MiniGPTHFConfig:
+    """Return the settings with which GPT-2 computes what a MiniGPT does."""
+    ours = model.config
+    return MiniGPTHFConfig(
+        vocab_size=ours.vocab_size,
+        n_positions=ours.context,
+        n_embd=ours.d_model,
+        n_layer=ours.n_layers,
+        n_head=ours.n_heads,
+        n_inner=ours.d_ff,
+        activation_function="gelu_new",
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        tie_word_embeddings=False,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        pad_token_id=PAD,
+    )
+
+
+def hf_state(model: MiniGPT) -> dict[str, Tensor]:
+    """Return a MiniGPT's weights under Hugging Face's names, as new tensors."""
+    ours = model.state_dict()
+    theirs = {
+        "transformer.wte.weight": ours["token_embedding.weight"],
+        "transformer.wpe.weight": ours["position_embedding.weight"],
+    }
+    for layer in range(model.config.n_layers):
+        # GPT-2's Conv1D keeps its weight as (in, out); a vector has nothing to transpose.
+        here, there = f"blocks.{layer}", f"transformer.h.{layer}"
+        for kind in ("weight", "bias"):
+            joined = [ours[f"{here}.attention.{part}.{kind}"] for part in JOINED]
+            theirs[f"{there}.attn.c_attn.{kind}"] = _turned(torch.cat(joined))
+            for name, mine in BLOCK.items():
+                tensor = ours[f"{here}.{mine}.{kind}"]
+                theirs[f"{there}.{name}.{kind}"] = _turned(tensor) if ".c_" in name else tensor
+    for kind in ("weight", "bias"):
+        theirs[f"transformer.ln_f.{kind}"] = ours[f"final_norm.{kind}"]
+        theirs[f"lm_head.{kind}"] = ours[f"lm_head.{kind}"]
+    return {name: tensor.clone().contiguous() for name, tensor in theirs.items()}
+
+
+def _turned(tensor: Tensor) -> Tensor:
+    return tensor.T if tensor.dim() == 2 else tensor
+
+
+def hf_model(model: MiniGPT | None = None, **settings: Any) -> MiniGPTForCausalLM:
+    """Return a new Hugging Face model with a MiniGPT's weights, in eval mode.
+
+    Args:
+        model: by default the trained one.
+        settings: of the config, such as ``attn_implementation="eager"``.
+    """
+    model = model or load_minigpt()
+    config = hf_config(model)
+    with torch.random.fork_rng(devices=[]):  # its first weights are replaced: no seed is spent
+        made = MiniGPTForCausalLM._from_config(config, **settings)
+    made.load_state_dict(hf_state(model))
+    return made.eval()
+
+
+def save_folder(folder: Path | str, model: MiniGPT | None = None) -> Path:
+    """Write a folder that `from_pretrained` reads: config, weights and tokenizer; return its path.
+
+    Args:
+        folder: made if it does not exist.
+        model: by default the trained one.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    hf_model(model).save_pretrained(folder)
+    words = shutil.copyfile(DATA / "tokenizer.json", folder / "tokenizer.json")
+    pad, bos, eos = SPECIAL
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_file=str(words), pad_token=pad, bos_token=bos, eos_token=eos, padding_side="left"
+    )
+    tokenizer.save_pretrained(folder)
+    return folder
