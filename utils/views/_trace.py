@@ -1,15 +1,15 @@
 """Events of a trace as a tree: what lies inside what, how much of it is its own, and its phase.
 
-An event has a name, a start and a duration in nanoseconds, and a lane (`utils.traces.Event`).
+Times are in nanoseconds, as `utils.traces.Event` has them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from utils.style import GRADIENT, KERNEL, PARAMETER, STORAGE, Part
+from utils.traces import Event
 
 # The phases of a training step; what runs before the first backward node is forward.
 FORWARD, BACKWARD, OPTIMIZER, OTHER = "forward", "backward", "optimizer", "other"
@@ -42,12 +42,12 @@ class Node:
         return [*pieces, (at, self.end)] if at < self.end else pieces
 
 
-def tree(events: Iterable[Any]) -> list[Node]:
+def tree(events: Iterable[Event]) -> list[Node]:
     """The events of one lane in the order in which they begin, nested by their times."""
     nodes: list[Node] = []
     open_: list[Node] = []
     for event in sorted(events, key=lambda e: (e.start, -e.duration)):
-        end = event.start + event.duration
+        end = event.end
         while open_ and event.start >= open_[-1].end:
             open_.pop()
         if open_:
@@ -75,6 +75,14 @@ def phase_of(name: str) -> str:
     return OTHER
 
 
+def short_name(name: str) -> str:
+    """A name without what all of its kind begin with."""
+    if "DataLoader" in name:
+        return "loader"
+    name = name.removeprefix("aten::")
+    return name.replace("autograd::engine::evaluate_function", "engine")
+
+
 def ms(nanoseconds: float, digits: int = 3) -> str:
     """A time as milliseconds, or as microseconds where those are fewer digits: "12.3 ms"."""
     if abs(nanoseconds) >= 1e9:
@@ -84,6 +92,6 @@ def ms(nanoseconds: float, digits: int = 3) -> str:
     return f"{nanoseconds / 1e3:.{digits}g} µs"
 
 
-def lanes_of(events: Sequence[Any]) -> list[str]:
+def lanes_of(events: Sequence[Event]) -> list[str]:
     """The lanes that events lie in: host threads before the device, each in order of its name."""
     return sorted({event.lane for event in events}, key=lambda lane: (lane[:3] != "cpu", lane))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from utils.style import CARD, IDLE, INK, MUTED, RULE
+from utils.traces import Event
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Box, Canvas, title_height
 from utils.views._numbers import count
 from utils.views._slots import cut
-from utils.views._trace import LOOKS, Node, lanes_of, ms, tree
+from utils.views._trace import LOOKS, Node, lanes_of, ms, short_name, tree
 
-ROWS, BAR, STRIP, TEXT = 8, 30, 8, 14
+ROWS, BAR, STRIP, TEXT = 7, 30, 8, 14
 LISTED, LINE = 5, 25
 ZOOMS = (1, 2, 4, 8, 16, 32, 64, 128)
 NARROW = 1.0  # CSS pixels: bars below it are drawn as one with their neighbours
@@ -50,7 +50,7 @@ class Row:
 
 
 def flame_chart(
-    events: Sequence[Any], *, zoom: int = 1, start: int = 0, self_time: bool = False
+    events: Sequence[Event], *, zoom: int = 1, start: int = 0, self_time: bool = False
 ) -> None:
     """Show the events of a trace, each above what it calls; live, the picture can be moved.
 
@@ -76,7 +76,7 @@ def flame_chart(
     )
 
 
-def read(events: Sequence[Any]) -> list[Node]:
+def read(events: Sequence[Event]) -> list[Node]:
     """The events of the fullest host lane, as nested nodes in the order in which they begin."""
     if not events:
         raise ValueError("flame_chart needs at least one event, got none")
@@ -206,11 +206,6 @@ def _draw_list(
         left, room = MARGIN + 664, INNER - 664
         canvas.boxes([(left, y - 6, room, 12)], [IDLE], edge="none")
         canvas.boxes([(left, y - 6, room * min(1, value / wide), 12)], [look.colour], edge="none")
-
-
-def short_name(name: str) -> str:
-    """A name without what all of its kind begin with."""
-    return name.removeprefix("aten::").removeprefix("autograd::engine::evaluate_function: ")
 
 
 def sentence(rows: Sequence[Row], shown: Window, self_time: bool) -> str:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from utils.style import INK, MUTED, WIDTH
+from utils.traces import Allocation, Event
 from utils.views import _interactive
 from utils.views._axes import TEXT, Axes, round_steps
 from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import count, human_bytes
 from utils.views._slots import cut
-from utils.views._trace import FORWARD, LOOKS, Node, ms, tree
+from utils.views._trace import FORWARD, LOOKS, Node, ms, short_name, tree
 
 LEFT, HIGH, LISTED, LINE = 100, 230, 6, 25
 STEPS = 200  # places of the slider
@@ -67,14 +63,16 @@ class Memory:
         return when, best
 
 
-def memory_timeline(profile: Any, *, moment: int | None = None) -> None:
+def memory_timeline(
+    events: Sequence[Event], allocations: Sequence[Allocation], *, moment: int | None = None
+) -> None:
     """Show what is held at each moment of a profiled step; live, a cursor moves through it.
 
-    profile: of `torch.profiler.profile(profile_memory=True)`, stopped.
+    events, allocations: as `utils.traces` reads them from a profile with `profile_memory=True`.
     moment: where the cursor stands at first, in half per cent (0 to 200); by default at the peak.
-    Raises ValueError if the profile has no memory events.
+    Raises ValueError if there are no events, or no allocations, or for a moment outside.
     """
-    found = read(profile)
+    found = read(events, allocations)
     start = moment if moment is not None else place_of(found, found.peak()[0])
     if not 0 <= start <= STEPS:
         raise ValueError(f"memory_timeline: a moment from 0 to {STEPS}, got {start}")
@@ -85,44 +83,29 @@ def memory_timeline(profile: Any, *, moment: int | None = None) -> None:
     )
 
 
-def read(profile: Any) -> Memory:
+def read(events: Sequence[Event], allocations: Sequence[Allocation]) -> Memory:
     """The blocks that were made in the record, each with the operator that made it.
 
     What was there before the record and is freed in it is left out.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profile.export_chrome_trace(str(path))
-        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    changes = sorted((e for e in events if e.get("name") == "[memory]"), key=lambda e: e["ts"])
-    if not changes:
-        raise ValueError("memory_timeline: no memory events; profile with profile_memory=True")
-    thread = changes[0]["tid"]
-    spans = [
-        SimpleNamespace(name=e["name"], start=_ns(e["ts"]), duration=_ns(e.get("dur", 0)))
-        for e in events
-        if e.get("ph") == "X" and e.get("tid") == thread
-    ]
-    nodes = tree(spans)
+    if not events or not allocations:
+        raise ValueError("memory_timeline: nothing to show; profile with profile_memory=True")
+    nodes = tree(event for event in events if event.lane == "cpu")
     starts = [node.start for node in nodes]
-    open_: dict[tuple[Any, ...], tuple[int, int, str, str]] = {}
+    open_: dict[int, tuple[int, int, str, str]] = {}
     blocks = []
-    for change in changes:
-        at, size = _ns(change["ts"]), change["args"]["Bytes"]
-        key = change["args"]["Device Type"], change["args"]["Device Id"], change["args"]["Addr"]
-        if size > 0:
-            open_[key] = (at, size, *_maker(nodes, starts, at))
-        elif key in open_:
-            start, size, name, phase = open_.pop(key)
-            blocks.append(Block(start, at, size, name, phase))
+    for change in sorted(allocations, key=lambda allocation: allocation.time):
+        if change.bytes > 0:
+            maker = _maker(nodes, starts, change.time)
+            open_[change.address] = (change.time, change.bytes, *maker)
+        elif change.address in open_:
+            start, size, name, phase = open_.pop(change.address)
+            blocks.append(Block(start, change.time, size, name, phase))
     blocks += [Block(start, None, size, name, how) for start, size, name, how in open_.values()]
-    first = min([nodes[0].start, *(b.start for b in blocks)]) if nodes else _ns(changes[0]["ts"])
-    last = max([node.end for node in nodes] + [_ns(changes[-1]["ts"])])
+    times = [allocation.time for allocation in allocations]
+    first = min([*times, *starts])
+    last = max([*times, *(node.end for node in nodes)])
     return Memory(first, last, tuple(sorted(blocks, key=lambda block: block.start)))
-
-
-def _ns(microseconds: float) -> int:
-    return round(microseconds * 1000)
 
 
 def _maker(nodes: Sequence[Node], starts: Sequence[int], at: int) -> tuple[str, str]:
@@ -136,9 +119,8 @@ def _maker(nodes: Sequence[Node], starts: Sequence[int], at: int) -> tuple[str, 
         chain.append(node)
     chain = [node for node in chain if node.start <= at <= node.end]
     fetching = ("aten::empty", "aten::resize_", "aten::new_empty", "aten::zero_")
-    named = [node for node in chain if not node.name.startswith(fetching)]
-    chosen = (named or chain or [None])[-1]
-    return (chosen.name, chosen.phase) if chosen is not None else ("no operator", FORWARD)
+    named = [node for node in chain if not node.name.startswith(fetching)] or chain
+    return (named[-1].name, named[-1].phase) if named else ("no operator", FORWARD)
 
 
 def place_of(memory: Memory, at: float) -> int:
@@ -212,7 +194,7 @@ def _draw_alive(canvas: Canvas, memory: Memory, at: float, top: float) -> None:
     for k, (maker, phase, number, size) in enumerate(groups(blocks)[:LISTED]):
         y = top + LINE * (k + 1)
         canvas.boxes([(MARGIN, y - 6, 12, 12)], [LOOKS[phase].colour], edge="none")
-        canvas.text(MARGIN + 18, y, cut(short(maker), 400, size=TEXT), size=TEXT)
+        canvas.text(MARGIN + 18, y, cut(short_name(maker), 400, size=TEXT), size=TEXT)
         canvas.text(MARGIN + 540, y, count(number, "block"), size=TEXT, colour=MUTED, ha="right")
         canvas.text(MARGIN + 690, y, human_bytes(size), size=TEXT, ha="right")
 
@@ -231,11 +213,6 @@ def groups(blocks: Sequence[Block]) -> list[tuple[str, str, int, int]]:
     return sorted(rows, key=lambda row: -row[3])
 
 
-def short(name: str) -> str:
-    """A name without what all of its kind begin with."""
-    return name.removeprefix("aten::").removeprefix("autograd::engine::evaluate_function: ")
-
-
 def sentence(memory: Memory, at: float) -> str:
     """What is held at the cursor, beside the peak, as the figure's title."""
     when, peak = memory.peak()
@@ -248,7 +225,7 @@ def sentence(memory: Memory, at: float) -> str:
 def describe(memory: Memory, at: float) -> str:
     """The alternative text: what is held, and who made the most of it."""
     told = "; ".join(
-        f"{short(maker)} ({phase}): {count(number, 'block')}, {human_bytes(size)}"
+        f"{short_name(maker)} ({phase}): {count(number, 'block')}, {human_bytes(size)}"
         for maker, phase, number, size in groups(alive(memory, at))[:LISTED]
     )
     whole = f"{count(len(alive(memory, at)), 'block')} alive"

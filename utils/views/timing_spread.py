@@ -17,7 +17,7 @@ ROW, HIGH, LEFT = 74, 190, 118
 LOOKS = (STORAGE, GRADIENT)
 MOST = 400
 FEW = 5  # below so many runs nothing can be said
-BEYOND = 2.2  # times the median of all: what lies above is drawn at the edge
+BEYOND = 6  # times the middle half's width: what lies further above it is drawn at the edge
 
 
 def timing_spread(timings: Mapping[str, Sequence[float]], *, runs: int | None = None) -> None:
@@ -71,7 +71,9 @@ def verdict(one: Sequence[float], other: Sequence[float]) -> str:
 def draw(timings: Mapping[str, Sequence[float]], runs: int) -> tuple[Figure, str]:
     """The figure for the first runs of each, and its alternative text."""
     every = sorted(t for times in timings.values() for t in times)
-    high = min(every[-1], BEYOND * every[len(every) // 2]) * 1.04
+    lowest, _, upper_quarter = quartiles(every)
+    reach = max(BEYOND * (upper_quarter - lowest), 0.2 * upper_quarter)
+    high = min(every[-1], upper_quarter + reach) * 1.02
     low = min(every) * 0.94
     top = title_height("one line") + 10
     plot_at = top + 2 * ROW + 62
