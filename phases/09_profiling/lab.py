@@ -31,6 +31,7 @@ from collections import Counter
 import torch
 import torch.nn.functional as F
 from torch.profiler import ProfilerActivity, profile, record_function
+from torch.utils import benchmark
 
 from utils.drivers import profiling as driver
 from utils.expect import expect_close, expect_equal
@@ -537,12 +538,16 @@ expect_equal("without numbers", driver.asks(faster_loss, logits, targets), None)
 
 # %%
 # by the clock: one ratio, with its spread; no points hang on it
-timers = {name: torch.utils.benchmark.Timer("f(logits, targets)", globals={"f": f, "logits": logits, "targets": targets})
-          for name, f in (("slow_loss", slow_loss), ("faster_loss", faster_loss))}
-took = {name: timer.blocked_autorange(min_run_time=0.1) for name, timer in timers.items()}
-for name, timing in took.items():
-    print(f"{name:12} median {timing.median * 1e3:.3f} ms, IQR {timing.iqr * 1e3:.3f} ms, {len(timing.times)} times")
-print(f"{took['slow_loss'].median / took['faster_loss'].median:.1f} times as fast, here and now")
+took = []
+for loss_of in (slow_loss, faster_loss):
+    names = {"loss_of": loss_of, "logits": logits, "targets": targets}
+    timer = benchmark.Timer("loss_of(logits, targets)", globals=names)
+    timer.timeit(3)  # what only the first calls pay for
+    took.append([timer.timeit(2).mean for _ in range(15)])
+    _, median, _ = statistics.quantiles(took[-1], n=4)
+    print(f"{loss_of.__name__:12} {median * 1e3:.3f} ms, from {min(took[-1]) * 1e3:.3f} to {max(took[-1]) * 1e3:.3f}")
+ratio = statistics.median(took[0]) / statistics.median(took[1])
+print(f"{ratio:.1f} times as fast, here and now; the slowest of the new against the fastest of the old: {min(took[0]) / max(took[1]):.1f}")
 
 # %% test="faster_loss" points=5
 # Graded
@@ -697,9 +702,9 @@ came = driver.in_half(worse_in_half, ["square", "times 1e-2"], x)
 expect_equal("names", [name for name, *_ in came], ["square", "times 1e-2"])
 expect_equal("a square: one overflows, one vanishes", came[0][1:3], (1, 1))
 expect_equal("the step after it is given the right numbers", came[1][1:3], (1, 1))
-came = driver.in_half(worse_in_half, ["plus 1024", "plus -1024"], torch.tensor([1.0, 0.3]))
-expect_close("1024.3 is rounded", came[0][3], 0.3 / 1024.3 , rtol=1e-3)
-expect_close("and without the 1024 that is much", came[1][3], 1.0, rtol=0.02)
+came = driver.in_half(worse_in_half, ["plus 1024", "plus -1024"], torch.tensor([1.0, 0.6]))
+expect_close("1024.6 is rounded to 1025", came[0][3], 0.4 / 1024.6, rtol=0.01)
+expect_close("without the 1024 that is much", came[1][3], 0.4 / 0.6, rtol=0.01)
 
 # %% test="worse_in_half" points=3
 # Graded
@@ -783,7 +788,7 @@ came = report(small, tiny, 50, 1e9)
 expect_equal("the operator", came["operator"], "aten::mm")
 expect_close("its share, and the bound", (came["share"], came["bound"]), (0.45, 1 / 0.55), rtol=1e-9)
 expect_close("Python", came["python"], 0.2, rtol=1e-9)
-expect_close("FLOP/s and MFU", (came["flops"], came["mfu"]), (67_800_000.0, 0.0678), rtol=1e-9)
+expect_close("FLOP/s and MFU", (came["flops"], came["mfu"]), (69_000_000.0, 0.069), rtol=1e-9)
 expect_close("hours", came["hours"], 1e9 / 50_000 / 3600, rtol=1e-9)
 
 # %%
