@@ -17,6 +17,7 @@ from .events import Event
 KINDS = ("loader", "python", "sync", "copy", "launches", "compute")
 """What a drawn trace can spend most of its time on; all but the last are brakes."""
 
+COVERED = ("nothing", "loader", "python", "sync", "copy", "launches")
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 QUEUE, SIDE = "gpu 7", "gpu 20"  # streams: for kernels, and for copies that need not be waited for
 LATENCY = 4500  # from the launching call to the start of an idle device
@@ -40,7 +41,9 @@ BACKWARD = (
 OPTIMIZER = (("aten::_foreach_lerp_", "multi_tensor_apply_kernel"),)
 
 
-def drawn(kind: str, seed: int | str, steps: int = 2, noise: float = 0.25) -> list[Event]:
+def drawn(
+    kind: str, seed: int | str, steps: int = 2, noise: float = 0.25, covered: str | None = None
+) -> list[Event]:
     """Return a trace of some training steps that spend most of their time on one thing.
 
     Args:
@@ -50,17 +53,21 @@ def drawn(kind: str, seed: int | str, steps: int = 2, noise: float = 0.25) -> li
         seed: draws the program's sizes and the noise; the same seed gives the same trace.
         steps: how many training steps.
         noise: standard deviation of the logarithm of each duration.
+        covered: what is done while one long kernel runs, so that it costs nothing: one of
+            ``COVERED``. The seed draws it when not given.
 
     Returns:
         The events in order of their starts, an outer one before those inside.
 
     Raises:
-        ValueError: for an unknown kind.
+        ValueError: for an unknown kind, or an unknown thing to cover.
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind {kind!r}: expected one of {', '.join(KINDS)}")
+    for word, known in ((kind, KINDS), (covered or "nothing", COVERED)):
+        if word not in known:
+            raise ValueError(f"{word!r}: expected one of {', '.join(known)}")
     machine = _Machine(random.Random(f"{kind}/{seed}"), noise)
     program = _Program(machine, kind)
+    program.covered = covered or program.covered
     for number in range(steps):
         with machine.range(f"ProfilerStep#{number}"):
             program.step()
@@ -154,7 +161,7 @@ class _Program:
         self.machine, self.kind, self.dice = machine, kind, dice
         self.kernel = dice.uniform(40e3, 90e3) if kind == "compute" else dice.uniform(8e3, 14e3)
         # Work that is long, and costs nothing: the device is busy meanwhile.
-        self.covered = dice.choice(("nothing", "loader", "python", "copy", "launches"))
+        self.covered = dice.choice(COVERED)
         self.asks = dice.random() < 0.6  # for the loss, once a step
 
     def step(self) -> None:
@@ -205,6 +212,8 @@ class _Program:
             m.load(long * 0.6)
         elif self.covered == "python":
             m.work(long * 0.6)
+        elif self.covered == "sync":
+            m.item()
         elif self.covered == "copy":
             m.copy_aside(long * 0.6)
         else:

@@ -1,0 +1,133 @@
+"""Lab 09, exercise 9: The report"""
+
+import math
+
+from utils.checks import Case, Check, edited
+from utils.compare import Tolerance
+from utils.minigpt import MiniGPTConfig, parameter_count, parameter_shapes
+from utils.traces import recorded_step
+
+report = Check(
+    "report",
+    parts={
+        "the first operator": 1,
+        "Amdahl": 1,
+        "Python": 1,
+        "FLOP/s and MFU": 1,
+        "hours": 1,
+    },
+    reads="One step, from end to end",
+    tolerance=Tolerance(1e-6, 1e-12, "sums in another order"),
+)
+
+
+@report.reference
+def _(table, config, tokens, peak_flops):
+    step = table["step"]
+    seconds = step[2] / 1e9 / step[1]
+    own = sorted((row[3], name) for name, row in table.items() if row[0] == "op")[-1]
+    unused = config.d_model * (config.vocab_size + config.context)
+    speed = 6 * (parameter_count(config) - unused) * tokens / seconds
+    labels = [row[3] for row in table.values() if row[0] == "range"]
+    return {
+        "operator": own[1],
+        "share": own[0] / step[2],
+        "bound": step[2] / (step[2] - own[0]),
+        "python": sum(labels) / step[2],
+        "flops": speed,
+        "mfu": speed / peak_flops,
+        "hours": 1e9 / (tokens / seconds) / 3600,
+    }
+
+
+def _recorded(draw, steps):
+    """The recorded step's table as of several steps, each of whose events took longer by chance."""
+    rows, stack = {}, []
+    events = sorted(recorded_step().events, key=lambda event: (event.start, -event.duration))
+    factor = {}
+    for event in events:
+        if event.name not in factor:
+            factor[event.name] = draw.integer(80, 160) / 100
+    own = [event.duration for event in events]
+    parents = []
+    for at, event in enumerate(events):
+        while stack and events[stack[-1]].end <= event.start:
+            stack.pop()
+        parents.append(stack[-1] if stack else None)
+        if stack:
+            own[stack[-1]] -= event.duration
+        stack.append(at)
+    own = [round(steps * factor[e.name] * o) for e, o in zip(events, own, strict=True)]
+    whole = list(own)
+    for at in reversed(range(len(events))):
+        if parents[at] is not None:
+            whole[parents[at]] += whole[at]
+    for at, event in enumerate(events):
+        kind, calls, total, self_time = rows.get(event.name, (event.kind, 0, 0, 0))
+        rows[event.name] = kind, calls + steps, total + whole[at], self_time + own[at]
+    return rows
+
+
+@report.cases
+def _(draw):
+    first, amdahl, python, flops, hours = report.parts
+    entries = {
+        first: ("operator", "share"),
+        amdahl: ("bound",),
+        python: ("python",),
+        flops: ("flops", "mfu"),
+        hours: ("hours",),
+    }
+
+    def asked(part, table, config, tokens, peak_flops, shown):
+        def play(subject):
+            came = subject(table, config, tokens, peak_flops)
+            return {entry: came[entry] for entry in entries[part]}
+
+        return Case(part, play, shown=shown)
+
+    def small(steps=1):
+        """A table of a few rows, whose times add up."""
+        one, two, three, four = (1000 * draw.integer(10, 60) for _ in range(4))
+        labels = [1000 * draw.integer(1, 9) for _ in range(4)]
+        parts = {
+            "aten::addmm": ("op", 8, one + 500, one),
+            "aten::linear": ("op", 8, one + 900, 400),
+            "aten::mm": ("op", 4, two + 100, two + 100),
+            "aten::copy_": ("op", 3, three, three),
+            "AddmmBackward0": ("op", 4, two + four, four - 300),
+        }
+        ranges = {"forward": labels[1], "backward": labels[2], "Optimizer.step#AdamW.step": labels[3]}
+        whole = sum(row[3] for row in parts.values()) + sum(labels)
+        table = {name: ("range", steps, label + whole // 5, label) for name, label in ranges.items()}
+        return {"step": ("range", steps, whole, labels[0]), **parts, **table}
+
+    def config(**how):
+        heads = draw.choice((1, 2, 4))
+        sizes = {
+            "vocab_size": draw.integer(20, 700), "d_model": heads * draw.integer(4, 16), "n_heads": heads,
+            "n_layers": draw.integer(1, 5), "d_ff": draw.integer(16, 99), "context": draw.integer(8, 40),
+        }  # fmt: skip
+        return MiniGPTConfig(**(sizes | how))
+
+    real = recorded_step()
+    for part in report.parts:
+        for steps in (1, draw.integer(2, 5)):
+            table, tokens = small(steps), draw.integer(2, 600)
+            yield asked(part, table, config(), tokens, 1e9 * draw.integer(1, 90), f"{len(table)} rows, {steps} steps")
+        steps = draw.integer(2, 4)
+        table = _recorded(draw, steps)
+        tokens = math.prod(real.batch)
+        shown = f"the recorded step, drawn anew, {steps} times"
+        yield asked(part, table, real.config, tokens, 5e10, shown)
+    # a range that is longer than every operator, and an operator with the largest total and no self
+    table = small()
+    table["forward"] = ("range", 1, 10**6, table["forward"][3] + 10**5)
+    table["aten::linear"] = ("op", 1, 10**6, 10)
+    kind, calls, total, own = table["step"]
+    table["step"] = (kind, calls, total + 10**5, own)
+    for part in (first, amdahl, python):
+        yield asked(part, table, config(), 10, 1e9, "a long range, and an operator that only calls others")
+    # a single layer, no square, so that each term shows
+    one = MiniGPTConfig(vocab_size=draw.integer(30, 60), d_model=8, n_heads=2, n_layers=1, d_ff=draw.integer(9, 29), context=draw.integer(5, 20))
+    yield asked(flops, small(), one, 7, 1e9, "one layer")
