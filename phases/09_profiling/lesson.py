@@ -19,13 +19,9 @@ import os
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # the profiler tells of itself, otherwise
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
-import json
 import statistics
-import tempfile
-import threading
 import time
 import warnings
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -141,7 +137,7 @@ for name, rows in zip(["old", "new", "old", "new"], dealt):
 # %% [markdown]
 # What she measured was the data. More than twice as many words take more than twice as long, and whoever gets the long batch loses. (In phase 07 you met these batches: the long lines are lists of a verb's forms.) So from here on there is one batch, x and y, for everybody.
 #
-# The second thing is the very first call. **Predict.** A new model, a new optimizer, the same batch seven times. Which of the seven steps is the slowest, and by how much?
+# The second thing is the very first call. **Predict.** A convolution, six times on the same pictures, and then six times on larger ones. Which of the twelve calls are slow?
 
 # %%
 x, y = inputs[:32], targets[:32]
@@ -153,12 +149,13 @@ def seconds(function, *args):
     return time.perf_counter() - began
 
 
-model = MiniGPT()
-optimizer = torch.optim.AdamW(model.parameters())
-print("ms:", *(f"{1e3 * seconds(step, x, y):.0f}" for _ in range(7)))
+weight = torch.randn(16, 3, 3, 3)
+for size in (32, 40):
+    pictures = torch.randn(8, 3, size, size)
+    print(f"{size} × {size}, ms:", *(f"{1e3 * seconds(F.conv2d, pictures, weight):.2f}" for _ in range(6)))
 
 # %% [markdown]
-# The first, unless somebody disturbs the others. It does what they don't: AdamW makes its two numbers for each weight, memory is fetched from the operating system, libraries look up which of their kernels suits. On a GPU it is far worse: there the first call may load code, tune, compile. **Warm up** before you measure, and don't let it count.
+# The first of all, and the first of each size. The library (oneDNN, on a CPU) chooses a kernel for these sizes, rearranges, and keeps what it has prepared. In a training step there is more of the kind: AdamW makes its two numbers for each weight, memory is fetched from the operating system, modules are imported. On a GPU it is worse by far: there the first call may load code, tune, compile. **Warm up** before you measure, with the sizes that you will measure, and don't let it count.
 #
 # The third thing: the two steps are the same. `zero_grad` sets gradients to None unless it is told not to, and has done so for years. Nothing could have been gained. So here is a case in which we know the truth, which is rare, and can see what a clock makes of it.
 
@@ -192,6 +189,8 @@ for name, of in {"mean": statistics.mean, "median": statistics.median, "minimum"
 # There is a disturbance that no median cures. **Predict.** Twenty runs of the old step, then twenty of the new one, which is the same; and when the first twenty are done, somebody on the same machine begins to compute. What will be said of the new step?
 
 # %%
+import threading
+
 busy = threading.Event()
 
 
@@ -431,6 +430,10 @@ with warnings.catch_warnings():
 # Ranges of your own make a trace readable. `record_function("…")` puts a name around whatever runs inside. (A module's name doesn't stand in a trace unless you put it there.)
 
 # %%
+import tempfile
+from pathlib import Path
+
+
 def marked_step(x, y):
     with record_function("forward"):
         loss = loss_of(model, x, y)
@@ -451,6 +454,8 @@ print(f"{file.stat().st_size / 1e6:.1f} MB")
 # That file is a *Chrome trace*, JSON that a page draws: put it into ui.perfetto.dev, which reads it in your browser and sends it nowhere, or into Chrome's own chrome://tracing. Every profiler writes this format or can be brought to. It is no secret. **Predict.** What will an event need, so that it can be drawn?
 
 # %%
+import json
+
 trace = json.loads(file.read_text())["traceEvents"]
 spans = [event for event in trace if event.get("ph") == "X" and event["name"].startswith("aten::")]
 print({key: spans[20][key] for key in ("name", "ph", "ts", "dur", "pid", "tid")})
@@ -560,10 +565,10 @@ for line in ("launch", "launch", "launch", "item"):
 from utils.traces import drawn
 from utils.views import two_lanes
 
-two_lanes({"a healthy step (drawn)": drawn("compute", 1, steps=1)}, at=60)
+two_lanes({"a healthy step (drawn)": drawn("compute", 1, steps=1, covered="nothing")}, at=60)
 
 # %% [markdown]
-# The host is far ahead. It has given all its orders in a third of the time and then, since the program wants to print the loss, it waits in `cudaStreamSynchronize` until the queue is empty. The device works without a gap, and so this is as it should be: **a step is as fast as its device, as long as the queue never runs dry.** The long red bar costs nothing; take it away, and the step takes as long, for the device has to do the same. Move the cursor and read how many kernels wait.
+# The host is far ahead. It has given all its orders in less than a fifth of the time and then, since the program wants to print the loss, it waits in `cudaStreamSynchronize` until the queue is empty. The device works without a gap, and so this is as it should be: **a step is as fast as its device, as long as the queue never runs dry.** The long red bar costs nothing; take it away, and the step takes as long, for the device has to do the same. Move the cursor and read how many kernels wait.
 #
 # Three quantities to look for in such a trace. How *busy* is the device, of the time that the step takes? How long is its longest *gap*? And how long is it from a launch to the begin of its kernel: with a full queue long, and that is good; some microseconds where the device stood idle and waited for the order, and that is bad.
 
@@ -679,7 +684,7 @@ for letter, events in drawn_traces.items():
     print(f"{letter}   ", *(f"{part:8.0%}" for part in parts), f"{len(kernels):5} of {typical / 1e3:.1f} µs")
 
 # %% [markdown]
-# In D, the healthy one, the host waits for nine tenths of the time, and so it does in B; in A, whose illness it is, for half. A sum over names doesn't know what went on *at the same time*. So ask another question, moment by moment: is a kernel running? Then all is well, whatever the host does. If not, is a copy running? If not either, the device idles, and then: *what is the host doing?* Each moment of the step gets one of six words in this way, and the word that gets most is the brake. You write that in the lab.
+# In D, the healthy one, the host waits for nine tenths of the time, and so it does in B; in A, whose illness it is, for half. A sum over names doesn't know what went on *at the same time*. So ask another question, moment by moment: is a kernel running? Then all is well, whatever the host does. If not, is a copy running? If not either, the device idles, and then: *what is the host doing?* (After a wait there is more to it. The queue ran dry *because* the host stood still, and until it has given the next order the gap is the wait's fault; so one looks at what the host did when the device fell idle.) Each moment of the step gets one of six words in this way, and the word that gets most is the brake. You write that in the lab.
 #
 # Nothing here should be taken for a law. The pictures are of a model, in which one thing is always much larger than the rest. In a real trace there are two or three, and when you have mended one the next appears.
 #
@@ -910,25 +915,29 @@ def ready():
     return torch.tensor([1.0, 0.0], requires_grad=True)
 
 
-cases = {
-    "a NaN of the forward": lambda: (ready() * torch.tensor([1.0, torch.nan])).nansum(),
-    "the logarithm of -1": lambda: (ready() - 1).log().sum(),
-    "an infinite gradient": lambda: ready().sqrt().sum(),
-}
-for name, function in cases.items():
-    print(f"{name}: ", end="")
+def verdict(function):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             with torch.autograd.detect_anomaly():
                 loss = function()
                 loss.backward()
-            print(f"nothing was said; the loss is {loss.item():.1f}")
         except RuntimeError as error:
-            print(error)
+            return error
+    return f"nothing; the loss is {loss.item():.1f}"
+
+
+# %%
+cases = {
+    "a product with a NaN": lambda: (ready() * torch.tensor([1.0, torch.nan])).nansum(),
+    "the logarithm of -1": lambda: (ready() - 1).log().sum(),
+    "an infinite gradient": lambda: ready().sqrt().sum(),
+}
+for name, function in cases.items():
+    print(f"{name:20}  {verdict(function)}")
 
 # %% [markdown]
-# Only the first is noticed, and only where the *backward* makes the NaN. The logarithm of −1 is NaN in the forward and the loss is NaN, but the gradient, 1/x, is a number; the mode has nothing to say. An infinite gradient isn't a NaN; it becomes one a step later. So: `detect_anomaly` finds NaNs that are born in the backward. For those of the forward one hangs *hooks* on the modules. One that only notes sizes is often enough, since before something is infinite it is large.
+# Only the first is noticed: there the *backward* makes a NaN (though `nansum` had hidden it from the loss). The logarithm of −1 is NaN in the forward and the loss is NaN, but the gradient, 1/x, is a number; the mode has nothing to say. An infinite gradient isn't a NaN; it becomes one a step later. So: `detect_anomaly` finds NaNs that are born in the backward. For those of the forward one hangs *hooks* on the modules. One that only notes sizes is often enough, since before something is infinite it is large.
 #
 # Here a single weight of MiniGPT is spoiled. **Predict.** One number in an early layer. Through which modules will it show, and as what?
 
@@ -1135,7 +1144,7 @@ print(len(values), "tensors of weights:", tried(loss_of_weights, *values, fast_m
 #
 # Most of the time that debugging costs is spent before one has read the message. PyTorch's are good, once you know in which order to read them. Below are twenty, each really raised by the PyTorch that runs here, and without the line that raised it. **Predict.** For each: what is wrong, in one breath, and where do you look first? Shapes first.
 
-# %% tags=["hide-input"]
+# %%
 linear, tall = nn.Linear(64, 600), torch.randn(2, 3)
 raised = {}
 
@@ -1152,6 +1161,7 @@ def collect(causes):
             print(f"{len(raised):2}  {type(error).__name__}: {said[:200]}{'…' if len(said) > 200 else ''}")
 
 
+# %% tags=["hide-input"]
 collect([
     "linear(torch.randn(4, 7, 32))",
     "torch.randn(4, 3) + torch.randn(4)",
@@ -1163,7 +1173,7 @@ collect([
 ])  # fmt: skip
 
 # %% [markdown]
-# Read on when you have seven answers. Here are the lines.
+# Read on when you have seven answers. Here are the lines that raised them.
 
 # %%
 print(*(f"{k:2}  {code}" for k, code in enumerate(list(raised)[:7], 1)), sep="\n")
@@ -1411,7 +1421,7 @@ timing_spread({"grown": grown, "mended": quick})
 # %% [markdown]
 # The boxes lie apart. The ratio in the title is this page's; *that* the boxes lie apart is what should repeat on yours. And it is less than the counts would have one hope for: on a CPU an operator costs a microsecond or two, and the products, gelus and norms are there before and after. On a GPU the same mend would weigh much more, for the 38 waits and the launches; how much, only a GPU can say.
 #
-# *Six: look again.* What is the top of the table now? And is it worth going on? For that one needs a measure that doesn't compare with yesterday's code: with what the machine can do. From phase 07: a step's FLOPs are 6 · N · tokens, with N the weights that are multiplied, and what part of the peak that is per second is the MFU.
+# *Six: look again.* What is the top of the table now? And is it worth going on? For that one needs a measure that doesn't compare with yesterday's code: with what the machine can do. From phase 07: a step's FLOPs are 6 · N · tokens, with N the weights that are multiplied (nearly all but the embeddings), and what part of the peak that is per second is the MFU.
 
 # %%
 with profile(activities=CPU) as profiled:
