@@ -266,7 +266,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Counted(TorchDispatchMode):
-    """Counts operators, and the bytes of what they make."""
+    """Counts operators, and the bytes of the tensors that they return."""
 
     def __init__(self):
         super().__init__()
@@ -297,7 +297,7 @@ choice(
     "Ten runs before: quartiles 30, 33, 39 ms. Ten runs after: 24, 29, 32 ms. What can be said?",
     {
         "12 % faster": "The medians say so, and the boxes reach from 30 to 39 and from 24 to 32: they overlap between 30 and 32.",
-        "Nothing yet": "The middle halves overlap. Measure in turn, oftener, on a quieter machine; or count.",
+        "Nothing yet": "The middle halves overlap. Measure in turn, more often, on a quieter machine; or count.",
         "It isn't faster": "That can't be said either. Not to be able to tell a difference is not to know that there is none.",
     },
     answer="Nothing yet",
@@ -325,19 +325,19 @@ for row in sorted(averages, key=lambda row: -row.cpu_time_total)[:14]:
     print(f"{name:26}{row.count:4} {row.cpu_time_total / 1e3:6.1f}ms {row.self_cpu_time_total / 1e3:6.1f}ms")
 
 # %% [markdown]
-# *Total* is from begin to end, whatever ran inside. *Self* is total less the time of what was called from it directly. `aten::linear` is a composite, as you saw in phase 04: it calls `aten::addmm` and has next to nothing to do itself. Whoever sorts by total gets the callers, and a list in which the same millisecond stands four times. Self adds up; total does not.
+# *Total* is from begin to end, whatever ran inside. *Self* is total less the time of what was called from it directly. `aten::linear` is a composite, as you saw in phase 04: it calls `aten::addmm` and has next to nothing to do itself. Whoever sorts by total gets the callers, and a list in which the same millisecond stands four times. Self adds up; total does not. (`print(profiled.key_averages().table(sort_by="self_cpu_time_total"))` gives all columns, on very long lines.)
 #
-# The same profile as a picture, time from left to right, each call below its caller. The strips at the feet show total, and live a tick at *self time* leaves only what is each one's own. **Predict.** Before you tick it: of the first row, whose strip will vanish?
+# The same profile as a picture, time from left to right, each call below its caller. The strips at the feet show total, and live a tick at *self time* leaves only what is each one's own. **Predict.** Before you tick it: whose strips will vanish?
 
 # %%
 from utils.traces import of_profile
 from utils.views import flame_chart
 
 events = of_profile(profiled)
-flame_chart(events, self_time=True)
+flame_chart(events)
 
 # %% [markdown]
-# The whole upper row, nearly: those are the callers. What is left are the products, `mm` in the backward and `addmm` in the forward, two or three functions that walk over the logits, and the optimizer. Zoom in, until single words can be read; move along. There are 2,500 events in one step of a small model.
+# Those of the whole upper row, nearly: there are the callers. What is left are the products, `mm` in the backward and `addmm` in the forward, two or three functions that walk over the logits, and the optimizer. Zoom in, until single words can be read; move along. There are 2,500 events in one step of a small model.
 #
 # By shapes it is still clearer. (`record_shapes=True` is for that.) **Predict.** Of all that MiniGPT does, which sizes take most?
 
@@ -779,7 +779,19 @@ def lines(n):
 step_counts({"row by row": hits_by_row, "at once": hits}, lines, [1, 2, 4, 8, 16, 32], size=8)
 
 # %% [markdown]
-# Move the size: the first grows with it, the second stands still. That is the proof that a loop over rows has gone, and it needs no clock. A *number asked for* is a call of `_local_scalar_dense`, which is what becomes of `item()`, `float()`, `if tensor:`, and of printing. On a CPU it costs a microsecond. On a GPU each of them is a hidden wait, and you have seen trace A.
+# Move the size: the first grows with it, the second stands still. (It makes more bytes, and three KiB are no matter.) That is the proof that a loop over rows has gone, and it needs no clock. A *number asked for* is a call of `_local_scalar_dense`, which is what becomes of `item()`, `float()`, `if tensor:`, and of printing. On a CPU it costs a microsecond. On a GPU each of them is a hidden wait, and you have seen trace A.
+#
+# Is there a trick to find hidden waits without counting? **Predict.** On the device `meta` tensors have shapes and no numbers. What do both functions do there?
+
+# %%
+for function in (hits_by_row, hits):
+    try:
+        print(f"{function.__name__:12}", function(logits.to("meta"), y.to("meta")))
+    except RuntimeError as error:
+        print(f"{function.__name__:12} {error}")
+
+# %% [markdown]
+# Who asks for a number can't go on; who doesn't goes through, and even gets the result's shape. (On a GPU there is `torch.cuda.set_sync_debug_mode("warn")`, which warns at each wait. Not run here.)
 #
 # The second function gives a tensor back and not a number. That is "later": whoever prints it may wait for it. And now the clock, in turn, for the ratio.
 
@@ -1201,13 +1213,13 @@ print(*(f"{k:2}  {code}" for k, code in list(enumerate(raised, 1))[7:]), sep="\n
 # %% [markdown]
 # 8: *self* is the embedding's table, which has 600 rows, so 599 is the last. 9: the same for the loss; 6 classes are 0 to 5. (On a GPU both are a "device-side assert": told late, at some later line, and the process can't go on. Run the same thing on a CPU, and you get these messages.) 10: Double comes from NumPy, nearly always. 11: *Long* is int64: targets are indices. 12: in place means into the old dtype. 13: the mean of integers has no integer to be; `.float()` first. 14: two devices; the message names the one that surprised it. 15: read the number of bytes: 4·10¹⁵. A number of that size is a product of two shapes that should have been aligned, as in phase 01's (64, 64) bug.
 #
-# Two of these look otherwise on a GPU, and can't be raised here. Of 14 the words lie in this machine's library all the same; of 15 the words are PyTorch's (`c10/cuda/CUDACachingAllocator.cpp`), the figures those of a public report, pytorch/pytorch issue 16417, comment of March 2024.
+# Two of these look otherwise on a GPU, and can't be raised here. Of 14 the words lie in this machine's library all the same, with room for two devices, such as `cuda:0` and `cpu`; of 15 the words are PyTorch's (`c10/cuda/CUDACachingAllocator.cpp`), the figures those of a public report, pytorch/pytorch issue 16417, comment of March 2024.
 
 # %%
 library = Path(torch.__file__).parent / "lib"
-words = b"Expected all tensors to be on the same device, but found at least two devices"
+words = b"Expected all tensors to be on the same device, but found at least two devices, "
 found = [path.name for path in library.glob("*torch_cpu*") if words in path.read_bytes()]
-print("RuntimeError:", words.decode(), "cuda:0 and cpu!  ", "(found in", *found, ")")
+print(f"RuntimeError: {words.decode()}… and …!   (found in {', '.join(found)})")
 print("""
 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.00 MiB. GPU 0 has a total
 capacity of 23.65 GiB of which 11.06 MiB is free. Including non-PyTorch memory, this process has
@@ -1326,13 +1338,13 @@ adamw = torch.optim.AdamW(gpt.parameters(), lr=1e-4, foreach=False)
 
 
 def grown_step(x, y):
-    logits = gpt(x).double()  # "to be on the safe side"
     total, words = 0.0, 0
-    for line, target in zip(logits, y):  # each line's loss, by its words
+    for line, target in zip(x, y):  # each line's loss, by its words
         kept = target != -100
         if kept.any():
+            logits = gpt(line[None])[0].double()  # "to be on the safe side"
             hot = F.one_hot(target[kept], 600)
-            total = total - (line[kept].log_softmax(-1) * hot).sum()
+            total = total - (logits[kept].log_softmax(-1) * hot).sum()
             words += kept.sum().item()
     loss = total / words
     adamw.zero_grad()
@@ -1364,13 +1376,13 @@ with profile(activities=CPU) as profiled:
     grown_step(x, y)
 table = sorted(profiled.key_averages(), key=lambda row: -row.self_cpu_time_total)
 in_all = sum(row.self_cpu_time_total for row in table)
-for row in table[:8]:
-    print(f"{row.self_cpu_time_total / in_all:5.0%} {row.count:5} ×  {row.key}")
+for row in table[:9]:
+    print(f"{row.self_cpu_time_total / in_all:5.0%} {row.count:6,} ×  {row.key[-40:]}")
 found = counts(grown_step, x, y)
 print(f"{found.calls:,} operators, {found.bytes / 2**20:.0f} MiB made, {found.asked} numbers asked for")
 
 # %% [markdown]
-# The table shows the optimizer (its Python, and some hundred operators on tensors that are mostly tiny), and `copy_`, hundreds of times, for the conversions and the rows that are picked. The loss line by line is spread over a dozen names, each with a count of 32 or 64, and none of them large; one has to look for the number and not for the share. That 205 numbers are asked for shows nowhere: on a CPU an `item` costs a microsecond. Only the counts tell, and on a GPU it might be the worst of all.
+# By self time the products are near the top, as they should be, and nothing sticks out. The *counts* do: MiniGPT has 13 linear layers, and `addmm` is called 32 times as often, once a line. That is the loop, and it has spread all shares so thin that no single name looks guilty. The conversions are in `copy_`, among copies that have to be. And that so many numbers are asked for shows nowhere: on a CPU an `item` costs a microsecond. Only the count tells, and on a GPU it might be the worst of all.
 #
 # *Three: name it, and reckon what it can bring.* If a part takes the share s of the time and is made k times as fast, the whole takes 1 − s + s/k of what it took. With k without end that is 1 − s, and so no mend of this part can make the step more than 1/(1 − s) times as fast. It is **Amdahl's law**, and it is worth a minute before a day's work.
 #
@@ -1384,7 +1396,9 @@ for name in ("Optimizer.step#AdamW.step", "aten::copy_"):
     print(f"{name:26} {parts[name]:4.0%}; without it {1 / (1 - parts[name]):.2f} times as fast, at most")
 
 # %% [markdown]
-# *Four: mend.* Fewer: one loss for all lines, by `cross_entropy`, which picks the right word by its index and needs no table of zeros and ones. No float64. Larger: the optimizer's tensors together, and one norm for all. Later: loss and norm stay tensors.
+# Not the single names are to be mended, then, but what makes all of them so many. Amdahl's law asks for the share of what would *go*, and what goes with a loop has many names.
+#
+# *Four: mend.* Fewer: all lines at once, and one loss for them, by `cross_entropy`, which picks the right word by its index and needs no table of zeros and ones. No float64. Larger: the optimizer's tensors together, and one norm for all. Later: loss and norm stay tensors.
 
 # %%
 adamw_quick = torch.optim.AdamW(gpt.parameters(), lr=1e-4, fused=True)
@@ -1409,7 +1423,7 @@ print(f"loss {mended[0]:.6f}, gradient off by {(mended[1] - reference[1]).norm()
 step_counts({"grown": grown_step, "mended": mended_step}, lambda n: (x[:n], y[:n]), [2, 4, 8, 16, 32], size=32)
 
 # %% [markdown]
-# Operators that don't grow with the batch, and no number asked for; a fraction of the bytes. Whatever machine this runs on, that is so. Then by the clock, in turn, and warm.
+# Operators that don't grow with the batch, no number asked for, and fewer bytes. Whatever machine this runs on, that is so. Then by the clock, in turn, and warm.
 
 # %%
 grown, quick = [], []
@@ -1419,7 +1433,7 @@ for _ in range(25):
 timing_spread({"grown": grown, "mended": quick})
 
 # %% [markdown]
-# The boxes lie apart. The ratio in the title is this page's; *that* the boxes lie apart is what should repeat on yours. And it is less than the counts would have one hope for: on a CPU an operator costs a microsecond or two, and the products, gelus and norms are there before and after. On a GPU the same mend would weigh much more, for the 38 waits and the launches; how much, only a GPU can say.
+# The boxes lie apart. The ratio in the title is this page's; *that* the boxes lie apart is what should repeat on yours. And it is less than the counts would have one hope for: on a CPU an operator costs a few microseconds, and the sums are the same before and after. On a GPU the same mend would weigh much more, for the waits and the launches; how much, only a GPU can say.
 #
 # *Six: look again.* What is the top of the table now? And is it worth going on? For that one needs a measure that doesn't compare with yesterday's code: with what the machine can do. From phase 07: a step's FLOPs are 6 · N · tokens, with N the weights that are multiplied (nearly all but the embeddings), and what part of the peak that is per second is the MFU.
 
