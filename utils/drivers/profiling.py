@@ -23,9 +23,7 @@ class Counter(TorchDispatchMode):
         super().__init__()
         self.operators = self.bytes = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = {_storage(t) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
         result = func(*args, **(kwargs or {}))
         self.operators += 1
@@ -200,4 +198,3 @@ def table_of(profile: torch.profiler.profile) -> Table:
         )
         for row in profile.key_averages()
     }
-

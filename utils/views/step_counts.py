@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import collections
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from matplotlib.figure import Figure
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from utils.drivers.profiling import Counter
 from utils.style import GRADIENT, IDLE, INK, MUTED, STORAGE
 from utils.views import _interactive
 from utils.views._axes import TEXT
@@ -36,26 +35,16 @@ class Counts:
         return sum(number for _, number in self.operators)
 
 
-class _Counting(TorchDispatchMode):
+class _Counting(Counter):
+    """Counts operators by name, too."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.names: Counter[str] = Counter()
-        self.bytes = 0
+        self.names: collections.Counter[str] = collections.Counter()
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        out = func(*args, **(kwargs or {}))
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.names[func.overloadpacket.__name__] += 1
-        if not func.is_view:
-            given = {t.untyped_storage().data_ptr() for t in args if isinstance(t, torch.Tensor)}
-            made = out if isinstance(out, (tuple, list)) else [out]
-            self.bytes += sum(
-                t.untyped_storage().nbytes()
-                for t in made
-                if isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() not in given
-            )
-        return out
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 def counts(function: Callable[..., Any], *args: Any) -> Counts:

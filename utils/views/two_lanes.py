@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -45,14 +46,26 @@ def two_lanes(
         raise ValueError(f"two_lanes: a trace of {tuple(found)} and 0 to 200, got {start!r}, {at}")
     rows = max(height_of(events) for events in found.values())
     names = list(found)
+    if len(names) == 1:
+        _interactive.present(
+            lambda place: draw(start, found[start], place, rows),
+            (at,),
+            lambda widgets: [_moments(widgets, at)],
+        )
+        return
     _interactive.present(
         lambda name, place: draw(name, found[name], place, rows),
         (start, at),
         lambda widgets: [
             widgets.SelectionSlider(options=names, value=start, description="trace"),
-            widgets.IntSlider(value=at, min=0, max=PLACES, description="moment"),
+            _moments(widgets, at),
         ],
     )
+
+
+def _moments(widgets: Any, at: int) -> Any:
+    """The slider of the cursor."""
+    return widgets.IntSlider(value=at, min=0, max=PLACES, description="moment")
 
 
 def read(events: Sequence[Event]) -> list[Event]:

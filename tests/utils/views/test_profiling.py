@@ -54,6 +54,11 @@ def test_a_name_inside_itself_counts_once_in_its_total():
     }
 
 
+def test_an_event_that_starts_as_another_ends_is_beside_it():
+    nodes = flame.read([Event("a", 0, 10), Event("b", 10, 5), Event("c", 15, 5, "cpu 2")])
+    assert [(node.name, node.depth) for node in nodes] == [("a", 0), ("b", 0)]
+
+
 def test_a_window_cuts_the_times():
     assert rows(NESTED, zoom=2, start=50)["aten::addmm"] == (2, 40, 40)
 
@@ -201,6 +206,7 @@ def test_counts_are_of_operators_bytes_and_numbers_asked_for():
     assert counts.counts(at_once, torch.ones(5, 8)).calls == 1
     # What is written in place makes nothing, and a view makes nothing.
     assert counts.counts(lambda x: x.add_(1).t(), torch.ones(5, 8)).bytes == 0
+    assert counts.counts(lambda x: torch.split(x + 1, 2), torch.ones(5, 8)).bytes == 5 * 8 * 4
 
 
 def found_counts():
