@@ -46,15 +46,17 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
         targets: int64.
 
     Returns:
-        ``loss``, ``share`` and the ``gradient`` of the loss; ``operators`` and ``bytes`` of the
-        forward and of the backward.
+        ``loss``, ``share`` and the ``gradient`` of the loss, None if it has none; ``operators`` and
+        ``bytes`` of the forward and of the backward.
     """
     leaf = logits.detach().clone().requires_grad_()
     with Counter() as counter:
         loss, share = loss_of(leaf, targets)
     forward = counter.operators, counter.bytes
-    with counter:
-        (gradient,) = torch.autograd.grad(loss, leaf)
+    gradient = None
+    if loss.requires_grad:
+        with counter:
+            (gradient,) = torch.autograd.grad(loss, leaf, allow_unused=True)
     return {
         "loss": loss.detach(),
         "share": share.detach() if isinstance(share, Tensor) else share,
@@ -121,15 +123,16 @@ class Operation(nn.Module):
 
 
 class Chain(nn.Module):
-    """Runs its parts, one after the other, and then an operation of its own.
+    """Runs its parts, one after the other, with operations of its own around them.
 
     Args:
         parts: maps a name to words, or to the parts of a chain in it. Words that stand at two
             places make two modules; ``same as NAME`` is the module of an earlier part.
         last: words for what the chain does itself at the end.
+        first: the same at the beginning.
     """
 
-    def __init__(self, parts: Mapping[str, Any], last: str = "keep") -> None:
+    def __init__(self, parts: Mapping[str, Any], last: str = "keep", first: str = "keep") -> None:
         super().__init__()
         self.order: list[str] = list(parts)
         for name, part in parts.items():
@@ -140,9 +143,10 @@ class Chain(nn.Module):
             else:
                 module = Chain(**part) if "parts" in part else Chain(part)
             self.add_module(name, module)
-        self.function = operation(last)
+        self.function, self.before = operation(last), operation(first)
 
     def forward(self, x: Tensor) -> Tensor:
+        x = self.before(x)
         for name in self.order:
             x = getattr(self, name)(x)
         return self.function(x)
@@ -158,14 +162,17 @@ def hunted(first_bad: Callable, chain: Mapping[str, Any], x: Tensor, times: int 
         times: how often it is called, one call after the other, with one model.
 
     Returns:
-        ``found``, a list with the result of each call, and ``hooks left`` on the model after them.
+        ``found``, a list with the result of each call; ``hooks left`` on the model after them, and
+        whether modes and attributes are ``as before``.
     """
     model = Chain(**chain)
+    before = [(module.training, set(vars(module))) for module in model.modules()]
     found = [first_bad(model, x.clone()) for _ in range(times)]
     left = sum(
         len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
     )
-    return {"found": found, "hooks left": left}
+    after = [(module.training, set(vars(module))) for module in model.modules()]
+    return {"found": found, "hooks left": left, "as before": before == after}
 
 
 def rooted(safe_root: Callable, x: Tensor, upstream: Tensor) -> dict[str, Tensor]:
