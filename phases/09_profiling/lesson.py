@@ -143,19 +143,19 @@ for name, rows in zip(["old", "new", "old", "new"], dealt):
 x, y = inputs[:32], targets[:32]
 
 
-def seconds(function, *args):
-    began = time.perf_counter()
+def seconds(function, *args, clock=time.perf_counter):
+    began = clock()
     function(*args)
-    return time.perf_counter() - began
+    return clock() - began
 
 
 weight = torch.randn(16, 3, 3, 3)
 for size in (32, 40):
     pictures = torch.randn(8, 3, size, size)
-    print(f"{size} × {size}, ms:", *(f"{1e3 * seconds(F.conv2d, pictures, weight):.2f}" for _ in range(6)))
+    print(f"{size} × {size}, ms:", *(f"{1e3 * seconds(F.conv2d, pictures, weight, clock=time.process_time):.2f}" for _ in range(6)))
 
 # %% [markdown]
-# The first of all, and the first of each size. The library (oneDNN, on a CPU) chooses a kernel for these sizes, rearranges, and keeps what it has prepared. In a training step there is more of the kind: AdamW makes its two numbers for each weight, memory is fetched from the operating system, modules are imported. On a GPU it is worse by far: there the first call may load code, tune, compile. **Warm up** before you measure, with the sizes that you will measure, and don't let it count.
+# The first of all, and the first of each size. (`process_time` is the CPU's own clock, which is steadier; more of it below.) The library (oneDNN, on a CPU) chooses a kernel for these sizes, rearranges, and keeps what it has prepared. In a training step there is more of the kind: AdamW makes its two numbers for each weight, memory is fetched from the operating system, modules are imported. On a GPU it is worse by far: there the first call may load code, tune, compile. **Warm up** before you measure, with the sizes that you will measure, and don't let it count.
 #
 # The third thing: the two steps are the same. `zero_grad` sets gradients to None unless it is told not to, and has done so for years. Nothing could have been gained. So here is a case in which we know the truth, which is rare, and can see what a clock makes of it.
 
@@ -259,7 +259,7 @@ for name, function in {"a nap": lambda: time.sleep(0.05), "a product": lambda: a
 # %% [markdown]
 # CPU time doesn't feel a neighbour, and for code that only computes on one thread it is the steadier clock; phase 07 used it for that. It is blind to all waiting, for a disk, for a loader's worker, for a GPU, and that is where the time of a training mostly goes.
 #
-# Best of all is what needs no clock. Here is a mode of phase 04 that counts, in twelve lines. **Predict.** Sixty steps by the clock and by counts: how far apart are the smallest and the largest of each?
+# Best of all is what needs no clock. Here is a mode of phase 04 that counts. **Predict.** Sixty steps by the clock and by counts: how far apart are the smallest and the largest of each?
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -342,16 +342,20 @@ flame_chart(events)
 # By shapes it is still clearer. (`record_shapes=True` is for that.) **Predict.** Of all that MiniGPT does, which sizes take most?
 
 # %%
+with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiled:
+    for _ in range(8):
+        step(x, y)
 by_shape = sorted(profiled.key_averages(group_by_input_shape=True), key=lambda row: -row.self_cpu_time_total)
 for row in by_shape[:6]:
     shapes = " ".join(str(tuple(shape)) for shape in row.input_shapes if shape)
-    print(f"{row.self_cpu_time_total / 1e3:5.1f} ms  {row.count:3} ×  {row.key:28} {shapes}")
+    print(f"{row.self_cpu_time_total / 8e3:5.1f} ms  {row.count // 8:3} ×  {row.key:28} {shapes}")
 words = [row for row in by_shape if any(600 in shape for shape in row.input_shapes)]
 whole = sum(row.self_cpu_time_total for row in by_shape)
-print(f"with a 600 among their shapes: {sum(row.self_cpu_time_total for row in words) / whole:.0%} of all self time")
+part = sum(row.self_cpu_time_total for row in words) / whole
+print(f"with a 600 among their shapes: {len(words)} of {len(by_shape)} rows, {part:.0%} of all self time")
 
 # %% [markdown]
-# 1,024 words times 600: the LM head, and the loss behind it, are a large part of the step. A vocabulary is wide even in a small model.
+# (The mean of eight steps.) 1,024 words times 600: the LM head, and the loss behind it, are few rows of the table and a good part of the step. A vocabulary is wide even in a small model.
 #
 # One trap with total. **Predict.** A function that calls itself, five deep, each level with a product of its own. The whole takes T. What is the total of its name?
 
@@ -506,10 +510,10 @@ with warnings.catch_warnings():
 wide = torch.randn(700, 700)
 pieces = {"500 tiny ones": lambda: [torch.ones(8).add_(1) for _ in range(250)], "3 products": lambda: [wide @ wide for _ in range(3)]}
 for name, function in pieces.items():
-    plain = statistics.median(seconds(function) for _ in range(9))
+    plain = statistics.median(seconds(function, clock=time.process_time) for _ in range(9))
     with profile(activities=CPU):
-        watched = statistics.median(seconds(function) for _ in range(9))
-    print(f"{name:14} {watched / plain:.2f} times as long")
+        watched = statistics.median(seconds(function, clock=time.process_time) for _ in range(9))
+    print(f"{name:14} {watched / plain:.2f} times as much CPU")
 
 # %% [markdown]
 # So a profile makes small operators look worse than they are. It is for finding out *where*. For *how much faster* take the profiler away, and measure.
@@ -559,7 +563,7 @@ for line in ("launch", "launch", "launch", "item"):
 #
 # So, to measure something on a device: wait until it is idle, start the clock, give the orders, **wait again**, stop the clock. `torch.accelerator.synchronize()` waits, on any kind of device, and `Timer` does all that for you. Or one lets the device keep time itself: two events (`torch.Event(enable_timing=True)`) go into the queue around the orders. (None of this was run here.)
 #
-# Next a trace with both sides. It is *drawn*: a small program in `utils.traces` plays host and queue, with noise on every duration, of the size that they have on a present GPU. Nothing in it was measured. Three rows for the host: ranges, operators in them, and calls of CUDA in those. Below, the device's streams: kernels are blue, copies purple. A line leads from a launch to what it launched. **Predict.** Read the picture before you read on: where does the host wait, and for what?
+# Next a trace with both sides. It is *drawn*: a small program in `utils.traces` plays host and queue, with noise on every duration, of the size that they have on a present GPU. Nothing in it was measured. Three rows for the host: ranges, operators in them, and calls of CUDA in those. Below, the device's streams: kernels are blue, copies purple. On the host, waiting is red, launching amber, and the loader green. A line leads from a launch to what it launched. **Predict.** Read the picture before you read on: where does the host wait, and for what?
 
 # %%
 from utils.traces import drawn
