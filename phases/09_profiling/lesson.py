@@ -326,7 +326,7 @@ for row in [*ranked[:12], *asked]:  # by total, and in any case the two that we 
     print(f"{name:26}{row.count:4} {row.cpu_time_total / 1e3:6.1f} ms {row.self_cpu_time_total / 1e3:7.1f} ms")
 
 # %% [markdown]
-# *Total* is from begin to end, whatever ran inside. *Self* is total less the time of what was called from it directly. `aten::linear` is a composite, as you saw in phase 04: it calls `aten::addmm` and has next to nothing to do itself. Whoever sorts by total gets the callers, and a list in which the same millisecond stands four times. Self adds up; total does not. (`print(profiled.key_averages().table(sort_by="self_cpu_time_total"))` gives all columns, on very long lines.)
+# *Total* is from start to end, whatever ran inside. *Self* is total less the time of what was called from it directly. `aten::linear` is a composite, as you saw in phase 04: it calls `aten::addmm` and has next to nothing to do itself. Whoever sorts by total gets the callers, and a list in which the same millisecond stands four times. Self adds up; total does not. (`print(profiled.key_averages().table(sort_by="self_cpu_time_total"))` gives all columns, on very long lines.)
 #
 # The same profile as a picture, time from left to right, each call below its caller. The strips at the feet show total, and live a tick at *self time* leaves only what is each one's own. **Predict.** Before you tick it: whose strips will vanish?
 
@@ -469,7 +469,7 @@ memory = next(event for event in trace if event["name"] == "[memory]")
 print({key: memory["args"][key] for key in ("Addr", "Bytes", "Total Allocated")})
 
 # %% [markdown]
-# A name, a begin `ts` and a length `dur` in microseconds, and a lane, process and thread. `"ph": "X"` means a complete event; `"i"` is a moment, `"s"` and `"f"` are the two ends of an arrow, here from a forward operator to its backward. Who calls whom isn't written down: it is *read off* the times, as in the picture above. `utils.traces` reads such a file into plain `Event`s, with whole nanoseconds, and those are what the lab works on.
+# A name, a start `ts` and a length `dur` in microseconds, and a lane, process and thread. `"ph": "X"` means a complete event; `"i"` is a moment, `"s"` and `"f"` are the two ends of an arrow, here from a forward operator to its backward. Who calls whom isn't written down: it is *read off* the times, as in the picture above. `utils.traces` reads such a file into plain `Event`s, with whole nanoseconds, and those are what the lab works on.
 #
 # Looking isn't free. **Predict.** How much slower is a step under the profiler, under the profiler with shapes, stacks and memory, under a dispatch mode, under `detect_anomaly`? Order them.
 
@@ -505,7 +505,7 @@ with warnings.catch_warnings():
         print(f"{name:20} {ratios[4]:.1f} times as long (middle half {ratios[2]:.1f} to {ratios[6]:.1f})")
 
 # %% [markdown]
-# (With what it takes to begin and to end.) And it isn't spread evenly: what is paid is paid for each operator, by the piece. **Predict.** 500 operators on eight numbers, and three products of 700 × 700, under the profiler: how much slower is either?
+# (Starting and stopping are counted in.) And it isn't spread evenly: what is paid is paid for each operator, by the piece. **Predict.** 500 operators on eight numbers, and three products of 700 × 700, under the profiler: how much slower is either?
 
 # %%
 wide = torch.randn(700, 700)
@@ -575,7 +575,7 @@ two_lanes({"a healthy step (drawn)": drawn("compute", 1, steps=1, covered="nothi
 # %% [markdown]
 # The host is far ahead. It has given all its orders in less than a fifth of the time and then, since the program wants to print the loss, it waits in `cudaStreamSynchronize` until the queue is empty. The device works without a gap, and so this is as it should be: **a step is as fast as its device, as long as the queue never runs dry.** The long red bar costs nothing; take it away, and the step takes as long, for the device has to do the same. Move the cursor and read how many kernels wait.
 #
-# Three quantities to look for in such a trace. How *busy* is the device, of the time that the step takes? How long is its longest *gap*? And how long is it from a launch to the begin of its kernel: with a full queue long, and that is good; some microseconds where the device stood idle and waited for the order, and that is bad.
+# Three quantities to look for in such a trace. How *busy* is the device, of the time that the step takes? How long is its longest *gap*? And how long is it from a launch to the start of its kernel: with a full queue long, and that is good; some microseconds where the device stood idle and waited for the order, and that is bad.
 
 # %% tags=["hide-input"]
 choice(
@@ -611,7 +611,7 @@ memory_timeline(of_profile(profiled), allocations)
 # %% [markdown]
 # It climbs through the forward, since autograd keeps what the backward will need, and falls through the backward, as each node gives its share away. The peak is just after the turn, when nothing has been given back yet and the first gradients are there. And who is alive there? The logits' children: `_log_softmax`, and two gradients of the same size, 1,024 rows of 600. In a real model, with 150,000 words, this moment decides whether the batch fits. (Then one takes the loss in pieces, or with a kernel that never writes the logits' gradient down.)
 #
-# What was there before the step, weights, gradients and AdamW's two numbers, isn't in the curve, which begins at 0. So a record can give back more than it took.
+# What was there before the step, weights and AdamW's two numbers, isn't in the curve, which begins at 0. So a record can give back more than it took.
 #
 # A name for a block would be useful, and there is only its address. **Predict.** Is an address as good as a name?
 
