@@ -19,6 +19,7 @@ from utils.views.dtype_range import dtype_range
 from utils.views.dtype_ruler import dtype_ruler
 from utils.views.finite_difference_error import finite_difference_error
 from utils.views.fitted_line import fitted_line
+from utils.views.flame_chart import flame_chart
 from utils.views.flops_by_operator import flops_by_operator
 from utils.views.fusion_map import fusion_map
 from utils.views.gradient_ruler import gradient_ruler
@@ -31,6 +32,7 @@ from utils.views.loss_curves import loss_curves
 from utils.views.machine_report import machine_report
 from utils.views.mask_builder import mask_builder
 from utils.views.memory_bars import memory_bars
+from utils.views.memory_timeline import memory_timeline
 from utils.views.module_tree import module_tree
 from utils.views.next_word import next_word
 from utils.views.port_difference import port_difference
@@ -40,7 +42,10 @@ from utils.views.row_lanes import row_lanes
 from utils.views.saved_bytes import saved_bytes
 from utils.views.schedule_clip import schedule_clip
 from utils.views.share_map import share_map
+from utils.views.step_counts import step_counts
 from utils.views.stride_explorer import stride_explorer
+from utils.views.timing_spread import timing_spread
+from utils.views.two_lanes import two_lanes
 
 __all__ = [
     "adamw_explorer",
@@ -58,6 +63,7 @@ __all__ = [
     "dtype_ruler",
     "finite_difference_error",
     "fitted_line",
+    "flame_chart",
     "flops_by_operator",
     "fusion_map",
     "graph_rewrite",
@@ -70,6 +76,7 @@ __all__ = [
     "machine_report",
     "mask_builder",
     "memory_bars",
+    "memory_timeline",
     "module_tree",
     "next_word",
     "port_difference",
@@ -79,5 +86,8 @@ __all__ = [
     "saved_bytes",
     "schedule_clip",
     "share_map",
+    "step_counts",
     "stride_explorer",
+    "timing_spread",
+    "two_lanes",
 ]

@@ -1,0 +1,370 @@
+"""Lab 09, exercise 4: The brake"""
+
+from collections import Counter
+
+from utils.checks import Case, Check, edited
+from utils.traces import Event, drawn
+from utils.traces.drawn import LOADER
+
+bottleneck = Check(
+    "bottleneck",
+    parts={"the loader": 1, "Python and launches": 1, "waiting": 1, "copies": 1},
+    reads="Five brakes",
+)
+
+
+@bottleneck.reference
+def _(events):
+    """That each account is as in the table is tested in tests/utils/test_traces.py."""
+    accounts = Counter()
+    marks = sorted({mark for event in events for mark in (event.start, event.end)})
+    starting = sorted(events, key=lambda event: event.start)
+    running, after_wait, was_busy = [], False, True
+    for mark, following in zip(marks, marks[1:], strict=False):
+        running = [event for event in running if event.end > mark]
+        while starting and starting[0].start <= mark:
+            running.append(starting.pop(0))
+        device = {event.kind for event in running if event.on_device}
+        host = [event for event in running if not event.on_device]
+        if was_busy and not device:
+            after_wait = any("Synchronize" in event.name for event in host)
+        was_busy = bool(device)
+        if device:
+            account = "compute" if "kernel" in device else "copy"
+        elif any("DataLoader" in event.name for event in host):
+            account = "loader"
+        elif after_wait:
+            account = "sync"
+        else:
+            account = "launches" if any(event.kind != "range" for event in host) else "python"
+        accounts[account] += following - mark
+    return accounts.most_common(1)[0][0]
+
+
+@bottleneck.cases
+def _(draw):
+    loader, python, waiting, copies = bottleneck.parts
+
+    def asked(part, kind, covered=None, steps=1, backwards=False):
+        events = drawn(kind, draw.integer(0, 10**9), steps=steps, covered=covered)
+        moved = elsewhere(events)
+        words = f"a drawn trace of {len(moved)} events"
+        return Case(part, lambda subject: subject(moved[::-1] if backwards else moved), shown=words)
+
+    def elsewhere(events):
+        """The same at another time, on another stream, with other names of one kind."""
+        late, stream = draw.integer(0, 10**9), draw.integer(8, 19)
+        loader = draw.choice(("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"))
+        wait = draw.choice(("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"))
+        new = {LOADER: f"enumerate(DataLoader)#{loader}.__next__", "cudaStreamSynchronize": wait}
+        return [
+            Event(
+                new.get(e.name, e.name), e.start + late, e.duration,
+                e.lane.replace("7", str(stream)), e.kind, e.correlation,
+            )
+            for e in events
+        ]  # fmt: skip
+
+    def small(part, words, *rows):
+        """A trace by hand: (what, start, end), in units that are drawn."""
+        unit = draw.integer(50, 900)
+        kinds = {
+            "kernel": ("gemm", "gpu 7", "kernel"),
+            "kernel beside": ("gemm", "gpu 20", "kernel"),
+            "copy": ("Memcpy HtoD", "gpu 7", "copy"),
+            "copy beside": ("Memcpy HtoD", "gpu 20", "copy"),
+            "loader": (LOADER, "cpu", "range"),
+            "range": ("forward", "cpu", "range"),
+            "op": ("aten::mm", "cpu", "op"),
+            "call": ("cudaLaunchKernel", "cpu", "call"),
+            "wait": ("cudaStreamSynchronize", "cpu", "call"),
+        }
+        events = []
+        for what, start, end in rows:
+            name, lane, kind = kinds[what]
+            events.append(Event(name, start * unit, (end - start) * unit, lane, kind))
+        moved = elsewhere(events)
+        return Case(part, lambda subject: subject(moved), shown=f"a trace by hand: {words}")
+
+    yield small(
+        loader, "the loader at first, one kernel",
+        ("loader", 0, 70), ("op", 70, 75), ("kernel", 74, 90), ("wait", 76, 91),
+    )  # fmt: skip
+    yield small(
+        loader, "a wait, and then the loader",
+        ("op", 0, 4), ("kernel", 3, 13), ("wait", 4, 14), ("loader", 15, 80), ("op", 80, 84), ("kernel", 83, 90),
+    )  # fmt: skip
+    yield small(
+        loader, "a loader in a range, kernels meanwhile",
+        ("range", 0, 100), ("op", 1, 4), ("kernel", 3, 90), ("loader", 5, 88), ("op", 90, 99),
+    )  # fmt: skip
+    yield small(
+        loader, "many visits to the loader",
+        *((what, 16 * k + begin, 16 * k + end) for k in range(6)
+          for what, begin, end in (("loader", 0, 11), ("op", 11, 14), ("kernel", 12, 16))),
+    )  # fmt: skip
+    yield asked(loader, "loader", steps=2)
+    yield asked(loader, "loader", "sync")
+    yield asked(loader, "compute", "loader", steps=2)
+    yield asked(loader, "launches")
+    yield small(
+        python, "calls outside of operators",
+        *((what, 10 * k + begin, 10 * k + end) for k in range(6)
+          for what, begin, end in (("call", 0, 9), ("kernel", 8, 10))),
+    )  # fmt: skip
+    yield small(
+        python, "operators after the last kernel",
+        ("op", 0, 3), ("kernel", 2, 20), ("op", 20, 60), ("op", 60, 99),
+    )  # fmt: skip
+    yield small(
+        python, "kernels that overlap",
+        ("op", 0, 75), ("kernel", 75, 95), ("kernel beside", 75, 97), ("kernel", 76, 97), ("kernel beside", 78, 97), ("range", 0, 99),
+    )  # fmt: skip
+    yield small(
+        python, "a range, and nothing else for long",
+        ("range", 0, 100), ("op", 2, 6), ("kernel", 5, 9), ("op", 50, 54), ("kernel", 53, 60),
+    )  # fmt: skip
+    yield small(
+        python, "a wait that begins when the device is dry already",
+        ("op", 0, 6), ("kernel", 5, 20), ("op", 18, 26), ("wait", 26, 90), ("op", 90, 97), ("kernel", 96, 99),
+    )  # fmt: skip
+    yield asked(python, "python", steps=2)
+    yield asked(python, "launches", "nothing", steps=2)
+    yield asked(python, "compute", "python")
+    yield asked(python, "compute", "launches")
+    yield asked(python, "python", "launches", backwards=True)
+    yield small(
+        waiting, "a short wait, and a long way back",
+        ("range", 0, 100), ("op", 0, 4), ("kernel", 3, 12), ("wait", 4, 14), ("op", 40, 85), ("kernel", 84, 92),
+    )  # fmt: skip
+    yield small(
+        waiting, "waits after a copy, and after a kernel beside a copy",
+        ("op", 0, 3), ("copy", 2, 6), ("wait", 3, 7), ("op", 28, 31), ("kernel", 30, 36), ("copy beside", 31, 35),
+        ("wait", 32, 38), ("op", 68, 71), ("kernel", 70, 74), ("op", 74, 80),
+    )  # fmt: skip
+    yield small(
+        waiting, "a wait for one stream that ends as another works on",
+        ("op", 0, 4), ("kernel", 3, 10), ("copy beside", 4, 30), ("wait", 5, 11), ("op", 30, 75), ("kernel", 74, 90), ("op", 90, 99),
+    )  # fmt: skip
+    yield asked(waiting, "sync", "nothing", steps=2)
+    yield asked(waiting, "sync", "python")
+    yield asked(waiting, "compute", "sync", steps=2)
+    yield asked(waiting, "launches", "sync")
+    yield asked(waiting, "python", "sync")
+    yield small(
+        copies, "a copy beside kernels, and after them",
+        ("op", 0, 4), ("kernel", 3, 30), ("copy beside", 5, 99), ("op", 6, 20), ("wait", 20, 100),
+    )  # fmt: skip
+    yield small(
+        copies, "copies that overlap",
+        ("op", 0, 70), ("copy", 70, 90), ("copy beside", 70, 91), ("copy", 72, 91), ("copy beside", 73, 91), ("op", 91, 99),
+    )  # fmt: skip
+    yield small(
+        copies, "a long kernel over several copies",
+        ("op", 0, 4), ("kernel", 3, 90), ("copy beside", 5, 40), ("copy beside", 40, 88), ("op", 90, 99),
+    )  # fmt: skip
+    yield small(
+        copies, "a copy while the loader loads",
+        ("op", 0, 3), ("copy beside", 2, 80), ("loader", 4, 92), ("op", 92, 99),
+    )  # fmt: skip
+    yield asked(copies, "copy", steps=2)
+    yield asked(copies, "copy")
+    yield asked(copies, "compute", "copy", steps=2)
+    yield asked(copies, "compute", "nothing")
+    yield asked(copies, "loader", "copy")
+
+
+def _bottleneck(events):
+    accounts = Counter()
+    times = sorted({time for event in events for time in (event.start, event.end)})
+    dry, waited = False, False
+    for begin, end in zip(times, times[1:]):
+        now = [event for event in events if event.start <= begin < event.end]
+        kinds = {event.kind for event in now}
+        if kinds & {"kernel", "copy"}:
+            dry = False
+            accounts["compute" if "kernel" in kinds else "copy"] += end - begin
+            continue
+        if not dry:
+            dry, waited = True, any("Synchronize" in event.name for event in now)
+        if any("DataLoader" in event.name for event in now):
+            accounts["loader"] += end - begin
+        elif waited:
+            accounts["sync"] += end - begin
+        else:
+            accounts["launches" if kinds & {"op", "call"} else "python"] += end - begin
+    return max(accounts, key=accounts.get)
+
+
+def _misconception(name, explanation, earns, *edits):
+    bottleneck.misconception(name, explanation, earns=earns)(edited(_bottleneck, *edits))
+
+
+_BUSY = "if kinds & {'kernel', 'copy'}:"
+_LOADS = "any(('DataLoader' in event.name for event in now))"
+_WAITS = "any(('Synchronize' in event.name for event in now))"
+_misconception(
+    "the loader whenever it loads",
+    "time in which the device is busy is put to the loader's account.",
+    3,
+    (_BUSY, "if kinds & {'kernel', 'copy'} and not any(('DataLoader' in event.name for event in now)):"),
+)
+_misconception(
+    "waiting whenever it waits",
+    "time in which the device works, and the host waits for it, is put to the account of waiting.",
+    1,
+    (_BUSY, "if kinds & {'kernel', 'copy'} and not any(('Synchronize' in event.name for event in now)):"),
+    ("if not dry:", "if True:"),
+)
+_misconception(
+    "the device's view",
+    "only what runs on the device is looked at, and not the time in which nothing does.",
+    0,
+    ("        if not dry:", "        if True:\n            continue\n        if not dry:"),
+)
+_misconception(
+    "no Python",
+    "time in which the host is in no op and no call is put to the account of launches.",
+    2,
+    ("'launches' if kinds & {'op', 'call'} else 'python'", "'launches'"),
+)
+_misconception(
+    "no waiting",
+    "a device that has run dry while the host was waiting is put to other accounts.",
+    3,
+    (_WAITS, "False"),
+)
+_misconception(
+    "the loader's time is Python's",
+    "the range of the loader is taken for Python between the operators.",
+    2,
+    (_LOADS, "False"),
+)
+_misconception(
+    "copies are work",
+    "time in which the device only copies is put to the account of computing.",
+    3,
+    ("'compute' if 'kernel' in kinds else 'copy'", "'compute'"),
+)
+_misconception(
+    "copies are waited for",
+    "time in which the device only copies is put to the account of waiting.",
+    3,
+    ("'compute' if 'kernel' in kinds else 'copy'", "'compute' if 'kernel' in kinds else 'sync'"),
+)
+_misconception(
+    "always a brake",
+    "a step that only computes is said to be slowed down by something.",
+    0,
+    ("return max(accounts", "accounts.pop('compute')\n    return max(accounts"),
+)
+_misconception(
+    "waiting while it waits",
+    "what counts is whether the host waits at the moment, and not whether it did as the gap began.",
+    2,
+    ("if not dry:", "if True:"),
+)
+_misconception(
+    "the smallest account",
+    "what is returned is not the account with the most time.",
+    0,
+    ("max(", "min("),
+)
+
+
+@bottleneck.alternate("what is open at each change")
+def _(events):
+    def key(event):
+        if event.kind == "range":
+            return "loader" if "DataLoader" in event.name else "range"
+        return "wait" if "Synchronize" in event.name else event.kind
+
+    changes = [(event.start, 1, key(event)) for event in events]
+    changes += [(event.end, -1, key(event)) for event in events]
+    running, accounts = Counter(), Counter()
+    last = blamed = 0
+    for time, change, what in sorted(changes):
+        account = "launches" if running["op"] or running["call"] or running["wait"] else "python"
+        for name, first in (("sync", blamed), ("loader", running["loader"]), ("copy", running["copy"]), ("compute", running["kernel"])):
+            account = name if first else account
+        accounts[account] += time - last if last else 0
+        last = time
+        running[what] += change
+        if what in ("kernel", "copy"):
+            blamed = running["wait"]
+    return accounts.most_common(1)[0][0]
+
+
+@bottleneck.alternate("a sample of moments")
+def _(events):
+    begin, end = min(e.start for e in events), max(e.end for e in events)
+    device = [e.end for e in events if e.on_device]
+    waits = [e for e in events if "Synchronize" in e.name]
+
+    def account(moment):
+        now = [e for e in events if e.start <= moment < e.end]
+        kinds = [e.kind for e in now]
+        if "kernel" in kinds:
+            return "compute"
+        if "copy" in kinds:
+            return "copy"
+        if [e for e in now if "DataLoader" in e.name]:
+            return "loader"
+        dry = max([stop for stop in device if stop <= moment], default=0)
+        if [e for e in waits if e.start <= dry < e.end]:
+            return "sync"
+        return "launches" if "op" in kinds or "call" in kinds else "python"
+
+    votes = Counter(account(begin + (end - begin) * share // 400) for share in range(400))
+    return votes.most_common()[0][0]
+
+
+_MARGIN = "the largest account has more than twice the time of any other, and this moves little of it"
+bottleneck.equivalent(
+    ("(event.start, event.end)", "(event.end, event.start)"), because="a set has no order"
+)
+bottleneck.equivalent(
+    ("(False, False)", "(True, False)"),
+    ("(False, False)", "(False, True)"),
+    because="nobody waits before the first kernel, and the second is set when the device runs dry",
+)
+bottleneck.equivalent(
+    ("event.kind == 'range'", "event.kind >= 'range'"),
+    because="no other kind comes after it in the alphabet",
+)
+bottleneck.equivalent(("else 'range'", "else 'range_'"), because="no account is kept of it")
+bottleneck.equivalent(
+    ("else 0", "else 1"), ("else 0", "else -1"), because="a nanosecond of all of them"
+)
+bottleneck.equivalent(
+    ("running[what] += change", "running[what] -= change"),
+    because="what is open has another number than 0 either way",
+)
+bottleneck.equivalent(
+    ("('kernel', 'copy')", "('copy', 'kernel')"),
+    ("most_common(1)[0]", "most_common(2)[0]"),
+    ("most_common(1)[0]", "most_common(1)[-1]"),
+    because="it means the same",
+)
+bottleneck.equivalent(
+    (
+        "(min((e.start for e in events)), max((e.end for e in events)))",
+        "(max((e.end for e in events)), min((e.start for e in events)))",
+    ),
+    because="the moments are gone through backwards",
+)
+bottleneck.equivalent(
+    ("e.start <= moment < e.end", "e.start < moment < e.end"),
+    ("e.start <= moment < e.end", "e.start <= moment <= e.end"),
+    ("stop <= moment", "stop < moment"),
+    ("default=0", "default=1"),
+    ("default=0", "default=-1"),
+    ("e.start <= dry < e.end", "e.start < dry < e.end"),
+    ("e.start <= dry < e.end", "e.start <= dry <= e.end"),
+    ("share // 400", "share / 400"),
+    ("share // 400", "share // 401"),
+    ("share // 400", "share // 399"),
+    ("range(400)", "range(401)"),
+    ("range(400)", "range(399)"),
+    because=_MARGIN,
+)

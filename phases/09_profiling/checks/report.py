@@ -1,0 +1,329 @@
+"""Lab 09, exercise 9: The report"""
+
+import math
+
+from utils.checks import Case, Check, edited
+from utils.compare import Tolerance
+from utils.minigpt import MiniGPT, MiniGPTConfig, parameter_count, parameter_shapes
+from utils.traces import recorded_step
+
+report = Check(
+    "report",
+    parts={
+        "the first operator": 1,
+        "Amdahl": 1,
+        "Python": 1,
+        "FLOP/s and MFU": 1,
+        "hours": 1,
+    },
+    reads="One step, from end to end",
+    tolerance=Tolerance(1e-6, 1e-12, "sums in another order"),
+)
+
+
+@report.reference
+def _(table, config, tokens, peak_flops):
+    step = table["step"]
+    seconds = step[2] / 1e9 / step[1]
+    own = sorted((row[3], name) for name, row in table.items() if row[0] == "op")[-1]
+    unused = config.d_model * (config.vocab_size + config.context)
+    speed = 6 * (parameter_count(config) - unused) * tokens / seconds
+    labels = [row[3] for row in table.values() if row[0] == "range"]
+    return {
+        "operator": own[1],
+        "share": own[0] / step[2],
+        "bound": step[2] / (step[2] - own[0]),
+        "python": sum(labels) / step[2],
+        "flops": speed,
+        "mfu": speed / peak_flops,
+        "hours": 1e9 / (tokens / seconds) / 3600,
+    }
+
+
+def _recorded(draw, steps):
+    """The recorded step's table as of several steps, each of whose events took longer by chance."""
+    rows, stack = {}, []
+    events = sorted(recorded_step().events, key=lambda event: (event.start, -event.duration))
+    factor = {}
+    for event in events:
+        if event.name not in factor:
+            factor[event.name] = draw.integer(80, 160) / 100
+    own = [event.duration for event in events]
+    parents = []
+    for at, event in enumerate(events):
+        while stack and events[stack[-1]].end <= event.start:
+            stack.pop()
+        parents.append(stack[-1] if stack else None)
+        if stack:
+            own[stack[-1]] -= event.duration
+        stack.append(at)
+    own = [round(steps * factor[e.name] * o) for e, o in zip(events, own, strict=True)]
+    whole = list(own)
+    for at in reversed(range(len(events))):
+        if parents[at] is not None:
+            whole[parents[at]] += whole[at]
+    for at, event in enumerate(events):
+        kind, calls, total, self_time = rows.get(event.name, (event.kind, 0, 0, 0))
+        rows[event.name] = kind, calls + steps, total + whole[at], self_time + own[at]
+    return rows
+
+
+@report.cases
+def _(draw):
+    first, amdahl, python, flops, hours = report.parts
+    entries = {
+        first: ("operator", "share"),
+        amdahl: ("bound",),
+        python: ("python",),
+        flops: ("flops", "mfu"),
+        hours: ("hours",),
+    }
+
+    def asked(part, table, config, tokens, peak_flops, shown):
+        def play(subject):
+            came = subject(table, config, tokens, peak_flops)
+            return {entry: came[entry] for entry in entries[part]}
+
+        return Case(part, play, shown=shown)
+
+    def small(steps=1):
+        """A table of a few rows, whose times add up."""
+        one, two, three, four = (1000 * draw.integer(10, 60) for _ in range(4))
+        labels = [1000 * label for label in draw.sample(range(1, 12), 4)]
+        parts = {
+            "aten::addmm": ("op", 8, one + 500, one),
+            "aten::linear": ("op", 8, one + 900, 400),
+            "aten::mm": ("op", 4, two + 100, two + 100),
+            "aten::copy_": ("op", 3, three, three),
+            "AddmmBackward0": ("op", 4, two + four, four - 300),
+        }
+        ranges = {"forward": labels[1], "backward": labels[2], "Optimizer.step#AdamW.step": labels[3]}
+        whole = sum(row[3] for row in parts.values()) + sum(labels)
+        table = {name: ("range", steps, label + whole // 5, label) for name, label in ranges.items()}
+        return {"step": ("range", steps, whole, labels[0]), **parts, **table}
+
+    def config(**how):
+        heads = draw.choice((1, 2, 4))
+        sizes = {
+            "vocab_size": draw.integer(20, 700), "d_model": heads * draw.integer(4, 16), "n_heads": heads,
+            "n_layers": draw.integer(1, 5), "d_ff": draw.integer(16, 99), "context": draw.integer(8, 40),
+        }  # fmt: skip
+        return MiniGPTConfig(**(sizes | how))
+
+    real = recorded_step()
+    for part in report.parts:
+        for steps in (1, draw.integer(2, 5)):
+            table, tokens = small(steps), draw.integer(2, 600)
+            yield asked(part, table, config(), tokens, 1e9 * draw.integer(1, 90), f"{len(table)} rows, {steps} step{'s' * (steps > 1)}")
+        steps = draw.integer(2, 4)
+        table = _recorded(draw, steps)
+        tokens = math.prod(real.batch)
+        shown = f"the recorded step, drawn anew, {steps} times"
+        yield asked(part, table, real.config, tokens, 5e10, shown)
+    # a range that is longer than every operator, and an operator with the largest total and no self
+    table = small()
+    own, more = table["forward"][3], 10**5
+    table["forward"] = ("range", 1, table["forward"][2] + more, own + more)
+    table["step"] = ("range", 1, table["step"][2] + more, table["step"][3])
+    for part in (first, amdahl, python):
+        yield asked(part, table, config(), 10, 1e9, "a range with a long self time")
+    # the op with the largest self time is none of aten's, and the one with the largest total another
+    table = small()
+    more = 10**5 - table["AddmmBackward0"][3]
+    table["AddmmBackward0"] = ("op", 4, 10**5 + 500, 10**5)
+    table["aten::linear"] = ("op", 8, 10**5 + 900, table["aten::linear"][3])
+    table["step"] = ("range", 1, table["step"][2] + more, table["step"][3])
+    for part in (first, amdahl):
+        yield asked(part, table, config(), 10, 1e9, "a node of autograd takes longest")
+    # a single layer, no square, so that each term shows
+    one = MiniGPTConfig(vocab_size=draw.integer(30, 60), d_model=8, n_heads=2, n_layers=1, d_ff=draw.integer(9, 29), context=draw.integer(5, 20))
+    yield asked(flops, small(), one, 7, 1e9, "one layer")
+
+
+def _report(table, config, tokens, peak_flops):
+    _, steps, whole, _ = table["step"]
+    operators = {name: own for name, (kind, _, _, own) in table.items() if kind == "op"}
+    first = max(operators, key=operators.get)
+    share = operators[first] / whole
+    python = sum(own for kind, _, _, own in table.values() if kind == "range") / whole
+    shapes = parameter_shapes(config)
+    size = sum(math.prod(shape) for name, shape in shapes.items() if "embedding" not in name)
+    a_second = steps * tokens / (whole / 1e9)
+    return {
+        "operator": first,
+        "share": share,
+        "bound": 1 / (1 - share),
+        "python": python,
+        "flops": 6 * size * a_second,
+        "mfu": 6 * size * a_second / peak_flops,
+        "hours": 1e9 / a_second / 3600,
+    }
+
+
+def _misconception(name, explanation, earns, *edits):
+    report.misconception(name, explanation, earns=earns)(edited(_report, *edits))
+
+
+_misconception(
+    "by total time",
+    "the operator with the largest total is named, which mostly calls others that do the work.",
+    3,
+    ("own for name, (kind, _, _, own)", "own for name, (kind, _, own, _)"),
+)
+_misconception(
+    "the first by total time",
+    "the operator with the largest total is named, with its own self time.",
+    3,
+    ("first = max(operators, key=operators.get)", "first = max(operators, key=lambda name: table[name][2])"),
+)
+_misconception(
+    "ranges are operators",
+    "the row with the largest self time is named, be it a range or an op.",
+    3,
+    (" if kind == 'op'}", " if kind}"),
+    ("{name: own for name", "{name: own + 10 ** 9 * (kind == 'range') for name"),
+)
+_misconception(
+    "a share of one step",
+    "the self time, which is over all steps, is divided by the time of one step.",
+    3,
+    ("operators[first] / whole", "operators[first] * steps / whole"),
+    ("1 / (1 - share)", "1 / (1 - share) if share < 1 else math.inf"),
+)
+_misconception(
+    "a share of all operators",
+    "the share is that of the operators' time, and what Python took is left out.",
+    3,
+    ("operators[first] / whole", "operators[first] / sum(operators.values())"),
+)
+_misconception(
+    "Amdahl upside down",
+    "the bound is what the steps would cost, as a share of now, and not how many times as fast they"
+    " would be.",
+    4,
+    ("1 / (1 - share)", "1 - share"),
+)
+_misconception(
+    "the share for the bound",
+    "the bound is the inverse of the share, as if all but this operator took no time any more.",
+    4,
+    ("1 / (1 - share)", "1 / share"),
+)
+_misconception(
+    "the step alone",
+    "Python's share is the self time of the step, and that of the other ranges is missing.",
+    4,
+    ("sum((own for kind, _, _, own in table.values() if kind == 'range'))", "table['step'][3]"),
+)
+_misconception(
+    "the step left out",
+    "Python's share is the self time of the other ranges, without the step's own.",
+    4,
+    ("if kind == 'range')) / whole", "if kind == 'range')) / whole - table['step'][3] / whole"),
+)
+_misconception(
+    "totals of ranges",
+    "the ranges' total times are added up, though operators run inside of them.",
+    4,
+    ("sum((own for kind, _, _, own in", "sum((own for kind, _, own, _ in"),
+)
+_misconception(
+    "2 N a token",
+    "the operations of the forward alone are counted.",
+    4,
+    ("'flops': 6 * size", "'flops': 2 * size"),
+    ("'mfu': 6 * size", "'mfu': 2 * size"),
+)
+_misconception(
+    "all parameters",
+    "the embeddings are counted, which are looked up and not multiplied.",
+    4,
+    (" if 'embedding' not in name", ""),
+)
+_misconception(
+    "one embedding",
+    "one of the two embeddings is counted.",
+    4,
+    ("'embedding' not in name", "'token_embedding' not in name"),
+)
+_misconception(
+    "weights without biases",
+    "only matrices are counted, and neither biases nor norms.",
+    4,
+    ("if 'embedding' not in name", "if 'embedding' not in name and len(shape) > 1"),
+)
+_misconception(
+    "nanoseconds for seconds",
+    "speeds are a thousand million times too small, as if a time in nanoseconds were one in seconds.",
+    3,
+    ("(whole / 1000000000.0)", "whole"),
+)
+_misconception(
+    "tokens of one step",
+    "the tokens of one step are divided by the time of all steps.",
+    3,
+    ("steps * tokens", "tokens"),
+)
+_misconception(
+    "minutes",
+    "the hours are as many as there are minutes.",
+    4,
+    ("/ 3600", "/ 60"),
+)
+_misconception(
+    "MFU in percent",
+    "the utilisation is a hundred times as large as the share of the peak.",
+    4,
+    ("a_second / peak_flops", "a_second / peak_flops * 100"),
+)
+
+
+@report.alternate("step by step")
+def _(table, config, tokens, peak_flops):
+    labels = sum(own for kind, *_, own in table.values() if kind == "range")
+    name = sorted((row for row in table if table[row][0] == "op"), key=lambda row: table[row][3])[-1]
+    most = table[name][3]
+    calls, whole = table["step"][1:3]
+    seconds = whole / calls / 1e9
+    d, h = config.d_model, config.d_ff
+    block = 4 * (d * d + d) + (d * h + h) + (h * d + d) + 4 * d
+    n = config.n_layers * block + 2 * d + (d + 1) * config.vocab_size
+    flops = n * tokens * 6 / seconds
+    return {
+        "operator": name,
+        "share": most / whole,
+        "bound": whole / (whole - most),
+        "python": labels / whole,
+        "flops": flops,
+        "mfu": flops / peak_flops,
+        "hours": seconds / tokens * 1e9 / 60 / 60,
+    }
+
+
+@report.alternate("a model is built and counted")
+def _(table, config, tokens, peak_flops):
+    ops = sorted(((row[3], name) for name, row in table.items() if row[0] != "range"), reverse=True)
+    total = table["step"][2]
+    model = MiniGPT(config)
+    n = sum(p.numel() for name, p in model.named_parameters() if not name.startswith(("token_e", "position_e")))
+    speed = tokens * table["step"][1] / total * 1e9
+    result = {"operator": ops[0][1], "share": ops[0][0] / total}
+    result["bound"] = (1 - result["share"]) ** -1
+    result["python"] = math.fsum(row[3] for row in table.values() if row[0] == "range") / total
+    result["flops"] = speed * n * 6
+    result["mfu"] = result["flops"] / peak_flops
+    result["hours"] = 1e9 / (speed * 3600)
+    return result
+
+
+report.equivalent(
+    ("kind == 'op'", "kind <= 'op'"),
+    ("kind == 'range'", "kind >= 'range'"),
+    ("table[row][0] == 'op'", "table[row][0] <= 'op'"),
+    ("row[0] != 'range'", "row[0] < 'range'"),
+    ("row[0] == 'range'", "row[0] >= 'range'"),
+    because="there are two kinds, and `op` comes first in the alphabet",
+)
+report.equivalent(
+    ("('token_e', 'position_e')", "('position_e', 'token_e')"), because="it means the same"
+)

@@ -1,0 +1,895 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   open_the_hood: {title: "Lab 09: Profiling", points: 40, cell_seconds: 90, preload: [optimizers]}
+# ---
+
+# %% [markdown]
+# # Lab 09: Profiling
+#
+# Nine exercises and one question, 40 points, about three and a half hours. They follow
+# [lesson 09](../../notebooks/09_profiling.ipynb). You compare timings that don't repeat, read traces,
+# find the brake of a training step and release it, hunt for a NaN and for what float16 has lost, and
+# in the end write the report on a training step of MiniGPT.
+#
+# No points hang on a clock. What your functions get are timings, traces and tables as plain values.
+# The traces with a GPU in them are *drawn*: a model of a machine made them, with noise, and
+# nothing in them was measured. The last exercise is about MiniGPT: you profile it here, and grading
+# takes the table of a step that was recorded on a CPU, with its times drawn anew. Where a function of
+# yours is run and its operators and bytes are counted, your own process counts them: exercise 6 says
+# so.
+#
+# Each graded cell begins with `check(...)`, which gives the verdict that grading would. It draws
+# values, sizes and traces that you have not seen, new ones each time. Parts of an exercise earn their
+# points separately, and no exercise needs the answer to another. Stuck? Each holds two hints, folded
+# away. Run the next cell, then start.
+
+# %% given="setup"
+import math
+import statistics
+from collections import Counter
+
+import torch
+import torch.nn.functional as F
+from torch.profiler import ProfilerActivity, profile, record_function
+from torch.utils import benchmark
+
+from utils.drivers import profiling as driver
+from utils.expect import expect_close, expect_equal
+from utils.minigpt import MiniGPT, MiniGPTConfig, parameter_shapes
+from utils.traces import KINDS, Allocation, Event, drawn, of_profile, recorded_step
+from utils.verdict import check
+
+# %% [markdown]
+# ## 1 · Faster, or luck?
+#
+# *Easy, 15 minutes, 3 points: one for the quartiles, one for the ratio, one for the verdict.*
+# From the lesson: [A number without a spread](../../notebooks/09_profiling.ipynb#cell-id=a-number-without-a-spread).
+#
+# Somebody has changed a training step and timed it before and after, several times each. Write
+# `compare_runs(before, after)`. Both are lists of seconds, positive floats in the order in which they
+# were measured, at least one each. It returns a dict with four entries:
+#
+# - `"before"` and `"after"`: a tuple of three floats, the lower quartile, the median and the upper
+#   quartile. With the n values sorted and counted from 0, the quantile of share p stands at place
+#   p · (n - 1), so the quartiles at a quarter and three quarters of n - 1; between two places it is
+#   interpolated linearly, as `torch.quantile` does.
+# - `"ratio"`: how many times as fast it is now, the median before by the median after.
+# - `"verdict"`: `"faster"` if the upper quartile of after lies below the lower one of before,
+#   `"slower"` if the lower quartile of after lies above the upper one of before, and `"can't say"`
+#   in any other case, and also where one of the lists has fewer than five values.
+#
+# Lists stay as they were given: the order in which something was measured is worth keeping.
+#
+# <details><summary>Where is a quartile of six values?</summary>
+#
+# At place 0.25 · 5 = 1.25: a quarter of the way from the value at place 1 to that at place 2.
+# </details>
+# <details><summary>Is there something ready-made?</summary>
+#
+# `torch.quantile` takes a tensor and shares. `statistics.quantiles` has a method for each convention,
+# and wants two values or more.
+# </details>
+
+# %% solution="compare_runs"
+def compare_runs(before: list[float], after: list[float]) -> dict:
+    """Quartiles of both, how many times as fast, and whether one may say so."""
+    ### BEGIN SOLUTION
+    def quartiles(runs):
+        ordered, found = sorted(runs), []
+        for share in (0.25, 0.5, 0.75):
+            place = share * (len(ordered) - 1)
+            low = int(place)
+            high = math.ceil(place)
+            found.append(ordered[low] + (place - low) * (ordered[high] - ordered[low]))
+        return tuple(found)
+
+    old, new = quartiles(before), quartiles(after)
+    verdict = "can't say"
+    if min(len(before), len(after)) >= 5:
+        if new[2] < old[0]:
+            verdict = "faster"
+        elif new[0] > old[2]:
+            verdict = "slower"
+    return {"before": old, "after": new, "ratio": old[1] / new[1], "verdict": verdict}
+    ### END SOLUTION
+
+# %%
+came = compare_runs([4.0, 2.0, 8.0, 6.0, 3.0, 5.0], [2.0, 1.0, 1.5, 1.25, 1.75])
+expect_close("before", came["before"], (3.25, 4.5, 5.75))
+expect_close("after", came["after"], (1.25, 1.5, 1.75))
+expect_close("the ratio", came["ratio"], 3.0)
+expect_equal("the verdict", came["verdict"], "faster")
+again = compare_runs([1.0, 1.1, 1.2, 1.3, 1.4], [0.9, 1.0, 1.1, 1.2, 3.0])
+expect_equal("two that overlap", again["verdict"], "can't say")
+expect_equal("slower", compare_runs([1.0] * 5, [1.5, 1.6, 1.7, 1.8, 9.0])["verdict"], "slower")
+
+# %% test="compare_runs" points=3
+# Graded
+check("compare_runs")
+one = compare_runs([2.0], [1.0])
+expect_equal("one run each", (one["before"], one["ratio"], one["verdict"]), ((2.0, 2.0, 2.0), 2.0, "can't say"))
+### BEGIN HIDDEN TESTS
+verify("compare_runs", compare_runs)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2 · Total and self
+#
+# *Medium, 20 minutes, 4 points: one each for events in each other, for several lanes, for spans that
+# touch, and for events inside one of their own name.*
+# From the lesson: [Total and self](../../notebooks/09_profiling.ipynb#cell-id=total-and-self).
+#
+# A trace is a list of `Event(name, start, duration, lane, kind, correlation)`, in whole nanoseconds,
+# and `event.end` is start plus duration. Here only name, times and lane matter. On a lane, two events
+# either don't overlap or one lies inside the other; where one ends as the other starts, they don't
+# overlap. Of two with the same start and the same end, the one that stands earlier in the list is the
+# outer one. Events of different lanes have nothing to do with each other. The list has no order that
+# you could rely on, apart from that.
+#
+# Write `self_times(events)`, which returns a dict: for each name a tuple `(calls, total, self)` of
+# whole numbers, over all lanes:
+#
+# - `calls`: how many events have the name;
+# - `self`: the sum of what is left of each of their durations without the events directly inside it;
+# - `total`: the sum of their durations. An event that lies inside another of its own name, however
+#   deep, adds nothing to the total: its time is in there already.
+#
+# Every duration is at least 1, events lie in each other some dozens deep at most, and the list may be
+# empty.
+#
+# <details><summary>How do I find out what lies in what?</summary>
+#
+# Take a lane's events by their start, and the longer one first where two start together. Keep a
+# stack of those that are still open: the one on top is the parent of the next.
+# </details>
+# <details><summary>How do I subtract only what is directly inside?</summary>
+#
+# Each event takes its duration off the self time of its parent, and of nobody else. A parent may have
+# another event of the same name as its own parent; the names on the stack tell.
+# </details>
+
+# %% solution="self_times"
+def self_times(events: list[Event]) -> dict[str, tuple[int, int, int]]:
+    """Calls, total and self time of each name, in nanoseconds."""
+    ### BEGIN SOLUTION
+    found = {}
+    stacks = {}
+    for event in sorted(events, key=lambda event: (event.start, -event.duration)):
+        stack = stacks.setdefault(event.lane, [])
+        while stack and stack[-1].end <= event.start:
+            stack.pop()
+        calls, total, own = found.get(event.name, (0, 0, 0))
+        if all(outer.name != event.name for outer in stack):
+            total += event.duration
+        found[event.name] = calls + 1, total, own + event.duration
+        if stack:
+            calls, total, own = found[stack[-1].name]
+            found[stack[-1].name] = calls, total, own - event.duration
+        stack.append(event)
+    return found
+    ### END SOLUTION
+
+# %%
+few = [Event("linear", 0, 100), Event("addmm", 20, 60), Event("copy_", 25, 10), Event("t", 5, 10)]
+want = {"linear": (1, 100, 30), "addmm": (1, 60, 50), "copy_": (1, 10, 10), "t": (1, 10, 10)}
+expect_equal("a linear layer", self_times(few), want)
+touching = [Event("exp", 50, 50), Event("sum", 0, 50), Event("sum", 100, 50, "cpu 2"), Event("mul", 110, 40, "cpu 2")]
+expect_equal("two threads", self_times(touching), {"exp": (1, 50, 50), "sum": (2, 100, 60), "mul": (1, 40, 40)})
+copies = [Event("to", 0, 90), Event("copy_", 10, 70), Event("to", 20, 50)]
+expect_equal("to inside to", self_times(copies), {"to": (2, 90, 70), "copy_": (1, 70, 20)})
+
+# %%
+# what torch says of a profile of yours, and what you say
+with profile(activities=[ProfilerActivity.CPU]) as profiled:
+    torch.nn.Linear(8, 8)(torch.ones(2, 8)).softmax(-1)
+mine = self_times(of_profile(profiled))
+torchs = {row.key: row.self_cpu_time_total for row in profiled.key_averages()}
+expect_close("linear, in microseconds", mine["aten::linear"][2] / 1000, torchs["aten::linear"], atol=0.01)
+
+# %% test="self_times" points=4
+# Graded
+check("self_times")
+expect_equal("nothing", self_times([]), {})
+### BEGIN HIDDEN TESTS
+verify("self_times", self_times)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3 · Two clocks
+#
+# *Medium, 25 minutes, 4 points: one for busy lanes, one for the gap, two for what was launched from
+# where.*
+# From the lesson: [Two clocks](../../notebooks/09_profiling.ipynb#cell-id=two-clocks).
+#
+# Now there is a device beside the host. The lanes of the host are `"cpu"`, `"cpu 2"` and so on, those
+# of the device begin with `"gpu"`: `event.on_device` tells. The kinds of the host's events are
+# `"range"` (a label that somebody has put around a piece of code), `"op"` and `"call"` (of CUDA); on
+# the device there are `"kernel"` and `"copy"`. A call that starts something on the device has the same
+# `correlation` as what it has started; `None` means that there is no such tie.
+#
+# Write `lanes(events)`, which returns a dict with three entries, in nanoseconds:
+#
+# - `"busy"`: for each lane of the trace, how long at least one event ran there. Events may overlap, and
+#   lie in each other. A range is a label and no work: it doesn't count, and a lane that has
+#   nothing else is busy for 0.
+# - `"gap"`: the longest time for which nothing ran on any lane of the device, between its first event
+#   and its last; 0 where there is no such time, or no device.
+# - `"launched"`: for each name of a range or an op on the host a pair: the sum of the durations of these
+#   events, and the sum of the durations of all device events that were started from inside them: the
+#   call with the same correlation lies on the same lane as the event, and within its time, ends
+#   included. Here no event lies in another of its own name, and no two calls have one correlation; but
+#   one call can have started several device events, and of some device events the trace has no call.
+#
+# So for each piece of your code there are two times: the host's, which is what you would measure with a
+# clock around it, and the device's, which is what it costs.
+#
+# <details><summary>Overlapping events</summary>
+#
+# Sort spans by their start, and keep the end of all that came so far. A span that starts after it opens
+# a gap; one that ends after it adds what reaches further.
+# </details>
+# <details><summary>Who has launched a kernel?</summary>
+#
+# Make a dict from correlations to calls first. Then, for each device event: its call, and all ranges
+# and ops around that call.
+# </details>
+
+# %% solution="lanes"
+def lanes(events: list[Event]) -> dict:
+    """How busy each lane is, the device's longest gap, and what was launched from where."""
+    ### BEGIN SOLUTION
+    def covered(spans):
+        """Time that spans cover, and the longest time between them."""
+        total = longest = 0
+        reached = None
+        for span in sorted(spans, key=lambda event: event.start):
+            if reached is None:
+                reached = span.start
+            longest = max(longest, span.start - reached)
+            total += max(0, span.end - max(span.start, reached))
+            reached = max(reached, span.end)
+        return total, longest
+
+    busy = {}
+    for lane in {event.lane for event in events}:
+        busy[lane], _ = covered(e for e in events if e.lane == lane and e.kind != "range")
+    calls = {e.correlation: e for e in events if e.kind == "call" and e.correlation is not None}
+    labels = [e for e in events if e.kind in ("range", "op")]
+    launched = {}
+    for event in labels:
+        host, device = launched.get(event.name, (0, 0))
+        launched[event.name] = host + event.duration, device
+    for work in events:
+        call = calls.get(work.correlation)
+        if not work.on_device or call is None:
+            continue
+        for event in labels:
+            if event.lane == call.lane and event.start <= call.start and call.end <= event.end:
+                host, device = launched[event.name]
+                launched[event.name] = host, device + work.duration
+    gap = covered(e for e in events if e.on_device)[1]
+    return {"busy": busy, "gap": gap, "launched": launched}
+    ### END SOLUTION
+
+# %%
+short = [
+    Event("forward", 0, 40, "cpu", "range"),
+    Event("mm", 5, 10, "cpu", "op"),
+    Event("cudaLaunchKernel", 7, 5, "cpu", "call", 1),
+    Event("gemm", 15, 60, "gpu 7", "kernel", 1),
+    Event("item", 45, 42, "cpu", "op"),
+    Event("cudaMemcpyAsync", 46, 4, "cpu", "call", 2),
+    Event("Memcpy DtoH", 78, 2, "gpu 7", "copy", 2),
+    Event("cudaStreamSynchronize", 51, 34, "cpu", "call"),
+]
+came = lanes(short)
+expect_equal("busy", came["busy"], {"cpu": 52, "gpu 7": 62})
+expect_equal("the gap", came["gap"], 3)
+expect_equal("launched", came["launched"], {"forward": (40, 60), "mm": (10, 60), "item": (42, 2)})
+more = [
+    Event("copy", 0, 50, "gpu 20", "copy", 9),
+    Event("gemm", 10, 10, "gpu 7", "kernel", 3),
+    Event("add", 15, 15, "gpu 7", "kernel", 3),
+    Event("mul", 60, 10, "gpu 20", "kernel"),
+    Event("replay", 0, 20),
+    Event("cudaGraphLaunch", 2, 8, "cpu", "call", 3),
+    Event("mm", 1, 30, "cpu 2"),
+    Event("replay", 32, 4),
+    Event("epoch", 0, 100, "cpu 3", "range"),
+]
+came = lanes(more)
+expect_equal("two streams: busy", came["busy"], {"cpu": 24, "cpu 2": 30, "cpu 3": 0, "gpu 7": 20, "gpu 20": 60})
+expect_equal("two streams: the gap", came["gap"], 10)
+expect_equal("one call, two kernels", came["launched"], {"replay": (24, 25), "mm": (30, 0), "epoch": (100, 0)})
+
+# %%
+# drawn, not measured: which line looks slow on the host, and where does the device's time come from?
+for name, (host, device) in lanes(drawn("compute", 3, covered="sync"))["launched"].items():
+    print(f"{name:45} host {host / 1e6:6.3f} ms, device {device / 1e6:6.3f} ms")
+
+# %% test="lanes" points=4
+# Graded
+check("lanes")
+expect_equal("nothing at all", lanes([]), {"busy": {}, "gap": 0, "launched": {}})
+### BEGIN HIDDEN TESTS
+verify("lanes", lanes)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 4 · The brake
+#
+# *Medium, 25 minutes, 4 points: one each for telling the loader, Python and launches, waiting, and
+# copies from what only looks like them.*
+# From the lesson: [Five brakes](../../notebooks/09_profiling.ipynb#cell-id=five-brakes).
+#
+# `drawn(kind, seed)` draws a trace of two training steps on a machine with a GPU, slowed down by one
+# thing above all; `KINDS` has the six of them. Write `bottleneck(events)`, which looks at such a trace
+# and returns its kind. It is the one that takes the most time, if each moment from the first event's
+# start to the last one's end is put to one account:
+#
+# | moment | account |
+# |---|---|
+# | a kernel runs on the device, on any of its lanes | `"compute"` |
+# | else, a copy runs there | `"copy"` |
+# | else, the host is in a range with `DataLoader` in its name | `"loader"` |
+# | else, when the device had run dry, the host was in a call with `Synchronize` in its name | `"sync"` |
+# | else, the host is in an op or a call | `"launches"` |
+# | else, the host may be in a range, and in nothing else | `"python"` |
+#
+# The device runs dry where a kernel or copy ends and no other runs; before the first of them it has
+# not run dry. In each trace that is
+# asked, one account has more than half of all time, and more than twice what any other has. So you
+# needn't keep all of them to the nanosecond: any way that finds the largest will do. Look at some
+# traces first. What takes longest on the host is often innocent: while it waits, or loads, the device
+# may be working.
+#
+# <details><summary>Where do I begin?</summary>
+#
+# With the device: how much of the time does a kernel run, how much a copy? If it is busy for more
+# than half of the time, you are done. If not, walk through its gaps.
+# </details>
+# <details><summary>How do I go through all moments?</summary>
+#
+# Between two neighbours in the sorted list of all starts and ends nothing changes: so each such piece
+# has one account. Or look at what the host did when each gap began, and for how much of the gap.
+# </details>
+
+# %% solution="bottleneck"
+def bottleneck(events: list[Event]) -> str:
+    """What takes the most time: one of `KINDS`."""
+    ### BEGIN SOLUTION
+    accounts = Counter()
+    times = sorted({time for event in events for time in (event.start, event.end)})
+    dry, waited = False, False
+    for begin, end in zip(times, times[1:]):
+        now = [event for event in events if event.start <= begin < event.end]
+        kinds = {event.kind for event in now}
+        if kinds & {"kernel", "copy"}:
+            dry = False
+            accounts["compute" if "kernel" in kinds else "copy"] += end - begin
+            continue
+        if not dry:
+            dry, waited = True, any("Synchronize" in event.name for event in now)
+        if any("DataLoader" in event.name for event in now):
+            accounts["loader"] += end - begin
+        elif waited:
+            accounts["sync"] += end - begin
+        else:
+            accounts["launches" if kinds & {"op", "call"} else "python"] += end - begin
+    return max(accounts, key=accounts.get)
+    ### END SOLUTION
+
+# %%
+for kind in KINDS:
+    expect_equal(kind, [bottleneck(drawn(kind, seed)) for seed in range(3)], [kind] * 3)
+for covered in ("loader", "python", "sync", "copy", "launches"):
+    expect_equal(f"{covered}, while a kernel runs", bottleneck(drawn("compute", 1, covered=covered)), "compute")
+
+# %% test="bottleneck" points=4
+# Graded
+check("bottleneck")
+expect_equal("one more", bottleneck(drawn("sync", 99, steps=1)), "sync")
+### BEGIN HIDDEN TESTS
+verify("bottleneck", bottleneck)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 5 · Memory, and who holds it
+#
+# *Medium, 15 minutes, 4 points: one each for the peak, for who is alive then, for addresses that are
+# used again, and for what is never freed.*
+# From the lesson: [Memory over time](../../notebooks/09_profiling.ipynb#cell-id=memory-over-time).
+#
+# A profile with `profile_memory=True` notes each block of memory that was handed out or taken back:
+# `Allocation(address, bytes, time)`, where `bytes` is negative for a block that was freed. Write
+# `peak(allocations)` for a list of them, in the order in which they happened. It returns a tuple of
+# three:
+#
+# - the largest number of bytes that were alive at once;
+# - who was alive then, at the first moment at which that number was reached: a list of pairs
+#   `(address, bytes)`, in the order in which they were handed out;
+# - the number of bytes that were never freed.
+#
+# A block is freed whole, and its address may then be handed out again, for a block of another size. A
+# block that is freed and was never handed out in this list was there before the record began: leave
+# it out of everything. Without any block the answer is `(0, [], 0)`.
+#
+# <details><summary>What do I keep?</summary>
+#
+# A dict from addresses to bytes: those that are alive. It remembers the order in which its keys came.
+# What must happen to a key when its block is freed?
+# </details>
+# <details><summary>The first moment, and who was alive then</summary>
+#
+# Compare the sum with the largest one so far after each allocation, and copy what is alive when it is
+# larger, not when it is equal.
+# </details>
+
+# %% solution="peak"
+def peak(allocations: list[Allocation]) -> tuple[int, list[tuple[int, int]], int]:
+    """Most bytes alive at once, who was alive then, and the bytes never freed."""
+    ### BEGIN SOLUTION
+    alive = {}
+    most, then = 0, []
+    for block in allocations:
+        if block.bytes < 0:
+            alive.pop(block.address, None)
+            continue
+        alive[block.address] = block.bytes
+        size = sum(alive.values())
+        if size > most:
+            most, then = size, list(alive.items())
+    return most, then, sum(alive.values())
+    ### END SOLUTION
+
+# %%
+life = [Allocation(1, 40), Allocation(2, 60), Allocation(1, -40), Allocation(3, 30), Allocation(2, -60), Allocation(1, 70)]
+expect_equal("four blocks", peak(life), (100, [(1, 40), (2, 60)], 100))
+expect_equal("one from before", peak([Allocation(9, -500), Allocation(1, 40), Allocation(1, -40)]), (40, [(1, 40)], 0))
+
+# %%
+# MiniGPT's step, recorded on a CPU
+most, then, left = peak(recorded_step().allocations)
+print(f"at most {most:,} bytes in {len(then)} blocks, {left:,} never freed; the largest:")
+print(sorted((size for _, size in then), reverse=True)[:5])
+
+# %% test="peak" points=4
+# Graded
+check("peak")
+expect_equal("no blocks", peak([]), (0, [], 0))
+### BEGIN HIDDEN TESTS
+verify("peak", peak)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6 · Fewer, larger, later
+#
+# *Hard, 30 minutes, 5 points: one each for the loss with its gradient, for the share of right
+# answers, for operators that don't grow in number, for waiting for nothing, and for few bytes.*
+# From the lesson: [Fewer, larger, later](../../notebooks/09_profiling.ipynb#cell-id=fewer-larger-later).
+#
+# The next cell holds `slow_loss`. Its values are right, and it has all brakes that a function of tensors
+# can have. Write `faster_loss(logits, targets)`, which returns the same two numbers. `logits` is
+# (B, T, V), float32, and `targets` (B, T), int64. A target of -100 doesn't count: a sentence
+# without any target that counts is left out, and at least one sentence has one. Both numbers are
+# tensors without dimensions, float32, on the device of the logits:
+#
+# - the loss: the mean over sentences of the mean over a sentence's targets; its gradient is that of
+#   `slow_loss`;
+# - the share of all targets that count for which the largest logit is the target's. There are no ties.
+#
+# What is asked beside the values:
+#
+# - *Fewer.* As many operators run for twelve sentences as for three, in the forward and in the
+#   backward, and of more tokens in a sentence that is true, too.
+# - *Larger, and not more.* The forward makes tensors of at most 1.5 times the logits' bytes in all, where
+#   V is 256: room for one tensor of the logits' size, and for small ones.
+# - *Later.* It asks for no number: no `.item()`, no `if` about a tensor's values, no result whose size
+#   depends on values, such as `x[mask]`. On a GPU each of these waits until the device is done. The
+#   driver calls your function with tensors of the device `meta`, which have shapes and no values, so
+#   whoever asks for one gets an error. What you make inside must be made on the device of the logits.
+#
+# Operators and bytes are counted while your function runs, by a `TorchDispatchMode` in your own
+# process: these counts are *claims* of that process, and grading believes them only beside right
+# values.
+#
+# <details><summary>How do I get rid of the loop over tokens?</summary>
+#
+# `F.cross_entropy` takes all tokens at once. `reduction="none"` gives a loss for each of them, 0
+# where the target is its `ignore_index`, which is -100 unless you say otherwise.
+# </details>
+# <details><summary>How do I leave out sentences without an <code>if</code>?</summary>
+#
+# Divide by a number that can't be 0, and multiply by 0 or divide by a count afterwards. A mask is a
+# tensor like any other: its sum is a count.
+# </details>
+
+# %% given="slow_loss"
+def slow_loss(logits, targets):
+    means, right, counted = [], 0, 0
+    for b in range(len(logits)):
+        losses = []
+        for t in range(logits.shape[1]):
+            if targets[b, t].item() == -100:
+                continue
+            row = logits.clone()[b, t]
+            losses.append(row.double().logsumexp(0) - row[targets[b, t]])
+            right += int(row.argmax() == targets[b, t])
+            counted += 1
+        if losses:
+            means.append(torch.stack(losses).mean().float())
+    return torch.stack(means).mean(), torch.tensor(right / counted)
+
+# %% solution="faster_loss"
+def faster_loss(logits: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss, a mean of means, and the share of right answers; nothing is waited for."""
+    ### BEGIN SOLUTION
+    counts = targets != -100
+    losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+    in_sentence = counts.sum(1)
+    means = losses.view_as(targets).sum(1) / in_sentence.clamp(min=1)
+    loss = means.sum() / (in_sentence > 0).sum()
+    right = ((logits.argmax(2) == targets) & counts).sum() / counts.sum()
+    return loss, right
+    ### END SOLUTION
+
+# %%
+torch.manual_seed(0)
+logits = torch.randn(3, 4, 256)
+targets = torch.tensor([[7, 200, -100, 31], [-100] * 4, [90, -100, -100, -100]])
+logits[0, 3, 31] = 9.0
+slow, fast = driver.counted(slow_loss, logits, targets), driver.counted(faster_loss, logits, targets)
+expect_close("the loss", fast["loss"], slow["loss"], rtol=1e-4)
+expect_close("its gradient", fast["gradient"], slow["gradient"], rtol=1e-3, atol=1e-6)
+expect_close("the share of right ones", fast["share"], slow["share"])
+print(f"operators there and back: {slow['operators']} before, {fast['operators']} now")
+print(f"bytes there and back: {slow['bytes']} before, {fast['bytes']} now")
+
+# %%
+# four times as many sentences
+more = driver.counted(faster_loss, logits.repeat(4, 1, 1), targets.repeat(4, 1))
+expect_equal("as many operators", more["operators"], fast["operators"])
+expect_equal(f"few bytes: {fast['bytes'][0] / logits.nbytes:.2f} times the logits", fast["bytes"][0] <= 1.5 * logits.nbytes, True)
+print("slow_loss without numbers:", driver.asks(slow_loss, logits, targets))
+expect_equal("without numbers", driver.asks(faster_loss, logits, targets), None)
+
+# %%
+# by the clock: one ratio, with its spread; no points hang on it
+took = []
+for loss_of in (slow_loss, faster_loss):
+    names = {"loss_of": loss_of, "logits": logits, "targets": targets}
+    timer = benchmark.Timer("loss_of(logits, targets)", globals=names)
+    timer.timeit(3)  # what only the first calls pay for
+    took.append([timer.timeit(2).mean for _ in range(15)])
+    _, median, _ = statistics.quantiles(took[-1], n=4)
+    print(f"{loss_of.__name__:12} {median * 1e3:.3f} ms, from {min(took[-1]) * 1e3:.3f} to {max(took[-1]) * 1e3:.3f}")
+ratio = statistics.median(took[0]) / statistics.median(took[1])
+print(f"{ratio:.1f} times as fast, here and now; the slowest of the new against the fastest of the old: {min(took[0]) / max(took[1]):.1f}")
+
+# %% test="faster_loss" points=5
+# Graded
+check("faster_loss")
+only = driver.counted(faster_loss, logits[:1], torch.tensor([[-100, -100, -100, 31]]))
+expect_close("one target", only["share"], 1.0)
+### BEGIN HIDDEN TESTS
+verify("faster_loss", faster_loss)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7 · The NaN hunt
+#
+# *Hard, 30 minutes, 5 points: two for the first bad module, one for leaving no trace; one for the
+# root's value, one for its gradient.*
+# From the lesson: [The NaN hunt](../../notebooks/09_profiling.ipynb#cell-id=the-nan-hunt).
+#
+# A loss is NaN. Everything after the first NaN is NaN as well, so the last place tells nothing. Write
+# two functions:
+#
+# - `first_bad(model, x)` runs `model(x)` and finds the first module whose output isn't finite, in the
+#   order in which modules return. It gives back a tuple `(name, what, fine)`: the module's name as
+#   in `model.named_modules()`, with `""` for the model itself; `"nan"` if the output holds a NaN, and
+#   `"inf"` if it holds infinities and no NaN; and whether the input of that module, in that call,
+#   was finite. If all outputs are finite it returns `None`. Each module takes one tensor and returns
+#   one, and a module may be called several times. The run may go on to its end, or break off there.
+#   Afterwards the model is as before: no hook is left on it, and its mode and attributes are the same.
+# - `safe_root(x)` is the root of x where x is positive, and 0 where x is 0 or negative. Its gradient is
+#   1/(2√x) where x is positive, however small, and 0 where x is 0 or negative. A NaN stays a NaN, since
+#   a NaN that is hidden is found later, and elsewhere. x has any shape, float32 or float64.
+#
+# `driver.Chain` makes small models out of words: its parts are run one after the other.
+#
+# <details><summary>A hook</summary>
+#
+# `module.register_forward_hook(hook)` calls `hook(module, args, output)` when that module returns, and
+# gives you a handle with `remove()`. `args` is a tuple. A hook that is told a name, too, is made by a
+# function that takes the name: a loop's variable changes under a lambda.
+# </details>
+# <details><summary>Why is the gradient NaN where the value is right?</summary>
+#
+# `torch.where` gives the branch that it doesn't choose a gradient of 0. The chain rule multiplies
+# it by the root's own derivative there, and 0 times infinity is NaN. So the root must never see such
+# an x.
+# </details>
+
+# %% solution="first_bad"
+def first_bad(model: torch.nn.Module, x: torch.Tensor) -> tuple[str, str, bool] | None:
+    """Name of the first module whose output isn't finite, what is in it, and if its input was fine."""
+    ### BEGIN SOLUTION
+    found = []
+
+    def watch(name):
+        def hook(module, args, output):
+            if not output.isfinite().all():
+                what = "nan" if output.isnan().any() else "inf"
+                found.append((name, what, bool(args[0].isfinite().all())))
+
+        return hook
+
+    handles = [part.register_forward_hook(watch(name)) for name, part in model.named_modules()]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found[0] if found else None
+    ### END SOLUTION
+
+
+def safe_root(x: torch.Tensor) -> torch.Tensor:
+    """The root of what is positive, 0 of what is not; its gradient is finite at 0 and below."""
+    ### BEGIN SOLUTION
+    low = x <= 0
+    root = torch.where(low, 1, x).sqrt()
+    return torch.where(low, 0, root)
+    ### END SOLUTION
+
+# %%
+chain = {"parts": {"embed": "times 3", "block": {"up": "exp", "down": "log"}, "head": "softmax"}}
+came = driver.hunted(first_bad, chain, torch.tensor([1.0, 40.0]))
+expect_equal("exp is too large", came["found"], [("block.up", "inf", True)])
+came = driver.hunted(first_bad, chain, torch.tensor([1.0, 2.0]), times=2)
+expect_equal("all is well", came, {"found": [None, None], "hooks left": 0, "as before": True})
+own = {"parts": {"first": "tanh"}, "last": "over itself"}
+expect_equal("the model itself", driver.hunted(first_bad, own, torch.zeros(2))["found"], [("", "nan", True)])
+
+# %%
+x = torch.tensor([4.0, 0.0, -9.0, 0.25])
+came = driver.rooted(safe_root, x, torch.ones(4))
+expect_close("the root", came["value"], [2.0, 0.0, 0.0, 0.5])
+expect_close("its gradient", came["gradient"], [0.25, 0.0, 0.0, 1.0])
+
+# %% test="first_bad" points=5
+# Graded
+check("first_bad")
+expect_equal("a NaN", driver.rooted(safe_root, torch.tensor([math.nan, 1.0]), torch.ones(2))["value"].isnan(), torch.tensor([True, False]))
+### BEGIN HIDDEN TESTS
+verify("first_bad", first_bad=first_bad, safe_root=safe_root)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8 · Why did float16 make it worse?
+#
+# *Medium, 20 minutes, 3 points: one for what overflows, one for what vanishes, one for what is rounded.*
+# From the lesson: [Why fp16 made it worse](../../notebooks/09_profiling.ipynb#cell-id=why-fp16-made-it-worse).
+#
+# A computation is a list of steps, pairs `(name, function)`, each of which maps a tensor to a tensor.
+# Write `worse_in_half(steps, x)`, which says of each step what float16 does to it *alone*, without what
+# earlier steps have spoilt: `x` is float32, and the float32 result of a step is the right input of the
+# next. Each step is computed a second time, with its right input converted to float16, so it
+# returns float16. Return a list with a tuple for each step, in order: `(name, overflowed, vanished,
+# worst)`.
+#
+# - `overflowed`: how many numbers are finite in float32 and not in float16.
+# - `vanished`: how many are 0 in float16 and not in float32.
+# - `worst`: of all other numbers that are finite and not 0 in float32, the largest relative error, the
+#   difference of the two, in float32, by the size of the right one; 0.0 where there are none.
+#
+# The counts are Python integers, and `worst` is a float.
+#
+# <details><summary>Which input does the float16 step get?</summary>
+#
+# The same as the float32 step, converted: `right.half()`. If you handed on what float16 has computed,
+# one overflow would be counted in each step after it.
+# </details>
+# <details><summary>Masks</summary>
+#
+# One mask says which numbers overflowed, another which have vanished, a third which are left. If
+# nothing is left, there is no largest number: `max` of an empty tensor raises.
+# </details>
+
+# %% solution="worse_in_half"
+def worse_in_half(steps: list, x: torch.Tensor) -> list[tuple[str, int, int, float]]:
+    """What float16 does to each step, given its right input."""
+    ### BEGIN SOLUTION
+    found = []
+    for name, function in steps:
+        right, half = function(x), function(x.half()).float()
+        overflowed = right.isfinite() & ~half.isfinite()
+        vanished = (half == 0) & (right != 0)
+        rest = right.isfinite() & (right != 0) & ~overflowed & ~vanished
+        errors = ((half - right) / right).abs()[rest].tolist()
+        found.append((name, int(overflowed.sum()), int(vanished.sum()), max(errors, default=0.0)))
+        x = right
+    return found
+    ### END SOLUTION
+
+# %%
+x = torch.tensor([0.5, 300.0, 2.0**-13, 0.0])
+came = driver.in_half(worse_in_half, ["square", "times 1e-2"], x)
+expect_equal("names", [name for name, *_ in came], ["square", "times 1e-2"])
+expect_equal("a square: one overflows, one vanishes", came[0][1:3], (1, 1))
+expect_equal("the step after it is given the right numbers", came[1][1:3], (1, 1))
+came = driver.in_half(worse_in_half, ["plus 1024", "plus -1024"], torch.tensor([1.0, 0.6]))
+expect_close("1024.6 is rounded to 1025", came[0][3], 0.4 / 1024.6, rtol=0.01)
+expect_close("without the 1024 that is much", came[1][3], 0.4 / 0.6, rtol=0.01)
+
+# %% test="worse_in_half" points=3
+# Graded
+check("worse_in_half")
+expect_equal("no steps", driver.in_half(worse_in_half, [], x), [])
+came = driver.in_half(worse_in_half, ["times 3e38", "times 2"], torch.tensor([4.0, -0.125]))
+expect_equal("infinite in float32, too", came, [("times 3e38", 1, 0, 0.0), ("times 2", 1, 0, 0.0)])
+### BEGIN HIDDEN TESTS
+verify("worse_in_half", worse_in_half)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 9 · The report
+#
+# *Medium, 20 minutes, 5 points: one each for the first operator, for what its end would bring, for
+# Python, for FLOP/s and MFU, and for the hours.*
+# From the lesson: [One step, from end to end](../../notebooks/09_profiling.ipynb#cell-id=one-step-from-end-to-end).
+#
+# A profile of some training steps of MiniGPT has been boiled down to a table: for each name
+# `(kind, calls, total, self)`, times in nanoseconds of the host, over all calls. The kind is `"range"`
+# or `"op"`. One range has the name `"step"`: it lies around each training step, and everything else in
+# the table happened inside of it, on one thread. Write `report(table, config, tokens, peak_flops)`,
+# where `config` is the model's `MiniGPTConfig`, `tokens` the number of tokens *of one step*, and
+# `peak_flops` what the machine can do at best, in operations a second. It returns a dict:
+#
+# - `"operator"`: the name of the op with the largest self time;
+# - `"share"`: its self time by the time of all steps;
+# - `"bound"`: how many times as fast the steps would be at best if nothing but this operator were made
+#   faster (Amdahl);
+# - `"python"`: the share of the steps' time that was spent in no op at all, which is the self time of
+#   all ranges, `"step"` included;
+# - `"flops"`: operations a second, by the rule of thumb of 6 · N a token, there and back. N are all
+#   parameters but those of the two embeddings, which are looked up and not multiplied;
+#   `parameter_shapes(config)` has the shape of each parameter by its name;
+# - `"mfu"`: that, as a share of the peak;
+# - `"hours"`: how long 10⁹ tokens would take at this speed.
+#
+# All but the name are floats. `driver.table_of` makes such a table of a profile. What grading asks are
+# small tables that were drawn, and one of a real MiniGPT step, recorded on one core of a CPU.
+#
+# <details><summary>How many seconds did a step take?</summary>
+#
+# The row of `"step"` says how many steps there were and how long all took together. There are 10⁹
+# nanoseconds in a second.
+# </details>
+# <details><summary>Amdahl</summary>
+#
+# If an operator with a share of s takes no time any more, 1 - s is left of every second.
+# </details>
+
+# %% solution="report"
+def report(table: dict, config: MiniGPTConfig, tokens: int, peak_flops: float) -> dict:
+    """The first operator, what its end would bring, Python's share, FLOP/s, MFU, and hours."""
+    ### BEGIN SOLUTION
+    _, steps, whole, _ = table["step"]
+    operators = {name: own for name, (kind, _, _, own) in table.items() if kind == "op"}
+    first = max(operators, key=operators.get)
+    share = operators[first] / whole
+    python = sum(own for kind, _, _, own in table.values() if kind == "range") / whole
+    shapes = parameter_shapes(config)
+    size = sum(math.prod(shape) for name, shape in shapes.items() if "embedding" not in name)
+    a_second = steps * tokens / (whole / 1e9)
+    return {
+        "operator": first,
+        "share": share,
+        "bound": 1 / (1 - share),
+        "python": python,
+        "flops": 6 * size * a_second,
+        "mfu": 6 * size * a_second / peak_flops,
+        "hours": 1e9 / a_second / 3600,
+    }
+    ### END SOLUTION
+
+# %%
+small = {
+    "step": ("range", 2, 2_000_000, 300_000),
+    "forward": ("range", 2, 900_000, 100_000),
+    "aten::linear": ("op", 8, 700_000, 50_000),
+    "aten::addmm": ("op", 8, 650_000, 650_000),
+    "aten::mm": ("op", 4, 900_000, 900_000),
+}
+tiny = MiniGPTConfig(vocab_size=10, d_model=4, n_heads=1, n_layers=1, d_ff=8, context=5)
+came = report(small, tiny, 50, 1e9)
+expect_equal("the operator", came["operator"], "aten::mm")
+expect_close("its share, and the bound", (came["share"], came["bound"]), (0.45, 1 / 0.55), rtol=1e-9)
+expect_close("Python", came["python"], 0.2, rtol=1e-9)
+expect_close("FLOP/s and MFU", (came["flops"], came["mfu"]), (69_000_000.0, 0.069), rtol=1e-9)
+expect_close("hours", came["hours"], 1e9 / 50_000 / 3600, rtol=1e-9)
+
+# %%
+# your own machine: MiniGPT, three steps on one thread
+record = recorded_step()
+model, threads = MiniGPT(record.config), torch.get_num_threads()
+optimizer = torch.optim.AdamW(model.parameters())
+words = torch.randint(0, 600, record.batch)
+def step():
+    with record_function("step"):
+        F.cross_entropy(model(words).flatten(0, 1), words.flatten()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+torch.set_num_threads(1)
+step()
+with profile(activities=[ProfilerActivity.CPU]) as profiled:
+    for _ in range(3):
+        step()
+torch.set_num_threads(threads)
+for what, value in report(driver.table_of(profiled), record.config, words.numel(), 5e10).items():
+    print(f"{what:9} {value if isinstance(value, str) else format(value, '.4g')}")
+
+# %% test="report" points=5
+# Graded
+check("report")
+expect_equal("what it holds", list(came), ["operator", "share", "bound", "python", "flops", "mfu", "hours"])
+### BEGIN HIDDEN TESTS
+verify("report", report)
+### END HIDDEN TESTS
+
+# %% [markdown] task="thirty_percent" points=3
+# ## 10 · Thirty percent
+#
+# *10 minutes, 3 points, read by a person.*
+#
+# A colleague has written a new attention for MiniGPT and sends you this, from a machine with a GPU:
+#
+# ```
+# t0 = time.time()
+# out = attention_old(x)
+# t1 = time.time()
+# out = attention_new(x)
+# t2 = time.time()
+# print(f"old {t1 - t0:.4f} s   new {t2 - t1:.4f} s   {100 * (1 - (t2 - t1) / (t1 - t0)):.0f} % faster")
+#
+# old 0.0031 s   new 0.0022 s   30 % faster
+# ```
+#
+# You run the file a second time, and the new one is 40 % slower. Write two or three sentences about
+# each of these: what the two numbers of one run are times *of*; why two runs disagree, with
+# two causes at least; and what you would run instead, and what its result would have to look like for
+# you to write "30 % faster" into the log.
+#
+# === BEGIN MARK SCHEME ===
+#
+# One point each.
+#
+# - **What was measured.** Launching, not computing: on a GPU the calls return before the kernels have
+#   run, and nothing synchronises before the clock is read. What the device does for the first function
+#   may even be paid by the second. Say so of the host's time, with "asynchronous" or its meaning.
+# - **Why they disagree.** Two of: the first call pays for what happens once (CUDA context, loading
+#   kernels, allocator, autotuning, caches), so the order of the two matters; one run each, no
+#   spread; other load, clock and temperature of the machine; a resolution and scheduling noise as large
+#   as 0.9 ms.
+# - **What instead.** Warm-up; synchronise before reading the clock, or CUDA events,
+#   `torch.utils.benchmark` (which does it); many runs, in turns, median and quartiles or IQR of both; a
+#   ratio with its spread, whose quartile ranges don't overlap; the same inputs, and the outputs
+#   compared. Better still: beside it a count or a trace that says where the time went. "The mean of
+#   many runs" without any spread earns half.
+#
+# === END MARK SCHEME ===
+
+# %% [markdown]
+# *Your answer goes here.*
+
+# %% [markdown]
+# ## Done
+#
+# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
+# from top to bottom, then save it.
+#
+# You can now say what a training step waits for, prove it by a count, and tell a gain from luck. In
+# phase 10 the step is spread over several machines, and most of what they wait for is each other.

@@ -1,0 +1,306 @@
+"""Views of profiles: a flame chart, timings, memory over time, counts, host and device."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+import torch
+
+from tests.utils.views.sheets import assert_legible, assert_quick
+from tests.utils.views.test_drawings import check
+from utils import views
+from utils.traces import KINDS, Allocation, Event, drawn, recorded_step
+
+pytestmark = pytest.mark.slow(6)
+
+
+def view(name):
+    return importlib.import_module(f"utils.views.{name}")
+
+
+flame, spread, memory, counts, lanes = map(
+    view, ("flame_chart", "timing_spread", "memory_timeline", "step_counts", "two_lanes")
+)
+
+# flame_chart
+
+NESTED = [
+    Event("aten::linear", 0, 100),
+    Event("aten::addmm", 10, 60),
+    Event("aten::copy_", 20, 5),
+    Event("aten::addmm", 75, 20),
+]
+
+
+def rows(events, zoom=1, start=0):
+    nodes = flame.read(events)
+    found = flame.rows_of(nodes, flame.window(nodes, zoom, start))
+    return {row.name: (row.calls, row.total, row.own) for row in found}
+
+
+def test_own_time_is_what_no_event_inside_has():
+    assert rows(NESTED) == {
+        "aten::linear": (1, 100, 20),
+        "aten::addmm": (2, 80, 75),
+        "aten::copy_": (1, 5, 5),
+    }
+
+
+def test_a_name_inside_itself_counts_once_in_its_total():
+    assert rows([Event("f", 0, 100), Event("g", 5, 90), Event("f", 10, 40)]) == {
+        "f": (2, 100, 50),
+        "g": (1, 90, 50),
+    }
+
+
+def test_an_event_that_starts_as_another_ends_is_beside_it():
+    nodes = flame.read([Event("a", 0, 10), Event("b", 10, 5), Event("c", 15, 5, "cpu 2")])
+    assert [(node.name, node.depth) for node in nodes] == [("a", 0), ("b", 0)]
+
+
+def test_a_window_cuts_the_times():
+    assert rows(NESTED, zoom=2, start=50)["aten::addmm"] == (2, 40, 40)
+
+
+def test_all_own_times_together_are_the_time_in_which_anything_runs():
+    events = recorded_step().events
+    outermost = sum(node.end - node.start for node in flame.read(events) if node.depth == 0)
+    assert sum(own for _, _, own in rows(events).values()) == pytest.approx(outermost)
+
+
+def test_phases_are_taken_from_the_marks_of_a_step():
+    nodes = flame.read(
+        [
+            Event("aten::mm", 0, 9),
+            Event("autograd::engine::evaluate_function: MmBackward0", 10, 30),
+            Event("MmBackward0", 11, 20),
+            Event("aten::mm", 12, 9),
+            Event("Optimizer.step#SGD.step", 50, 20),
+            Event("aten::add_", 51, 9),
+            Event("mine", 80, 5),
+        ]
+    )
+    assert [node.phase for node in nodes] == [
+        "forward", "backward", "backward", "backward", "optimizer", "optimizer", "other",
+    ]  # fmt: skip
+
+
+def test_the_chart_says_who_takes_most():
+    nodes = flame.read(NESTED)
+    check(*flame.draw(nodes, 1, 0, False), "most total time is linear's, 100%", "self 0.02 µs")
+    check(*flame.draw(nodes, 1, 0, True), "most self time is addmm's, 75%")
+
+
+@pytest.mark.parametrize(
+    ("events", "how", "says"),
+    [
+        ([], {}, "at least one event"),
+        (NESTED, {"zoom": 3}, "a zoom of"),
+        (NESTED, {"start": 100}, "0 to 99"),
+    ],
+)
+def test_what_has_no_flames_is_refused(events, how, says):
+    with pytest.raises(ValueError, match=says):
+        views.flame_chart(events, **how)
+
+
+# timing_spread
+
+QUICK = [0.010 + 0.0001 * (k % 7) for k in range(40)]
+SLOW = [2 * t for t in QUICK]
+
+
+def test_a_verdict_needs_runs_and_halves_that_lie_apart():
+    assert spread.verdict(QUICK[:4], SLOW[:4]) == "too few runs to say anything"
+    assert spread.verdict(QUICK, SLOW) == "the middle halves lie apart"
+    assert spread.verdict(SLOW, QUICK) == "the middle halves lie apart"
+    assert spread.verdict(QUICK, [t + 1e-4 for t in QUICK]).startswith("the middle halves overlap")
+
+
+def test_the_spread_tells_ratio_and_quartiles():
+    found = spread.read({"before": SLOW, "after": QUICK})
+    check(*spread.draw(found, 40), "0.50 times as long", "before: median 20.6 ms, half of 40 runs")
+    check(*spread.draw(found, 1), "1 run each", "half of 1 run")
+
+
+@pytest.mark.parametrize(
+    ("timings", "how", "says"),
+    [
+        ({"a": QUICK}, {}, "compares two, got 1"),
+        ({"a": QUICK, "b": []}, {}, "got 0 of 'b'"),
+        ({"a": QUICK, "b": [0.0]}, {}, "seconds above 0"),
+        ({"a": QUICK, "b": SLOW}, {"runs": 41}, "runs from 1 to 40"),
+    ],
+)
+def test_timings_that_cannot_be_compared_are_refused(timings, how, says):
+    with pytest.raises(ValueError, match=says):
+        views.timing_spread(timings, **how)
+
+
+# memory_timeline
+
+STEP = [
+    Event("aten::linear", 0, 100),
+    Event("aten::empty", 10, 5),
+    Event("autograd::engine::evaluate_function: X", 200, 100),
+    Event("aten::mm", 220, 20),
+]
+BLOCKS = [
+    Allocation(64, 1000, 12),
+    Allocation(128, 500, 50),
+    Allocation(64, -1000, 150),
+    Allocation(64, 300, 230),
+    Allocation(999, -40, 240),  # was there before the record
+]
+
+
+def test_a_block_is_named_after_the_operator_that_asked_for_it():
+    found = memory.read(STEP, BLOCKS)
+    told = [(block.maker, block.phase, block.bytes, block.end) for block in found.blocks]
+    assert told == [
+        ("aten::linear", "forward", 1000, 150),
+        ("aten::linear", "forward", 500, None),
+        ("aten::mm", "backward", 300, None),
+    ]
+    assert found.peak() == (50.0, 1500)
+    assert [found.held(at) for at in (0, 12, 60, 150, 299)] == [0, 1000, 1500, 500, 800]
+
+
+def test_the_peak_of_a_real_step_is_that_of_its_running_sum():
+    step = recorded_step()
+    found = memory.read(step.events, step.allocations)
+    alive, held, most = set(), 0, 0
+    for change in step.allocations:
+        if change.bytes > 0 or change.address in alive:
+            alive.symmetric_difference_update({change.address})
+            held += change.bytes
+            most = max(most, held)
+    assert found.peak()[1] == most
+    at = memory.place_of(found, found.peak()[0])
+    check(*memory.draw(found, at), "the peak, ", "blocks alive")
+
+
+def test_memory_needs_a_profile_that_watched_it():
+    with pytest.raises(ValueError, match="profile_memory=True"):
+        views.memory_timeline(STEP, [])
+    with pytest.raises(ValueError, match="0 to 200"):
+        views.memory_timeline(STEP, BLOCKS, moment=201)
+
+
+# step_counts
+
+
+def by_rows(x):
+    return [row.sum().item() for row in x]
+
+
+def at_once(x):
+    return x.sum(-1)
+
+
+def test_counts_are_of_operators_bytes_and_numbers_asked_for():
+    found = counts.counts(by_rows, torch.ones(5, 8))
+    assert dict(found.operators)["sum"] == 5
+    assert (found.bytes, found.asked) == (5 * 4, 5)
+    assert counts.counts(at_once, torch.ones(5, 8)).calls == 1
+    # What is written in place makes nothing, and a view makes nothing.
+    assert counts.counts(lambda x: x.add_(1).t(), torch.ones(5, 8)).bytes == 0
+    assert counts.counts(lambda x: torch.split(x + 1, 2), torch.ones(5, 8)).bytes == 5 * 8 * 4
+
+
+def found_counts():
+    return {
+        name: {n: counts.counts(step, torch.ones(n, 8)) for n in (1, 4, 64)}
+        for name, step in {"row by row": by_rows, "at once": at_once}.items()
+    }
+
+
+def test_the_counts_say_which_grow():
+    check(*counts.draw(found_counts(), 64), "the first grow with the size", "64 numbers asked for")
+    same = {"a": found_counts()["at once"], "b": found_counts()["at once"]}
+    assert counts.sentence(same, 4).endswith("neither grows with the size.")
+
+
+@pytest.mark.parametrize(
+    ("steps", "sizes", "how"),
+    [({"a": at_once}, [1], {}), ({"a": at_once, "b": by_rows}, [], {}),
+     ({"a": at_once, "b": by_rows}, [1, 2], {"size": 3})],
+)  # fmt: skip
+def test_steps_that_cannot_be_counted_are_refused(steps, sizes, how):
+    with pytest.raises(ValueError, match="step_counts"):
+        views.step_counts(steps, lambda n: (torch.ones(n, 2),), sizes, **how)
+
+
+# two_lanes
+
+LAUNCHED = [
+    Event("ProfilerStep#0", 0, 1000, "cpu", "range"),
+    Event("aten::mm", 0, 30, "cpu", "op"),
+    Event("cudaLaunchKernel", 10, 10, "cpu", "call", 7),
+    Event("gemm", 100, 50, "gpu 7", "kernel", 7),
+    Event("cudaStreamSynchronize", 30, 170, "cpu", "call"),
+]
+
+
+def test_a_launch_waits_until_its_kernel_begins():
+    events = lanes.read(LAUNCHED)
+    assert [lanes.queued(events, at) for at in (5, 10, 99, 100)] == [0, 1, 1, 0]
+    assert lanes.running(events, "cpu", 15) == ["aten::mm", "cudaLaunchKernel"]
+    assert lanes.busy([e for e in events if e.lane == "cpu"]) == 200
+    check(*lanes.draw("mine", events, 50), "mine: kernels run 25% of 0.2 µs", "1 kernel.")
+
+
+def test_of_two_events_of_one_extent_the_later_noted_is_outside():
+    inner, outer = Event("aten::copy_", 0, 9), Event("aten::to", 0, 9)
+    assert lanes.running([inner, outer], "cpu", 3) == ["aten::to", "aten::copy_"]
+
+
+@pytest.mark.parametrize(
+    ("traces", "how"),
+    [({}, {}), ({"a": []}, {}), ({"a": LAUNCHED}, {"trace": "b"}), ({"a": LAUNCHED}, {"at": 201})],
+)
+def test_traces_that_cannot_be_shown_are_refused(traces, how):
+    with pytest.raises(ValueError, match="two_lanes"):
+        views.two_lanes(traces, **how)
+
+
+# all
+
+
+def pictures():
+    """Each view in several states; a redraw changes nothing of its sheet's size."""
+    step = recorded_step()
+    nodes = flame.read(step.events)
+    held = memory.read(step.events, step.allocations)
+    timed = spread.read({"before": [*SLOW, 0.9], "after": QUICK})
+    numbers = found_counts()
+    traces = {kind: lanes.read(drawn(kind, 3, steps=1)) for kind in KINDS}
+    high = max(lanes.height_of(events) for events in traces.values())
+    return {
+        "flame_chart": [
+            lambda how=how: flame.draw(nodes, *how)
+            for how in ((1, 0, False), (1, 0, True), (8, 30, True), (128, 99, False))
+        ],
+        "timing_spread": [lambda n=n: spread.draw(timed, n) for n in (1, 7, 41)],
+        "memory_timeline": [lambda at=at: memory.draw(held, at) for at in (0, 90, 200)],
+        "step_counts": [lambda n=n: counts.draw(numbers, n) for n in (1, 4, 64)],
+        "two_lanes": [
+            lambda kind=kind, at=at: lanes.draw(kind, traces[kind], at, high)
+            for kind in KINDS
+            for at in (0, 77, 200)
+        ],
+    }
+
+
+NAMES = ("flame_chart", "timing_spread", "memory_timeline", "step_counts", "two_lanes")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_words_are_cut_off_or_lie_over_others(name, monkeypatch):
+    assert_legible(pictures()[name], monkeypatch)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_redraw_is_quick_enough_for_a_control(name):
+    assert_quick(pictures()[name][1])

@@ -1,0 +1,207 @@
+"""Drivers of lab 09: counting what a loss costs, and hunting for numbers that are not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Counter(TorchDispatchMode):
+    """Counts operators, and the bytes of the tensors that they make.
+
+    Attributes:
+        operators: how many have run.
+        bytes: of all tensors that were made; a view makes none, nor does writing into a tensor.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operators = self.bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = {_storage(t) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
+        result = func(*args, **(kwargs or {}))
+        self.operators += 1
+        for made in tree_leaves(result):
+            if isinstance(made, Tensor) and _storage(made) not in given:
+                self.bytes += made.numel() * made.element_size()
+        return result
+
+
+def _storage(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any]:
+    """What a loss gives, and what it costs.
+
+    Args:
+        loss_of: maps logits (B, T, V) and targets (B, T) to a loss and a share of right answers.
+        logits: float32; their gradient is asked for.
+        targets: int64.
+
+    Returns:
+        ``loss``, ``share`` and the ``gradient`` of the loss, None if it has none; ``operators`` and
+        ``bytes`` of the forward and of the backward.
+    """
+    leaf = logits.detach().clone().requires_grad_()
+    with Counter() as counter:
+        loss, share = loss_of(leaf, targets)
+    forward = counter.operators, counter.bytes
+    gradient = None
+    if loss.requires_grad:
+        with counter:
+            (gradient,) = torch.autograd.grad(loss, leaf, allow_unused=True)
+    return {
+        "loss": loss.detach(),
+        "share": share.detach() if isinstance(share, Tensor) else share,
+        "gradient": gradient,
+        "operators": (forward[0], counter.operators - forward[0]),
+        "bytes": (forward[1], counter.bytes - forward[1]),
+    }
+
+
+def asks(loss_of: Callable, logits: Tensor, targets: Tensor) -> str | None:
+    """Whether a loss waits for a number: run where there are no numbers, on the device `meta`.
+
+    Returns:
+        None if it runs; else what torch says of that which can't be asked there.
+    """
+    leaf = logits.detach().to("meta").requires_grad_()
+    try:
+        loss_of(leaf, targets.to("meta"))
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        return f"{type(error).__name__}: {lines[0][:100]}"
+    return None
+
+
+OPERATIONS: dict[str, Callable[..., Tensor]] = {
+    "keep": lambda x: x,
+    "exp": torch.exp,
+    "log": torch.log,
+    "root": torch.sqrt,
+    "square": torch.square,
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "sum": lambda x: x.sum(-1, keepdim=True),
+    "mean": lambda x: x.mean(-1, keepdim=True),
+    "center": lambda x: x - x.mean(-1, keepdim=True),
+    "softmax": lambda x: x.softmax(-1),
+    "times": lambda x, factor: x * factor,
+    "plus": lambda x, term: x + term,
+    "over": lambda x, divisor: x / divisor,
+    "over itself": lambda x: x / x,
+}
+
+
+def operation(words: str) -> Callable[[Tensor], Tensor]:
+    """A function by its words: ``exp``, ``times 1e-4``; `OPERATIONS` has them all."""
+    if words in OPERATIONS:
+        return OPERATIONS[words]
+    name, _, number = words.rpartition(" ")
+    return lambda x: OPERATIONS[name](x, float(number))
+
+
+class Operation(nn.Module):
+    """A module that does one of `OPERATIONS`."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words, self.function = words, operation(words)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+    def extra_repr(self) -> str:
+        return self.words
+
+
+class Chain(nn.Module):
+    """Runs its parts, one after the other, with operations of its own around them.
+
+    Args:
+        parts: maps a name to words, or to the parts of a chain in it. Words that stand at two
+            places make two modules; ``same as NAME`` is the module of an earlier part.
+        last: words for what the chain does itself at the end.
+        first: the same at the beginning.
+    """
+
+    def __init__(self, parts: Mapping[str, Any], last: str = "keep", first: str = "keep") -> None:
+        super().__init__()
+        self.order: list[str] = list(parts)
+        for name, part in parts.items():
+            if isinstance(part, str) and part.startswith("same as "):
+                module = getattr(self, part.removeprefix("same as "))
+            elif isinstance(part, str):
+                module = Operation(part)
+            else:
+                module = Chain(**part) if "parts" in part else Chain(part)
+            self.add_module(name, module)
+        self.function, self.before = operation(last), operation(first)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.before(x)
+        for name in self.order:
+            x = getattr(self, name)(x)
+        return self.function(x)
+
+
+def hunted(first_bad: Callable, chain: Mapping[str, Any], x: Tensor, times: int = 1) -> dict:
+    """What ``first_bad(model, x)`` finds, and what it leaves behind.
+
+    Args:
+        first_bad: the learner's.
+        chain: arguments of the model, a `Chain`.
+        x: the model's input.
+        times: how often it is called, one call after the other, with one model.
+
+    Returns:
+        ``found``, a list with the result of each call; ``hooks left`` on the model after them, and
+        whether modes and attributes are ``as before``.
+    """
+    model = Chain(**chain)
+    before = [(module.training, set(vars(module))) for module in model.modules()]
+    found = [first_bad(model, x.clone()) for _ in range(times)]
+    left = sum(
+        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
+    )
+    after = [(module.training, set(vars(module))) for module in model.modules()]
+    return {"found": found, "hooks left": left, "as before": before == after}
+
+
+def rooted(safe_root: Callable, x: Tensor, upstream: Tensor) -> dict[str, Tensor]:
+    """``value`` of ``safe_root(x)``, and the ``gradient`` of x for the gradient of the value."""
+    leaf = x.detach().clone().requires_grad_()
+    value = safe_root(leaf)
+    (gradient,) = torch.autograd.grad(value, leaf, upstream)
+    return {"value": value.detach(), "gradient": gradient}
+
+
+def in_half(worse_in_half: Callable, words: Sequence[str], x: Tensor) -> Any:
+    """What ``worse_in_half(steps, x)`` returns for steps that are given by their words."""
+    return worse_in_half([(word, operation(word)) for word in words], x)
+
+
+Table = dict[str, tuple[str, int, int, int]]
+
+
+def table_of(profile: torch.profiler.profile) -> Table:
+    """A profile's own table: name -> (kind, calls, total, self), in nanoseconds of the host.
+
+    The kind is ``range`` for labels, those of `record_function`, and ``op`` for all else.
+    """
+    return {
+        row.key: (
+            "range" if row.is_user_annotation else "op",
+            row.count,
+            round(1000 * row.cpu_time_total),
+            round(1000 * row.self_cpu_time_total),
+        )
+        for row in profile.key_averages()
+    }
