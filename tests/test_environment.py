@@ -17,7 +17,10 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 
 # Used by their command or as a plug-in, never imported by name.
-TOOLS = {"furo", "ipykernel", "jupyterlab", "mypy", "psycopg", "pytest-xdist", "ruff"}
+# Used by no module of ours: tools, and accelerate, without which transformers has no Trainer.
+TOOLS = {
+    *("accelerate", "furo", "ipykernel", "jupyterlab", "mypy", "psycopg", "pytest-xdist", "ruff"),
+}
 
 
 def declared(pyproject: dict) -> dict[str, str]:

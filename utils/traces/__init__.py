@@ -5,10 +5,10 @@ the record of a MiniGPT step on a CPU (`recorded_step`), or out of a model of a 
 with noise: `drawn` traces were measured nowhere.
 """
 
-from .drawn import KINDS, drawn
-from .events import Allocation, Event
-from .read import allocations_of_profile, of_chrome_trace, of_profile
-from .record import RecordedStep, recorded_step
+from utils.traces.drawn import KINDS, drawn
+from utils.traces.events import Allocation, Event
+from utils.traces.read import allocations_of_profile, of_chrome_trace, of_profile
+from utils.traces.record import RecordedStep, recorded_step
 
 __all__ = [
     "KINDS",

@@ -12,7 +12,7 @@ import math
 import random
 from collections.abc import Iterator
 
-from .events import Event
+from utils.traces.events import Event
 
 KINDS = ("loader", "python", "sync", "copy", "launches", "compute")
 """What a drawn trace can spend most of its time on; all but the last are brakes."""

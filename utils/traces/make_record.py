@@ -14,10 +14,9 @@ from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from utils.minigpt import MiniGPT, MiniGPTConfig
-
-from .events import Allocation, Event
-from .read import allocations_of_profile, of_profile
-from .record import FILE
+from utils.traces.events import Allocation, Event
+from utils.traces.read import allocations_of_profile, of_profile
+from utils.traces.record import FILE
 
 BATCH = (16, 18)
 TRIES = 15

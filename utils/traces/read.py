@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .events import Allocation, Event
+from utils.traces.events import Allocation, Event
 
 # Kineto's categories; what is missing is left out, such as Python frames and arrows.
 HOST = {

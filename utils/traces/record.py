@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.minigpt import MiniGPTConfig
-
-from .events import Allocation, Event
+from utils.traces.events import Allocation, Event
 
 FILE = Path(__file__).with_name("minigpt_step.json")
 
