@@ -288,7 +288,7 @@ def _(table, config, tokens, peak_flops):
     d, h = config.d_model, config.d_ff
     block = 4 * (d * d + d) + (d * h + h) + (h * d + d) + 4 * d
     n = config.n_layers * block + 2 * d + (d + 1) * config.vocab_size
-    flops = n * tokens * 6 / seconds
+    flops = 6 * n * tokens * (1 / seconds)
     return {
         "operator": name,
         "share": most / whole,
