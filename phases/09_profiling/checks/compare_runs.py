@@ -68,7 +68,8 @@ def _(draw):
     # one run that something came in between of
     yield asked(ratio, [*runs(6), 4000.0], runs(5), "ratio")
     for count in (5, 6, draw.integer(7, 12)):
-        slow, fast, between = runs(count, 300, 400), runs(count, 100, 200), runs(count, 150, 350)
+        slow, fast = runs(count, 300, 400), runs(count, 100, 200)
+        between = [(150 + 40 * k + draw.integer(0, 9)) / 8 for k in range(count)]
         yield asked(verdict, slow, fast, "verdict")
         yield asked(verdict, fast, slow, "verdict")
         yield asked(verdict, between, [run * 1.01 for run in between], "verdict")
