@@ -285,6 +285,21 @@ came = lanes(short)
 expect_equal("busy", came["busy"], {"cpu": 52, "gpu 7": 62})
 expect_equal("the gap", came["gap"], 3)
 expect_equal("launched", came["launched"], {"forward": (40, 60), "mm": (10, 60), "item": (42, 2)})
+more = [
+    Event("copy", 0, 50, "gpu 20", "copy", 9),
+    Event("gemm", 10, 10, "gpu 7", "kernel", 3),
+    Event("add", 15, 15, "gpu 7", "kernel", 3),
+    Event("mul", 60, 10, "gpu 20", "kernel"),
+    Event("replay", 0, 20),
+    Event("cudaGraphLaunch", 2, 8, "cpu", "call", 3),
+    Event("mm", 1, 30, "cpu 2"),
+    Event("replay", 32, 4),
+    Event("epoch", 0, 100, "cpu 3", "range"),
+]
+came = lanes(more)
+expect_equal("two streams: busy", came["busy"], {"cpu": 24, "cpu 2": 30, "cpu 3": 0, "gpu 7": 20, "gpu 20": 60})
+expect_equal("two streams: the gap", came["gap"], 10)
+expect_equal("one call, two kernels", came["launched"], {"replay": (24, 25), "mm": (30, 0), "epoch": (100, 0)})
 
 # %%
 # drawn, not measured: which line looks slow on the host, and where does the device's time come from?
@@ -710,6 +725,8 @@ expect_close("without the 1024 that is much", came[1][3], 0.4 / 0.6, rtol=0.01)
 # Graded
 check("worse_in_half")
 expect_equal("no steps", driver.in_half(worse_in_half, [], x), [])
+came = driver.in_half(worse_in_half, ["times 3e38", "times 2"], torch.tensor([4.0, -0.125]))
+expect_equal("infinite in float32, too", came, [("times 3e38", 1, 0, 0.0), ("times 2", 1, 0, 0.0)])
 ### BEGIN HIDDEN TESTS
 verify("worse_in_half", worse_in_half)
 ### END HIDDEN TESTS

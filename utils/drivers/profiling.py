@@ -23,9 +23,7 @@ class Counter(TorchDispatchMode):
         super().__init__()
         self.operators = self.bytes = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = {_storage(t) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
         result = func(*args, **(kwargs or {}))
         self.operators += 1
@@ -48,15 +46,17 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
         targets: int64.
 
     Returns:
-        ``loss``, ``share`` and the ``gradient`` of the loss; ``operators`` and ``bytes`` of the
-        forward and of the backward.
+        ``loss``, ``share`` and the ``gradient`` of the loss, None if it has none; ``operators`` and
+        ``bytes`` of the forward and of the backward.
     """
     leaf = logits.detach().clone().requires_grad_()
     with Counter() as counter:
         loss, share = loss_of(leaf, targets)
     forward = counter.operators, counter.bytes
-    with counter:
-        (gradient,) = torch.autograd.grad(loss, leaf)
+    gradient = None
+    if loss.requires_grad:
+        with counter:
+            (gradient,) = torch.autograd.grad(loss, leaf, allow_unused=True)
     return {
         "loss": loss.detach(),
         "share": share.detach() if isinstance(share, Tensor) else share,
@@ -123,15 +123,16 @@ class Operation(nn.Module):
 
 
 class Chain(nn.Module):
-    """Runs its parts, one after the other, and then an operation of its own.
+    """Runs its parts, one after the other, with operations of its own around them.
 
     Args:
         parts: maps a name to words, or to the parts of a chain in it. Words that stand at two
             places make two modules; ``same as NAME`` is the module of an earlier part.
         last: words for what the chain does itself at the end.
+        first: the same at the beginning.
     """
 
-    def __init__(self, parts: Mapping[str, Any], last: str = "keep") -> None:
+    def __init__(self, parts: Mapping[str, Any], last: str = "keep", first: str = "keep") -> None:
         super().__init__()
         self.order: list[str] = list(parts)
         for name, part in parts.items():
@@ -142,9 +143,10 @@ class Chain(nn.Module):
             else:
                 module = Chain(**part) if "parts" in part else Chain(part)
             self.add_module(name, module)
-        self.function = operation(last)
+        self.function, self.before = operation(last), operation(first)
 
     def forward(self, x: Tensor) -> Tensor:
+        x = self.before(x)
         for name in self.order:
             x = getattr(self, name)(x)
         return self.function(x)
@@ -200,4 +202,3 @@ def table_of(profile: torch.profiler.profile) -> Table:
         )
         for row in profile.key_averages()
     }
-

@@ -206,16 +206,19 @@ class _Program:
         m = self.machine
         if self.covered == "nothing":
             return
-        long = self.dice.uniform(350e3, 600e3) if self.kind == "compute" else 45e3
+        long = self.dice.uniform(1.1e6, 1.6e6) if self.kind == "compute" else 45e3
         m.operator("aten::mm", "sm90_xmma_gemm_f32f32_nt", long)
+        left = m.free[QUEUE] - m.clock
         if self.covered == "loader":
-            m.load(long * 0.6)
+            with m.range(LOADER):
+                m.clock += left * 9 // 10
         elif self.covered == "python":
-            m.work(long * 0.6)
+            m.clock += left * 9 // 10
         elif self.covered == "sync":
             m.item()
         elif self.covered == "copy":
-            m.copy_aside(long * 0.6)
+            m.copy_aside(left * 0.7)
         else:
-            for _ in range(round(long * 0.6 / 12e3)):
+            done = m.clock + left * 2 // 10
+            while m.clock < done:
                 m.operator("aten::add_", "vectorized_elementwise_kernel", 1000, own=6000)

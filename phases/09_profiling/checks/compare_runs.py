@@ -50,7 +50,7 @@ def _(draw):
         def play(subject):
             if kept:
                 came = subject.drive("functions:keeping", before, after)
-                return {"given": came["arguments"], **came["result"]}
+                return {"given": came["arguments"], "before": came["result"]["before"]}
             came = subject(before, after)
             return {entry: came[entry] for entry in entries}
 
@@ -88,3 +88,157 @@ def _(draw):
         yield asked(verdict, runs(few, 300, 400), runs(8, 100, 200), "verdict")
         yield asked(verdict, runs(8, 100, 200), runs(few, 300, 400), "verdict")
         yield asked(verdict, runs(few, 300, 400), runs(few, 100, 200), "verdict")
+
+
+def _compare(before, after):
+    def quartiles(runs):
+        ordered = sorted(runs)
+        last = len(ordered) - 1
+        found = []
+        for share in (0.25, 0.5, 0.75):
+            low = math.floor(share * last)
+            high = min(low + 1, last)
+            found.append(ordered[low] + (share * last - low) * (ordered[high] - ordered[low]))
+        return tuple(found)
+
+    old, new = quartiles(before), quartiles(after)
+    verdict = "can't say"
+    if len(before) >= 5 and len(after) >= 5:
+        if new[2] < old[0]:
+            verdict = "faster"
+        elif new[0] > old[2]:
+            verdict = "slower"
+    return {"before": old, "after": new, "ratio": old[1] / new[1], "verdict": verdict}
+
+
+def _misconception(name, explanation, earns, *edits):
+    compare_runs.misconception(name, explanation, earns=earns)(edited(_compare, *edits))
+
+
+_misconception(
+    "in the order of measuring",
+    "the quantiles are taken of the runs in the order in which they came, as if they were sorted.",
+    0,
+    ("sorted(runs)", "list(runs)"),
+)
+_misconception(
+    "sorted in place",
+    "the lists that were given are sorted, and the order of the measurements is lost.",
+    2,
+    ("ordered = sorted(runs)", "runs.sort()\n        ordered = runs"),
+)
+_misconception(
+    "no interpolation",
+    "a quantile is always one of the runs, and nothing between two of them.",
+    1,
+    ("(share * last - low) *", "0 *"),
+)
+_misconception(
+    "quartiles as of a wider range",
+    "the quartiles lie too far out, as where they stand for all runs that there could be and not"
+    " for those that there were.",
+    1,
+    ("share * last - low", "max(0, min(last, share * (last + 2) - 1)) - low"),
+    ("math.floor(share * last)", "math.floor(max(0, min(last, share * (last + 2) - 1)))"),
+)
+_misconception(
+    "the mean for the median",
+    "the ratio is not that of the medians: one slow run changes it, as it would change a mean.",
+    2,
+    ("old[1] / new[1]", "statistics.mean(before) / statistics.mean(after)"),
+)
+_misconception(
+    "the best of each",
+    "the ratio is that of the shortest runs.",
+    2,
+    ("old[1] / new[1]", "min(before) / min(after)"),
+)
+_misconception(
+    "the ratio upside down",
+    "a step that has become faster gets a ratio below 1.",
+    2,
+    ("old[1] / new[1]", "new[1] / old[1]"),
+)
+_misconception(
+    "percent for a ratio",
+    "the ratio is the share of time that was won.",
+    2,
+    ("old[1] / new[1]", "1 - new[1] / old[1]"),
+)
+_misconception(
+    "medians decide",
+    "a verdict is given wherever the medians differ, however far the runs are spread.",
+    2,
+    ("new[2] < old[0]", "new[1] < old[1]"),
+    ("new[0] > old[2]", "new[1] > old[1]"),
+)
+_misconception(
+    "all runs must be apart",
+    "one slow run keeps the verdict from being given: the extremes are compared, not the quartiles.",
+    2,
+    ("new[2] < old[0]", "max(after) < min(before)"),
+    ("new[0] > old[2]", "min(after) > max(before)"),
+)
+_misconception(
+    "few runs are enough",
+    "a verdict is given of fewer than five runs.",
+    2,
+    ("if len(before) >= 5 and len(after) >= 5:", "if True:"),
+)
+_misconception(
+    "one side may have few runs",
+    "a verdict is given where only one of the lists has five runs.",
+    2,
+    ("len(before) >= 5 and len(after) >= 5", "len(before) >= 5 or len(after) >= 5"),
+)
+_misconception(
+    "more than five runs wanted",
+    "of five runs no verdict is given.",
+    2,
+    ("len(before) >= 5 and len(after) >= 5", "len(before) > 5 and len(after) > 5"),
+)
+_misconception(
+    "never slower",
+    "a step that has become slower gets `can't say`.",
+    2,
+    ('verdict = \'slower\'', "pass"),
+)
+_misconception(
+    "faster and slower exchanged",
+    "what has become faster is called slower, and the other way round.",
+    2,
+    ("new[2] < old[0]", "old[2] < new[0]"),
+    ("new[0] > old[2]", "old[0] > new[2]"),
+)
+
+
+@compare_runs.alternate("statistics.quantiles")
+def _(before, after):
+    def three(runs):
+        return tuple(statistics.quantiles(runs * 2 if len(runs) == 1 else runs, n=4, method="inclusive"))
+
+    result = {"before": three(before), "after": three(after)}
+    (low, middle, high), (new_low, new_middle, new_high) = result["before"], result["after"]
+    result["ratio"] = middle / new_middle
+    if len(before) < 5 or len(after) < 5 or (new_high >= low and new_low <= high):
+        result["verdict"] = "can't say"
+    else:
+        result["verdict"] = "faster" if new_high < low else "slower"
+    return result
+
+
+@compare_runs.alternate("torch.quantile")
+def _(before, after):
+    sides = []
+    for runs in (before, after):
+        times = torch.tensor(runs, dtype=torch.float64)
+        sides.append(tuple(times.quantile(q).item() for q in (0.25, 0.5, 0.75)))
+    if min(len(before), len(after)) < 5:
+        verdict = "can't say"
+    elif sides[0][0] > sides[1][2]:
+        verdict = "faster"
+    elif sides[1][0] > sides[0][2]:
+        verdict = "slower"
+    else:
+        verdict = "can't say"
+    return dict(before=sides[0], after=sides[1], ratio=sides[0][1] / sides[1][1], verdict=verdict)

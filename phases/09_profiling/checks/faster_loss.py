@@ -90,12 +90,12 @@ def _(draw):
         shown = f"({len(kept)}, {tokens}) and ({len(more_kept)}, {more_tokens}) targets"
         return Case(part, play, shown=shown, places=places)
 
-    yield costs(fewer, [2, 3, 1], 4, 6, [4, 1, 2, 3] * 3, 4)
-    yield costs(fewer, [2, 3], 4, 6, [7, n], 9)
-    yield costs(fewer, [3, 3], 3, 5, [0, 3], 3)
-    yield costs(fewer, [2], 2, 5, [1], 2)
+    yield costs(fewer, [4] * 3, 4, 6, [4] * 12, 4)
+    yield costs(fewer, [4, 4], 4, 6, [9, 9], 9)
+    yield costs(fewer, [n] * 2, n, 6, [n + 3] * 5, n + 3)
+    yield costs(fewer, [2] * 2, 2, 5, [3] * 4, 3)
 
-    for kept, tokens in (([4, 2, 3], 4), ([n] * 5, n + 2), ([1, 0], 3)):
+    for kept, tokens in (([4] * 3, 4), ([n] * 5, n), ([3, 3], 3)):
         logits, targets = batch(kept, tokens, 256)
 
         def play(subject, logits=logits, targets=targets):
@@ -106,12 +106,130 @@ def _(draw):
         shown = f"logits of {tuple(logits.shape)}"
         yield Case(larger, play, shown=shown, places={"['few bytes']": words})
 
-    for kept in ([2, 3, 1], [0, 3], [4] * 4):
-        logits, targets = batch(kept, 4, 6)
+    for kept in ([3] * n, [1, 1], [4]):
+        logits, targets = batch(kept, kept[0], 6)
 
         def play(subject, logits=logits, targets=targets):
             said = subject.drive("profiling:asks", logits, targets)
             return {"asks": said is not None, "values": values(subject.drive("profiling:counted", logits, targets))}
 
         words = "Called with tensors that have no values, on the device `meta`, it raises an error."
-        yield Case(later, play, shown=f"targets that count: {kept}, of 4", places={"['asks']": words})
+        yield Case(later, play, shown=f"{len(kept)} sentences of {kept[0]}", places={"['asks']": words})
+
+
+def _faster(logits, targets):
+    counts = targets != -100
+    losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+    in_sentence = counts.sum(1)
+    means = losses.view_as(targets).sum(1) / in_sentence.clamp(min=1)
+    loss = means.sum() / (in_sentence > 0).sum()
+    right = ((logits.argmax(2) == targets) & counts).sum() / counts.sum()
+    return loss, right
+
+
+def _misconception(name, explanation, earns, *edits):
+    faster_loss.misconception(name, explanation, earns=earns)(edited(_faster, *edits))
+
+
+_LOSS = "means.sum() / (in_sentence > 0).sum()"
+_misconception(
+    "the mean of all tokens",
+    "each token has the same weight, and a long sentence counts more than a short one.",
+    4,
+    (_LOSS, "losses.sum() / counts.sum()"),
+)
+_misconception(
+    "empty sentences counted",
+    "sentences without a target that counts are counted with a loss of 0.",
+    4,
+    ("(in_sentence > 0).sum()", "len(targets)"),
+)
+_misconception(
+    "divided by all tokens",
+    "a sentence's losses are divided by its length, as if all of its targets counted.",
+    4,
+    ("in_sentence.clamp(min=1)", "targets.shape[1]"),
+)
+_misconception(
+    "the share of all tokens",
+    "right answers are divided by all targets, those with -100 included.",
+    4,
+    ("/ counts.sum()", "/ counts.numel()"),
+)
+_misconception(
+    "asks for a number",
+    "where no tensor has values it raises an error: as where a number is asked for, a size depends on"
+    " values, or a tensor is made on another device than the logits'.",
+    4,
+    ("(in_sentence > 0).sum()", "max(1, int((in_sentence > 0).sum()))"),
+)
+_misconception(
+    "more than one large tensor",
+    "the forward makes more than one tensor of the logits' size: as where they are copied, or taken to"
+    " float64.",
+    4,
+    ("logits.flatten(0, 1)", "logits.clone().flatten(0, 1)"),
+)
+_misconception(
+    "one after the other",
+    "the sentences are gone through one by one, so that more of them take more operators.",
+    4,
+    (
+        "F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction='none')",
+        "torch.stack([F.cross_entropy(row, target, reduction='none') for row, target in zip(logits, targets)])",
+    ),
+)
+_misconception(
+    "a loss without a graph",
+    "the loss has no gradient: it was cut off from the logits.",
+    1,
+    ("return (loss, right)", "return (loss.detach(), right)"),
+)
+_misconception(
+    "a sum for a mean",
+    "the sentences' means are added up and never divided by their number.",
+    1,
+    (_LOSS, "means.sum()"),
+)
+
+
+@faster_loss.misconception("slow_loss", "operators grow with the batch, and each token is waited for.", earns=2)
+def _(logits, targets):
+    means, right, counted = [], 0, 0
+    for b in range(len(logits)):
+        losses = []
+        for t in range(logits.shape[1]):
+            if targets[b, t].item() == -100:
+                continue
+            row = logits.clone()[b, t]
+            losses.append(row.double().logsumexp(0) - row[targets[b, t]])
+            right += int(row.argmax() == targets[b, t])
+            counted += 1
+        if losses:
+            means.append(torch.stack(losses).mean().float())
+    return torch.stack(means).mean(), torch.tensor(right / counted)
+
+
+@faster_loss.alternate("logsumexp and gather")
+def _(logits, targets):
+    mask = targets.ne(-100)
+    word = targets.where(mask, 0).unsqueeze(-1)
+    each = logits.logsumexp(-1) - logits.gather(-1, word).squeeze(-1)
+    length = mask.sum(-1)
+    weight = mask / length.clamp(min=1).unsqueeze(-1)
+    there = length.gt(0).sum()
+    hit = logits.argmax(-1).eq(targets).logical_and(mask)
+    return (each * weight).sum() / there, hit.sum().float() / mask.sum()
+
+
+@faster_loss.alternate("a weighted sum of log-probabilities")
+def _(logits, targets):
+    counts = (targets != -100).float()
+    per_sentence = counts.sum(dim=1, keepdim=True)
+    is_there = (per_sentence > 0).float()
+    weights = counts / per_sentence.clamp(min=1.0) / is_there.sum()
+    logp = F.log_softmax(logits, dim=2)
+    nll = F.nll_loss(logp.flatten(0, 1), targets.flatten(), reduction="none").reshape(targets.shape)
+    best = torch.argmax(logits, dim=2)
+    right = torch.where(best == targets, counts, torch.zeros_like(counts)).sum() / counts.sum()
+    return (nll * weights).sum(), right

@@ -59,8 +59,8 @@ class _:
 def _(draw):
     first, left, root, slope = first_bad.parts
 
-    def hunted(part, chain, x, shown, last="keep", times=1):
-        arguments = {"parts": chain, "last": last}
+    def hunted(part, chain, x, shown, last="keep", first="keep", times=1):
+        arguments = {"parts": chain, "last": last, "first": first}
 
         def play(subject):
             came = subject.drive("profiling:hunted", arguments, x, times, of="first_bad")
@@ -91,6 +91,11 @@ def _(draw):
     yield hunted(first, {a: "keep", b: "tanh"}, bad, "an input that isn't finite")
     infinite = good.clone()
     infinite[1, 0] = -math.inf
+    yield hunted(first, {a: "tanh", b: "log"}, infinite, "an input of -inf, made finite before the log")
+    yield hunted(first, {a: "keep", b: "tanh"}, zero, "the model's own first operation", first="over 0")
+    signs = huge.clone()
+    signs[draw.integer(0, 1)] *= -1
+    yield hunted(first, {a: "times 3e38", b: "tanh"}, signs, "infinities of both signs")
     yield hunted(first, {a: "tanh", b: "keep"}, infinite, "an input of -inf, which tanh makes finite")
     yield hunted(first, {a: "keep", b: "tanh"}, infinite, "an input of -inf, kept")
     yield hunted(first, {a: "exp", b: "over itself"}, huge, "inf first, then NaN")
@@ -130,3 +135,218 @@ def _(draw):
         yield rooted(part, good, draw.tensor((2, 3)), "all positive")
     yield rooted(root, torch.tensor([math.nan, 4.0, -1.0, 0.0]), torch.ones(4), "a NaN among them")
     yield rooted(root, torch.tensor([math.inf, -math.inf, 4.0]), torch.ones(3), "infinities")
+
+
+def _first_bad(model, x):
+    found = []
+
+    def watch(name):
+        def hook(module, args, output):
+            if not output.isfinite().all():
+                what = "nan" if output.isnan().any() else "inf"
+                found.append((name, what, bool(args[0].isfinite().all())))
+
+        return hook
+
+    handles = [part.register_forward_hook(watch(name)) for name, part in model.named_modules()]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found[0] if found else None
+
+
+_first_bad.__name__ = "first_bad"
+
+
+def safe_root(x):
+    low = x <= 0
+    root = torch.where(low, 1, x).sqrt()
+    return torch.where(low, 0, root)
+
+
+def _hunt(name, explanation, earns, *edits):
+    first_bad.misconception(name, explanation, earns=earns)({"first_bad": edited(_first_bad, *edits)})
+
+
+def _root(name, explanation, earns, *edits):
+    first_bad.misconception(name, explanation, earns=earns)({"safe_root": edited(safe_root, *edits)})
+
+
+_hunt(
+    "the last one",
+    "the last module with a bad output is named, which is mostly the model itself.",
+    2,
+    ("found[0]", "found[-1]"),
+)
+_hunt(
+    "NaN only",
+    "infinities are let through, and only what comes of them later is found.",
+    2,
+    ("not output.isfinite().all()", "output.isnan().any()"),
+)
+_hunt(
+    "infinities only",
+    "a NaN is let through.",
+    2,
+    ("not output.isfinite().all()", "output.isinf().any()"),
+)
+_hunt(
+    "inf before NaN",
+    "an output with both is said to have infinities.",
+    3,
+    ("'nan' if output.isnan().any() else 'inf'", "'inf' if output.isinf().any() else 'nan'"),
+)
+_hunt(
+    "the sum is finite",
+    "outputs with infinities of both signs, or large ones, are judged by their sum.",
+    3,
+    ("'nan' if output.isnan().any() else 'inf'", "'nan' if output.sum().isnan() else 'inf'"),
+)
+_hunt(
+    "hooks stay",
+    "hooks are left on the model, and the next hunt runs them all again.",
+    4,
+    ("handle.remove()", "pass"),
+)
+_hunt(
+    "the last name for all",
+    "whichever module it is, the name is that of the last one.",
+    2,
+    ("found.append((name,", "found.append((list(model.named_modules())[-1][0],"),
+)
+_hunt(
+    "the model left out",
+    "the model's own last operation is not watched.",
+    3,
+    ("in model.named_modules()]", "in model.named_modules() if name]"),
+)
+_hunt(
+    "leaves only",
+    "modules that hold other modules are not watched, though they compute something themselves.",
+    3,
+    ("in model.named_modules()]", "in model.named_modules() if not list(part.children())]"),
+)
+_hunt(
+    "children only",
+    "only the model's direct parts are watched, and what lies deeper is missed.",
+    2,
+    ("model.named_modules()", "model.named_children()"),
+)
+_hunt(
+    "the model's input",
+    "it is said of the model's input, not of the module's, whether it was finite.",
+    3,
+    ("args[0].isfinite()", "x.isfinite()"),
+)
+_hunt(
+    "all inputs are fine",
+    "an input that wasn't finite is said to have been.",
+    3,
+    ("bool(args[0].isfinite().all())", "True"),
+)
+_root(
+    "where after the root",
+    "the value is right, and the gradient is NaN below 0: the root has seen what it wasn't meant to.",
+    4,
+    ("torch.where(low, 1, x).sqrt()", "x.sqrt()"),
+)
+_root(
+    "clamped to a small number",
+    "positive numbers below a bound get the bound's root, and no gradient.",
+    3,
+    ("torch.where(low, 1, x)", "x.clamp(min=1e-12)"),
+)
+_root(
+    "a little added",
+    "a small number is added under the root, so that roots and gradients near 0 are others.",
+    3,
+    ("torch.where(low, 1, x)", "torch.where(low, 1, x + 1e-8)"),
+)
+_root(
+    "a NaN hidden",
+    "a NaN comes out as 0.",
+    4,
+    ("low = x <= 0", "low = ~(x > 0)"),
+)
+_root(
+    "1 where there is no root",
+    "what is 0 or negative gets the value 1.",
+    4,
+    ("torch.where(low, 0, root)", "root"),
+)
+_root(
+    "nan_to_num",
+    "NaN is replaced in the value, and the gradient is what it was.",
+    3,
+    ("torch.where(low, 1, x).sqrt()", "x.sqrt().nan_to_num()"),
+)
+_root(
+    "the size of x",
+    "negative numbers get the root of their size.",
+    3,
+    ("torch.where(low, 0, root)", "torch.where(x == 0, 0, root)"),
+    ("torch.where(low, 1, x)", "torch.where(x == 0, 1, x.abs())"),
+)
+
+
+@first_bad.alternate("one hook for all, and a root with a hook")
+class _:
+    def first_bad(model, x):
+        names = {part: name for name, part in model.named_modules()}
+        state = {"first": None}
+
+        def note(part, inputs, output):
+            if state["first"] is None and not torch.isfinite(output).all():
+                kind = "nan" if torch.isnan(output).any() else "inf"
+                state["first"] = (names[part], kind, torch.isfinite(inputs[0]).all().item())
+
+        handles = [part.register_forward_hook(note) for part in names]
+        model(x)
+        for handle in handles:
+            handle.remove()
+        return state["first"]
+
+    def safe_root(x):
+        positive = ~(x <= 0)
+        result = torch.zeros_like(x)
+        result[positive] = x[positive].sqrt()
+        return result
+
+
+@first_bad.alternate("forward, wrapped")
+class _:
+    def first_bad(model, x):
+        bad = []
+        parts = list(model.named_modules())
+        for name, part in parts:
+            def wrapped(given, name=name, forward=part.forward):
+                came = forward(given)
+                numbers = came.detach().abs().max()
+                if came.isnan().any() or numbers == math.inf:
+                    bad.append((name, "nan" if came.isnan().any() else "inf", bool(given.isfinite().all())))
+                return came
+            part.forward = wrapped
+        try:
+            model(x)
+        finally:
+            for _, part in parts:
+                del part.forward
+        for found in bad:
+            return found
+        return None
+
+    def safe_root(x):
+        class Root(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return torch.where(x <= 0, torch.zeros_like(x), x.sqrt())
+
+            @staticmethod
+            def backward(ctx, upstream):
+                (x,) = ctx.saved_tensors
+                return torch.where(x <= 0, torch.zeros_like(x), upstream * 0.5 / x.sqrt())
+
+        return Root.apply(x)

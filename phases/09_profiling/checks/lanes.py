@@ -122,8 +122,235 @@ def _(draw):
     before = [_work(0, 30, c), _host("mm", 10, 10), _call(12, 3, a), _work(40, n, a), _work(80, 5, None)]
     yield asked(launched, "launched", before, "kernels whose call is not in the trace")
     outside = [_host("mm", 10, 10), _call(21, 5, a), _work(30, n, a), _call(8, 4, b), _work(50, m, b)]
+    outside += [_call(18, 3, c), _work(70, n, c)]
     yield asked(launched, "launched", outside, "calls outside and across an edge")
     waiting = [_host("synchronize", 0, 20), _call(2, 10, None), _work(5, n, None), _work(11, m, None)]
     yield asked(launched, "launched", waiting, "no ties at all")
     yield asked(launched, "launched", drawn("compute", draw.integer(0, 10**6), steps=1, covered="sync")[1:], "a drawn trace")
     yield asked(launched, "launched", [_work(5, n, a)], "the device alone")
+
+
+def _lanes(events):
+    def covered(spans):
+        total = longest = 0
+        reached = None
+        for span in sorted(spans, key=lambda event: event.start):
+            if reached is None:
+                reached = span.start
+            longest = max(longest, span.start - reached)
+            total += max(0, span.end - max(span.start, reached))
+            reached = max(reached, span.end)
+        return total, longest
+
+    busy = {}
+    for lane in {event.lane for event in events}:
+        busy[lane], _ = covered(e for e in events if e.lane == lane and e.kind != "range")
+    calls = {e.correlation: e for e in events if e.kind == "call" and e.correlation is not None}
+    labels = [e for e in events if e.kind in ("range", "op")]
+    launched = {}
+    for event in labels:
+        host, device = launched.get(event.name, (0, 0))
+        launched[event.name] = host + event.duration, device
+    for work in events:
+        call = calls.get(work.correlation)
+        if not work.on_device or call is None:
+            continue
+        for event in labels:
+            if event.lane == call.lane and event.start <= call.start and call.end <= event.end:
+                host, device = launched[event.name]
+                launched[event.name] = host, device + work.duration
+    gap = covered(e for e in events if e.on_device)[1]
+    return {"busy": busy, "gap": gap, "launched": launched}
+
+
+def _misconception(name, explanation, earns, *edits):
+    lanes.misconception(name, explanation, earns=earns)(edited(_lanes, *edits))
+
+
+_misconception(
+    "durations added up",
+    "what lies in another event, or overlaps one, is counted as busy time once more.",
+    3,
+    ("max(0, span.end - max(span.start, reached))", "span.duration"),
+)
+_misconception(
+    "from the first to the last",
+    "a lane is taken to be busy from its first event to its last one.",
+    3,
+    ("total += max(0, span.end - max(span.start, reached))", "total += max(0, span.end - reached)"),
+)
+_misconception(
+    "ranges are work",
+    "a lane is taken to be busy where there is only a label.",
+    3,
+    (" and e.kind != 'range'", ""),
+)
+_misconception(
+    "operators alone are work",
+    "calls of CUDA outside of an operator are not counted as busy time.",
+    3,
+    ("e.kind != 'range'", "e.kind not in ('range', 'call')"),
+)
+_misconception(
+    "lanes with ranges alone left out",
+    "a lane is missing that has nothing but ranges.",
+    3,
+    ("for event in events}", "for event in events if event.kind != 'range'}"),
+)
+_misconception(
+    "gaps between neighbours",
+    "a gap is measured from the event that started last, though a longer one is still running.",
+    {"the gap": 0, "launched": 2},
+    ("reached = max(reached, span.end)", "reached = span.end"),
+)
+_misconception(
+    "each stream alone",
+    "a gap of one stream counts while another stream is working.",
+    3,
+    (
+        "covered((e for e in events if e.on_device))[1]",
+        "max([covered((e for e in events if e.lane == lane))[1] for lane in busy if lane.startswith('gpu')], default=0)",
+    ),
+)
+_misconception(
+    "the host counts, too",
+    "a gap of the device is filled by what the host does, or opened by it.",
+    3,
+    ("covered((e for e in events if e.on_device))[1]", "covered(events)[1]"),
+)
+_misconception(
+    "kernels alone",
+    "the device counts as idle while it copies.",
+    3,
+    ("covered((e for e in events if e.on_device))[1]", "covered((e for e in events if e.kind == 'kernel'))[1]"),
+)
+_misconception(
+    "by the device's clock",
+    "a range is given what ran on the device while it was open, and not what it has launched.",
+    2,
+    ("event.start <= call.start and (call.end <= event.end)", "event.start <= work.start and (work.end <= event.end)"),
+)
+_misconception(
+    "by the start of the call",
+    "an event is given what a call has launched that only begins inside of it.",
+    2,
+    ("call.end <= event.end", "call.start <= event.end"),
+)
+_misconception(
+    "any lane",
+    "an event is given what another thread has launched meanwhile.",
+    2,
+    ("event.lane == call.lane and ", ""),
+)
+_misconception(
+    "host time for device time",
+    "what a range has launched is counted by the time of the launching calls.",
+    2,
+    ("device + work.duration", "device + call.duration"),
+)
+_misconception(
+    "the last kernel of a call",
+    "of several kernels that one call has launched only one is counted.",
+    2,
+    (
+        "    for work in events:\n",
+        "    for work in {e.correlation: e for e in events if e.on_device}.values():\n",
+    ),
+)
+_misconception(
+    "one event of a name",
+    "of several events with one name only the last one's host time is there.",
+    2,
+    ("(host + event.duration, device)", "(event.duration, device)"),
+)
+_misconception(
+    "ranges alone",
+    "operators are missing from what launched something.",
+    2,
+    ("e.kind in ('range', 'op')", "e.kind == 'range'"),
+)
+_misconception(
+    "None is a number",
+    "events without a correlation are tied to each other, as if None were one.",
+    2,
+    (" and e.correlation is not None", ""),
+)
+
+
+@lanes.alternate("instants")
+def _(events):
+    def pieces(some):
+        """(length, how many run) between neighbouring starts and ends."""
+        changes = Counter()
+        for event in some:
+            changes[event.start] += 1
+            changes[event.end] -= 1
+        times, running, found = sorted(changes), 0, []
+        for now, following in zip(times, times[1:]):
+            running += changes[now]
+            if running == 0 and found and found[-1][1] == 0:
+                found[-1] = (found[-1][0] + following - now, 0)
+            else:
+                found.append((following - now, running))
+        return found
+
+    busy = {event.lane: 0 for event in events}
+    for lane in busy:
+        some = [e for e in events if e.lane == lane and e.kind in ("op", "call", "kernel", "copy")]
+        busy[lane] = sum(length for length, running in pieces(some) if running)
+    idle = [length for length, running in pieces([e for e in events if e.on_device]) if not running]
+    by_number = {}
+    for event in events:
+        if event.on_device and event.correlation is not None:
+            by_number[event.correlation] = by_number.get(event.correlation, 0) + event.duration
+    launched = {}
+    for event in events:
+        if event.kind in ("call", "kernel", "copy"):
+            continue
+        inside = [
+            by_number.get(call.correlation, 0)
+            for call in events
+            if call.kind == "call" and call.lane == event.lane
+            and call.start >= event.start and call.end <= event.end
+        ]
+        host, device = launched.get(event.name, (0, 0))
+        launched[event.name] = (host + event.duration, device + sum(inside))
+    return {"busy": busy, "gap": max(idle, default=0), "launched": launched}
+
+
+@lanes.alternate("merged spans")
+def _(events):
+    def merged(spans):
+        result = []
+        for begin, end in sorted(spans):
+            if result and begin <= result[-1][1]:
+                result[-1][1] = max(result[-1][1], end)
+            else:
+                result.append([begin, end])
+        return result
+
+    report = {"busy": {}, "gap": 0, "launched": {}}
+    for event in events:
+        report["busy"].setdefault(event.lane, [])
+        if event.kind != "range":
+            report["busy"][event.lane].append((event.start, event.end))
+    on_device = merged(
+        span for lane, spans in report["busy"].items() if lane.startswith("gpu") for span in spans
+    )
+    report["gap"] = max([b[0] - a[1] for a, b in zip(on_device, on_device[1:])] + [0])
+    report["busy"] = {
+        lane: sum(end - begin for begin, end in merged(spans)) for lane, spans in report["busy"].items()
+    }
+    launchers = {e.correlation: e for e in events if e.kind == "call"}
+    launchers.pop(None, None)
+    for event in events:
+        if event.kind == "range" or event.kind == "op":
+            device = 0
+            for work in events:
+                if work.on_device and work.correlation in launchers:
+                    call = launchers[work.correlation]
+                    if call.lane == event.lane and event.start <= call.start <= call.end <= event.end:
+                        device += work.duration
+            before = report["launched"].get(event.name, (0, 0))
+            report["launched"][event.name] = (before[0] + event.duration, before[1] + device)
+    return report

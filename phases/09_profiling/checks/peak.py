@@ -60,11 +60,11 @@ def _(draw):
     n, m, o = (draw.integer(2, 99) for _ in range(3))
     x = n + m + 1  # larger than both together
 
-    def life(count, addresses):
+    def life(count, addresses, again=True):
         """A drawn record of so many events, with blocks of before and blocks that stay."""
         alive, rows, new = {}, [], set(addresses)
         for _ in range(count):
-            address = draw.choice(addresses)
+            address = draw.choice(sorted(new | alive.keys()) if not again else addresses)
             if address in alive:
                 rows.append((address, -alive.pop(address)))
             elif address in new and draw.integer(0, 2) == 0:
@@ -82,7 +82,7 @@ def _(draw):
     yield asked(highest, [(a, n), (d, -500), (b, m), (c, o)], "one from before, in between")
     yield asked(highest, [(d, -n), (c, -m)], "only blocks from before")
     yield asked(highest, [])
-    yield asked(highest, life(30, range(0, 640, 64)))
+    yield asked(highest, life(30, range(0, 3200, 64), again=False))
 
     yield asked(who, [(b, n), (a, m), (c, o), (a, -m)], "handed out in an order that is not theirs")
     yield asked(who, [(a, n), (b, x), (a, -n), (c, n), (b, -x)], "a peak that is reached twice")
@@ -92,17 +92,147 @@ def _(draw):
     yield asked(who, [(0, n), (b, m), (0, -n)], "address 0")
     yield asked(who, [(d, -n), (a, n), (b, m)], "one from before")
     yield asked(who, [(a, -n)], "only one from before")
-    yield asked(who, life(24, range(0, 512, 64)))
+    yield asked(who, life(24, range(0, 3200, 64), again=False))
 
     yield asked(again, [(a, n), (b, o), (a, -n), (a, m), (c, x)], "an address used again")
     yield asked(again, [(a, n), (b, m), (a, -n), (a, x), (a, -x), (a, o)], "an address used three times")
     yield asked(again, [(a, -n), (a, m), (b, o), (a, -m), (c, n)], "there before, and handed out again")
     yield asked(again, [(a, n), (b, m), (a, -n), (c, o), (a, n)], "handed out again, after another")
+    yield asked(again, [(a, n), (a, -n), (a, m), (b, o), (b, -o), (b, x)], "addresses used again, and kept")
     yield asked(again, life(40, range(0, 256, 64)))
 
     yield asked(never, [(a, n), (b, m), (c, o), (b, -m)], "two that stay")
     yield asked(never, [(a, n), (b, m), (a, -n), (b, -m)], "none that stays")
     yield asked(never, [(d, -n), (a, m), (a, -m)], "one from before")
     yield asked(never, [(d, -n), (a, m), (b, o)], "one from before, and two that stay")
-    yield asked(never, [(a, n), (a, -n), (a, m), (b, o), (b, -o), (b, x)], "addresses used again")
-    yield asked(never, life(31, range(0, 640, 64)))
+    yield asked(never, life(31, range(0, 3200, 64), again=False))
+
+
+def _peak(allocations):
+    alive = {}
+    most, then = 0, []
+    for block in allocations:
+        if block.bytes < 0:
+            alive.pop(block.address, None)
+            continue
+        alive[block.address] = block.bytes
+        size = sum(alive.values())
+        if size > most:
+            most, then = size, list(alive.items())
+    return most, then, sum(alive.values())
+
+
+def _misconception(name, explanation, earns, *edits):
+    peak.misconception(name, explanation, earns=earns)(edited(_peak, *edits))
+
+
+_misconception(
+    "nothing is freed",
+    "blocks are never taken off, so that the peak is the sum of all that was handed out.",
+    0,
+    ("alive.pop(block.address, None)", "pass"),
+)
+_misconception(
+    "blocks from before are taken off",
+    "a block that was there before the record makes the sum smaller.",
+    0,
+    ("alive = {}", "alive, before = ({}, 0)"),
+    (
+        "            alive.pop(block.address, None)\n",
+        "            if alive.pop(block.address, None) is None:\n                before += block.bytes\n",
+    ),
+    ("size = sum(alive.values())", "size = sum(alive.values()) + before"),
+    ("(most, then, sum(alive.values()))", "(most, then, sum(alive.values()) + before)"),
+)
+_misconception(
+    "the last peak",
+    "of several moments with as many bytes the last one is taken.",
+    3,
+    ("size > most", "size >= most"),
+)
+_misconception(
+    "who is alive in the end",
+    "the blocks that are alive in the end are returned for those of the peak.",
+    2,
+    ("(most, then, sum", "(most, list(alive.items()), sum"),
+)
+_misconception(
+    "the largest block",
+    "the peak is the size of the largest block.",
+    1,
+    ("size = sum(alive.values())", "size = block.bytes"),
+)
+_misconception(
+    "by their addresses",
+    "who is alive comes in the order of addresses and not in that of being handed out.",
+    2,
+    ("list(alive.items())", "sorted(alive.items())"),
+)
+_misconception(
+    "an address keeps its place",
+    "an address that is used again stands where it stood the first time.",
+    3,
+    (
+        "            alive.pop(block.address, None)\n",
+        "            if block.address in alive:\n                alive[block.address] = 0\n",
+    ),
+    ("list(alive.items())", "[(a, b) for a, b in alive.items() if b]"),
+)
+_misconception(
+    "each address once",
+    "an address that is handed out again keeps its first size.",
+    3,
+    ("alive[block.address] = block.bytes", "sizes.setdefault(block.address, block.bytes)\n        alive[block.address] = sizes[block.address]"),
+    ("alive = {}", "alive, sizes = ({}, {})"),
+)
+_misconception(
+    "never freed: the peak",
+    "the number of bytes never freed is that of the peak.",
+    2,
+    ("then, sum(alive.values()))", "then, most)"),
+)
+_misconception(
+    "never freed: how many",
+    "blocks that were never freed are counted, and not their bytes.",
+    2,
+    ("then, sum(alive.values()))", "then, len(alive))"),
+)
+
+
+@peak.alternate("a running sum, and then once more")
+def _(allocations):
+    known, rows = set(), []
+    for event in allocations:
+        if event.bytes > 0:
+            known.add(event.address)
+            rows.append(event)
+        elif event.address in known:
+            known.remove(event.address)
+            rows.append(event)
+    total, sums = 0, [0]
+    for event in rows:
+        total += event.bytes
+        sums.append(total)
+    highest = max(sums)
+    alive = []
+    for event in rows[: sums.index(highest)]:
+        if event.bytes > 0:
+            alive.append((event.address, event.bytes))
+        else:
+            alive = [pair for pair in alive if pair[0] != event.address]
+    return highest, alive, total
+
+
+@peak.alternate("a list of blocks")
+def _(allocations):
+    blocks, best = [], (0, [])
+    for event in allocations:
+        matching = [block for block in blocks if block[0] == event.address]
+        if event.bytes > 0:
+            blocks.append((event.address, event.bytes))
+        elif matching:
+            blocks.remove(matching[0])
+        now = sum(size for _, size in blocks)
+        if now > best[0]:
+            best = (now, blocks.copy())
+    return (*best, sum(size for _, size in blocks))

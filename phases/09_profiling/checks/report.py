@@ -4,7 +4,7 @@ import math
 
 from utils.checks import Case, Check, edited
 from utils.compare import Tolerance
-from utils.minigpt import MiniGPTConfig, parameter_count, parameter_shapes
+from utils.minigpt import MiniGPT, MiniGPTConfig, parameter_count, parameter_shapes
 from utils.traces import recorded_step
 
 report = Check(
@@ -131,3 +131,177 @@ def _(draw):
     # a single layer, no square, so that each term shows
     one = MiniGPTConfig(vocab_size=draw.integer(30, 60), d_model=8, n_heads=2, n_layers=1, d_ff=draw.integer(9, 29), context=draw.integer(5, 20))
     yield asked(flops, small(), one, 7, 1e9, "one layer")
+
+
+def _report(table, config, tokens, peak_flops):
+    _, steps, whole, _ = table["step"]
+    operators = {name: own for name, (kind, _, _, own) in table.items() if kind == "op"}
+    first = max(operators, key=operators.get)
+    share = operators[first] / whole
+    python = sum(own for kind, _, _, own in table.values() if kind == "range") / whole
+    shapes = parameter_shapes(config)
+    size = sum(math.prod(shape) for name, shape in shapes.items() if "embedding" not in name)
+    a_second = steps * tokens / (whole / 1e9)
+    return {
+        "operator": first,
+        "share": share,
+        "bound": 1 / (1 - share),
+        "python": python,
+        "flops": 6 * size * a_second,
+        "mfu": 6 * size * a_second / peak_flops,
+        "hours": 1e9 / a_second / 3600,
+    }
+
+
+def _misconception(name, explanation, earns, *edits):
+    report.misconception(name, explanation, earns=earns)(edited(_report, *edits))
+
+
+_misconception(
+    "by total time",
+    "the operator with the largest total is named, which mostly calls others that do the work.",
+    3,
+    ("own for name, (kind, _, _, own)", "own for name, (kind, _, own, _)"),
+)
+_misconception(
+    "ranges are operators",
+    "the row with the largest self time is named, be it a range or an op.",
+    3,
+    (" if kind == 'op'}", " if kind}"),
+    ("{name: own for name", "{name: own + 10 ** 9 * (kind == 'range') for name"),
+)
+_misconception(
+    "a share of one step",
+    "the self time, which is over all steps, is divided by the time of one step.",
+    3,
+    ("operators[first] / whole", "operators[first] * steps / whole"),
+    ("1 / (1 - share)", "1 / (1 - share) if share < 1 else math.inf"),
+)
+_misconception(
+    "a share of all operators",
+    "the share is that of the operators' time, and what Python took is left out.",
+    3,
+    ("operators[first] / whole", "operators[first] / sum(operators.values())"),
+)
+_misconception(
+    "Amdahl upside down",
+    "the bound is what the steps would cost, as a share of now, and not how many times as fast they"
+    " would be.",
+    4,
+    ("1 / (1 - share)", "1 - share"),
+)
+_misconception(
+    "the share for the bound",
+    "the bound is the inverse of the share, as if all but this operator took no time any more.",
+    4,
+    ("1 / (1 - share)", "1 / share"),
+)
+_misconception(
+    "the step alone",
+    "Python's share is the self time of the step, and that of the other ranges is missing.",
+    4,
+    ("if kind == 'range')", "if kind == 'range' and own == table['step'][3])"),
+)
+_misconception(
+    "the step left out",
+    "Python's share is the self time of the other ranges, without the step's own.",
+    4,
+    ("if kind == 'range')", "if kind == 'range' and own != table['step'][3])"),
+)
+_misconception(
+    "totals of ranges",
+    "the ranges' total times are added up, though operators run inside of them.",
+    4,
+    ("sum((own for kind, _, _, own in", "sum((own for kind, _, own, _ in"),
+)
+_misconception(
+    "2 N a token",
+    "the operations of the forward alone are counted.",
+    4,
+    ("'flops': 6 * size", "'flops': 2 * size"),
+    ("'mfu': 6 * size", "'mfu': 2 * size"),
+)
+_misconception(
+    "all parameters",
+    "the embeddings are counted, which are looked up and not multiplied.",
+    4,
+    (" if 'embedding' not in name", ""),
+)
+_misconception(
+    "one embedding",
+    "one of the two embeddings is counted.",
+    4,
+    ("'embedding' not in name", "'token_embedding' not in name"),
+)
+_misconception(
+    "weights without biases",
+    "only matrices are counted, and neither biases nor norms.",
+    4,
+    ("if 'embedding' not in name", "if 'embedding' not in name and len(shape) > 1"),
+)
+_misconception(
+    "nanoseconds for seconds",
+    "speeds are a thousand million times too small, as if a time in nanoseconds were one in seconds.",
+    3,
+    ("(whole / 1000000000.0)", "whole"),
+)
+_misconception(
+    "tokens of one step",
+    "the tokens of one step are divided by the time of all steps.",
+    3,
+    ("steps * tokens", "tokens"),
+)
+_misconception(
+    "minutes",
+    "the hours are as many as there are minutes.",
+    4,
+    ("/ 3600", "/ 60"),
+)
+_misconception(
+    "MFU in percent",
+    "the utilisation is a hundred times as large as the share of the peak.",
+    4,
+    ("a_second / peak_flops", "a_second / peak_flops * 100"),
+)
+
+
+@report.alternate("step by step")
+def _(table, config, tokens, peak_flops):
+    name, most = "", -1
+    labels = 0
+    for row, (kind, calls, total, own) in table.items():
+        if kind == "range":
+            labels += own
+        elif own > most:
+            name, most = row, own
+    calls, whole = table["step"][1:3]
+    seconds = whole / calls / 1e9
+    d, h = config.d_model, config.d_ff
+    block = 4 * (d * d + d) + (d * h + h) + (h * d + d) + 4 * d
+    n = config.n_layers * block + 2 * d + (d + 1) * config.vocab_size
+    flops = 6 * n * tokens / seconds
+    return {
+        "operator": name,
+        "share": most / whole,
+        "bound": whole / (whole - most),
+        "python": labels / whole,
+        "flops": flops,
+        "mfu": flops / peak_flops,
+        "hours": 1e9 / tokens * seconds / 60 / 60,
+    }
+
+
+@report.alternate("a model is built and counted")
+def _(table, config, tokens, peak_flops):
+    ops = sorted(((row[3], name) for name, row in table.items() if row[0] != "range"), reverse=True)
+    total = float(table["step"][2])
+    model = MiniGPT(config)
+    n = sum(p.numel() for name, p in model.named_parameters() if not name.startswith(("token_e", "position_e")))
+    speed = tokens * table["step"][1] / total * 1e9
+    result = {"operator": ops[0][1], "share": ops[0][0] / total}
+    result["bound"] = (1 - result["share"]) ** -1
+    result["python"] = math.fsum(row[3] for row in table.values() if row[0] == "range") / total
+    result["flops"] = speed * n * 6
+    result["mfu"] = result["flops"] / peak_flops
+    result["hours"] = 1e9 / (speed * 3600)
+    return result

@@ -39,19 +39,21 @@ class _Tree:
     def __init__(self, draw):
         self.draw, self.events = draw, []
 
-    def inside(self, start, room, names, lane, depth):
-        """Fill some of the time from `start` on with events; return where they end."""
+    def inside(self, start, room, names, lane, depth, recursive):
+        """Fill some of the time from `start` on with events, none at an edge."""
         draw, time = self.draw, start
         for _ in range(draw.integer(1, 3)):
             if time >= start + room:
                 break
-            time += draw.integer(0, 3) if depth else 0
+            time += draw.integer(1, 3)
             duration = min(draw.integer(2, 40), start + room - time)
             if duration < 1:
                 break
-            self.events.append(Event(draw.choice(names), time, duration, lane))
-            if depth and duration > 2:
-                self.inside(time, duration, names, lane, depth - 1)
+            name = draw.choice(names)
+            self.events.append(Event(name, time, duration, lane))
+            if depth and duration > 3:
+                inner = names if recursive else [other for other in names if other != name]
+                self.inside(time, duration - 1, inner, lane, depth - 1, recursive)
             time += duration
 
     def shuffled(self):
@@ -89,7 +91,7 @@ def _(draw):
                 duration = draw.integer(30, 90)
                 used = names if distinct else names[:3]
                 made.events.append(Event(used[0], start, duration, lane))
-                made.inside(start, duration, used[1:] if distinct else used, lane, depth)
+                made.inside(start, duration - 1, used[1:] if distinct else used, lane, depth, not distinct)
                 start += duration + draw.integer(1, 9)
         return made.shuffled()
 
@@ -107,10 +109,12 @@ def _(draw):
     same = [Event(a, 3, 20), Event(b, 3, 20), Event(c, 3, 20), Event(d, 3, n)]
     yield asked(nested, same, "three with one span")
     yield asked(nested, [Event(b, 3, 20), Event(a, 3, 20), Event(c, 18, 5)], "two with one span")
-    yield asked(nested, [Event(a, 7, 20), Event(b, 7, 4), Event(c, 22, 5)], "at the edges")
+    edges = [Event(b, 7, 4), Event(a, 7, 20), Event(c, 22, 5)]
+    yield asked(nested, edges, "at the edges, a short one first in the list")
 
     both = [Event(a, 0, 60, "cpu"), Event(b, 10, 20, "cpu 2"), Event(c, 12, 5, "cpu 2"), Event(b, 30, n, "cpu")]
     yield asked(several, both, "two threads")
+    yield asked(several, both[::-1], "two threads, the list backwards")
     yield asked(several, [Event(a, 0, 60, "gpu 7"), Event(a, 10, 20, "cpu"), Event(b, 11, n, "cpu")])
     yield asked(several, [Event(a, 5, 9 + n, lane) for lane in ("cpu", "cpu 2", "cpu 3")])
     yield asked(several, tree(["cpu", "cpu 2"], 1, True))
@@ -119,14 +123,180 @@ def _(draw):
     yield asked(touching, row, "one after the other, without a gap")
     full = [Event(a, 0, 20 + n), Event(b, 0, 10), Event(c, 10, 10), Event(d, 20, n)]
     yield asked(touching, full, "an event that is full")
+    yield asked(touching, full[::-1], "an event that is full, the list backwards")
     deep = [Event(a, 0, 30), Event(b, 10, 20), Event(c, 25, 5), Event(d, 30, n), Event(b, 30 + n, 2)]
     yield asked(touching, deep, "three that end as another starts")
     yield asked(touching, [Event(a, 0, n), Event(a, n, n), Event(a, 2 * n, 1)], "three of one name")
 
     yield asked(own, [Event(a, 0, 90), Event(b, 10, 70), Event(a, 20, 50), Event(a, 30, n)])
     yield asked(own, [Event(a, 0, 90), Event(a, 10, 30), Event(a, 50, 30), Event(b, 55, n)])
+    deeper = [Event(a, 0, 90), Event(b, 10, 70), Event(c, 20, 50), Event(a, 30, n)]
+    yield asked(own, deeper[::-1], "three deep, the list backwards")
     yield asked(own, [Event(a, 5, 20 + n), Event(a, 5, 20 + n), Event(b, 6, 2)], "one span twice")
     mixed = [Event(a, 0, 40), Event(b, 5, 30), Event(a, 10, 10), Event(a, 50, 9), Event(b, 52, n // 2)]
     yield asked(own, mixed, "inside, and on its own")
     yield asked(own, [Event(a, 0, 40, "cpu"), Event(a, 5, 30, "cpu 2"), Event(a, 6, n, "cpu 2")])
     yield asked(own, tree(["cpu"], 2, False))
+
+
+def _self_times(events):
+    found = {}
+    stacks = {}
+    for event in sorted(events, key=lambda event: (event.start, -event.duration)):
+        stack = stacks.setdefault(event.lane, [])
+        while stack and stack[-1].end <= event.start:
+            stack.pop()
+        calls, total, own = found.get(event.name, (0, 0, 0))
+        if all(outer.name != event.name for outer in stack):
+            total += event.duration
+        found[event.name] = calls + 1, total, own + event.duration
+        if stack:
+            calls, total, own = found[stack[-1].name]
+            found[stack[-1].name] = calls, total, own - event.duration
+        stack.append(event)
+    return found
+
+
+def _misconception(name, explanation, earns, *edits):
+    self_times.misconception(name, explanation, earns=earns)(edited(_self_times, *edits))
+
+
+_misconception(
+    "every ancestor pays",
+    "an event's duration is taken off all events around it, so that what lies two deep is taken off"
+    " twice.",
+    0,
+    (
+        "        if stack:\n            calls, total, own = found[stack[-1].name]\n"
+        "            found[stack[-1].name] = (calls, total, own - event.duration)",
+        "        for outer in stack:\n            calls, total, own = found[outer.name]\n"
+        "            found[outer.name] = (calls, total, own - event.duration)",
+    ),
+)
+_misconception(
+    "self for total",
+    "the total is without the events inside, as the self time is.",
+    0,
+    (
+        "    return found",
+        "    return {name: (calls, own, own) for name, (calls, _, own) in found.items()}",
+    ),
+)
+_misconception(
+    "total for self",
+    "the self time still holds the time of the events inside.",
+    0,
+    ("own - event.duration", "own"),
+)
+_misconception(
+    "one stack for all lanes",
+    "events of different lanes are taken to lie in each other.",
+    2,
+    ("stacks.setdefault(event.lane, [])", "stacks.setdefault(0, [])"),
+)
+_misconception(
+    "still open when it ends",
+    "an event that starts as another ends is taken to lie in it.",
+    3,
+    ("stack[-1].end <= event.start", "stack[-1].end < event.start"),
+)
+_misconception(
+    "recursion counted twice",
+    "an event inside one of its own name adds to the total once more.",
+    3,
+    ("if all((outer.name != event.name for outer in stack)):", "if True:"),
+)
+_misconception(
+    "only the parent's name",
+    "an event that lies deeper in one of its own name adds to the total once more.",
+    3,
+    ("all((outer.name != event.name for outer in stack))", "not stack or stack[-1].name != event.name"),
+)
+_misconception(
+    "recursion not called",
+    "an event inside one of its own name is not counted as a call.",
+    3,
+    (
+        "(calls + 1, total, own + event.duration)",
+        "(calls + all((outer.name != event.name for outer in stack)), total, own + event.duration)",
+    ),
+)
+_misconception(
+    "in the order of the list",
+    "the events are taken in the order of the list, as if it were that of their starts.",
+    0,
+    ("sorted(events, key=lambda event: (event.start, -event.duration))", "events"),
+)
+_misconception(
+    "the shorter one first",
+    "of two events that start together the shorter one is taken for the outer one.",
+    2,
+    ("-event.duration)", "event.duration)"),
+)
+_misconception(
+    "by the start alone",
+    "of two events that start together the one that comes first in the list is taken for the outer"
+    " one, however short it is.",
+    2,
+    ("(event.start, -event.duration)", "event.start"),
+)
+_misconception(
+    "the last call alone",
+    "of several events of one name only the last one counts.",
+    0,
+    ("found.get(event.name, (0, 0, 0))", "(0, 0, 0)"),
+)
+
+
+@self_times.alternate("each event looks for its parent")
+def _(events):
+    numbered = list(enumerate(events))
+
+    def around(number, event):
+        return [
+            (other.duration, -at, other)
+            for at, other in numbered
+            if other.lane == event.lane and other.start <= event.start and other.end >= event.end
+            and (other.duration > event.duration or at < number)
+        ]
+
+    rows = {}
+    for number, event in numbered:
+        row = rows.setdefault(event.name, [0, 0, 0])
+        outer = around(number, event)
+        row[0] += 1
+        row[2] += event.duration
+        if event.name not in {other.name for _, _, other in outer}:
+            row[1] += event.duration
+        if outer:
+            parent = min(outer, key=lambda one: (one[0], one[1]))[2]
+            rows.setdefault(parent.name, [0, 0, 0])[2] -= event.duration
+    return {name: tuple(row) for name, row in rows.items()}
+
+
+@self_times.alternate("a tree, walked down")
+def _(events):
+    rows = {}
+
+    def visit(inside, names):
+        """The events of one lane, sorted; returns the sum of the durations of the outermost."""
+        spent = 0
+        while inside:
+            event, rest = inside[0], inside[1:]
+            children = [other for other in rest if other.start < event.end]
+            inside = [other for other in rest if other.start >= event.end]
+            within = visit(children, names | {event.name})
+            calls, total, own = rows.get(event.name, (0, 0, 0))
+            total += event.duration if event.name not in names else 0
+            rows[event.name] = (calls + 1, total, own + event.duration - within)
+            spent += event.duration
+        return spent
+
+    lanes = {event.lane: [] for event in events}
+    for event in events:
+        lanes[event.lane].append(event)
+    for of_lane in lanes.values():
+        of_lane.sort(key=lambda event: -event.duration)
+        of_lane.sort(key=lambda event: event.start)
+        visit(of_lane, frozenset())
+    return rows

@@ -86,3 +86,151 @@ def _(draw):
     yield asked(rounding, ["times 0", "square"], near(1.0, 5.0), "zeros alone")
     yield asked(rounding, ["exp"], near(100.0, 1.0, 0.1), "one is infinite in float32, too")
     yield asked(rounding, ["center", "square"], near(100.0, 101.0, 102.5).reshape(1, 3))
+
+
+def _worse(steps, x):
+    found = []
+    for name, function in steps:
+        right, half = function(x), function(x.half()).float()
+        overflowed = right.isfinite() & ~half.isfinite()
+        vanished = (half == 0) & (right != 0)
+        rest = right.isfinite() & (right != 0) & ~overflowed & ~vanished
+        errors = ((half - right) / right).abs()[rest].tolist()
+        found.append((name, int(overflowed.sum()), int(vanished.sum()), max(errors, default=0.0)))
+        x = right
+    return found
+
+
+def _misconception(name, explanation, earns, *edits):
+    worse_in_half.misconception(name, explanation, earns=earns)(edited(_worse, *edits))
+
+
+_misconception(
+    "float16 all the way",
+    "each step gets what float16 has made of the steps before: one error is counted in all after it.",
+    0,
+    ("    found = []", "    found, spoilt = ([], x.half())"),
+    ("function(x.half()).float()", "function(spoilt).float()"),
+    ("x = right", "x, spoilt = (right, function(spoilt))"),
+)
+_misconception(
+    "only the result is float16",
+    "a step is computed in float32, and its result converted: what happens to the input is not seen.",
+    0,
+    ("function(x.half()).float()", "right.half().float()"),
+)
+_misconception(
+    "the first input for all",
+    "every step gets the first input.",
+    0,
+    ("        x = right\n", ""),
+)
+_misconception(
+    "bfloat16",
+    "the other format of 16 bits was taken: nothing overflows in it, and much is rounded.",
+    0,
+    ("x.half()", "x.bfloat16()"),
+)
+_misconception(
+    "what float32 can't hold is counted",
+    "numbers that are not finite in float32 either are counted as overflowed.",
+    2,
+    ("overflowed = right.isfinite() & ~half.isfinite()", "overflowed = ~half.isfinite()"),
+)
+_misconception(
+    "infinities only",
+    "a number that is NaN in float16 alone is not counted as overflowed.",
+    2,
+    ("right.isfinite() & ~half.isfinite()", "right.isfinite() & half.isinf()"),
+)
+_misconception(
+    "zeros that are right",
+    "numbers that are 0 in float32, too, are counted as vanished.",
+    2,
+    ("(half == 0) & (right != 0)", "half == 0"),
+)
+_misconception(
+    "vanished counts as an error",
+    "numbers that have vanished make the largest relative error 1.",
+    2,
+    (" & ~overflowed & ~vanished", " & ~overflowed"),
+)
+_misconception(
+    "overflow counts as an error",
+    "numbers that have overflowed make the largest relative error infinite.",
+    2,
+    (" & ~overflowed & ~vanished", " & ~vanished"),
+)
+_misconception(
+    "the absolute error",
+    "the error is not divided by the size of the right number.",
+    2,
+    ("((half - right) / right).abs()", "(half - right).abs()"),
+)
+_misconception(
+    "the mean error",
+    "the errors are averaged, so that one bad number among many is hardly seen.",
+    2,
+    ("max(errors, default=0.0)", "sum(errors) / max(1, len(errors))"),
+)
+_misconception(
+    "by the size of the wrong one",
+    "the error is divided by float16's number and not by the right one.",
+    2,
+    ("(half - right) / right", "(half - right) / half"),
+)
+_misconception(
+    "one sign of errors",
+    "only numbers that have become larger count as errors.",
+    2,
+    ("((half - right) / right).abs()", "((half - right) / right)"),
+)
+_misconception(
+    "counts exchanged",
+    "what has vanished stands where what overflowed belongs.",
+    1,
+    ("int(overflowed.sum()), int(vanished.sum())", "int(vanished.sum()), int(overflowed.sum())"),
+)
+
+
+@worse_in_half.alternate("number by number")
+def _(steps, x):
+    report = []
+    for name, function in steps:
+        exact = function(x)
+        rough = function(x.to(torch.float16))
+        counts = Counter()
+        errors = [0.0]
+        for a, b in zip(exact.flatten().tolist(), rough.flatten().tolist()):
+            if not math.isfinite(a):
+                continue
+            if not math.isfinite(b):
+                counts["overflowed"] += 1
+            elif a != 0 and b == 0:
+                counts["vanished"] += 1
+            elif a != 0:
+                errors.append(abs((b - a) / a))
+        report.append((name, counts["overflowed"], counts["vanished"], max(errors)))
+        x = exact
+    return report
+
+
+@worse_in_half.alternate("first all right inputs")
+def _(steps, x):
+    inputs = [x]
+    for _, function in steps:
+        inputs.append(function(inputs[-1]))
+
+    def judged(name, function, given, right):
+        half = function(given.half()).double()
+        right = right.double()
+        fine = torch.isfinite(right)
+        lost = fine & ~torch.isfinite(half)
+        gone = (right != 0) & (half == 0) & fine
+        kept = fine & ~lost & ~gone & (right != 0)
+        error = torch.zeros_like(right)
+        error[kept] = (half[kept] / right[kept] - 1).abs()
+        worst = error.max().item() if error.numel() else 0.0
+        return name, lost.count_nonzero().item(), gone.count_nonzero().item(), worst
+
+    return [judged(*step, given, right) for step, given, right in zip(steps, inputs, inputs[1:])]
