@@ -7,16 +7,17 @@
 # %% [markdown]
 # # Lab 09: Profiling
 #
-# Nine exercises and one question, 40 points, about three hours. They follow
+# Nine exercises and one question, 40 points, about three and a half hours. They follow
 # [lesson 09](../../notebooks/09_profiling.ipynb). You compare timings that don't repeat, read traces,
 # find the brake of a training step and release it, hunt for a NaN and for what float16 has lost, and
 # in the end write the report on a training step of MiniGPT.
 #
 # No points hang on a clock. What your functions get are timings, traces and tables as plain values.
 # The traces with a GPU in them are *drawn*: a model of a machine made them, with noise, and
-# nothing in them was measured. The table of the last exercise was recorded, on a CPU. Where a function
-# of yours is run and its operators and bytes are counted, your own process counts them: exercise 6
-# says so.
+# nothing in them was measured. The last exercise is about MiniGPT: you profile it here, and grading
+# takes the table of a step that was recorded on a CPU, with its times drawn anew. Where a function of
+# yours is run and its operators and bytes are counted, your own process counts them: exercise 6 says
+# so.
 #
 # Each graded cell begins with `check(...)`, which gives the verdict that grading would. It draws
 # values, sizes and traces that you have not seen, new ones each time. Parts of an exercise earn their
@@ -42,7 +43,7 @@ from utils.verdict import check
 # %% [markdown]
 # ## 1 · Faster, or luck?
 #
-# *Easy, 20 minutes, 3 points: one for the quartiles, one for the ratio, one for the verdict.*
+# *Easy, 15 minutes, 3 points: one for the quartiles, one for the ratio, one for the verdict.*
 # From the lesson: [A number without a spread](../../notebooks/09_profiling.ipynb#cell-id=a-number-without-a-spread).
 #
 # Somebody has changed a training step and timed it before and after, several times each. Write
@@ -66,8 +67,8 @@ from utils.verdict import check
 # </details>
 # <details><summary>Is there something ready-made?</summary>
 #
-# `torch.quantile` takes a tensor and shares; float64 keeps all digits of a Python float.
-# `statistics.quantiles` has a method for each convention, and wants two values or more.
+# `torch.quantile` takes a tensor and shares. `statistics.quantiles` has a method for each convention,
+# and wants two values or more.
 # </details>
 
 # %% solution="compare_runs"
@@ -115,7 +116,7 @@ verify("compare_runs", compare_runs)
 # %% [markdown]
 # ## 2 · Total and self
 #
-# *Medium, 25 minutes, 4 points: one each for events in each other, for several lanes, for spans that
+# *Medium, 20 minutes, 4 points: one each for events in each other, for several lanes, for spans that
 # touch, and for events inside one of their own name.*
 # From the lesson: [Total and self](../../notebooks/09_profiling.ipynb#cell-id=total-and-self).
 #
@@ -134,7 +135,8 @@ verify("compare_runs", compare_runs)
 # - `total`: the sum of their durations. An event that lies inside another of its own name, however
 #   deep, adds nothing to the total: its time is in there already.
 #
-# Every duration is at least 1, and the list may be empty.
+# Every duration is at least 1, events lie in each other some dozens deep at most, and the list may be
+# empty.
 #
 # <details><summary>How do I find out what lies in what?</summary>
 #
@@ -196,7 +198,7 @@ verify("self_times", self_times)
 # %% [markdown]
 # ## 3 · Two clocks
 #
-# *Medium, 35 minutes, 4 points: one for busy lanes, one for the gap, two for what was launched from
+# *Medium, 25 minutes, 4 points: one for busy lanes, one for the gap, two for what was launched from
 # where.*
 # From the lesson: [Two clocks](../../notebooks/09_profiling.ipynb#cell-id=two-clocks).
 #
@@ -317,7 +319,7 @@ verify("lanes", lanes)
 # %% [markdown]
 # ## 4 · The brake
 #
-# *Medium, 35 minutes, 4 points: one each for telling the loader, Python and launches, waiting, and
+# *Medium, 25 minutes, 4 points: one each for telling the loader, Python and launches, waiting, and
 # copies from what only looks like them.*
 # From the lesson: [Five brakes](../../notebooks/09_profiling.ipynb#cell-id=five-brakes).
 #
@@ -335,11 +337,12 @@ verify("lanes", lanes)
 # | else, the host is in an op or a call | `"launches"` |
 # | else, the host may be in a range, and in nothing else | `"python"` |
 #
-# The device runs dry where its last kernel or copy ends and no other runs. In each trace that is
+# The device runs dry where a kernel or copy ends and no other runs; before the first of them it has
+# not run dry. In each trace that is
 # asked, one account has more than half of all time, and more than twice what any other has. So you
 # needn't keep all of them to the nanosecond: any way that finds the largest will do. Look at some
-# traces first. The longest line of the host is often innocent: it waits for work, or works while the
-# device does, too.
+# traces first. What takes longest on the host is often innocent: while it waits, or loads, the device
+# may be working.
 #
 # <details><summary>Where do I begin?</summary>
 #
@@ -394,7 +397,7 @@ verify("bottleneck", bottleneck)
 # %% [markdown]
 # ## 5 · Memory, and who holds it
 #
-# *Medium, 20 minutes, 4 points: one each for the peak, for who is alive then, for addresses that are
+# *Medium, 15 minutes, 4 points: one each for the peak, for who is alive then, for addresses that are
 # used again, and for what is never freed.*
 # From the lesson: [Memory over time](../../notebooks/09_profiling.ipynb#cell-id=memory-over-time).
 #
@@ -462,7 +465,7 @@ verify("peak", peak)
 # %% [markdown]
 # ## 6 · Fewer, larger, later
 #
-# *Medium, 40 minutes, 5 points: one each for the loss with its gradient, for the share of right
+# *Hard, 30 minutes, 5 points: one each for the loss with its gradient, for the share of right
 # answers, for operators that don't grow in number, for waiting for nothing, and for few bytes.*
 # From the lesson: [Fewer, larger, later](../../notebooks/09_profiling.ipynb#cell-id=fewer-larger-later).
 #
@@ -576,7 +579,7 @@ verify("faster_loss", faster_loss)
 # %% [markdown]
 # ## 7 · The NaN hunt
 #
-# *Medium, 40 minutes, 5 points: two for the first bad module, one for leaving no trace; one for the
+# *Hard, 30 minutes, 5 points: two for the first bad module, one for leaving no trace; one for the
 # root's value, one for its gradient.*
 # From the lesson: [The NaN hunt](../../notebooks/09_profiling.ipynb#cell-id=the-nan-hunt).
 #
@@ -588,8 +591,8 @@ verify("faster_loss", faster_loss)
 #   in `model.named_modules()`, with `""` for the model itself; `"nan"` if the output holds a NaN, and
 #   `"inf"` if it holds infinities and no NaN; and whether the input of that module, in that call,
 #   was finite. If all outputs are finite it returns `None`. Each module takes one tensor and returns
-#   one, and a module may be called several times. Afterwards the model is as before: no hook is
-#   left on it.
+#   one, and a module may be called several times. The run may go on to its end, or break off there.
+#   Afterwards the model is as before: no hook is left on it, and its mode and attributes are the same.
 # - `safe_root(x)` is the root of x where x is positive, and 0 where x is 0 or negative. Its gradient is
 #   1/(2√x) where x is positive, however small, and 0 where x is 0 or negative. A NaN stays a NaN, since
 #   a NaN that is hidden is found later, and elsewhere. x has any shape, float32 or float64.
@@ -644,9 +647,9 @@ def safe_root(x: torch.Tensor) -> torch.Tensor:
 # %%
 chain = {"parts": {"embed": "times 3", "block": {"up": "exp", "down": "log"}, "head": "softmax"}}
 came = driver.hunted(first_bad, chain, torch.tensor([1.0, 40.0]))
-expect_equal("exp is too large", came, {"found": [("block.up", "inf", True)], "hooks left": 0})
-came = driver.hunted(first_bad, chain, torch.tensor([1.0, 2.0]))
-expect_equal("all is well", came, {"found": [None], "hooks left": 0})
+expect_equal("exp is too large", came["found"], [("block.up", "inf", True)])
+came = driver.hunted(first_bad, chain, torch.tensor([1.0, 2.0]), times=2)
+expect_equal("all is well", came, {"found": [None, None], "hooks left": 0, "as before": True})
 own = {"parts": {"first": "tanh"}, "last": "over itself"}
 expect_equal("the model itself", driver.hunted(first_bad, own, torch.zeros(2))["found"], [("", "nan", True)])
 
@@ -667,7 +670,7 @@ verify("first_bad", first_bad=first_bad, safe_root=safe_root)
 # %% [markdown]
 # ## 8 · Why did float16 make it worse?
 #
-# *Medium, 25 minutes, 3 points: one for what overflows, one for what vanishes, one for what is rounded.*
+# *Medium, 20 minutes, 3 points: one for what overflows, one for what vanishes, one for what is rounded.*
 # From the lesson: [Why fp16 made it worse](../../notebooks/09_profiling.ipynb#cell-id=why-fp16-made-it-worse).
 #
 # A computation is a list of steps, pairs `(name, function)`, each of which maps a tensor to a tensor.
@@ -734,7 +737,7 @@ verify("worse_in_half", worse_in_half)
 # %% [markdown]
 # ## 9 · The report
 #
-# *Medium, 30 minutes, 5 points: one each for the first operator, for what its end would bring, for
+# *Medium, 20 minutes, 5 points: one each for the first operator, for what its end would bring, for
 # Python, for FLOP/s and MFU, and for the hours.*
 # From the lesson: [One step, from end to end](../../notebooks/09_profiling.ipynb#cell-id=one-step-from-end-to-end).
 #
@@ -757,7 +760,8 @@ verify("worse_in_half", worse_in_half)
 # - `"mfu"`: that, as a share of the peak;
 # - `"hours"`: how long 10⁹ tokens would take at this speed.
 #
-# All but the name are floats. Below the table is the recorded one: MiniGPT on one core of a CPU.
+# All but the name are floats. `driver.table_of` makes such a table of a profile. What grading asks are
+# small tables that were drawn, and one of a real MiniGPT step, recorded on one core of a CPU.
 #
 # <details><summary>How many seconds did a step take?</summary>
 #

@@ -162,14 +162,17 @@ def hunted(first_bad: Callable, chain: Mapping[str, Any], x: Tensor, times: int 
         times: how often it is called, one call after the other, with one model.
 
     Returns:
-        ``found``, a list with the result of each call, and ``hooks left`` on the model after them.
+        ``found``, a list with the result of each call; ``hooks left`` on the model after them, and
+        whether modes and attributes are ``as before``.
     """
     model = Chain(**chain)
+    before = [(module.training, set(vars(module))) for module in model.modules()]
     found = [first_bad(model, x.clone()) for _ in range(times)]
     left = sum(
         len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
     )
-    return {"found": found, "hooks left": left}
+    after = [(module.training, set(vars(module))) for module in model.modules()]
+    return {"found": found, "hooks left": left, "as before": before == after}
 
 
 def rooted(safe_root: Callable, x: Tensor, upstream: Tensor) -> dict[str, Tensor]:

@@ -4,6 +4,7 @@ from collections import Counter
 
 from utils.checks import Case, Check, edited
 from utils.traces import Event, drawn
+from utils.traces.drawn import LOADER
 
 bottleneck = Check(
     "bottleneck",
@@ -46,29 +47,126 @@ def _(draw):
 
     def asked(part, kind, covered=None, steps=1, backwards=False):
         events = drawn(kind, draw.integer(0, 10**9), steps=steps, covered=covered)
-        # no trace begins at 0, and which number a lane has means nothing
-        late, stream = draw.integer(0, 10**9), draw.integer(8, 19)
-        moved = [
-            Event(e.name, e.start + late, e.duration, e.lane.replace("7", str(stream)), e.kind, e.correlation)
-            for e in events
-        ]
+        moved = elsewhere(events)
         words = f"a drawn trace of {len(moved)} events"
         return Case(part, lambda subject: subject(moved[::-1] if backwards else moved), shown=words)
 
+    def elsewhere(events):
+        """The same at another time, on another stream, with other names of one kind."""
+        late, stream = draw.integer(0, 10**9), draw.integer(8, 19)
+        loader = draw.choice(("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"))
+        wait = draw.choice(("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"))
+        new = {LOADER: f"enumerate(DataLoader)#{loader}.__next__", "cudaStreamSynchronize": wait}
+        return [
+            Event(
+                new.get(e.name, e.name), e.start + late, e.duration,
+                e.lane.replace("7", str(stream)), e.kind, e.correlation,
+            )
+            for e in events
+        ]  # fmt: skip
+
+    def small(part, words, *rows):
+        """A trace by hand: (what, start, end), in units that are drawn."""
+        unit = draw.integer(50, 900)
+        kinds = {
+            "kernel": ("gemm", "gpu 7", "kernel"),
+            "kernel beside": ("gemm", "gpu 20", "kernel"),
+            "copy": ("Memcpy HtoD", "gpu 7", "copy"),
+            "copy beside": ("Memcpy HtoD", "gpu 20", "copy"),
+            "loader": (LOADER, "cpu", "range"),
+            "range": ("forward", "cpu", "range"),
+            "op": ("aten::mm", "cpu", "op"),
+            "call": ("cudaLaunchKernel", "cpu", "call"),
+            "wait": ("cudaStreamSynchronize", "cpu", "call"),
+        }
+        events = []
+        for what, start, end in rows:
+            name, lane, kind = kinds[what]
+            events.append(Event(name, start * unit, (end - start) * unit, lane, kind))
+        moved = elsewhere(events)
+        return Case(part, lambda subject: subject(moved), shown=f"a trace by hand: {words}")
+
+    yield small(
+        loader, "the loader at first, one kernel",
+        ("loader", 0, 70), ("op", 70, 75), ("kernel", 74, 90), ("wait", 76, 91),
+    )  # fmt: skip
+    yield small(
+        loader, "a wait, and then the loader",
+        ("op", 0, 4), ("kernel", 3, 13), ("wait", 4, 14), ("loader", 15, 80), ("op", 80, 84), ("kernel", 83, 90),
+    )  # fmt: skip
+    yield small(
+        loader, "a loader in a range, kernels meanwhile",
+        ("range", 0, 100), ("op", 1, 4), ("kernel", 3, 90), ("loader", 5, 88), ("op", 90, 99),
+    )  # fmt: skip
+    yield small(
+        loader, "many visits to the loader",
+        *((what, 16 * k + begin, 16 * k + end) for k in range(6)
+          for what, begin, end in (("loader", 0, 11), ("op", 11, 14), ("kernel", 12, 16))),
+    )  # fmt: skip
     yield asked(loader, "loader", steps=2)
     yield asked(loader, "loader", "sync")
     yield asked(loader, "compute", "loader", steps=2)
     yield asked(loader, "launches")
+    yield small(
+        python, "calls outside of operators",
+        *((what, 10 * k + begin, 10 * k + end) for k in range(6)
+          for what, begin, end in (("call", 0, 9), ("kernel", 8, 10))),
+    )  # fmt: skip
+    yield small(
+        python, "operators after the last kernel",
+        ("op", 0, 3), ("kernel", 2, 20), ("op", 20, 60), ("op", 60, 99),
+    )  # fmt: skip
+    yield small(
+        python, "kernels that overlap",
+        ("op", 0, 75), ("kernel", 75, 95), ("kernel beside", 75, 97), ("kernel", 76, 97), ("kernel beside", 78, 97), ("range", 0, 99),
+    )  # fmt: skip
+    yield small(
+        python, "a range, and nothing else for long",
+        ("range", 0, 100), ("op", 2, 6), ("kernel", 5, 9), ("op", 50, 54), ("kernel", 53, 60),
+    )  # fmt: skip
+    yield small(
+        python, "a wait that begins when the device is dry already",
+        ("op", 0, 6), ("kernel", 5, 20), ("op", 18, 26), ("wait", 26, 90), ("op", 90, 97), ("kernel", 96, 99),
+    )  # fmt: skip
     yield asked(python, "python", steps=2)
     yield asked(python, "launches", "nothing", steps=2)
     yield asked(python, "compute", "python")
     yield asked(python, "compute", "launches")
     yield asked(python, "python", "launches", backwards=True)
+    yield small(
+        waiting, "a short wait, and a long way back",
+        ("range", 0, 100), ("op", 0, 4), ("kernel", 3, 12), ("wait", 4, 14), ("op", 40, 85), ("kernel", 84, 92),
+    )  # fmt: skip
+    yield small(
+        waiting, "waits after a copy, and after a kernel beside a copy",
+        ("op", 0, 3), ("copy", 2, 6), ("wait", 3, 7), ("op", 28, 31), ("kernel", 30, 36), ("copy beside", 31, 35),
+        ("wait", 32, 38), ("op", 68, 71), ("kernel", 70, 74), ("op", 74, 80),
+    )  # fmt: skip
+    yield small(
+        waiting, "a wait for one stream that ends as another works on",
+        ("op", 0, 4), ("kernel", 3, 10), ("copy beside", 4, 30), ("wait", 5, 11), ("op", 30, 75), ("kernel", 74, 90), ("op", 90, 99),
+    )  # fmt: skip
     yield asked(waiting, "sync", "nothing", steps=2)
     yield asked(waiting, "sync", "python")
     yield asked(waiting, "compute", "sync", steps=2)
     yield asked(waiting, "launches", "sync")
     yield asked(waiting, "python", "sync")
+    yield small(
+        copies, "a copy beside kernels, and after them",
+        ("op", 0, 4), ("kernel", 3, 30), ("copy beside", 5, 99), ("op", 6, 20), ("wait", 20, 100),
+    )  # fmt: skip
+    yield small(
+        copies, "copies that overlap",
+        ("op", 0, 70), ("copy", 70, 90), ("copy beside", 70, 91), ("copy", 72, 91), ("copy beside", 73, 91), ("op", 91, 99),
+    )  # fmt: skip
+    yield small(
+        copies, "a long kernel over several copies",
+        ("op", 0, 4), ("kernel", 3, 90), ("copy beside", 5, 40), ("copy beside", 40, 88), ("op", 90, 99),
+    )  # fmt: skip
+    yield small(
+        copies, "a copy while the loader loads",
+        ("op", 0, 3), ("copy beside", 2, 80), ("loader", 4, 92), ("op", 92, 99),
+    )  # fmt: skip
     yield asked(copies, "copy", steps=2)
     yield asked(copies, "copy")
     yield asked(copies, "compute", "copy", steps=2)
@@ -114,7 +212,7 @@ _misconception(
 _misconception(
     "waiting whenever it waits",
     "time in which the device works, and the host waits for it, is put to the account of waiting.",
-    2,
+    1,
     (_BUSY, "if kinds & {'kernel', 'copy'} and not any(('Synchronize' in event.name for event in now)):"),
     ("if not dry:", "if True:"),
 )
@@ -155,6 +253,18 @@ _misconception(
     ("'compute' if 'kernel' in kinds else 'copy'", "'compute' if 'kernel' in kinds else 'sync'"),
 )
 _misconception(
+    "always a brake",
+    "a step that only computes is said to be slowed down by something.",
+    0,
+    ("return max(accounts", "accounts.pop('compute')\n    return max(accounts"),
+)
+_misconception(
+    "waiting while it waits",
+    "what counts is whether the host waits at the moment, and not whether it did as the gap began.",
+    2,
+    ("if not dry:", "if True:"),
+)
+_misconception(
     "the smallest account",
     "what is returned is not the account with the most time.",
     0,
@@ -162,69 +272,99 @@ _misconception(
 )
 
 
-@bottleneck.alternate("busy or not, then the gaps")
+@bottleneck.alternate("what is open at each change")
 def _(events):
-    def union(spans):
-        merged = []
-        for start, end in sorted(spans):
-            if merged and start <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-            else:
-                merged.append((start, end))
-        return merged
+    def key(event):
+        if event.kind == "range":
+            return "loader" if "DataLoader" in event.name else "range"
+        return "wait" if "Synchronize" in event.name else event.kind
 
-    first = min(event.start for event in events)
-    last = max(event.end for event in events)
-    kernels = union((e.start, e.end) for e in events if e.kind == "kernel")
-    device = union((e.start, e.end) for e in events if e.on_device)
-    computing = sum(end - start for start, end in kernels)
-    working = sum(end - start for start, end in device)
-    if 2 * computing > last - first:
-        return "compute"
-    if 2 * (working - computing) > last - first:
-        return "copy"
-
-    def shared(start, end, spans):
-        return sum(max(0, min(end, b) - max(start, a)) for a, b in spans)
-
-    loads = union((e.start, e.end) for e in events if "DataLoader" in e.name)
-    waits = [e for e in events if "Synchronize" in e.name]
-    works = union((e.start, e.end) for e in events if e.kind in ("op", "call"))
-    accounts = {"loader": 0, "sync": 0, "launches": 0, "python": 0}
-    edges = [first] + [edge for span in device for edge in span] + [last]
-    for start, end in zip(edges[::2], edges[1::2]):
-        loading = shared(start, end, loads)
-        accounts["loader"] += loading
-        if any(wait.start <= start < wait.end for wait in waits):
-            accounts["sync"] += end - start - loading
-        else:
-            launching = shared(start, end, works)
-            accounts["launches"] += launching
-            accounts["python"] += end - start - loading - launching
-    return max(accounts, key=lambda name: accounts[name])
+    changes = [(event.start, 1, key(event)) for event in events]
+    changes += [(event.end, -1, key(event)) for event in events]
+    running, accounts = Counter(), Counter()
+    last = blamed = 0
+    for time, change, what in sorted(changes):
+        account = "launches" if running["op"] or running["call"] or running["wait"] else "python"
+        for name, first in (("sync", blamed), ("loader", running["loader"]), ("copy", running["copy"]), ("compute", running["kernel"])):
+            account = name if first else account
+        accounts[account] += time - last if last else 0
+        last = time
+        running[what] += change
+        if what in ("kernel", "copy"):
+            blamed = running["wait"]
+    return accounts.most_common(1)[0][0]
 
 
 @bottleneck.alternate("a sample of moments")
 def _(events):
     begin, end = min(e.start for e in events), max(e.end for e in events)
-    device = sorted((e.start, e.end) for e in events if e.on_device)
-    votes = Counter()
-    for share in range(400):
-        moment = begin + (end - begin) * share // 400
+    device = [e.end for e in events if e.on_device]
+    waits = [e for e in events if "Synchronize" in e.name]
+
+    def account(moment):
         now = [e for e in events if e.start <= moment < e.end]
         kinds = [e.kind for e in now]
-        dry = max([stop for _, stop in device if stop <= moment], default=begin)
-        waited = [e for e in events if "Synchronize" in e.name and e.start <= dry < e.end]
         if "kernel" in kinds:
-            votes["compute"] += 1
-        elif "copy" in kinds:
-            votes["copy"] += 1
-        elif [e for e in now if "DataLoader" in e.name]:
-            votes["loader"] += 1
-        elif waited:
-            votes["sync"] += 1
-        elif "op" in kinds or "call" in kinds:
-            votes["launches"] += 1
-        else:
-            votes["python"] += 1
+            return "compute"
+        if "copy" in kinds:
+            return "copy"
+        if [e for e in now if "DataLoader" in e.name]:
+            return "loader"
+        dry = max([stop for stop in device if stop <= moment], default=0)
+        if [e for e in waits if e.start <= dry < e.end]:
+            return "sync"
+        return "launches" if "op" in kinds or "call" in kinds else "python"
+
+    votes = Counter(account(begin + (end - begin) * share // 400) for share in range(400))
     return votes.most_common()[0][0]
+
+
+_MARGIN = "the largest account has more than twice the time of any other, and this moves little of it"
+bottleneck.equivalent(
+    ("(event.start, event.end)", "(event.end, event.start)"), because="a set has no order"
+)
+bottleneck.equivalent(
+    ("(False, False)", "(True, False)"),
+    ("(False, False)", "(False, True)"),
+    because="nobody waits before the first kernel, and the second is set when the device runs dry",
+)
+bottleneck.equivalent(
+    ("event.kind == 'range'", "event.kind >= 'range'"),
+    because="no other kind comes after it in the alphabet",
+)
+bottleneck.equivalent(("else 'range'", "else 'range_'"), because="no account is kept of it")
+bottleneck.equivalent(
+    ("else 0", "else 1"), ("else 0", "else -1"), because="a nanosecond of all of them"
+)
+bottleneck.equivalent(
+    ("running[what] += change", "running[what] -= change"),
+    because="what is open has another number than 0 either way",
+)
+bottleneck.equivalent(
+    ("('kernel', 'copy')", "('copy', 'kernel')"),
+    ("most_common(1)[0]", "most_common(2)[0]"),
+    ("most_common(1)[0]", "most_common(1)[-1]"),
+    because="it means the same",
+)
+bottleneck.equivalent(
+    (
+        "(min((e.start for e in events)), max((e.end for e in events)))",
+        "(max((e.end for e in events)), min((e.start for e in events)))",
+    ),
+    because="the moments are gone through backwards",
+)
+bottleneck.equivalent(
+    ("e.start <= moment < e.end", "e.start < moment < e.end"),
+    ("e.start <= moment < e.end", "e.start <= moment <= e.end"),
+    ("stop <= moment", "stop < moment"),
+    ("default=0", "default=1"),
+    ("default=0", "default=-1"),
+    ("e.start <= dry < e.end", "e.start < dry < e.end"),
+    ("e.start <= dry < e.end", "e.start <= dry <= e.end"),
+    ("share // 400", "share / 400"),
+    ("share // 400", "share // 401"),
+    ("share // 400", "share // 399"),
+    ("range(400)", "range(401)"),
+    ("range(400)", "range(399)"),
+    because=_MARGIN,
+)

@@ -54,7 +54,7 @@ def _(draw):
             came = subject(before, after)
             return {entry: came[entry] for entry in entries}
 
-        shown = f"{len(before)} runs before, {len(after)} after"
+        shown = f"{len(before)} run{'s' * (len(before) > 1)} before, {len(after)} after"
         return Case(part, play, shown=shown, places=PLACES)
 
     def runs(count, low=10, high=99):
@@ -78,6 +78,8 @@ def _(draw):
     # medians apart, quartile ranges not
     yield asked(verdict, [10.0, 11.0, 20.0, 30.0, 31.0], [8.0, 9.0, 9.5, 11.5, 12.0], "verdict")
     yield asked(verdict, [8.0, 9.0, 9.5, 11.5, 12.0], [10.0, 11.0, 20.0, 30.0, 31.0], "verdict")
+    yield asked(verdict, [5.0, 6.0, 7.0, 8.0, 9.0], [1.0, 2.0, 4.0, 6.5, 7.0], "verdict")
+    yield asked(verdict, [1.0, 2.0, 4.0, 6.5, 7.0], [5.0, 6.0, 7.0, 8.0, 9.0], "verdict")
     # the edges touch: the upper quartile of one is the lower one of the other
     yield asked(verdict, [4.0, 5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 5.0, 5.5], "verdict")
     yield asked(verdict, [1.0, 2.0, 3.0, 5.0, 5.5], [4.0, 5.0, 6.0, 7.0, 8.0], "verdict")
@@ -173,6 +175,20 @@ _misconception(
     ("new[0] > old[2]", "new[1] > old[1]"),
 )
 _misconception(
+    "touching is enough",
+    "a verdict is given where the quartile ranges only touch.",
+    2,
+    ("new[2] < old[0]", "new[2] <= old[0]"),
+    ("new[0] > old[2]", "new[0] >= old[2]"),
+)
+_misconception(
+    "a quartile against a median",
+    "a verdict is given where the median of one lies outside of the other's quartile range.",
+    2,
+    ("new[2] < old[0]", "new[1] < old[0]"),
+    ("new[0] > old[2]", "new[1] > old[2]"),
+)
+_misconception(
     "all runs must be apart",
     "one slow run keeps the verdict from being given: the extremes are compared, not the quartiles.",
     2,
@@ -241,4 +257,24 @@ def _(before, after):
         verdict = "slower"
     else:
         verdict = "can't say"
-    return dict(before=sides[0], after=sides[1], ratio=sides[0][1] / sides[1][1], verdict=verdict)
+    ratio = sides[0][1] / sides[1][1]
+    return {"verdict": verdict, "ratio": ratio, "before": sides[0], "after": sides[1]}
+
+
+compare_runs.equivalent(
+    (", n=4, method", ", method"), because="four groups are the default"
+)
+compare_runs.equivalent(
+    ("len(runs) == 1", "len(runs) <= 1"),
+    ("runs * 2", "runs * 3"),
+    because="there is at least one run, and of equal ones every quantile is the same",
+)
+compare_runs.equivalent(
+    ("new_high < low", "new_high <= low"),
+    because="where the two are equal the verdict has been given",
+)
+compare_runs.equivalent(
+    ("torch.tensor(runs, dtype=torch.float64)", "torch.tensor(runs)"),
+    ("torch.tensor(runs, dtype=torch.float64)", "torch.tensor(runs, dtype=torch.float32)"),
+    because="the lab leaves open in which dtype quantiles are computed",
+)

@@ -64,9 +64,12 @@ def _(draw):
 
         def play(subject):
             came = subject.drive("profiling:hunted", arguments, x, times, of="first_bad")
-            return {"found": came["found"], "left": came["hooks left"]} if part == left else came["found"]
+            return came if part == left else came["found"]
 
-        places = {"['left']": "the number of hooks left on the model"}
+        places = {
+            "['hooks left']": "the number of hooks left on the model",
+            "['as before']": "The model is not as before: its mode or an attribute has changed.",
+        }
         return Case(part, play, "first_bad", shown, places)
 
     a, b, c, d = draw.sample(("embed", "up", "down", "norm", "head", "mix"), 4)
@@ -96,6 +99,9 @@ def _(draw):
     signs = huge.clone()
     signs[draw.integer(0, 1)] *= -1
     yield hunted(first, {a: "times 3e38", b: "tanh"}, signs, "infinities of both signs")
+    yield hunted(first, {a: "log", b: "keep", c: "relu"}, zero, f"{a}: log of 0, which {c}: relu mends")
+    yield hunted(first, {a: {b: "log"}, c: "relu"}, zero, f"log of 0 in {a}, which {c}: relu mends")
+    yield hunted(first, {a: "keep", b: "tanh"}, torch.full((2, 2), 3e38), "finite numbers with a huge sum")
     yield hunted(first, {a: "tanh", b: "keep"}, infinite, "an input of -inf, which tanh makes finite")
     yield hunted(first, {a: "keep", b: "tanh"}, infinite, "an input of -inf, kept")
     yield hunted(first, {a: "exp", b: "over itself"}, huge, "inf first, then NaN")
@@ -124,10 +130,10 @@ def _(draw):
         x[1, :2] = torch.tensor([9.0, -4.0])
         yield rooted(root, x, torch.ones_like(x), f"{dtype}, both signs, and 0")
         yield rooted(slope, x, draw.tensor((3, 4), dtype), f"{dtype}, both signs, and 0")
-    tiny = torch.tensor([1e-30, 4e-12, 1e-6, 0.0])
+    tiny = torch.tensor([1e-40, 1e-30, 4e-12, 1e-6, 0.0])
     line = torch.tensor([2.0, 0.0, -0.0, -3.0, 1e30])
     for part in (root, slope):
-        yield rooted(part, tiny, torch.ones(4), "numbers near 0")
+        yield rooted(part, tiny, torch.ones(5), "numbers near 0")
         yield rooted(part, line, draw.tensor((5,)), "0, -0, and a large one")
         yield rooted(part, torch.tensor(float(draw.integer(-4, 4))), torch.tensor(2.0), "no dimensions")
         yield rooted(part, torch.zeros(2, 0), torch.zeros(2, 0), "no elements")
@@ -235,6 +241,19 @@ _hunt(
     ("model.named_modules()", "model.named_children()"),
 )
 _hunt(
+    "the outer one first",
+    "of several bad modules that one is named which stands first in `named_modules()`: an outer one"
+    " before those inside of it.",
+    2,
+    ("found[0] if found", "min(found, key=lambda row: [n for n, _ in model.named_modules()].index(row[0])) if found"),
+)
+_hunt(
+    "evaluated",
+    "the model is left in another mode.",
+    4,
+    ("    found = []\n", "    found = []\n    model.eval()\n"),
+)
+_hunt(
     "the model's input",
     "it is said of the model's input, not of the module's, whether it was finite.",
     3,
@@ -333,9 +352,7 @@ class _:
         finally:
             for _, part in parts:
                 del part.forward
-        for found in bad:
-            return found
-        return None
+        return bad[0] if bad else None
 
     def safe_root(x):
         class Root(torch.autograd.Function):
@@ -350,3 +367,37 @@ class _:
                 return torch.where(x <= 0, torch.zeros_like(x), upstream * 0.5 / x.sqrt())
 
         return Root.apply(x)
+
+
+first_bad.equivalent(
+    ("args[0]", "args[-1]"),
+    ("inputs[0]", "inputs[-1]"),
+    because="each module takes one tensor",
+)
+first_bad.equivalent(
+    ("torch.where(low, 1, x)", "torch.where(low, 2, x)"),
+    ("torch.where(low, 1, x)", "torch.where(low, 0, x)"),
+    because="what stands there is neither returned nor differentiated",
+)
+first_bad.equivalent(
+    ("came.detach().abs()", "came.abs()"),
+    ("numbers == math.inf", "numbers >= math.inf"),
+    because="nothing is larger than infinity, and nothing is differentiated here",
+)
+first_bad.equivalent(
+    ("return came", "return came.float()"),
+    because="the models compute in float32",
+)
+first_bad.equivalent(
+    ("@staticmethod", ""),
+    ("x, = ctx.saved_tensors", "pass"),
+    because="torch takes plain functions, too, and x is known from outside",
+)
+first_bad.equivalent(
+    ("torch.where(x <= 0, torch.zeros_like(x), x.sqrt())", "torch.where(x < 0, torch.zeros_like(x), x.sqrt())"),
+    because="the root of 0 is 0",
+)
+first_bad.equivalent(
+    ("upstream * 0.5 / x.sqrt())", "upstream * 0.5 / x.sqrt()).float()"),
+    because="autograd gives a gradient the dtype of its tensor",
+)

@@ -1,5 +1,7 @@
 """Lab 09, exercise 3: Two clocks"""
 
+from collections import Counter
+
 from utils.checks import Case, Check, edited
 from utils.traces import Event, drawn
 
@@ -75,6 +77,8 @@ def _(draw):
     yield asked(busy, "busy", [_host("b", 40, n), _host("a", 0, 30)], "a gap, the list backwards")
     over = [_work(0, 20), _work(10, 20), _work(15, n), _work(60, 5)]
     yield asked(busy, "busy", over, "kernels that overlap")
+    later = [_host("a", 0, 10), _host("b", 20, 10), _host("c", 25, 15 + n), _host("b", 70, 9), _host("a", 72, 9)]
+    yield asked(busy, "busy", later, "events that overlap later on")
     apart = [_work(0, 20), _work(5, 30 + n, lane="gpu 20"), _host("a", 3, 4), _host("a", 3, 9, "cpu 2")]
     yield asked(busy, "busy", apart, "four lanes")
     ranged = [_host("step", 0, 90, kind="range"), _host("a", 10, n), _call(12, 1, one), _work(20, 9, one)]
@@ -91,6 +95,10 @@ def _(draw):
     yield asked(gap, "gap", [*gaps, _work(5, 20 + n, lane="gpu 20")], "a gap that another stream fills")
     long = [_work(0, 100), _work(20, 5), _work(100 + n, 5), _work(30, 5, kind="copy", lane="gpu 20")]
     yield asked(gap, "gap", long, "short ones beside a long one")
+    copies = [_work(0, 10), _work(10, 20 + n, kind="copy"), _work(30 + n, 5), _work(36 + n, 5)]
+    yield asked(gap, "gap", copies, "a copy between two kernels")
+    ends = [_work(0, 2, kind="copy"), _work(2 + n, 5), _work(7 + n + m, 5, kind="copy")]
+    yield asked(gap, "gap", ends, "a copy first and last")
     hosted = [_host("a", 0, 5), _work(50, 10), _work(60 + m, 10), _host("b", 200, 10)]
     yield asked(gap, "gap", hosted, "a host that starts earlier and ends later")
     busy_host = [_work(0, 10), _host("a", 9, 90), _work(10 + n, 10)]
@@ -117,6 +125,8 @@ def _(draw):
         _work(30, n, a), _host("add", 40, 10), _call(42, 3, b), _work(70, m, b),
     ]  # fmt: skip
     yield asked(launched, "launched", thread, "a second thread")
+    other = [_host("add", 0, 90, "cpu 2"), _host("mm", 10, 20), _call(12, 5, a), _work(30, n, a), _call(50, 5, b, "cpu 3"), _work(70, m, b)]
+    yield asked(launched, "launched", other, "threads that have launched nothing")
     graph = [_host("replay", 0, 20), _call(5, 5, a, name="cudaGraphLaunch"), *(_work(30 + 10 * k, 4 + k, a) for k in range(n))]
     yield asked(launched, "launched", graph, "one call, several kernels")
     before = [_work(0, 30, c), _host("mm", 10, 10), _call(12, 3, a), _work(40, n, a), _work(80, 5, None)]
@@ -288,14 +298,11 @@ def _(events):
         times, running, found = sorted(changes), 0, []
         for now, following in zip(times, times[1:]):
             running += changes[now]
-            if running == 0 and found and found[-1][1] == 0:
-                found[-1] = (found[-1][0] + following - now, 0)
-            else:
-                found.append((following - now, running))
+            found.append((following - now, running))
         return found
 
-    busy = {event.lane: 0 for event in events}
-    for lane in busy:
+    busy = {}
+    for lane in {event.lane for event in events}:
         some = [e for e in events if e.lane == lane and e.kind in ("op", "call", "kernel", "copy")]
         busy[lane] = sum(length for length, running in pieces(some) if running)
     idle = [length for length, running in pieces([e for e in events if e.on_device]) if not running]
@@ -329,7 +336,7 @@ def _(events):
                 result.append([begin, end])
         return result
 
-    report = {"busy": {}, "gap": 0, "launched": {}}
+    report = {"busy": {}, "launched": {}}
     for event in events:
         report["busy"].setdefault(event.lane, [])
         if event.kind != "range":
@@ -354,3 +361,40 @@ def _(events):
             before = report["launched"].get(event.name, (0, 0))
             report["launched"][event.name] = (before[0] + event.duration, before[1] + device)
     return report
+
+
+lanes.equivalent(
+    ("e.kind != 'range'", "e.kind < 'range'"),
+    ("event.kind != 'range'", "event.kind < 'range'"),
+    ("event.kind == 'range'", "event.kind >= 'range'"),
+    ("event.kind == 'op'", "event.kind >= 'op'"),
+    because="no other kind of the host comes there in the alphabet",
+)
+lanes.equivalent(
+    ("e.kind == 'call'", "e.kind <= 'call'"),
+    ("call.kind == 'call' and ", ""),
+    ("call.kind == 'call'", "call.kind <= 'call'"),
+    ("call.kind == 'call'", "call.kind >= 'call'"),
+    because="of the host's events only calls have a correlation",
+)
+lanes.equivalent(
+    ("('range', 'op')", "('op', 'range')"),
+    ("('op', 'call', 'kernel', 'copy')", "('call', 'op', 'kernel', 'copy')"),
+    ("('op', 'call', 'kernel', 'copy')", "('op', 'kernel', 'call', 'copy')"),
+    ("('op', 'call', 'kernel', 'copy')", "('op', 'call', 'copy', 'kernel')"),
+    ("('call', 'kernel', 'copy')", "('kernel', 'call', 'copy')"),
+    ("('call', 'kernel', 'copy')", "('call', 'copy', 'kernel')"),
+    because="it means the same",
+)
+lanes.equivalent(
+    ("running += changes[now]", "running -= changes[now]"),
+    because="what counts is whether the number is 0",
+)
+lanes.equivalent(
+    ("begin <= result[-1][1]", "begin < result[-1][1]"),
+    because="spans that touch may be kept apart: their sum is the same, and the gap between them 0",
+)
+lanes.equivalent(
+    ("event.start <= call.start <= call.end", "event.start <= call.start < call.end"),
+    because="every call takes some time",
+)

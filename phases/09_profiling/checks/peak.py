@@ -207,7 +207,6 @@ def _(allocations):
             known.add(event.address)
             rows.append(event)
         elif event.address in known:
-            known.remove(event.address)
             rows.append(event)
     total, sums = 0, [0]
     for event in rows:
@@ -231,8 +230,19 @@ def _(allocations):
         if event.bytes > 0:
             blocks.append((event.address, event.bytes))
         elif matching:
-            blocks.remove(matching[0])
+            blocks.remove(*matching)
         now = sum(size for _, size in blocks)
         if now > best[0]:
             best = (now, blocks.copy())
     return (*best, sum(size for _, size in blocks))
+
+
+peak.equivalent(
+    ("block.bytes < 0", "block.bytes <= 0"),
+    ("block.bytes < 0", "block.bytes < 1"),
+    ("block.bytes < 0", "block.bytes < -1"),
+    ("event.bytes > 0", "event.bytes >= 0"),
+    ("event.bytes > 0", "event.bytes > 1"),
+    ("event.bytes > 0", "event.bytes > -1"),
+    because="a block has more than one byte",
+)

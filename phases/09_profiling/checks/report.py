@@ -89,7 +89,7 @@ def _(draw):
     def small(steps=1):
         """A table of a few rows, whose times add up."""
         one, two, three, four = (1000 * draw.integer(10, 60) for _ in range(4))
-        labels = [1000 * draw.integer(1, 9) for _ in range(4)]
+        labels = [1000 * label for label in draw.sample(range(1, 12), 4)]
         parts = {
             "aten::addmm": ("op", 8, one + 500, one),
             "aten::linear": ("op", 8, one + 900, 400),
@@ -114,7 +114,7 @@ def _(draw):
     for part in report.parts:
         for steps in (1, draw.integer(2, 5)):
             table, tokens = small(steps), draw.integer(2, 600)
-            yield asked(part, table, config(), tokens, 1e9 * draw.integer(1, 90), f"{len(table)} rows, {steps} steps")
+            yield asked(part, table, config(), tokens, 1e9 * draw.integer(1, 90), f"{len(table)} rows, {steps} step{'s' * (steps > 1)}")
         steps = draw.integer(2, 4)
         table = _recorded(draw, steps)
         tokens = math.prod(real.batch)
@@ -122,12 +122,19 @@ def _(draw):
         yield asked(part, table, real.config, tokens, 5e10, shown)
     # a range that is longer than every operator, and an operator with the largest total and no self
     table = small()
-    table["forward"] = ("range", 1, 10**6, table["forward"][3] + 10**5)
-    table["aten::linear"] = ("op", 1, 10**6, 10)
-    kind, calls, total, own = table["step"]
-    table["step"] = (kind, calls, total + 10**5, own)
+    own, more = table["forward"][3], 10**5
+    table["forward"] = ("range", 1, table["forward"][2] + more, own + more)
+    table["step"] = ("range", 1, table["step"][2] + more, table["step"][3])
     for part in (first, amdahl, python):
-        yield asked(part, table, config(), 10, 1e9, "a long range, and an operator that only calls others")
+        yield asked(part, table, config(), 10, 1e9, "a range with a long self time")
+    # the op with the largest self time is none of aten's, and the one with the largest total another
+    table = small()
+    more = 10**5 - table["AddmmBackward0"][3]
+    table["AddmmBackward0"] = ("op", 4, 10**5 + 500, 10**5)
+    table["aten::linear"] = ("op", 8, 10**5 + 900, table["aten::linear"][3])
+    table["step"] = ("range", 1, table["step"][2] + more, table["step"][3])
+    for part in (first, amdahl):
+        yield asked(part, table, config(), 10, 1e9, "a node of autograd takes longest")
     # a single layer, no square, so that each term shows
     one = MiniGPTConfig(vocab_size=draw.integer(30, 60), d_model=8, n_heads=2, n_layers=1, d_ff=draw.integer(9, 29), context=draw.integer(5, 20))
     yield asked(flops, small(), one, 7, 1e9, "one layer")
@@ -162,6 +169,12 @@ _misconception(
     "the operator with the largest total is named, which mostly calls others that do the work.",
     3,
     ("own for name, (kind, _, _, own)", "own for name, (kind, _, own, _)"),
+)
+_misconception(
+    "the first by total time",
+    "the operator with the largest total is named, with its own self time.",
+    3,
+    ("first = max(operators, key=operators.get)", "first = max(operators, key=lambda name: table[name][2])"),
 )
 _misconception(
     "ranges are operators",
@@ -200,13 +213,13 @@ _misconception(
     "the step alone",
     "Python's share is the self time of the step, and that of the other ranges is missing.",
     4,
-    ("if kind == 'range')", "if kind == 'range' and own == table['step'][3])"),
+    ("sum((own for kind, _, _, own in table.values() if kind == 'range'))", "table['step'][3]"),
 )
 _misconception(
     "the step left out",
     "Python's share is the self time of the other ranges, without the step's own.",
     4,
-    ("if kind == 'range')", "if kind == 'range' and own != table['step'][3])"),
+    ("if kind == 'range')) / whole", "if kind == 'range')) / whole - table['step'][3] / whole"),
 )
 _misconception(
     "totals of ranges",
@@ -267,19 +280,15 @@ _misconception(
 
 @report.alternate("step by step")
 def _(table, config, tokens, peak_flops):
-    name, most = "", -1
-    labels = 0
-    for row, (kind, calls, total, own) in table.items():
-        if kind == "range":
-            labels += own
-        elif own > most:
-            name, most = row, own
+    labels = sum(own for kind, *_, own in table.values() if kind == "range")
+    name = sorted((row for row in table if table[row][0] == "op"), key=lambda row: table[row][3])[-1]
+    most = table[name][3]
     calls, whole = table["step"][1:3]
     seconds = whole / calls / 1e9
     d, h = config.d_model, config.d_ff
     block = 4 * (d * d + d) + (d * h + h) + (h * d + d) + 4 * d
     n = config.n_layers * block + 2 * d + (d + 1) * config.vocab_size
-    flops = 6 * n * tokens / seconds
+    flops = n * tokens * 6 / seconds
     return {
         "operator": name,
         "share": most / whole,
@@ -287,14 +296,14 @@ def _(table, config, tokens, peak_flops):
         "python": labels / whole,
         "flops": flops,
         "mfu": flops / peak_flops,
-        "hours": 1e9 / tokens * seconds / 60 / 60,
+        "hours": seconds / tokens * 1e9 / 60 / 60,
     }
 
 
 @report.alternate("a model is built and counted")
 def _(table, config, tokens, peak_flops):
     ops = sorted(((row[3], name) for name, row in table.items() if row[0] != "range"), reverse=True)
-    total = float(table["step"][2])
+    total = table["step"][2]
     model = MiniGPT(config)
     n = sum(p.numel() for name, p in model.named_parameters() if not name.startswith(("token_e", "position_e")))
     speed = tokens * table["step"][1] / total * 1e9
@@ -305,3 +314,16 @@ def _(table, config, tokens, peak_flops):
     result["mfu"] = result["flops"] / peak_flops
     result["hours"] = 1e9 / (speed * 3600)
     return result
+
+
+report.equivalent(
+    ("kind == 'op'", "kind <= 'op'"),
+    ("kind == 'range'", "kind >= 'range'"),
+    ("table[row][0] == 'op'", "table[row][0] <= 'op'"),
+    ("row[0] != 'range'", "row[0] < 'range'"),
+    ("row[0] == 'range'", "row[0] >= 'range'"),
+    because="there are two kinds, and `op` comes first in the alphabet",
+)
+report.equivalent(
+    ("('token_e', 'position_e')", "('position_e', 'token_e')"), because="it means the same"
+)

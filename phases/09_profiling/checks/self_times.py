@@ -108,14 +108,20 @@ def _(draw):
     yield asked(nested, tree(["cpu"], 1, True))
     same = [Event(a, 3, 20), Event(b, 3, 20), Event(c, 3, 20), Event(d, 3, n)]
     yield asked(nested, same, "three with one span")
-    yield asked(nested, [Event(b, 3, 20), Event(a, 3, 20), Event(c, 18, 5)], "two with one span")
+    # two names, in both orders
+    one, other = sorted((a, b))
+    pairs = [Event(one, 3, 20), Event(other, 3, 20), Event(other, 40, n), Event(one, 40, n)]
+    yield asked(nested, [*pairs, Event(c, 18, 5)], "two pairs with one span each")
+    labelled = [Event(a, 0, 50, kind="range"), Event(b, 4, 30), Event(c, 6, n, kind="call")]
+    yield asked(nested, labelled, "a range, an op and a call")
     edges = [Event(b, 7, 4), Event(a, 7, 20), Event(c, 22, 5)]
     yield asked(nested, edges, "at the edges, a short one first in the list")
 
     both = [Event(a, 0, 60, "cpu"), Event(b, 10, 20, "cpu 2"), Event(c, 12, 5, "cpu 2"), Event(b, 30, n, "cpu")]
     yield asked(several, both, "two threads")
     yield asked(several, both[::-1], "two threads, the list backwards")
-    yield asked(several, [Event(a, 0, 60, "gpu 7"), Event(a, 10, 20, "cpu"), Event(b, 11, n, "cpu")])
+    device = [Event(a, 0, 60, "gpu 7", "kernel", 3), Event(a, 10, 20), Event(b, 11, n)]
+    yield asked(several, device, "a host and a device")
     yield asked(several, [Event(a, 5, 9 + n, lane) for lane in ("cpu", "cpu 2", "cpu 3")])
     yield asked(several, tree(["cpu", "cpu 2"], 1, True))
 

@@ -1,6 +1,7 @@
 """Lab 09, exercise 8: Why did float16 make it worse?"""
 
 import math
+from collections import Counter
 
 import torch
 
@@ -85,6 +86,8 @@ def _(draw):
     yield asked(rounding, ["square"], near(400.0, 500.0), "nothing is left")
     yield asked(rounding, ["times 0", "square"], near(1.0, 5.0), "zeros alone")
     yield asked(rounding, ["exp"], near(100.0, 1.0, 0.1), "one is infinite in float32, too")
+    even = torch.tensor([[2048.0, 2050.0, 2052.0, 2053.0]])
+    yield asked(rounding, ["center"], even, "differences of numbers near 2048")
     yield asked(rounding, ["center", "square"], near(100.0, 101.0, 102.5).reshape(1, 3))
 
 
@@ -118,6 +121,12 @@ _misconception(
     "a step is computed in float32, and its result converted: what happens to the input is not seen.",
     0,
     ("function(x.half()).float()", "right.half().float()"),
+)
+_misconception(
+    "float16's numbers handed on",
+    "the next step's right input is what float16 has made of this one.",
+    0,
+    ("x = right", "x = half"),
 )
 _misconception(
     "the first input for all",
@@ -230,7 +239,26 @@ def _(steps, x):
         kept = fine & ~lost & ~gone & (right != 0)
         error = torch.zeros_like(right)
         error[kept] = (half[kept] / right[kept] - 1).abs()
-        worst = error.max().item() if error.numel() else 0.0
+        worst = max(error.flatten().tolist(), default=0.0)
         return name, lost.count_nonzero().item(), gone.count_nonzero().item(), worst
 
     return [judged(*step, given, right) for step, given, right in zip(steps, inputs, inputs[1:])]
+
+
+worse_in_half.equivalent(
+    ("function(x.half()).float()", "function(x.half())"),
+    ("function(x.half()).float()", "function(x.half()).double()"),
+    ("function(given.half()).double()", "function(given.half())"),
+    ("function(given.half()).double()", "function(given.half()).float()"),
+    because="where the two meet float16 is widened in any case",
+)
+worse_in_half.equivalent(
+    ("(half - right) / right", "(right - half) / right"),
+    ("(b - a) / a", "(a - b) / a"),
+    ("half[kept] / right[kept] - 1", "1 - half[kept] / right[kept]"),
+    because="its size is taken",
+)
+worse_in_half.equivalent(
+    (" & (half == 0) & fine", " & (half == 0)"),
+    because="what is infinite in float32 is not 0 in float16",
+)
