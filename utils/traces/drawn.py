@@ -217,7 +217,7 @@ class _Program:
         elif self.covered == "sync":
             m.item()
         elif self.covered == "copy":
-            m.copy_aside(left * 0.7)
+            m.copy_aside(left * 0.4)
         else:
             done = m.clock + left * 2 // 10
             while m.clock < done:

@@ -77,7 +77,7 @@ def _(draw):
     yield asked(busy, "busy", [_host("b", 40, n), _host("a", 0, 30)], "a gap, the list backwards")
     over = [_work(0, 20), _work(10, 20), _work(15, n), _work(60, 5)]
     yield asked(busy, "busy", over, "kernels that overlap")
-    later = [_host("a", 0, 10), _host("b", 20, 10), _host("c", 25, 15 + n), _host("b", 70, 9), _host("a", 72, 9)]
+    later = [_host("a", 0, 10), _host("b", 20, 10), _host("c", 25, 15 + n), _host("b", 70, 20), _host("a", 72, 9)]
     yield asked(busy, "busy", later, "events that overlap later on")
     apart = [_work(0, 20), _work(5, 30 + n, lane="gpu 20"), _host("a", 3, 4), _host("a", 3, 9, "cpu 2")]
     yield asked(busy, "busy", apart, "four lanes")
@@ -372,7 +372,10 @@ lanes.equivalent(
 )
 lanes.equivalent(
     ("e.kind == 'call'", "e.kind <= 'call'"),
-    ("call.kind == 'call' and ", ""),
+    (
+        "call.kind == 'call' and call.lane == event.lane and (call.start >= event.start)",
+        "call.lane == event.lane and call.start >= event.start",
+    ),
     ("call.kind == 'call'", "call.kind <= 'call'"),
     ("call.kind == 'call'", "call.kind >= 'call'"),
     because="of the host's events only calls have a correlation",

@@ -306,3 +306,13 @@ def _(events):
         of_lane.sort(key=lambda event: event.start)
         visit(of_lane, frozenset())
     return rows
+
+
+self_times.equivalent(
+    ("other.duration > event.duration", "other.duration != event.duration"),
+    because="what lies around an event is not shorter",
+)
+self_times.equivalent(
+    ("min(outer, key=lambda one: (one[0], one[1]))", "min(outer)"),
+    because="no two of them have one place in the list",
+)

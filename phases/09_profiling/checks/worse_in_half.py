@@ -84,6 +84,7 @@ def _(draw):
     yield asked(rounding, ["times -3", "plus 2048"], near(-1.0, 1.0, 0.0, -0.3))
     yield asked(rounding, ["times 1e-4", "times 1e4"], near(1e-2, 1e-3, 2.0), "subnormal numbers")
     yield asked(rounding, ["square"], near(400.0, 500.0), "nothing is left")
+    yield asked(rounding, ["tanh"], torch.zeros(0), "no numbers")
     yield asked(rounding, ["times 0", "square"], near(1.0, 5.0), "zeros alone")
     yield asked(rounding, ["exp"], near(100.0, 1.0, 0.1), "one is infinite in float32, too")
     even = torch.tensor([[2048.0, 2050.0, 2052.0, 2053.0]])
