@@ -206,7 +206,7 @@ _WAITS = "any(('Synchronize' in event.name for event in now))"
 _misconception(
     "the loader whenever it loads",
     "time in which the device is busy is put to the loader's account.",
-    3,
+    2,
     (_BUSY, "if kinds & {'kernel', 'copy'} and not any(('DataLoader' in event.name for event in now)):"),
 )
 _misconception(

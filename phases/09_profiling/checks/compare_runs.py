@@ -68,13 +68,16 @@ def _(draw):
     # one run that something came in between of
     yield asked(ratio, [*runs(6), 4000.0], runs(5), "ratio")
     for count in (5, 6, draw.integer(7, 12)):
-        slow, fast, between = runs(count, 300, 400), runs(count, 100, 200), runs(count, 150, 350)
+        slow, fast = runs(count, 300, 400), runs(count, 100, 200)
+        between = [(150 + 40 * k + draw.integer(0, 9)) / 8 for k in range(count)]
         yield asked(verdict, slow, fast, "verdict")
         yield asked(verdict, fast, slow, "verdict")
         yield asked(verdict, between, [run * 1.01 for run in between], "verdict")
         # in four of five, apart; one run each is far off
         yield asked(verdict, [*slow, 10.0], [*fast, 90.0], "verdict")
         yield asked(verdict, [*fast, 90.0], [*slow, 10.0], "verdict")
+    # in no order, with the extremes where quartiles would stand in a sorted list
+    yield asked(verdict, [5.0, 9.0, 7.0, 6.0, 8.0], [6.5, 7.0, 7.5, 8.0, 8.5], "verdict")
     # medians apart, quartile ranges not
     yield asked(verdict, [10.0, 11.0, 20.0, 30.0, 31.0], [8.0, 9.0, 9.5, 11.5, 12.0], "verdict")
     yield asked(verdict, [8.0, 9.0, 9.5, 11.5, 12.0], [10.0, 11.0, 20.0, 30.0, 31.0], "verdict")

@@ -88,7 +88,7 @@ def _(draw):
 
     def small(steps=1):
         """A table of a few rows, whose times add up."""
-        one, two, three, four = (1000 * draw.integer(10, 60) for _ in range(4))
+        one, two, three, four = (1000 * time for time in draw.sample(range(10, 60), 4))
         labels = [1000 * label for label in draw.sample(range(1, 12), 4)]
         parts = {
             "aten::addmm": ("op", 8, one + 500, one),
@@ -288,7 +288,7 @@ def _(table, config, tokens, peak_flops):
     d, h = config.d_model, config.d_ff
     block = 4 * (d * d + d) + (d * h + h) + (h * d + d) + 4 * d
     n = config.n_layers * block + 2 * d + (d + 1) * config.vocab_size
-    flops = n * tokens * 6 / seconds
+    flops = 6 * n * tokens * (1 / seconds)
     return {
         "operator": name,
         "share": most / whole,
