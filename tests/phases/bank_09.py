@@ -1341,7 +1341,6 @@ WRONG["report"] = [
     ("the largest total", "the name of the op with the largest self time", "ops[name][3])", "ops[name][2])"),
     ("the most calls", "the name of the op with the largest self time", "ops[name][3])", "ops[name][1])"),
     ("a range may be first", "the name of the op with the largest self time", "if row[0] == \"op\"}", "if name != \"step\"}"),
-    ("the step may be first", "the name of the op", "if row[0] == \"op\"}", "}"),
     ("ops by their names", "The kind is `\"range\"` or `\"op\"`", "if row[0] == \"op\"}", 'if name.startswith("aten::")}'),
     ("the share of one step", "its self time by the time of all steps", "share = ops[operator][3] / total", "share = ops[operator][3] / (total / steps)"),
     ("the total's share", "its self time by the time of all steps", "share = ops[operator][3] / total", "share = ops[operator][2] / total"),
@@ -1385,7 +1384,6 @@ WRONG["report"] = [
 OPEN: dict[tuple[str, str], str] = {
     ("compare_runs", "lists of quartiles"): "lists and tuples count as the same kind of sequence",
     ("compare_runs", "float32"): "the lab leaves open in which dtype quantiles are computed",
-    ("bottleneck", "waiting while it is dry"): "any way that finds the largest account will do, and in no trace that was drawn does this one miss it",
 }
 
 BANK = Bank("09")
