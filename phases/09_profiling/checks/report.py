@@ -284,7 +284,7 @@ def _(table, config, tokens, peak_flops):
     name = sorted((row for row in table if table[row][0] == "op"), key=lambda row: table[row][3])[-1]
     most = table[name][3]
     calls, whole = table["step"][1:3]
-    seconds = whole / calls / 1e9
+    seconds = whole / 1e9 / calls
     d, h = config.d_model, config.d_ff
     block = 4 * (d * d + d) + (d * h + h) + (h * d + d) + 4 * d
     n = config.n_layers * block + 2 * d + (d + 1) * config.vocab_size
