@@ -20,6 +20,7 @@ from tests.phases import (
     bank_05,
     bank_06,
     bank_07,
+    bank_09,
     dear,
 )
 
@@ -34,7 +35,11 @@ BANKS = {
     "05": bank_05.BANK,
     "06": bank_06.BANK,
     "07": bank_07.BANK,
+    "09": bank_09.BANK,
 }
+# At least this share of the wrong answers is told a misconception by its name; the others are told
+# what a case gave.
+NAMED = {"09": 0.4}
 PHASES = {phase.name[:2]: phase for phase in phases() if phase.lab.exists()}
 EXERCISES = [
     pytest.param(number, exercise, id=f"{PHASES[number[:2]].name}: {number} {exercise}")
@@ -77,6 +82,15 @@ def test_the_right_ones_earn_all_points_and_the_wrong_ones_do_not(number, exerci
     for answer in answers:
         complaint = f"{answer.name}, seed {seeds[-1]}"
         assert bank.earns_everything(answer, seeds[-1]) == answer.right, complaint
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", NAMED)
+def test_many_of_the_wrong_ones_are_named(number, seeds):
+    bank = BANKS[number]
+    verdicts = [bank.judge(answer, seeds[-1]) for answer in bank.answers if not answer.right]
+    told = [any(part.misconception for part in verdict.parts) for verdict in verdicts]
+    assert sum(told) >= NAMED[number] * len(told)
 
 
 @pytest.mark.slow(6)
