@@ -16,7 +16,7 @@ from utils.minigpt import (
 
 fine_tune = Check(
     "fine_tune",
-    parts={"fits and repeats": 1, "the new tense": 1, "the old ones": 2},
+    parts={"fits and repeats": 1, "learnt and kept": 3},
     reads="A new tense, and what it cost",
 )
 
@@ -53,7 +53,7 @@ def _unless_below(bound, found):
 
 @fine_tune.cases
 def _(draw):
-    fits, learnt, kept = fine_tune.parts
+    fits, learnt = fine_tune.parts
     small = load_minigpt(WITHOUT_IMPERFECT)
     config = small.config
     names = torch.tensor(draw.sample(range(WORDS), WORDS))  # word `i` becomes word `names[i]`
@@ -98,15 +98,16 @@ def _(draw):
     }
     yield Case(fits, again, shown="40 new lines, 60 old ones, 3 steps", places=places)
 
-    for part, place, bound in ((learnt, 0, NEW), (kept, 1, OLD)):
+    def measured(subject):
+        came = subject(weights, config, new, some(old, 4000), STEPS, seed)
+        found = (perplexity(came, config, *some(lines, 700)) for lines in unseen)
+        return [_unless_below(bound, value) for bound, value in zip((NEW, OLD), found)]
 
-        def measured(subject, place=place, bound=bound):
-            came = subject(weights, config, new, some(old, 4000), STEPS, seed)
-            return _unless_below(bound, perplexity(came, config, *unseen[place]))
-
-        lines = "in the imperfect" if place == 0 else "of all that it knew"
-        shown = f"{STEPS} steps: the perplexity on unseen lines {lines}"
-        yield Case(part, measured, shown=shown, places={"": f"It is {bound} or more."})
+    places = {
+        "[0]": f"On unseen lines in the imperfect, its perplexity is {NEW} or more.",
+        "[1]": f"On unseen lines of all that it knew, its perplexity is {OLD} or more.",
+    }
+    yield Case(learnt, measured, shown=f"{STEPS} steps", places=places)
 
 
 def _fine_tune(weights, config, new, old, steps, seed):
@@ -133,7 +134,7 @@ def _misconception(name, explanation, earns, *edits):
 _misconception(
     "the new lines alone",
     "what the model knew is overwritten, as where it sees new lines alone.",
-    2,
+    1,
     ("(len(kind[0]), (32,), generator=g) for kind in (new, old)]", "(len(new[0]), (64,), generator=g)]"),
     ("zip((new, old), chosen)])\n        targets", "zip((new,), chosen)])\n        targets"),
     ("kind[1][rows] for kind, rows in zip((new, old), chosen)", "kind[1][rows] for kind, rows in zip((new,), chosen)"),
@@ -141,21 +142,21 @@ _misconception(
 _misconception(
     "the old lines alone",
     "the new tense is not learnt, as where it sees old lines alone.",
-    3,
+    1,
     ("(len(kind[0]), (32,), generator=g) for kind in (new, old)]", "(len(old[0]), (8,), generator=g)]"),
     ("zip((new, old), chosen)])\n        targets", "zip((old,), chosen)])\n        targets"),
     ("kind[1][rows] for kind, rows in zip((new, old), chosen)", "kind[1][rows] for kind, rows in zip((old,), chosen)"),
 )
 _misconception(
-    "begun from nothing",
-    "what the model knew is not where it begins.",
+    "nothing learnt",
+    "the weights that are returned are those that were given.",
     0,
-    ("model.load_state_dict(weights)", "pass"),
+    ("optimizer.step()", "pass"),
 )
 _misconception(
     "too cautious",
     "hardly anything has changed: the new tense is not learnt, as at a very small learning rate.",
-    3,
+    1,
     ("0.002 * (1 - step / steps)", "0.00002"),
 )
 _misconception(

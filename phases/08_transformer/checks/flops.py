@@ -3,6 +3,8 @@
 from utils.checks import Check, case, edited
 from utils.minigpt import MiniGPTConfig
 
+from .shared import named
+
 flops = Check(
     "flops",
     parts={"without a cache": 1, "with a cache": 1, "bytes": 1},
@@ -85,12 +87,12 @@ def _cache_bytes(config, tokens, itemsize):
 
 def _misconception(name, explanation, earns, *edits):
     wrong = edited(_flops, *edits)
-    flops.misconception(name, explanation, earns=earns)(type("_", (), {"flops": wrong}))
+    flops.misconception(name, explanation, earns=earns)(named("flops", wrong))
 
 
 def _of_bytes(name, explanation, *edits):
     wrong = edited(_cache_bytes, *edits)
-    flops.misconception(name, explanation, earns=2)(type("_", (), {"cache_bytes": wrong}))
+    flops.misconception(name, explanation, earns=2)(named("cache_bytes", wrong))
 
 
 _misconception(

@@ -6,7 +6,7 @@ import torch
 
 from utils.checks import Case, Check, edited
 
-from .shared import SUMS
+from .shared import SUMS, named
 
 from_hf = Check(
     "from_hf",
@@ -185,12 +185,12 @@ def _load(model_class, folder):
 
 def _misconception(name, explanation, earns, *edits):
     wrong = edited(_from_hf, *edits)
-    from_hf.misconception(name, explanation, earns=earns)(type("_", (), {"from_hf": wrong}))
+    from_hf.misconception(name, explanation, earns=earns)(named("from_hf", wrong))
 
 
 def _of_loading(name, explanation, *edits):
     wrong = edited(_load, *edits)
-    from_hf.misconception(name, explanation, earns=4)(type("_", (), {"load_strictly": wrong}))
+    from_hf.misconception(name, explanation, earns=4)(named("load_strictly", wrong))
 
 
 _TURNED = "found[f'blocks.{block}.{mine}.{kind}'] = tensor.mT if tensor.dim() == 2 else tensor"

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from utils.checks import Case, Check, edited
 from utils.minigpt import MiniGPTConfig
 
-from .shared import SUMS, attention_weights
+from .shared import SUMS, attention_weights, named
 
 grouped = Check(
     "grouped",
@@ -147,18 +147,13 @@ def _grouped(attention, kv_heads):
 GroupedAttention = _Right  # the name that `_grouped` knows it by, as in a lab
 
 
-def _named(name, thing):
-    thing.__name__ = name
-    return {name: thing}
-
-
 def _of_class(name, explanation, earns, *edits):
-    wrong = _named("GroupedAttention", edited(_Right, *edits))
+    wrong = named("GroupedAttention", edited(_Right, *edits))
     grouped.misconception(name, explanation, earns=earns)(wrong)
 
 
 def _of_making(name, explanation, *edits):
-    wrong = _named("grouped", edited(_grouped, *edits))
+    wrong = named("grouped", edited(_grouped, *edits))
     grouped.misconception(name, explanation, earns=2)(wrong)
 
 
@@ -177,7 +172,7 @@ _of_class(
 _of_class(
     "no bias",
     "keys and values are mapped without a bias.",
-    1,
+    0,
     ("self.key = nn.Linear(config.d_model, shared)", "self.key = nn.Linear(config.d_model, shared, bias=False)"),
     ("self.value = nn.Linear(config.d_model, shared)", "self.value = nn.Linear(config.d_model, shared, bias=False)"),
 )
@@ -255,7 +250,7 @@ def _in_place(attention, kv_heads):
 
 
 grouped.alternate("einsum, no keys repeated, copied in place")(
-    {**_named("GroupedAttention", _Expanded), **_named("grouped", _in_place)}
+    {**named("GroupedAttention", _Expanded), **named("grouped", _in_place)}
 )
 
 
@@ -291,5 +286,5 @@ def _head_by_head(attention, kv_heads):
 
 
 grouped.alternate("PyTorch's own groups, means head by head")(
-    {**_named("GroupedAttention", _Enabled), **_named("grouped", _head_by_head)}
+    {**named("GroupedAttention", _Enabled), **named("grouped", _head_by_head)}
 )

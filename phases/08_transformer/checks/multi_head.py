@@ -185,7 +185,10 @@ _misconception(
     "NaN in the gradient alone",
     "a row that sees nothing is zero, and its gradient is NaN.",
     4,
-    ("-1e+30).softmax(-1).masked_fill(hidden, 0)", "-math.inf).softmax(-1).nan_to_num()"),
+    (
+        "scores.masked_fill(hidden, -1e+30).softmax(-1).masked_fill(hidden, 0)",
+        "(scores + torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)).softmax(-1).nan_to_num()",
+    ),
 )
 _misconception(
     "everything seen where nothing is",

@@ -143,7 +143,7 @@ def _misconception(name, explanation, earns, *edits):
 _misconception(
     "the temperature after softmax",
     "probabilities are divided by the temperature, which scales them all alike and changes nothing.",
-    2,
+    1,
     ("(logits / temperature).softmax(-1)", "(logits.softmax(-1) / temperature)"),
 )
 _misconception(
@@ -160,7 +160,8 @@ _misconception(
 )
 _misconception(
     "top-p of all words",
-    "after top-k, the probabilities are not made to sum to 1 again before top_p is looked at.",
+    "top_p is compared with shares of all words, also of those that top-k has taken away, as where it"
+    " comes before top-k.",
     3,
     ("top_p * ranked.sum(-1, keepdim=True)", "top_p"),
 )
@@ -195,13 +196,6 @@ _misconception(
     3,
     ("ranked[:, top_k:] = 0", "ranked[ranked < ranked[:, top_k - 1:top_k]] = 0"),
     ("top_k is not None", "top_k is not None and top_k < ranked.shape[1]"),
-)
-_misconception(
-    "top-p before top-k",
-    "the beginning that reaches top_p is looked for among all words, and top-k comes after it.",
-    3,
-    ("if top_k is not None:\n        ranked[:, top_k:] = 0\n    if top_p", "if top_p"),
-    ("    staying =", "    if top_k is not None:\n        ranked[:, top_k:] = 0\n    staying ="),
 )
 
 
