@@ -62,7 +62,7 @@ WRONG["visible"] = [
         "one position late",
         "with 2 queries and 5 keys, the first query stands at position 3",
         "torch.arange(keys - queries, keys)",
-        "torch.arange(keys - queries, keys) - 1",
+        "(torch.arange(keys - queries, keys) - 1)",
     ),
     ("not even itself", "no query sees a position after its own", "(k <= q)", "(k < q)"),
     (
@@ -390,7 +390,7 @@ WRONG["MultiHead"] = [
         "allowed",
     ),
     (
-        "no bias in three",
+        "no bias in the query",
         "four `nn.Linear(d_model, d_model)`",
         "self.query = nn.Linear(d_model, d_model)",
         "self.query = nn.Linear(d_model, d_model, bias=False)",
