@@ -50,6 +50,7 @@ check test proof: $(STAMP) sandbox
 	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --costs
 
 lab: $(STAMP)
+	@$(RUN) python -m grader work
 	@$(RUN) python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/notebooks/start.ipynb
 
 build: $(STAMP)

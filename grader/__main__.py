@@ -20,6 +20,7 @@ COMMANDS = {
     "build": ("grader.build.command", "turn the text in phases/ into notebooks, or check them"),
     "site": ("grader.site.command", "make the course's static site from the built notebooks"),
     "bundle": ("grader.build.bundle", "make the learner's archive"),
+    "work": ("grader.work", "copy the labs to work/ for a learner, and keep the copies up to date"),
     "check": ("grader.check", "grade one notebook without a sandbox and record nothing"),
     "selftest": (
         "grader.proof.selftest",

@@ -1,4 +1,4 @@
-"""``python -m grader check NOTEBOOK``: grade one notebook and print a table of the results.
+"""``python -m grader check LAB``: grade one notebook and print a table of the results.
 
 The notebook is rebuilt and run as ``nbgrader autograde`` does it, but with the rights of the
 current user and without a sandbox. Use it only for notebooks that you would run yourself. Nothing
@@ -18,17 +18,19 @@ from nbgrader.utils import is_grade, is_task
 from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from grader import UserError
 from grader.course import nbgrader_config
 from grader.judging.graded_cell import read_verdicts
-from grader.phase_paths import ROOT
+from grader.phase_paths import ROOT, choose
 from grader.preprocessors.execute import Execute
+from grader.results.class_report.outline import Outline, read_outline
 from grader.submission.notebook import MAX_BYTES, SubmittedCell, Unreadable, read_submission
-from grader.submission.notes import Note
 from grader.submission.rebuild import is_owned, rebuild
 from grader.verdict import FULL, Status, Verdict
+from grader.work import FOLDER as WORK
 
 SEED = re.compile(r"[0-9a-fA-F]{2,64}")
 
@@ -38,12 +40,15 @@ class ExerciseRow:
     """One row of the table: an exercise, its points, the problems, and where to read.
 
     Attributes:
+        exercise: the name of the graded cell.
+        status: the verdict's status; None when a person marks the exercise.
         earned: points earned; None when a person marks the exercise.
         problems: what went wrong, one sentence each.
         reads: lesson and section to read again; empty when all points were earned.
     """
 
     exercise: str
+    status: Status | None
     earned: float | None
     points: float
     problems: tuple[str, ...] = ()
@@ -52,7 +57,8 @@ class ExerciseRow:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``python -m grader check``."""
-    parser.add_argument("notebook", type=Path, help="a lab's notebook, finished or not")
+    words = "a lab, such as 01_tensors or 01, for the notebook in work/; or a notebook's path"
+    parser.add_argument("notebook", help=words)
     parser.add_argument(
         "--seed", type=_seed, help="seed in hex; the same seed gives the same cases"
     )
@@ -74,21 +80,70 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         UserError: when the file is not a notebook, or not one of the course's labs.
     """
     console = console or Console()
-    data = _read(args.notebook)
+    notebook = _find(args.notebook, root)
+    data = _read(notebook)
     try:
         lab, source_nb = find_lab(read_submission(data), root)
     except Unreadable as reason:
-        raise UserError(f"{args.notebook}: {reason}") from None
+        raise UserError(f"{notebook}: {reason}") from None
     config = nbgrader_config(root)
     rebuilt = rebuild(data, source_nb, config)
     if args.seed:
         rebuilt.nb.metadata.open_the_hood.seed = args.seed
-    with console.status(f"Running {lab} ..."):
-        nb, _ = Execute(config=config, unsafe_no_sandbox=True).preprocess(
-            rebuilt.nb, {"metadata": {"path": str(args.notebook.resolve().parent)}}
-        )
-    _print(console, lab, rows(nb), rebuilt.notes, nb.metadata.open_the_hood.seed)
+    outline = read_outline(root, lab, (lab,))
+    with _Bar(console, outline, rebuilt.nb) as bar:
+        nb, _ = Execute(
+            config=config, unsafe_no_sandbox=True, on_cell_start=bar.begin_cell
+        ).preprocess(rebuilt.nb, {"metadata": {"path": str(notebook.resolve().parent)}})
+    for note in rebuilt.notes:
+        console.print(f"[yellow]note[/yellow] {escape(note.message)}")
+    console.print(_table(outline, rows(nb)))
+    seed = nb.metadata.open_the_hood.seed
+    console.print(f"seed {seed}: pass it as `--seed` to get the same cases again", style="dim")
     return 1 if rebuilt.notes else 0
+
+
+class _Bar:
+    """A progress bar over the cells of a notebook, with the title of the exercise that runs."""
+
+    def __init__(self, console: Console, outline: Outline, nb: NotebookNode):
+        columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
+        self._bar = Progress(*columns, console=console, transient=True)
+        self._titles = outline.titles
+        graded = [is_grade(cell) for cell in nb.cells]
+        # the cells above an exercise's graded cell belong to the exercise
+        self._coming = [
+            next((nb.cells[k] for k in range(start, len(graded)) if graded[k]), None)
+            for start in range(len(graded))
+        ]
+        self._task = self._bar.add_task("starting Python", total=sum(graded))
+
+    def __enter__(self) -> _Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def begin_cell(self, cell: NotebookNode, cell_index: int) -> None:
+        """Show which exercise begins; nbclient calls this before each cell."""
+        graded = self._coming[cell_index]
+        if graded is None:
+            return
+        name = graded.metadata.nbgrader.grade_id
+        done = len({id(one) for one in self._coming[: cell_index + 1] if one is not None}) - 1
+        title = escape(self._titles.get(name) or name)
+        self._bar.update(self._task, completed=done, description=title)
+
+
+def _find(word: str | Path, root: Path) -> Path:
+    """Return the notebook that a word names: a file, or a lab's copy in work/, or in release/."""
+    path = Path(word)
+    if path.exists() or path.suffix:
+        return path
+    phase = choose(root, [str(word)])[0]
+    places = [root / folder / phase.name / f"{phase.name}.ipynb" for folder in (WORK, "release")]
+    return next((place for place in places if place.exists()), places[-1])
 
 
 def _read(path: Path) -> bytes:
@@ -119,7 +174,7 @@ def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]
     if best is None:
         raise UserError(
             "this notebook is not one of the course's labs: none of its cells belongs to one. "
-            "Labs are in release/"
+            "`make lab` puts the labs into work/"
         )
     return best[1], best[2]
 
@@ -134,12 +189,13 @@ def rows(nb: NotebookNode) -> list[ExerciseRow]:
         name, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
         verdict = verdicts.get(name)
         if verdict is None:
-            found.append(ExerciseRow(name, None, points, ("marked by a person",)))
+            found.append(ExerciseRow(name, None, None, points, ("marked by a person",)))
         else:
             reads = f"lesson {verdict.lesson}, “{verdict.reads}”" if verdict.reads else ""
             found.append(
                 ExerciseRow(
                     name,
+                    verdict.status,
                     verdict.earned,
                     points,
                     problems(verdict),
@@ -170,35 +226,34 @@ def problems(verdict: Verdict) -> tuple[str, ...]:
     )
 
 
-def _print(
-    console: Console, lab: str, found: list[ExerciseRow], notes: list[Note], seed: str
-) -> None:
-    for note in notes:
-        console.print(f"[yellow]note[/yellow] {escape(note.message)}")
+def _table(outline: Outline, found: list[ExerciseRow]) -> Table:
     graded = [row for row in found if row.earned is not None]
     earned = sum(row.earned for row in found if row.earned is not None)
     points = sum(row.points for row in graded)
-    table = Table(title=lab, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
-    table.add_column("exercise", "total")
+    untouched = sum(row.status is Status.NOT_ATTEMPTED for row in found)
+    table = Table(title=outline.title, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
+    table.add_column("exercise", f"{untouched} not attempted" if untouched else "", ratio=3)
     manual = sum(row.points for row in found if row.earned is None)
     more = f"\nand {manual:g} by a person" if manual else ""
     table.add_column("points", f"{earned:g} of {points:g}{more}", justify="right", no_wrap=True)
-    table.add_column("what went wrong", overflow="fold")
-    table.add_column("where to read", overflow="fold")
+    table.add_column("what went wrong", overflow="fold", ratio=4)
+    table.add_column("where to read", overflow="fold", ratio=2)
     for row in found:
         colour = _colour(row)
+        title = escape(outline.titles.get(row.exercise) or row.exercise)
         value = "–" if row.earned is None else f"{row.earned:g}"
         table.add_row(
-            f"[{colour}]{escape(row.exercise)}[/{colour}]",
+            f"[{colour}]{title}[/{colour}]\n[dim]{escape(row.exercise)}[/dim]",
             f"{value} of {row.points:g}",
             escape("\n".join(row.problems)),
             escape(row.reads),
         )
-    console.print(table)
-    console.print(f"seed {seed}: pass it as `--seed` to get the same cases again", style="dim")
+    return table
 
 
 def _colour(row: ExerciseRow) -> str:
     if row.earned is None:
         return "default"
+    if row.status is Status.NOT_ATTEMPTED:
+        return "bright_black"
     return "green" if row.earned == row.points else "yellow" if row.earned else "red"

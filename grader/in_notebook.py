@@ -10,11 +10,18 @@ import os
 from pathlib import Path
 
 from IPython import get_ipython
+from IPython.display import Markdown, display
 
 from grader.judging.card import VerdictCard
 from grader.judging.catalogue import find_check
 from grader.phase_paths import anchor
 from grader.verify import judged
+from grader.work import FOLDER as WORK
+
+ELSEWHERE = (
+    "This is the lab as it is released, which the next release overwrites. "
+    "Yours is [{name}]({link}): write your answers there."
+)
 
 
 def show_verdict(name: str) -> None:
@@ -35,3 +42,7 @@ def show_verdict(name: str) -> None:
     verdict = judged(check, things if isinstance(check.right, dict) else things[name])
     page = os.path.relpath(phase.page, Path.cwd())
     VerdictCard(verdict, phase.number, f"{page}#{anchor(check.reads)}").show()
+    copy = phase.root / WORK / phase.name / f"{phase.name}.ipynb"
+    if Path.cwd() == phase.root / "release" / phase.name and copy.exists():
+        link = os.path.relpath(copy, Path.cwd())
+        display(Markdown(ELSEWHERE.format(link=link, name=f"{WORK}/{phase.name}")))

@@ -17,7 +17,12 @@
 # >
 # > An **nn.Module** is a registry of parameters plus a forward written as code; running it is a sequence of dispatched kernels.
 #
-# Bring Python and a little NumPy. You need no GPU, neither to learn nor to be graded.
+# Bring Python and a little NumPy. You need no GPU, neither to learn nor to be graded. Run this cell whenever you come back, and the button leads to the exercise that you left.
+
+# %%
+from utils.progress import show_next
+
+show_next()
 
 # %% [markdown]
 # ## Resumen en español
@@ -49,7 +54,7 @@ show_contents()
 # When every check says `ok`, choose *Kernel → Restart Kernel and Run All Cells*: what still passes from a fresh kernel will pass anywhere. Then save, and submit the way your class does. If you study alone and have the whole repository, grade yourself: open a terminal (*File → New → Terminal*) in its folder and say
 #
 # ```
-# python -m grader check release/01_tensors/01_tensors.ipynb
+# python -m grader check 01_tensors
 # ```
 
 # %% [markdown]

@@ -13,6 +13,7 @@ import signal
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 # There are more processes than cores. With several threads, an operator would spend most of its
 # time in threads that busily wait for each other.
@@ -48,9 +49,17 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts background processes with SIGINT ignored, and tests would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A worker of pytest-xdist would draw a seed of its own, and nobody would see which.
+    config.option.seed = getattr(config, "workerinput", {}).get("seed", config.option.seed)
     # Keep the order of collection (the slowest first); xdist would sort groups by their size.
     config.option.loadscopereorder = False
     config.pluginmanager.register(Costs(shown=config.option.costs))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Give each worker the seed of the run."""
+    node.workerinput["seed"] = node.config.option.seed
 
 
 def pytest_terminal_summary(

@@ -1,5 +1,6 @@
 """How the tests themselves are run: what is left out, in which order, what may be skipped."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -136,3 +137,22 @@ def test_each_width_runs_its_own_and_the_slowest_first(tmp_path, width, order):
     assert [line.partition("::test_")[2].split()[0] for line in ran] == order
     assert "--seed abc" in done.stdout
     assert f"{'all':40}{len(order):7}" in done.stdout
+
+
+SEEDED = """
+def test_seed(seeds): assert False, f"drawn with {seeds}"
+"""
+
+
+def test_all_workers_draw_with_the_seed_that_is_printed(tmp_path):
+    """Else nobody could repeat a run that failed."""
+    for name in ("conftest", "costs", "proven"):
+        (tmp_path / "tests").mkdir(exist_ok=True)
+        shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
+    for name in ("a", "b"):
+        (tmp_path / "tests" / f"test_{name}.py").write_text(SEEDED)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    words = [sys.executable, "-m", "pytest", "-n", "2"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    [printed] = re.findall(r"--seed (\w+)", done.stdout)
+    assert re.findall(r"^E .*drawn with \['(\w+)'\]", done.stdout, re.M) == [printed] * 2

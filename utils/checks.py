@@ -67,6 +67,8 @@ class Case:
         against: what the answer is compared with, if that depends on the machine, such as
             ``the run recorded on an NVIDIA H200``; the report says so.
         not_run: why this machine cannot run it; see :func:`not_run`.
+        raises: the exception that the reference raises here, such as ``ValueError``, if it is
+            meant to raise one. Any other exception of the reference is an error of the check.
     """
 
     part: str
@@ -76,6 +78,7 @@ class Case:
     places: Mapping[str, str] = field(default_factory=dict)
     against: str = ""
     not_run: str = ""
+    raises: str = ""
 
 
 def case(
@@ -84,12 +87,15 @@ def case(
     of: str | None = None,
     shown: str = "",
     places: Mapping[str, str] | None = None,
+    raises: str = "",
     **kwargs: Any,
 ) -> Case:
     """Return the usual case: a call of the function (or the one named ``of``) with arguments."""
-    if of is None:
-        return Case(part, lambda subject: subject(*args, **kwargs), of, shown, places or {})
-    return Case(part, lambda subject: subject[of](*args, **kwargs), of, shown, places or {})
+
+    def play(subject: Any) -> Any:
+        return (subject if of is None else subject[of])(*args, **kwargs)
+
+    return Case(part, play, of, shown, places or {}, raises=raises)
 
 
 def not_run(part: str, why: str) -> Case:

@@ -43,8 +43,12 @@ class Phase:
         return {path.name.removesuffix(".ipynb")[-2:]: path for path in found}
 
     def lab(self, root: Path = ROOT) -> Path | None:
-        """Return the learner's copy of the lab under `root`, or None where there is none."""
-        return _existing(root / "release" / self.name / f"{self.name}.ipynb")
+        """Return the lab that a learner works in under `root`, or None where there is none.
+
+        It is the copy in work/, which `make lab` makes; without one, the lab as it is released.
+        """
+        file = Path(self.name, f"{self.name}.ipynb")
+        return _existing(root / "work" / file) or _existing(root / "release" / file)
 
 
 PHASES = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -21,24 +22,45 @@ from utils.style import IDLE, VIEW
 # The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.
 VERDICT = "application/vnd.open-the-hood.verdict+json"
 RIGHT = ("right", "right as far as run")
+HEADING = re.compile(r"##\s+(.+)")
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise of a lab as it was saved: its id, and how far it is."""
+    """One exercise of a lab as it was saved.
+
+    Attributes:
+        name: the name of its graded cell.
+        begun: whether its stub was replaced.
+        passing: whether all its checks passed.
+        title: the heading above it; empty if there is none.
+        section: the id of the cell with the heading; empty if it has none.
+    """
 
     name: str
     begun: bool
     passing: bool
+    title: str = ""
+    section: str = ""
 
 
 @dataclass(frozen=True)
 class LabProgress:
-    """One lab as it was saved. `trouble` says why it could not be read, or is empty."""
+    """One lab as it was saved.
+
+    Attributes:
+        phase: the phase it belongs to.
+        exercises: its exercises, in order.
+        trouble: why it could not be read; else empty.
+        path: its file.
+        saved: when it was saved, in seconds since 1970.
+    """
 
     phase: Phase
     exercises: tuple[Exercise, ...] = ()
     trouble: str = ""
+    path: Path | None = None
+    saved: float = 0.0
 
     @property
     def begun(self) -> int:
@@ -95,7 +117,7 @@ def progress(root: Path | str = ROOT) -> Progress:
     While the course is built no progress is read, because the result is committed.
 
     Args:
-        root: the folder that holds release/, with the labs that the learner works on.
+        root: the folder that holds work/ or release/, with the labs that the learner works on.
     """
     if _building():
         return Progress([])
@@ -113,6 +135,47 @@ def show_progress(root: Path | str = ROOT) -> None:
         display(progress(root))
 
 
+def show_next(root: Path | str = ROOT) -> None:
+    """Display a link to where the learner goes on, for a notebook that lies in `root/notebooks`."""
+    from IPython.display import display
+
+    words, link = next_step(progress(root), Path(root))
+    button = (
+        "display:inline-block;padding:8px 16px;border-radius:6px;text-decoration:none;"
+        f"font-weight:600;background:{VIEW.colour};color:{VIEW.on}"
+    )
+    page = f'<a href="{escape(link)}" style="{button}">{escape(words)}</a>'
+    display({"text/html": page, "text/plain": f"{words} ({link})"}, raw=True)
+
+
+def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
+    """Return where a learner goes on, in words, and the link from `root/notebooks`.
+
+    It is the first exercise that does not pass, in the lab that was saved last of those that are
+    begun and not done; if there is none, the lesson of the first phase whose lab is not begun.
+    """
+    open_labs = [lab for lab in labs.labs if lab.begun and lab.passing < len(lab.exercises)]
+    if open_labs:
+        lab = max(open_labs, key=lambda one: one.saved)
+        exercise = next(one for one in lab.exercises if not one.passing)
+        words = f"Continue: lab {lab.phase.number:02d}, {exercise.title or exercise.name}"
+        assert lab.path is not None
+        return words, _link(lab.path, root) + (
+            f"#cell-id={exercise.section}" * bool(exercise.section)
+        )
+    finished = {lab.phase.number for lab in labs.labs if lab.begun}
+    for phase in PHASES:
+        lesson = phase.lesson(root)
+        if lesson is not None and phase.number not in finished:
+            begin = "Next" if finished else "Begin"
+            return f"{begin}: lesson {phase.number:02d}, {phase.title}", _link(lesson, root)
+    return "Every lab passes its checks: read on in the sources", "../README.md"
+
+
+def _link(path: Path, root: Path) -> str:
+    return Path(os.path.relpath(path, root / "notebooks")).as_posix()
+
+
 def _building() -> bool:
     return os.environ.get("OPEN_THE_HOOD_BUILD") == "1"
 
@@ -121,7 +184,8 @@ def read_lab(phase: Phase, path: Path) -> LabProgress:
     """Read one saved lab. A file that is no notebook is reported, never raised."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        exercises = tuple(_exercises([cell for cell in cells if cell["cell_type"] == "code"]))
+        exercises = tuple(_exercises(cells))
+        saved = path.stat().st_mtime
     except OSError as error:
         return LabProgress(phase, trouble=f"cannot be opened: {error.strerror}")
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -130,15 +194,20 @@ def read_lab(phase: Phase, path: Path) -> LabProgress:
             trouble=f"{path.name} is not a readable notebook; "
             "take a fresh copy of the lab, or an older one of yours",
         )
-    return LabProgress(phase, exercises)
+    return LabProgress(phase, exercises, path=path, saved=saved)
 
 
 def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:
     """Group code cells into exercises: stubs and checks, up to and with the graded cell."""
+    title = section = ""
     found: list[Exercise] = []
     stubs: list[dict[str, Any]] = []
     checks: list[dict[str, Any]] = []
     for cell in cells:
+        if cell["cell_type"] != "code":
+            if heading := HEADING.match(_text(cell["source"])):
+                title, section = heading[1].strip(), str(cell.get("id", ""))
+            continue
         marks = cell.get("metadata", {}).get("nbgrader", {})
         if marks.get("solution"):
             stubs.append(cell)
@@ -147,7 +216,7 @@ def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:
         if marks.get("grade") and checks:
             begun = all(map(_is_filled, stubs))
             passing = begun and all(_ran_well(check, after=stubs) for check in checks)
-            found.append(Exercise(str(marks["grade_id"]), begun, passing))
+            found.append(Exercise(str(marks["grade_id"]), begun, passing, title, section))
             stubs, checks = [], []
     return found
 

@@ -82,7 +82,8 @@ class AnswerKey:
         """Return the outcome of the reference for one of the cases.
 
         Raises:
-            ValueError: if the reference returns a value that cannot be sent between processes.
+            ValueError: if the reference returns a value that cannot be sent between processes, or
+                raises where the case does not say so, or another exception than it says.
             MemoryError: if this machine has too little memory.
         """
         found = self._outcome("", self.check.right, c)
@@ -90,6 +91,12 @@ class AnswerKey:
             raise MemoryError(f"check {self.check.name!r}: {found.raised}")
         if found.unusable:
             raise ValueError(f"check {self.check.name!r}: its reference returned {found.unusable}")
+        raised = found.raised.kinds[0] if found.raised else ""
+        if raised != c.raises:
+            where = f"check {self.check.name!r}, part {c.part!r}"
+            said = f"the case says it raises {c.raises}" if c.raises else "the case does not say so"
+            got = f"raised {found.raised}" if found.raised else "raised nothing"
+            raise ValueError(f"{where}: the reference {got}; {said}")
         return found
 
     def mistaken(self, misconception: Candidate, c: Case) -> CaseOutcome:

@@ -34,12 +34,11 @@ from grader import UserError
 from grader.build.cells import BEGIN_SOLUTION, END_SOLUTION
 from grader.build.text import parse
 from grader.judging.answer_key import answer_key
-from grader.judging.catalogue import load_checks
 from grader.judging.judge import first_failure, one_thread
 from grader.judging.rpc_client import InProcess, OutOfTime
-from grader.phase_paths import ROOT, choose
+from grader.phase_paths import ROOT
 from grader.proof.mutate import Mutant, mutants
-from grader.proof.selftest import LabCode
+from grader.proof.selftest import LabCode, add_selection, selection
 from utils.checks import Check, Equivalent
 
 # CPU seconds that a mutant gets for the lab's cells, or for the cases of one seed, in addition to
@@ -313,10 +312,7 @@ def _stale(check: Check, made: list[Trial], trials: list[Trial]) -> Iterator[str
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m grader mutants``."""
-    parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
-    parser.add_argument("--exercise", action="append", help="only this exercise; may be repeated")
-    parser.add_argument("--seeds", type=int, default=3, help="seed count (default: %(default)s)")
-    parser.add_argument("--seed", default="mutants", help="prefix of the seeds")
+    add_selection(parser, seeds=3, prefix="mutants")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
@@ -330,19 +326,12 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         UserError: if there is no exercise to judge, or if its unchanged code fails.
     """
     console = console or Console()
-    if args.seeds < 1:
-        raise UserError("--seeds: expected at least 1")
-    seeds = [f"{args.seed}-{k}" for k in range(args.seeds)]
+    chosen, seeds = selection(args, root)
     found: dict[str, list[Survey]] = {}
-    for phase in choose(root, args.phase):
-        checks = load_checks(phase.folder) if phase.lab.exists() else {}
-        chosen = [c for c in checks.values() if not args.exercise or c.name in args.exercise]
-        if chosen:
-            found[phase.name] = [survey(check, seeds, phase.lab) for check in chosen]
-            if not args.json:
-                _print(console, phase.name, found[phase.name])
-    if not found:
-        raise UserError("no exercise of that name; `python -m grader selftest` lists them all")
+    for phase, checks in chosen:
+        found[phase.name] = [survey(check, seeds, phase.lab) for check in checks]
+        if not args.json:
+            _print(console, phase.name, found[phase.name])
     if args.json:
         plain = {name: [_plain(s) for s in each] for name, each in found.items()}
         print(json.dumps(plain, indent=1))

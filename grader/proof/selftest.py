@@ -24,13 +24,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from grader import UserError
 from grader.build.text import parse
 from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.catalogue import load_checks
 from grader.judging.difference import difference
 from grader.judging.judge import judge
 from grader.judging.learner_source import Written, names_read_by
-from grader.phase_paths import ROOT, choose
+from grader.phase_paths import ROOT, PhasePaths, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from grader.verdict import Cause, Verdict
 from utils.checks import Candidate, Check
@@ -163,6 +164,23 @@ def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
     )
 
 
+def prove_often(check: Check, seeds: Sequence[str], lab: LabCode) -> Proof:
+    """Run a check against all of its candidates on several seeds.
+
+    Returns:
+        The counts of the seed on which the fewest came out as predicted, and the faults of all
+        seeds.
+    """
+    proofs = [prove(check, seed, lab) for seed in seeds]
+    faults = [f"{f} (seed {seed})" for seed, p in zip(seeds, proofs, strict=True) for f in p.faults]
+    return dataclasses.replace(
+        proofs[0],
+        rejected=min(p.rejected for p in proofs),
+        accepted=min(p.accepted for p in proofs),
+        faults=tuple(faults),
+    )
+
+
 def drawn(things: Sequence[T], most: int, seed: str) -> list[T]:
     """Return at most so many of some things, in their order; all of them if ``most`` is 0."""
     if not most or len(things) <= most:
@@ -267,22 +285,23 @@ def _unknown(sources: Iterable[str], names: Mapping[str, Any]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m grader selftest``."""
-    parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
-    parser.add_argument("--seed", default="proof", help="draws the cases (default: %(default)s)")
+    add_selection(parser, seeds=1, prefix="proof")
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
-    """Print the table of all checks; return 1 if one fails on its own candidates."""
+    """Print the table of all checks; return 1 if one fails on its own candidates.
+
+    Raises:
+        UserError: if there is no exercise to test, or no seed.
+    """
     console = Console()
     faults: list[str] = []
-    for phase in choose(root, args.phase):
-        checks = load_checks(phase.folder)
-        if not checks:
-            continue
+    chosen, seeds = selection(args, root)
+    for phase, checks in chosen:
         lab = LabCode.read(phase.lab)
         with warnings.catch_warnings(action="ignore"):  # wrong solutions cause them
-            proofs = [prove(check, args.seed, lab) for check in checks.values()]
-            hidden = [len(unseen(check, lab)) for check in checks.values()]
+            proofs = [prove_often(check, seeds, lab) for check in checks]
+            hidden = [len(unseen(check, lab)) for check in checks]
         console.print(_table(phase.name, proofs, hidden))
         for proof in proofs:
             for part, why in proof.not_run.items():
@@ -291,6 +310,51 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     for fault in faults:
         console.print(f"[red]fault[/red] {fault}")
     return 1 if faults else 0
+
+
+def add_selection(parser: argparse.ArgumentParser, seeds: int, prefix: str) -> None:
+    """Add the arguments that say which exercises are tried, and on which seeds.
+
+    Args:
+        parser: the parser of a command.
+        seeds: how many seeds there are by default.
+        prefix: what their names begin with by default.
+    """
+    parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
+    parser.add_argument("--exercise", action="append", help="only this exercise; may be repeated")
+    count = "how many seeds draw the cases (default: %(default)s)"
+    parser.add_argument("--seeds", type=int, default=seeds, help=count)
+    start = "what the seeds' names begin with (default: %(default)s)"
+    parser.add_argument("--seed", default=prefix, help=start)
+
+
+def selection(
+    args: argparse.Namespace, root: Path
+) -> tuple[list[tuple[PhasePaths, list[Check]]], list[str]]:
+    """Read the arguments of :func:`add_selection`.
+
+    Args:
+        args: the parsed arguments.
+        root: the course's folder.
+
+    Returns:
+        Each phase that has an exercise among the chosen ones, with the checks of these; the seeds.
+
+    Raises:
+        UserError: if no exercise or no seed is chosen.
+    """
+    if args.seeds < 1:
+        raise UserError("--seeds: expected at least 1")
+    every = [(phase, load_checks(phase.folder).values()) for phase in choose(root, args.phase)]
+    wanted = [
+        (phase, [check for check in checks if not args.exercise or check.name in args.exercise])
+        for phase, checks in every
+        if phase.lab.exists()
+    ]
+    chosen = [(phase, checks) for phase, checks in wanted if checks]
+    if not chosen:
+        raise UserError("no exercise of that name; `python -m grader selftest` lists them all")
+    return chosen, [f"{args.seed}-{k}" for k in range(args.seeds)]
 
 
 def _table(title: str, proofs: list[Proof], hidden: list[int]) -> Table:

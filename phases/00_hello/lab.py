@@ -133,7 +133,7 @@ verify("masked_block", masked_block)
 # run
 #
 # ```
-# python -m grader check release/00_hello/00_hello.ipynb
+# python -m grader check 00_hello
 # ```
 #
 # The report tells you, part by part, what earned its point. Where something did not, it tells you

@@ -381,7 +381,7 @@ except NameError as error:
 # So before you hand anything in: *Kernel → Restart Kernel and Run All Cells*. What passes there will pass anywhere. In a lab, the *Validate* button at the top does it for you in a kernel of its own, and lists the visible checks that fail. Then save, and submit the way your class does. If you study alone and have the whole repository, open a terminal in its folder and grade yourself:
 #
 # ```
-# python -m grader check release/00_hello/00_hello.ipynb
+# python -m grader check 00_hello
 # ```
 #
 # Handing in half a lab is fine. Each part earns its points separately, and a stub that still raises `NotImplementedError` costs its own points and nobody else's.

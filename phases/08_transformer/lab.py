@@ -318,6 +318,8 @@ verify("attend_cached", attend_cached)
 # 4. What stays sums to 1 again. Go through the words in the order of their ids and add up their
 #    probabilities: picked is the first word at which the sum is larger than the row's `u`.
 #
+# What rounding alone decides is not asked.
+#
 # <details><summary>From the ranking back to the ids</summary>
 #
 # `sort` returns values and indices. Set to zero what must go, in the ranking, and `scatter` carries

@@ -1,13 +1,13 @@
 """What a learner and an instructor do in JupyterLab, done in a real browser."""
 
 import re
-import shutil
 from pathlib import Path
 
 import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from grader.work import refresh
 from utils.course import PHASES, ROOT
 from utils.progress import read_lab
 
@@ -21,11 +21,10 @@ SOURCE = f"source/{TENSORS.name}/{NOTEBOOK}"
 
 @pytest.fixture(scope="module")
 def mine(lab):
-    """A learner's own copy of the released lab, as a path in the course."""
-    folder = lab.course / "mine"
-    folder.mkdir()
-    shutil.copy(ROOT / RELEASE, folder / NOTEBOOK)
-    return f"mine/{NOTEBOOK}"
+    """The learner's copy of the released lab, as `make lab` makes it, as a path in the course."""
+    copy = f"work/{TENSORS.name}/{NOTEBOOK}"
+    refresh(lab.course / RELEASE, lab.course / copy)
+    return copy
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +43,7 @@ def test_the_start_page_shows_the_road_and_the_progress_and_leads_to_lesson_and_
     road = notebook.get_by_alt_text("path of the course")
     expect(road).to_be_visible()
     assert road.evaluate("image => image.naturalWidth") > 400
+    expect(notebook.get_by_role("link", name="Begin: lesson 00")).to_be_visible()
 
     choose(page, "Run", "Run All Cells")
     exercises = len(read_lab(TENSORS, ROOT / RELEASE).exercises)
@@ -113,6 +113,17 @@ def test_a_check_says_what_is_wrong_then_ok_and_the_progress_follows(desk, lab, 
     expect(tab).not_to_have_class(re.compile("jp-mod-dirty"))
     saved = read_lab(TENSORS, lab.course / mine)
     assert (saved.begun, saved.passing) == (1, 1)
+
+
+def test_the_start_page_leads_to_the_exercise_that_was_left(page, lab, mine, desk):
+    page.goto(lab.url("notebooks/start.ipynb"))
+    notebook = opened(page, "start.ipynb")
+    button = notebook.locator(".jp-CodeCell").filter(has_text="show_next()")
+    run(page, button)
+    left = read_lab(TENSORS, lab.course / mine).exercises[1]
+    link = button.get_by_role("link", name=f"Continue: lab 01, {left.title}")
+    link.click()
+    expect(opened(page, NOTEBOOK).get_by_role("heading", level=1)).to_contain_text("Lab 01")
 
 
 def test_the_verdict_stands_below_the_graded_cell_and_leads_to_the_lesson(desk, lab, mine):

@@ -5,9 +5,11 @@ import io
 import json
 
 import pytest
+from nbgrader.utils import is_grade
 from rich.console import Console
 
 from grader import UserError, check
+from grader.results.class_report.outline import read_outline
 from grader.verdict import Verdict
 from tests.grader.tiny import LAB, cell, released, solved, source_notebook, write
 
@@ -72,6 +74,31 @@ def test_the_table_says_points_what_went_wrong_and_where_to_read(root, graded, t
         assert words in text
 
 
+def test_exercises_have_their_titles_and_what_is_untouched_is_counted_apart(root, graded, tmp_path):
+    graded["twice"] = verdict("twice", 2.0, 0.0)
+    graded["boxes"] = verdict("boxes", 2.0, 0.0, status="not attempted")
+    _, text = run(write(RELEASE, tmp_path / "x.ipynb"), root)
+    outline = read_outline(root, LAB, (LAB,))
+    assert outline.title in text
+    assert all(outline.titles[name] in text for name in ("twice", "boxes"))
+    assert "1 not attempted" in text
+
+
+def test_the_bar_names_the_exercise_whose_cells_run(root):
+    nb, outline = released(SOURCE), read_outline(root, LAB, (LAB,))
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    seen = []
+    with check._Bar(console, outline, nb) as bar:
+        for index, one in enumerate(nb.cells):
+            bar.begin_cell(one, index)
+            [task] = bar._bar.tasks
+            seen.append((task.completed, task.description))
+    graded = [one.metadata.nbgrader.grade_id for one in nb.cells if is_grade(one)]
+    assert list(dict.fromkeys(seen)) == [
+        (number, outline.titles[name]) for number, name in enumerate(graded)
+    ]
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -84,6 +111,22 @@ def test_the_table_says_points_what_went_wrong_and_where_to_read(root, graded, t
 def test_what_cannot_be_graded_is_refused_in_words(root, tmp_path, data, says):
     with pytest.raises(UserError, match=says):
         run(write(data, tmp_path / "x.ipynb"), root)
+
+
+def test_a_lab_is_found_by_its_name_in_work_or_as_it_is_released(root, graded, tmp_path):
+    (tmp_path / "phases" / LAB).mkdir(parents=True)
+    (tmp_path / "phases" / LAB / "lesson.py").write_text("")
+    write(SOURCE, tmp_path / "source" / LAB / f"{LAB}.ipynb")
+    mine = released(SOURCE)
+    mine.cells.remove(cell(mine, "boxes"))
+    with pytest.raises(UserError, match="could not be opened"):
+        run(LAB, tmp_path)
+    write(RELEASE, tmp_path / "release" / LAB / f"{LAB}.ipynb")
+    assert run(LAB, tmp_path)[0] == 0
+    write(mine, tmp_path / "work" / LAB / f"{LAB}.ipynb")
+    assert run(LAB[:2], tmp_path)[0] == 1
+    with pytest.raises(UserError, match="there is no phase"):
+        run("98", tmp_path)
 
 
 def test_a_file_that_is_not_there_is_said(root, tmp_path):

@@ -12,7 +12,8 @@ EXERCISES = frozenset(
         *("triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"),
         *("mended", "compiled_head"),
         *("checkpoint", "train_minigpt"),
+        *("from_hf", "fine_tune"),
     }
 )
-# Each of its mutants trains: all of them are left to ``make proof``.
-TRAINS = "train_minigpt"
+# Each of their mutants trains: all of them are left to ``make proof``.
+TRAINS = frozenset({"train_minigpt", "fine_tune"})

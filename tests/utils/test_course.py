@@ -43,6 +43,13 @@ def test_a_lesson_or_lab_that_is_absent_is_none(tmp_path):
     assert tensors.lab(tmp_path) == lab
 
 
+def test_a_learners_copy_of_a_lab_goes_before_the_released_one(tmp_path):
+    touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
+    mine = touch(tmp_path / "work" / "01_tensors" / "01_tensors.ipynb")
+    assert PHASES[1].lab(tmp_path) == mine
+    assert "../work/01_tensors/01_tensors.ipynb" in contents_html(tmp_path)
+
+
 def test_only_what_exists_is_linked_and_links_lead_there_from_the_start_page(tmp_path):
     touch(tmp_path / "notebooks" / "01_tensors.ipynb")
     touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")

@@ -1,6 +1,7 @@
 """Progress is read from saved notebooks only: what was replaced, what ran, what failed."""
 
 import json
+import os
 from html.parser import HTMLParser
 
 import pytest
@@ -8,7 +9,15 @@ import pytest
 from grader.judging.report import VerdictReport
 from grader.verdict import FULL, Status, Verdict
 from utils.course import PHASES
-from utils.progress import Exercise, Progress, progress, read_lab, show_progress
+from utils.progress import (
+    Exercise,
+    Progress,
+    next_step,
+    progress,
+    read_lab,
+    show_next,
+    show_progress,
+)
 
 TENSORS = PHASES[1]
 STUB = 'def f(x):\n    raise NotImplementedError("write your answer here")\n'
@@ -60,29 +69,29 @@ def only_exercise(tmp_path, **kwargs) -> Exercise:
 
 
 def test_an_untouched_exercise_is_not_begun(tmp_path):
-    assert only_exercise(tmp_path) == Exercise("f", begun=False, passing=False)
+    assert only_exercise(tmp_path) == Exercise("f", False, False, "A question")
 
 
 @pytest.mark.parametrize("status", Status)
 def test_a_verdict_below_the_graded_cell_decides(tmp_path, status):
     graded = (3, [OK, VERDICTS[status]])
     found = only_exercise(tmp_path, stub=ANSWER, stub_count=1, visible=(2, [OK]), graded=graded)
-    assert found == Exercise("f", begun=True, passing=status in FULL)
+    assert found == Exercise("f", True, status in FULL, "A question")
 
 
 def test_running_the_stub_is_not_beginning(tmp_path):
     found = only_exercise(tmp_path, stub_count=1, visible=(2, [ERROR]), graded=(3, [ERROR]))
-    assert found == Exercise("f", begun=False, passing=False)
+    assert found == Exercise("f", False, False, "A question")
 
 
 def test_an_answer_that_was_never_checked_is_begun(tmp_path):
     found = only_exercise(tmp_path, stub=ANSWER, stub_count=1)
-    assert found == Exercise("f", begun=True, passing=False)
+    assert found == Exercise("f", True, False, "A question")
 
 
 def test_an_answer_whose_checks_ran_well_is_passing(tmp_path):
     found = only_exercise(tmp_path, stub=ANSWER, stub_count=4, visible=(5, [OK]), graded=(6, [OK]))
-    assert found == Exercise("f", begun=True, passing=True)
+    assert found == Exercise("f", True, True, "A question")
 
 
 @pytest.mark.parametrize("failing", ["visible", "graded"])
@@ -94,7 +103,7 @@ def test_one_failed_check_is_enough_not_to_pass(tmp_path, failing):
 
 def test_checks_that_ran_before_the_last_run_of_the_answer_are_stale(tmp_path):
     found = only_exercise(tmp_path, stub=ANSWER, stub_count=7, visible=(5, [OK]), graded=(6, [OK]))
-    assert found == Exercise("f", begun=True, passing=False)
+    assert found == Exercise("f", True, False, "A question")
 
 
 def test_an_answer_with_a_syntax_error_is_begun(tmp_path):
@@ -182,6 +191,70 @@ def test_while_the_course_is_built_nobodys_progress_is_shown(tmp_path, monkeypat
     assert "Run this cell" in shown
     assert "secret" not in shown
     assert progress(tmp_path).labs == []
+
+
+DONE = {"stub": ANSWER, "stub_count": 1, "visible": (2, [OK]), "graded": (3, [OK])}
+
+
+def lessons(root, *phases):
+    for phase in phases:
+        path = root / "notebooks" / f"{phase.name}.ipynb"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}")
+
+
+def step(root):
+    return next_step(progress(root), root)
+
+
+def test_a_beginner_is_sent_to_the_first_lesson(tmp_path):
+    lessons(tmp_path, PHASES[0], TENSORS)
+    saved(tmp_path, exercise())
+    assert step(tmp_path) == ("Begin: lesson 00, Hello", "00_hello.ipynb")
+
+
+def test_who_has_begun_goes_on_with_the_first_exercise_that_does_not_pass(tmp_path):
+    lessons(tmp_path, TENSORS)
+    asked = exercise("g", stub=ANSWER)
+    asked[0] |= {"id": "2-a-question"}
+    saved(tmp_path, exercise("f", **DONE), asked, exercise("h"))
+    words, link = step(tmp_path)
+    assert words == "Continue: lab 01, A question"
+    assert link == "../release/01_tensors/01_tensors.ipynb#cell-id=2-a-question"
+
+
+def test_of_two_labs_the_one_that_was_saved_last_goes_on(tmp_path):
+    earlier = saved(tmp_path, exercise("f", stub=ANSWER))
+    later = tmp_path / "work" / PHASES[2].name / f"{PHASES[2].name}.ipynb"
+    later.parent.mkdir(parents=True)
+    later.write_bytes(earlier.read_bytes())
+    os.utime(later, (2e9, 2e9))
+    assert step(tmp_path)[0].startswith("Continue: lab 02")
+    os.utime(earlier, (3e9, 3e9))
+    assert step(tmp_path)[0].startswith("Continue: lab 01")
+
+
+def test_after_a_whole_lab_comes_the_next_lesson_and_then_nothing(tmp_path):
+    lessons(tmp_path, TENSORS, PHASES[2])
+    saved(tmp_path, exercise("f", **DONE))
+    assert step(tmp_path) == ("Next: lesson 02, Autograd by hand", "02_autograd.ipynb")
+    (tmp_path / "notebooks" / "02_autograd.ipynb").unlink()
+    assert step(tmp_path)[0].startswith("Every lab passes its checks")
+
+
+def test_the_button_is_a_link_and_words(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
+    lessons(tmp_path, TENSORS)
+    cells = exercise("g", stub=ANSWER)
+    cells[0] |= {"source": "## 3 · a < b?"}
+    saved(tmp_path, cells)
+    show_next(tmp_path)
+    [data] = shown
+    text = Text()
+    text.feed(data["text/html"])
+    assert text.words == "Continue: lab 01, 3 · a < b?"
+    assert "(../release/01_tensors/01_tensors.ipynb)" in data["text/plain"]
 
 
 class Text(HTMLParser):

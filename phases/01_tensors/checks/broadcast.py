@@ -36,7 +36,7 @@ def _broadcast_case(part, a, b):
             ignore_size_one(strides_b, shape),
         )
 
-    return Case(part, play, places=told)
+    return Case(part, play, places=told, raises="ValueError" if part == "clashes" else "")
 
 
 @broadcast.reference

@@ -1,5 +1,7 @@
 """Lab 01, exercise 7: The loss that would not fall"""
 
+from functools import partial
+
 import torch
 
 from utils.checks import Case, Check, case, edited
@@ -57,15 +59,16 @@ def _(draw):
     yield _gradient_case("a column against a vector", column, double)
     yield _gradient_case("equal shapes", draw.tensor((4,)), draw.tensor((4,)))
     other = draw.tensor((batch + 1,))
-    yield case("shapes that cannot match", draw.tensor((batch, 1)), other)
-    yield case("shapes that cannot match", draw.tensor((1, 1)), vector)
-    yield case("shapes that cannot match", vector, draw.tensor((1,)))
-    yield case("shapes that cannot match", draw.tensor((batch, 2)), draw.tensor((batch, 2)))
-    yield case("shapes that cannot match", draw.tensor((batch, 0)), draw.tensor((batch, 0)))
-    yield case("shapes that cannot match", draw.tensor((1, batch)), vector)
-    yield case("shapes that cannot match", vector, draw.tensor((1, batch)))
-    yield case("shapes that cannot match", draw.tensor(()), draw.tensor(()))
-    yield case("shapes that cannot match", draw.tensor((batch, 1, 1)), draw.tensor((batch, 1, 1)))
+    clash = partial(case, "shapes that cannot match", raises="ValueError")
+    yield clash(draw.tensor((batch, 1)), other)
+    yield clash(draw.tensor((1, 1)), vector)
+    yield clash(vector, draw.tensor((1,)))
+    yield clash(draw.tensor((batch, 2)), draw.tensor((batch, 2)))
+    yield clash(draw.tensor((batch, 0)), draw.tensor((batch, 0)))
+    yield clash(draw.tensor((1, batch)), vector)
+    yield clash(vector, draw.tensor((1, batch)))
+    yield clash(draw.tensor(()), draw.tensor(()))
+    yield clash(draw.tensor((batch, 1, 1)), draw.tensor((batch, 1, 1)))
 
 
 @mended_loss.misconception(

@@ -163,7 +163,8 @@ def _(draw):
         yield any_shape(draw.tensor(shape, torch.float64 if shape else torch.bfloat16))
     for p in (-0.25, -0.001, 1.001, 1.5, 2):
         shown = "p above 1" if p > 1 else "p below 0"
-        yield Case("the edges", lambda subject, p=p: subject(p).get("training"), shown=shown)
+        play = lambda subject, p=p: subject(p).get("training")  # noqa: E731
+        yield Case("the edges", play, shown=shown, raises="ValueError")
 
 
 SCALE = {

@@ -81,7 +81,7 @@ def _(draw):
             made.call("load_state_dict", {"weight": weight})
             return made.call("__call__", tokens)
 
-        return Case("refusals", play, shown=shown)
+        return Case("refusals", play, shown=shown, raises="IndexError")
 
     yield registered(draw.integer(100, 150), draw.integer(24, 30))
     for shape in ((), *(draw.shape(rank) for rank in (1, 2)), (2, 1, 3, 1), (2, 0)):

@@ -115,7 +115,7 @@ def _(draw):
     def vector(width, kind="parameter"):
         return [kind, draw.tensor((width,))]
 
-    def ask(part, plan, *requests, show=None):
+    def ask(part, plan, *requests, show=None, raises=""):
         """Ask; `show` turns the answers into what is compared."""
 
         def play(subject):
@@ -125,7 +125,7 @@ def _(draw):
         places = {}
         for k, request in enumerate(requests):
             places |= places_of(f"[{k}]", *request)
-        return Case(part, play, places=places)
+        return Case(part, play, places=places, raises=raises)
 
     # none of them a word of the usual refusals, in which its mention would prove nothing
     words = ("head", "lower", "down", "norm", "query", "mask", "stem", "gain", "shift", "scale")
@@ -202,7 +202,8 @@ def _(draw):
     yield ask(part, deep, ("train", "", False), ("train", b, True), ("modes", ""))
 
     part = "registration"
-    yield ask(part, {a: vector(w)}, ("get", "", b), show=lambda answers: "something")
+    one = {a: vector(w)}
+    yield ask(part, one, ("get", "", b), show=lambda answers: "something", raises="AttributeError")
     frozen = {a: vector(w, "frozen"), b: {c: vector(w)}}
     yield ask(part, frozen, ("parameters", ""))
     yield ask(part, {}, ("parameters", ""))

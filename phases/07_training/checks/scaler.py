@@ -43,9 +43,9 @@ def _(draw):
     def good(dtype=torch.float32):
         return [draw.tensor((3,), dtype), None, draw.tensor((2, 2), dtype)]
 
-    def bad(value):
+    def bad(value, where):
         grads = good()
-        grads[draw.choice((0, 2))].view(-1)[draw.integer(0, 2)] = value
+        grads[where].view(-1)[draw.integer(0, 2)] = value
         return grads
 
     def history(part, lists, interval, scale=1024.0, factors=(2.0, 0.5), shown=""):
@@ -76,20 +76,20 @@ def _(draw):
     yield history(both, [good()], 1, 8.0, shown="a step after which the scale grows")
     large = [torch.tensor([60000.0], dtype=torch.float16)]
     yield history(both, [large], 9, 2.0**-4, shown="a scale below 1")
-    for value in (inf, -inf, math.nan):
-        lists = [good(), bad(value), good()]
+    for value, where in ((inf, 0), (-inf, 2), (math.nan, 0), (math.nan, 2)):
+        lists = [good(), bad(value, where), good()]
         yield history(skipped, lists, 9, shown=f"{value} in the second of three")
     half = [torch.ones(2, dtype=torch.float16), torch.tensor([[1.0, inf]], dtype=torch.float16)]
     yield history(skipped, [half, half], 9, 8.0, (4.0, 0.25), shown="two steps in float16")
-    yield history(skipped, [bad(inf)] * 3, 1, 8.0, (4.0, 0.25), shown="three steps, none good")
+    yield history(skipped, [bad(inf, 2)] * 3, 1, 8.0, (4.0, 0.25), shown="three steps, none good")
     many = [torch.full((2,), 60000.0, dtype=torch.float16), torch.full((2, 2), 3e38)]
     shown = "large gradients, each of them finite"
     yield history(skipped, [many, [many[0]], [many[1]]], 9, 8.0, shown=shown)
     yield history(growth, [good() for _ in range(7)], 3, shown="seven good steps, interval 3")
     yield history(growth, [good() for _ in range(3)], 1, 3.0, (4.0, 0.5), shown="interval 1")
-    lists = [good(), good(), bad(inf), good(), good(), good(), good()]
+    lists = [good(), good(), bad(inf, 2), good(), good(), good(), good()]
     yield history(growth, lists, 3, shown="two good steps, a bad one, four good ones")
-    lists = [good(), good(), bad(inf), bad(math.nan), good(), good()]
+    lists = [good(), good(), bad(inf, 2), bad(math.nan, 0), good(), good()]
     yield history(growth, lists, 2, 64.0, (8.0, 0.25), shown="two good, two bad, two good")
     yield history(growth, [[None], [], good()], 2, shown="steps without gradients")
 

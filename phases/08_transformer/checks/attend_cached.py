@@ -40,14 +40,15 @@ def _(x, weights, n_heads, cache):
 def _(draw):
     first, one, several, remembered = attend_cached.parts
 
-    def inputs(batch, new, old, heads, width):
-        weights = attention_weights(draw, heads * width)
-        x = draw.tensor((batch, new, heads * width))
+    def inputs(batch, new, old, heads, width, dtype=torch.float32):
+        weights = attention_weights(draw, heads * width, dtype=dtype)
+        x = draw.tensor((batch, new, heads * width), dtype)
         shape = (batch, heads, old, width)
-        return x, weights, heads, (draw.tensor(shape), draw.tensor(shape)) if old else None
+        return x, weights, heads, (draw.tensor(shape, dtype), draw.tensor(shape, dtype)) if old else None
 
-    def asked(part, batch, new, old, heads, width):
-        given = inputs(batch, new, old, heads, width)
+    def asked(part, *sizes):
+        given = inputs(*sizes)
+        heads, old = sizes[3], sizes[2]
         shown = f"x {tuple(given[0].shape)}, {heads} heads, {old} positions before"
         places = {"[0]": "the output", "[1][0]": "the keys", "[1][1]": "the values"}
         return case(part, *given, shown=shown, places=places)
@@ -59,6 +60,7 @@ def _(draw):
     yield asked(one, 1, 1, 1, 3, 2)
     yield asked(one, 3, 1, 4, draw.integer(1, 2), draw.integer(2, 4))
     yield asked(several, 2, 3, 2, 2, 3)
+    yield asked(several, 2, 2, 3, 2, 2, torch.float64)
     yield asked(several, 1, 2, draw.integer(3, 6), 3, 2)
     yield asked(several, 2, draw.integer(4, 6), 1, 2, 2)
 
@@ -183,13 +185,11 @@ def _(x, weights, n_heads, cache):
     if cache:
         old = cache[0].size(2)
         k, v = (torch.cat(pair, 2) for pair in zip(cache, (k, v)))
-    scores = q @ k.mT * (width // n_heads) ** -0.5
+    scores = q @ k.mT * q.shape[-1] ** -0.5
     future = torch.arange(old + new) > torch.arange(old, old + new)[:, None]
     weight = scores.masked_fill(future, float("-inf")).softmax(-1)
     mixed = torch.einsum("bhqk,bhkc->bqhc", weight, v).reshape(batch, new, width)
-    return torch.addmm(
-        weights["output.bias"], mixed.view(-1, width), weights["output.weight"].T
-    ).view(batch, new, width), (k, v)
+    return mixed @ weights["output.weight"].T + weights["output.bias"], (k, v)
 
 
 @attend_cached.alternate("one new position after another")
@@ -207,3 +207,11 @@ def _(x, weights, n_heads, cache):
         mixed = F.scaled_dot_product_attention(heads[0], *cache)
         outputs.append(mapped("output", mixed.flatten(1)[:, None]))
     return torch.cat(outputs, 1), cache
+
+
+attend_cached.equivalent(("transpose(1, 2)", "transpose(2, 1)"), because="the same two are exchanged")
+attend_cached.equivalent(
+    ("cache[0].size(2)", "cache[1].size(2)"),
+    ("cache[0].size(2)", "cache[-1].size(2)"),
+    because="there are as many keys as values",
+)

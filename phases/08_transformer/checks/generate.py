@@ -108,7 +108,7 @@ def _(draw):
                 for name, shape in shapes.items()
             }
             prompts = [[int(torch.randint(WORDS - 1, (), generator=dice)) for _ in range(n)] for n in lengths]
-            pad = prompts[0][-1]
+            pad = max(prompts, key=len)[0]
             alone = _Alone(weights, limit)
             said = [alone.says(prompt) for prompt in prompts]
             if not alone.clear or not useful(said):

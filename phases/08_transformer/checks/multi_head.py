@@ -44,9 +44,9 @@ class _Reference(nn.Module):
 def _(draw):
     one, several, masks, nothing, gradients = multi_head.parts
 
-    def asked(part, batch, length, width, heads, allowed=None, upstream=False, dtype=torch.float32):
+    def asked(part, batch, length, width, heads, allowed=None, upstream=False, dtype=torch.float32, large=1):
         weights = attention_weights(draw, width * heads)
-        x = draw.tensor((batch, length, width * heads), dtype)
+        x = draw.tensor((batch, length, width * heads), dtype) * large
         more = draw.tensor(x.shape, dtype) if upstream else None
 
         def play(subject):
@@ -74,6 +74,8 @@ def _(draw):
     yield asked(several, 1, 1, 2, 3)
     yield asked(several, 3, 4, 3, 4, dtype=torch.float64)
     yield asked(several, 2, 3, 4, 2)
+    # scores whose exponentials are beyond all numbers
+    yield asked(several, 2, 3, 4, 2, dtype=torch.float64, large=40)
     yield asked(masks, 2, 5, 2, 2, past)
     yield asked(masks, 2, 4, 3, draw.integer(1, 3), mask(2, 4))
     yield asked(masks, 3, 3, 2, 3, mask(1, 3))
@@ -221,6 +223,7 @@ class _Einsum(nn.Module):
         if allowed is None:
             allowed = x.new_ones(1, t, t, dtype=torch.bool)
         seen = allowed.unsqueeze(1)
+        scores = torch.where(seen, scores, -1e30)
         largest = scores.detach().amax(-1, keepdim=True)
         weights = (scores - largest).exp() * seen
         total = weights.sum(-1, keepdim=True)
@@ -248,3 +251,27 @@ class _Loop(nn.Module):
                 weights = weights * allowed
             found.append(torch.bmm(weights, v))
         return self.output(torch.cat(found, 2))
+
+
+multi_head.equivalent(
+    ("transpose(1, 2)", "transpose(2, 1)"),
+    ("transpose(-1, -2)", "transpose(-2, -1)"),
+    ("transpose(-1, -2)", "transpose(-1, 2)"),
+    because="the same two of four dimensions are exchanged",
+)
+multi_head.equivalent(("-1e+30", "-2e+30"), because="either is far below every score")
+multi_head.equivalent(
+    ("1, t, t, dtype", "1, t, dtype"),
+    because="ones broadcast, and a product with 1 is the same whatever its dtype",
+)
+multi_head.equivalent(
+    ("scores.detach().amax", "scores.amax"),
+    because="what is subtracted from a whole row has no gradient: softmax stays as it was",
+)
+multi_head.equivalent(("total == 0", "total <= 0"), because="no sum of exponentials is below 0")
+multi_head.equivalent(
+    ("('query', 'key', 'value', 'output')", "('key', 'query', 'value', 'output')"),
+    ("('query', 'key', 'value', 'output')", "('query', 'value', 'key', 'output')"),
+    ("('query', 'key', 'value', 'output')", "('query', 'key', 'output', 'value')"),
+    because="the modules are found by name, whatever their order",
+)

@@ -231,8 +231,8 @@ def _(logits, u, temperature, top_k, top_p):
     if not temperature:
         return torch.max(logits, dim=1).indices
     scores = logits / temperature
-    order = torch.argsort(scores, dim=1, descending=True, stable=True)
-    rank = torch.argsort(order, dim=1)
+    order = scores.argsort(descending=True, stable=True)
+    rank = order.argsort()
     if top_k:
         scores = torch.where(rank < top_k, scores, -torch.inf)
     if top_p:
@@ -240,6 +240,53 @@ def _(logits, u, temperature, top_k, top_p):
         ranked = probabilities.gather(1, order)
         enough = (ranked.cumsum(1) < top_p).sum(1, keepdim=True)
         scores = torch.where(rank <= enough, scores, -torch.inf)
-    sums = scores.softmax(1).cumsum(1).contiguous()
-    sums = sums / sums[:, -1:]
-    return torch.searchsorted(sums, u[:, None], right=True)[:, 0]
+    sums = scores.softmax(1).cumsum(1)
+    return torch.searchsorted(sums, u[:, None], right=True).flatten()
+
+
+pick.equivalent(
+    ("temperature == 0", "temperature <= 0"),
+    because="no temperature is below 0",
+)
+pick.equivalent(
+    ("argmax(-1)", "argmax(1)"),
+    ("softmax(-1)", "softmax(1)"),
+    ("cumsum(-1)", "cumsum(1)"),
+    ("sum(-1, keepdim", "sum(1, keepdim"),
+    ("scatter(-1", "scatter(1"),
+    (".sum(-1)", ".sum(1)"),
+    ("dim=-1, ", "dim=1, "),
+    ("dim=-1, ", ""),
+    ("temperature, 0)", "temperature, -1)"),
+    because="it is the same dimension, the last one",
+)
+pick.equivalent(
+    (", stable=True", ""),
+    ("stable=True", "stable=False"),
+    because="on a CPU the sort of so few numbers is stable anyway",
+)
+pick.equivalent(
+    ("before >= top_p", "before > top_p"),
+    ("reached >= top_p", "reached > top_p"),
+    ("cumsum(1) < top_p", "cumsum(1) <= top_p"),
+    ("reached > number", "reached >= number"),
+    ("row.double()", "row"),
+    ("row.double()", "row.float()"),
+    because="what rounding decides is not asked",
+)
+pick.equivalent(
+    ("torch.zeros_like(ranked)", "ranked"),
+    ("torch.zeros_like(ranked)", "torch.ones_like(ranked)"),
+    because="every place is written to",
+)
+pick.equivalent(
+    ("u.tolist()", "u"),
+    ("int(row.argmax())", "row.argmax()"),
+    ("temperature, 0).tolist()", "temperature, 0)"),
+    because="numbers or tensors of one number",
+)
+pick.equivalent(
+    ("ranking if top_k is None else ranking[:top_k]", "ranking[:top_k]"),
+    ("ranking if top_k is None", "ranking if temperature is None"),
+    because="`[:None]` is everything",
+)

@@ -183,3 +183,6 @@ def _(queries, keys, causal, padding, window):
             row[:, : max(0, place - window + 1)] = False
         rows.append(row)
     return torch.stack(rows, dim=1)
+
+
+visible.equivalent(("padding[:, None, :]", "padding[:, None]"), because="it is the same view")

@@ -78,7 +78,7 @@ def test_an_exception_is_kept_without_what_was_alive_where_it_was_raised():
 
     check = Check("refuses", parts={"p": 1}, reads="r")
     check.reference(refuses)
-    check.cases(lambda draw: [case("p", 1)])
+    check.cases(lambda draw: [case("p", 1, raises="ValueError")])
     key = AnswerKey(check, "s")
     assert key.right(key.cases[0]).raised.kinds[0] == "ValueError"
     gc.collect()
@@ -112,3 +112,37 @@ def test_a_misconception_that_needs_too_much_memory_names_nobody():
     check.misconception("greedy", "It was repeated.", earns=0)(lambda x: x.repeat(2**44))
     verdict = judge(check, lambda x: x + 1, "s")
     assert (verdict.status, verdict.misconceptions) == ("wrong", [])
+
+
+@pytest.mark.parametrize(
+    ("announced", "wrong"),
+    [
+        ("ValueError", ""),
+        ("", "raised ValueError.*the case does not say so"),
+        ("IndexError", "raised ValueError.*the case says it raises IndexError"),
+    ],
+)
+def test_a_reference_raises_only_what_its_case_announces(announced, wrong):
+    """Else a slip in a reference would demand the same exception from every learner."""
+    check = Check("refuses", parts={"p": 1}, reads="r")
+    check.cases(lambda draw: [case("p", 0, raises=announced)])
+
+    @check.reference
+    def _(x):
+        raise ValueError(f"no root of {x}")
+
+    key = AnswerKey(check, "s")
+    if wrong:
+        with pytest.raises(ValueError, match=wrong):
+            key.right(key.cases[0])
+    else:
+        assert key.right(key.cases[0]).raised.kinds[0] == "ValueError"
+
+
+def test_a_reference_that_returns_where_its_case_announces_an_exception_is_an_error():
+    check = Check("calm", parts={"p": 1}, reads="r")
+    check.cases(lambda draw: [case("p", 0, raises="ValueError")])
+    check.reference(lambda x: x)
+    key = AnswerKey(check, "s")
+    with pytest.raises(ValueError, match="raised nothing; the case says it raises ValueError"):
+        key.right(key.cases[0])

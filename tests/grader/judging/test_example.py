@@ -71,6 +71,7 @@ def test_an_exception_is_told_in_full_and_in_one_line():
 
     assert found(twice(), raising)[1].endswith("got ValueError: a")
     refusing = made(abs, lambda draw: [case("p", draw.integer(-9, 9))])
+    refusing = made(abs, lambda draw: [case("p", draw.integer(-9, 9), raises="KeyError")])
 
     @refusing.reference
     def _(x):

@@ -35,7 +35,7 @@ def _(x, k):
 def _(draw):
     for _ in range(2):
         yield case("matrices", draw.tensor(draw.shape(2)), draw.integer(2, 5))
-    yield case("refusals", draw.tensor((2, 2)), -1)
+    yield case("refusals", draw.tensor((2, 2)), -1, raises="ValueError")
 
 
 @scaled.misconception("added", "the factor was added.", earns=0)
@@ -208,7 +208,7 @@ def test_an_answer_too_coarse_to_tell_two_mistakes_apart_names_neither():
 
 def test_a_refusal_in_other_words_counts_as_agreement():
     check = Check("refusing", parts={"p": 1}, reads="r")
-    check.cases(lambda draw: [case("p", -1), case("p", -2)])
+    check.cases(lambda draw: [case("p", k, raises="IndexError") for k in (-1, -2)])
 
     def refusing(*numbers):
         def f(x):

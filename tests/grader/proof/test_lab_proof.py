@@ -1,8 +1,10 @@
 """Every lab through nbgrader: reference 100 %, untouched 0 %, each misconception as predicted.
 
-One run grades the classes of all labs. At full width each is the whole sample class, with all
-that happens when a class hands in; else as few learners as hand in each alternate once, and each
-misconception that the seed of the run draws. (In test_checks.py every run judges all of them.)
+Each lab is graded in a course of its own, so that several workers grade at once; the first two
+share one, so that one command grades more than one lab. At full width the class is the whole sample
+class, with all that happens when a class hands in; else as few learners as hand in each alternate
+once, and each misconception that the seed of the run draws. (In test_checks.py every run judges all
+of them.)
 """
 
 import json
@@ -27,30 +29,24 @@ from tests.once import made_once
 pytestmark = pytest.mark.slow(150)
 
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
+COURSES = [LABS[:2], *([name] for name in LABS[2:])]
 PROOF = "from release to feedback"
 
 
-@pytest.fixture(scope="session")
-def course(tmp_path_factory, worker_id, full, seeds, proven) -> GradedCourse:
-    """The labs that are still to be proven, released and graded in a course of their own."""
-    labs = [name for name in LABS if not proven.unchanged(name, PROOF)]
-
-    def grade(root):
-        make_course(root, ROOT / "phases")
-        for name in labs:
-            for kind in ("source", "release"):
-                target = root / kind / name / f"{name}.ipynb"
-                target.parent.mkdir(parents=True)
-                target.write_bytes((ROOT / kind / name / f"{name}.ipynb").read_bytes())
-        with pytest.MonkeyPatch.context() as patch:
-            if not full:
-                patch.setattr(demo, "make_class", partial(make_sample, seed=seeds[-1]))
-                patch.setattr(demo, "CELL_SECONDS", 60)  # nothing here loops
-                patch.setattr(demo, "run_module", by_one_worker)
-            return run_demo(root, lab=labs)
-
-    root, outcome = made_once(tmp_path_factory, worker_id, "labs-course", grade)
-    return GradedCourse(root, **outcome)
+def grade_labs(root, labs, full, seed) -> dict:
+    """Make a course of these labs, then release, grade and report on a class of each."""
+    make_course(root, ROOT / "phases")
+    for name in labs:
+        for kind in ("source", "release"):
+            target = root / kind / name / f"{name}.ipynb"
+            target.parent.mkdir(parents=True)
+            target.write_bytes((ROOT / kind / name / f"{name}.ipynb").read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        if not full:
+            patch.setattr(demo, "make_class", partial(make_sample, seed=seed))
+            patch.setattr(demo, "CELL_SECONDS", 60)  # nothing here loops
+            patch.setattr(demo, "run_module", by_one_worker)
+        return run_demo(root, lab=labs)
 
 
 def by_one_worker(root, module, *words, **options):
@@ -58,10 +54,16 @@ def by_one_worker(root, module, *words, **options):
     commands.run_module(root, module, *words, *["--workers=1"] * (words[0] == "grade"), **options)
 
 
-@pytest.mark.parametrize("name", LABS)
-def test_lab(name, proven, full, seeds, request):
+@pytest.mark.parametrize(
+    ("labs", "name"),
+    # the word before the colon names the group of tests that one worker runs
+    [pytest.param(labs, lab, id=f"{labs[0]}: {lab}") for labs in COURSES for lab in labs],
+)
+def test_lab(labs, name, tmp_path_factory, worker_id, proven, full, seeds):
     proven.skip_if_unchanged(name, PROOF)
-    course = request.getfixturevalue("course")
+    grade = partial(grade_labs, labs=labs, full=full, seed=seeds[-1])
+    root, outcome = made_once(tmp_path_factory, worker_id, f"course-{labs[0]}", grade)
+    course = GradedCourse(root, **outcome)
     lab = load_lab(ROOT, name)
     learners = make_class(lab) if full else make_sample(lab, seeds[-1])
     graded = read_class(open_course(course.root), name)

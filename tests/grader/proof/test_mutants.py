@@ -194,7 +194,7 @@ def command(lab, tmp_path, monkeypatch):
     folder = tmp_path / "phases" / "01_small"
     folder.mkdir(parents=True)
     lab.rename(folder / "lab.py")
-    monkeypatch.setattr("grader.proof.mutants.load_checks", lambda folder: {check.name: check})
+    monkeypatch.setattr("grader.proof.selftest.load_checks", lambda folder: {check.name: check})
 
     def run_with(*words):
         parser = argparse.ArgumentParser()
