@@ -20,6 +20,7 @@ from tests.phases import (
     bank_05,
     bank_06,
     bank_07,
+    bank_08,
     dear,
 )
 
@@ -34,6 +35,7 @@ BANKS = {
     "05": bank_05.BANK,
     "06": bank_06.BANK,
     "07": bank_07.BANK,
+    "08": bank_08.BANK,
 }
 PHASES = {phase.name[:2]: phase for phase in phases() if phase.lab.exists()}
 EXERCISES = [
