@@ -316,9 +316,8 @@ verify("attend_cached", attend_cached)
 # 3. `top_p` is `None` or a number above 0, at most 1: of what has stayed, with probabilities that sum
 #    to 1 again, only the shortest beginning of the ranking stays that sums to `top_p` or more.
 # 4. What stays sums to 1 again. Go through the words in the order of their ids and add up their
-#    probabilities: picked is the first word at which the sum is larger than the row's `u`.
-#
-# What rounding alone decides is not asked.
+#    probabilities: picked is the first word at which the sum is larger than the row's `u`. A `u` so
+#    near to a sum that rounding would decide is not asked.
 #
 # <details><summary>From the ranking back to the ids</summary>
 #
@@ -620,7 +619,7 @@ def load_strictly(model_class, folder: Path):
     ### END SOLUTION
 
 # %%
-came = MiniGPT(load_minigpt().config)
+theirs, came = hf_model().state_dict(), MiniGPT(load_minigpt().config)
 came.load_state_dict(from_hf(theirs))
 tokens = torch.randint(600, (2, 9))
 expect_close("there and back", came(tokens), load_minigpt()(tokens))
@@ -782,8 +781,8 @@ verify("grouped", GroupedAttention=GroupedAttention, grouped=grouped)
 # - on unseen lines of all that it knew, it must stay below 2.15 (it begins below 1.8).
 #
 # The same arguments give the same bits, whatever else has been drawn in between, and `weights` stay as
-# they are. The graded cell gives every word another number. It should take you two seconds; the cell
-# has 90.
+# they are. The graded cell gives every word another number. It should take you a few seconds; the
+# cell has 90.
 #
 # <details><summary>It learns, and forgets the rest</summary>
 #
@@ -825,7 +824,7 @@ small = load_minigpt(WITHOUT_IMPERFECT)
 inputs, targets = driver.sentences(*training_lines(), 18)  # the lines that are not longer
 imperfect = imperfect_lines(inputs)
 new, old = (inputs[imperfect], targets[imperfect]), (inputs[~imperfect], targets[~imperfect])
-unseen, wanted = driver.sentences(*evaluation_lines(), 18)
+unseen, wanted = (lines[:600] for lines in driver.sentences(*evaluation_lines(), 18))
 asked = imperfect_lines(unseen)
 print(f"{len(new[0])} new lines, {len(old[0])} old ones")
 

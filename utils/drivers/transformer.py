@@ -89,6 +89,7 @@ def grouped_attention(
     """
     module = functions["GroupedAttention"](config, kv_heads)
     module.load_state_dict(dict(weights))
+    module.to(x.dtype)
     shapes = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     return _used(module, x, upstream) | {"shapes": shapes}
 
@@ -143,6 +144,19 @@ class TinyDecoder:
             cache: what the last call returned; None in the first.
         """
         self.columns.append(tokens.shape[1])
+        before = 0 if cache is None else cache[0].shape[1]
+        expected = (len(tokens), before + tokens.shape[1])
+        if tuple(padding.shape) != expected:
+            raise ValueError(
+                f"padding: expected {expected}, a column for each of the {before} before and the "
+                f"{tokens.shape[1]} new ones, got {tuple(padding.shape)}"
+            )
+        largest = int(torch.where(padding[:, before:], positions, 0).max())
+        if int(positions.min()) < 0 or int(positions.max()) > largest:
+            raise IndexError(
+                f"positions: expected numbers from 0 to the largest of a real token, {largest}, "
+                f"got {positions.tolist()}"
+            )
         w = self.weights
         x = w["words"][tokens] + w["positions"][positions]
         q, k, v = x @ w["query"], x @ w["key"], x @ w["value"]
@@ -204,11 +218,16 @@ def loaded_strictly(
             loaded = load(model_class, asked)
         except Exception as error:
             names = [n for n in ("lm_head.bias", gone) if n and n in str(error)]
-            return {"raised": type(error).__name__, "names": names}
+            return {
+                "raised": type(error).__name__,
+                "names": names,
+                "training": None,
+                "logits": None,
+            }
         with torch.no_grad():
             tokens = torch.arange(sizes["context"])[None] % sizes["vocab_size"]
             logits = loaded(tokens).logits
-    return {"raised": "", "training": loaded.training, "logits": logits}
+    return {"raised": "", "names": [], "training": loaded.training, "logits": logits}
 
 
 @contextlib.contextmanager

@@ -128,24 +128,26 @@ def _(draw):
     count = 7 * 4 + 3 * 4 + 4 * (4 * 4 + 4) + 4 * 4 + 2 * 4 * 5 + 5 + 4 + 2 * 4 + 7 * 4 + 7
     numbers = draw.tensor((count,))
 
-    def loading(what, shown, gone=""):
+    def loading(what, shown, error, gone=""):
         def play(subject):
             arguments = (small, numbers, what, gone)
-            return subject.drive("transformer:loaded_strictly", *arguments, of="load_strictly")
+            came = subject.drive("transformer:loaded_strictly", *arguments, of="load_strictly")
+            return {"as asked": came["raised"] == error, **came}
 
+        asked = f"{error} is asked for" if error else "nothing is to be raised"
         places = {
-            "['raised']": "what is raised",
-            "['names']": "the tensors that the message names",
-            "['training']": "whether it is in training mode",
+            "['as asked']": f"Something else happens than the question says: {asked} here.",
+            "['names']": "The message doesn't name every tensor that would be lost.",
+            "['training']": "What was loaded is in training mode.",
             "['logits']": "the logits of what was loaded",
         }
         return Case(strictly, play, of="load_strictly", shown=shown, places=places)
 
-    yield loading("whole", "a folder in which nothing is missing")
-    yield loading("stock", "GPT-2's own class, a folder whose head has a bias")
+    yield loading("whole", "a folder in which nothing is missing", "")
+    yield loading("stock", "GPT-2's own class, a folder whose head has a bias", "ValueError")
     gone = draw.choice(("transformer.h.0.mlp.c_fc.bias", "transformer.ln_f.weight", "lm_head.weight"))
-    yield loading("missing", f"a file without {gone}", gone)
-    yield loading("nowhere", "a folder that does not exist")
+    yield loading("missing", f"a file without {gone}", "ValueError", gone)
+    yield loading("nowhere", "a folder that does not exist", "FileNotFoundError")
 
 
 def _from_hf(state):
@@ -292,29 +294,28 @@ class _:
     def from_hf(state):
         import re
 
-        words = [
-            ("transformer.", ""),
-            ("wte.", "token_embedding."),
-            ("wpe.", "position_embedding."),
-            ("ln_f.", "final_norm."),
-            ("h.", "blocks."),
-            ("ln_", "norm_"),
-            ("attn.c_proj", "attention.output"),
-            ("mlp.c_fc", "mlp.up"),
-            ("mlp.c_proj", "mlp.down"),
-        ]
+        words = {
+            "transformer.": "",
+            "wte.": "token_embedding.",
+            "wpe.": "position_embedding.",
+            "ln_f.": "final_norm.",
+            "h.": "blocks.",
+            "ln_": "norm_",
+            "attn.c_proj": "attention.output",
+            "mlp.c_fc": "mlp.up",
+            "mlp.c_proj": "mlp.down",
+        }
         found = {}
         for name, tensor in state.items():
             if re.search(r"\.attn\.(masked_)?bias$", name):
                 continue
-            if ".c_" in name and name.endswith("weight"):
+            if ".c_" in name:
                 tensor = tensor.t()
-            for old, new in words:
-                if name.startswith(old) or f".{old}" in name:
-                    name = name.replace(old, new, 1)
+            for old, new in words.items():
+                name = name.replace(old, new)
             if "c_attn" in name:
                 for part, piece in zip(("query", "key", "value"), tensor.tensor_split(3)):
-                    found[name.replace("attn.c_attn", f"attention.{part}")] = piece.contiguous()
+                    found[name.replace("attn.c_attn", f"attention.{part}")] = piece
             else:
                 found[name] = tensor
         if "lm_head.weight" not in found:
@@ -324,10 +325,9 @@ class _:
         return found
 
     def load_strictly(model_class, folder):
-        if not (Path(folder) / "config.json").exists():
+        if not folder.exists():
             raise FileNotFoundError(str(folder))
-        model, told = model_class.from_pretrained(str(folder), output_loading_info=True)
-        model.train(False)
+        model, told = model_class.from_pretrained(folder, output_loading_info=True)
         problems = [f"{kind}: {name}" for kind in ("unexpected_keys", "missing_keys") for name in told[kind]]
         if problems:
             raise ValueError("; ".join(problems))
@@ -337,7 +337,7 @@ class _:
 @from_hf.alternate("asked from MiniGPT's side")
 class _:
     def from_hf(state):
-        blocks = {int(name.split(".")[2]) for name in state if name.startswith("transformer.h.")}
+        blocks = {name.split(".")[2] for name in state if name.startswith("transformer.h.")}
         d = state["transformer.wte.weight"].shape[1]
         out = {
             "token_embedding.weight": state["transformer.wte.weight"],
@@ -366,8 +366,31 @@ class _:
         if not os.path.isdir(folder):
             raise FileNotFoundError("there is no " + str(folder))
         loaded = model_class.from_pretrained(folder, output_loading_info=True)
-        for key in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        for key in ("missing_keys", "unexpected_keys"):
             if loaded[1][key]:
                 raise ValueError(f"{key} {loaded[1][key]}")
-        loaded[0].eval()
         return loaded[0]
+
+
+from_hf.equivalent(
+    ("('weight', 'bias')", "('bias', 'weight')"),
+    ("('missing_keys', 'unexpected_keys')", "('unexpected_keys', 'missing_keys')"),
+    ("('unexpected_keys', 'missing_keys')", "('missing_keys', 'unexpected_keys')"),
+    ("(('norm_1', 'ln_1'), ('norm_2', 'ln_2'))", "(('norm_2', 'ln_2'), ('norm_1', 'ln_1'))"),
+    ("('attention.output', 'attn.c_proj'), ('mlp.up', 'mlp.c_fc')", "('mlp.up', 'mlp.c_fc'), ('attention.output', 'attn.c_proj')"),
+    ("('mlp.up', 'mlp.c_fc'), ('mlp.down', 'mlp.c_proj')", "('mlp.down', 'mlp.c_proj'), ('mlp.up', 'mlp.c_fc')"),
+    because="all of them are gone through, in any order",
+)
+from_hf.equivalent(
+    ("tensor.dim() == 2", "tensor.dim() >= 2"),
+    ("transpose(0, 1)", "transpose(1, 0)"),
+    because="weights have two dimensions",
+)
+from_hf.equivalent(
+    ("Path(folder)", "folder"),
+    ("model.eval()", "model.eval().float()"),
+    ("model.eval()", "model"),
+    ("return model", "return model.float()"),
+    ("loaded[0]", "loaded[0].float()"),
+    because="a path is handed over; from_pretrained returns it in evaluation mode and float32",
+)

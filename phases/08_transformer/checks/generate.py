@@ -113,11 +113,14 @@ def _(draw):
             said = [alone.says(prompt) for prompt in prompts]
             if not alone.clear or not useful(said):
                 continue
-            stop, width, seen = eos(said), max(lengths), {}
+            stop = prompts[0][0] if eos is None else eos(said)
+            width, seen = max(lengths), {}
             for prompt, words in zip(prompts, said):
                 for mistake, wrong in alone.mistakes(prompt, width, pad):
                     seen[mistake] = seen.get(mistake) or _cut(wrong, stop) != _cut(words, stop)
-            if part == work or limit < 2 or all(seen.values()):
+            if part == work:  # no padding, or no `eos`: how far it goes depends on the rest
+                seen = {mistake: seen[mistake] for mistake in ("still", "again") if stop < WORDS}
+            if limit < 2 or all(seen.values()):
                 break
         return weights, prompts, pad, stop
 
@@ -161,7 +164,16 @@ def _(draw):
         yield asked(end, [3, draw.choice((1, 2, 4))], 5, stop, useful)
     stop, useful = first_of(0, draw.integer(1, 2))
     yield asked(end, [n], 5, stop, useful)
-    yield asked(work, [n], 5, lambda said: said[0][0])
+    yield asked(work, [n], 5, stop, useful)
+
+    # a prompt may hold the word that ends: it is no end there
+    yield asked(end, [4, 2], 5, None)
+
+    def one_later(said):
+        """The second row ends a word later than the first."""
+        return said[0][0] == said[1][1] != said[1][0] and said[0][1] != said[0][0]
+
+    yield asked(work, [3, 3], 5, lambda said: said[0][0], one_later)
     yield asked(work, [3, n, 1], draw.integer(3, 5), nowhere)
     yield asked(work, [n, 2], 1, nowhere)
     yield asked(work, [n, 2], 0, nowhere)
@@ -220,13 +232,13 @@ _misconception(
 _misconception(
     "positions begin again",
     "after the first call, every new word stands at position 0.",
-    1,
+    0,
     ("positions[:, -1:] + 1", "positions[:, -1:] * 0"),
 )
 _misconception(
     "positions stand still",
     "new words all stand where the prompt ended.",
-    1,
+    0,
     ("positions[:, -1:] + 1", "positions[:, -1:]"),
 )
 _misconception(
@@ -239,7 +251,7 @@ _misconception(
 _misconception(
     "all end with the first",
     "the first row that ends ends all of them.",
-    4,
+    3,
     ("if all(", "if any("),
 )
 _misconception(
@@ -281,10 +293,8 @@ def _(model, prompts, limit, pad, eos):
         real[row, width - len(prompt) :] = True
     known, memory, answers = 0, None, {row: [] for row in range(len(prompts))}
     going = set(answers)
-    for _ in range(limit):
-        if not going:
-            break
-        places = torch.cumsum(real.long(), 1) - 1
+    while going and columns.shape[1] < width + limit:
+        places = real.cumsum(1) - 1
         new = slice(known, None)
         logits, memory = model(columns[:, new], places[:, new].clamp_min(0), real, memory)
         known = columns.shape[1]
@@ -305,7 +315,7 @@ def _(model, prompts, limit, pad, eos):
         filled = torch.nn.utils.rnn.pad_sequence(flipped, batch_first=True, padding_value=value)
         return filled.flip(1)
 
-    if limit == 0:
+    if not limit:
         return [[] for _ in prompts]
     real = from_the_right([[1] * len(p) for p in prompts], 0).bool()
     where = from_the_right([list(range(len(p))) for p in prompts], 0)
@@ -319,3 +329,29 @@ def _(model, prompts, limit, pad, eos):
         words.append(logits[:, -1].argmax(1))
     rows = torch.stack(words, 1).tolist()
     return [row[: row.index(eos) + 1] if eos in row else row for row in rows]
+
+
+generate.equivalent(
+    ("[pad]", "[limit]"),
+    ("width), pad)", "width), limit)"),
+    ("(prompts, pad)", "(prompts, limit)"),
+    (", padding_value=value", ""),
+    because="what is hidden may be anything",
+)
+generate.equivalent(
+    ("cumsum(-1)", "cumsum(1)"),
+    ("[:, 0]", "[:, -1]"),
+    ("words.append(logits[:, -1]", "words.append(logits[:, -0]"),
+    because="it is the same dimension, or the same column",
+)
+generate.equivalent(
+    ("[[1] * len", "[[2] * len"),
+    ("list(range(len(p)))", "range(len(p))"),
+    ("list(range(len(p))) for p in prompts], 0)", "list(range(len(p))) for p in prompts], 1)"),
+    because="both are true, or numbers in a row",
+)
+generate.equivalent(
+    ("len(words) < limit", "len(words) != limit"),
+    ("columns.shape[1] < width", "columns.shape[1] != width"),
+    because="it comes one nearer each time",
+)

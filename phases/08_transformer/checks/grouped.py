@@ -68,10 +68,11 @@ def _(draw):
         return MiniGPTConfig(9, heads * width, heads, 1, 8, 12)
 
     def asked(part, heads, kv_heads, width, length=4, batch=2, upstream=False):
+        dtype = torch.float64 if upstream else torch.float32
         some = config(heads, width)
         weights = attention_weights(draw, heads * width, kv_heads * width)
-        x = draw.tensor((batch, length, heads * width))
-        more = draw.tensor(x.shape) if upstream else None
+        x = draw.tensor((batch, length, heads * width), dtype)
+        more = draw.tensor(x.shape, dtype) if upstream else None
 
         def play(subject):
             given = (some, kv_heads, weights, x, more)

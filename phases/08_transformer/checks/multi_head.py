@@ -83,9 +83,10 @@ def _(draw):
     yield asked(nothing, 2, 4, 3, 2, blind(2, 4, draw.integer(0, 3)))
     yield asked(nothing, 1, 3, 2, 1, torch.zeros(1, 3, 3, dtype=torch.bool))
     yield asked(nothing, 2, 5, 2, 2, blind(1, 5, [0, 4]))
-    yield asked(gradients, 2, 3, 2, 2, None, True)
-    yield asked(gradients, 2, 5, 2, draw.integer(1, 3), past, True)
-    yield asked(gradients, 2, 4, 3, 2, blind(2, 4, 1), True)
+    exact = {"upstream": True, "dtype": torch.float64}
+    yield asked(gradients, 2, 3, 2, 2, None, **exact)
+    yield asked(gradients, 2, 5, 2, draw.integer(1, 3), past, **exact)
+    yield asked(gradients, 2, 4, 3, 2, blind(2, 4, 1), **exact)
 
 
 class _Right(nn.Module):

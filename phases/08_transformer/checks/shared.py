@@ -12,7 +12,7 @@ def attention_weights(draw, d_model, shared=None, dtype=torch.float32):
     wide = {"query": d_model, "key": shared or d_model, "value": shared or d_model}
     found = {}
     for name, out in {**wide, "output": d_model}.items():
-        found[f"{name}.weight"] = draw.tensor((out, d_model), dtype) / 2
+        found[f"{name}.weight"] = draw.tensor((out, d_model), dtype) / max(2, d_model**0.5)
         found[f"{name}.bias"] = draw.tensor((out,), dtype)
     return found
 

@@ -584,3 +584,59 @@ def test_where_attributes_are_the_exercise_their_keeping_may_be_written(made, as
 def test_torchs_modules_may_not_be_inside_a_module_of_ones_own(made, words):
     inner = "class Inner(nn.Module): pass"
     assert words in said("run_module", inner, MODULE.format(made, "pass"))
+
+
+def attention_of(lines, step="{} = {}", helper=""):
+    """A MultiHead of so many lines, and a helper in a cell of its own."""
+    body = "\n".join("        " + step.format("x", f"x + {n}") for n in range(lines - 3))
+    return (
+        helper,
+        f"class MultiHead(nn.Module):\n    def forward(self, x):\n{body}\n        return x",
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "count"),
+    [
+        (attention_of(50), 0),
+        (attention_of(51), 51),
+        (attention_of(50, "{} = (\n            {}\n        )  # and a comment\n"), 0),
+        (attention_of(27, "{} = {}; x = x"), 51),
+        (("def far(x):\n    return x", attention_of(49, "{} = far({})")[1]), 51),
+        (("def far(x):\n    return x", attention_of(50)[1]), 0),  # not used
+        (
+            (
+                "import math\n\ndef far(x):\n    '''Text.'''\n    return x",
+                attention_of(48, "{} = far({})")[1],
+            ),
+            0,
+        ),
+        ((attention_of(200)[1], attention_of(50)[1]), 0),  # the last one counts
+    ],
+    ids=[
+        "fifty",
+        "one more",
+        "broken and commented",
+        "two on a line",
+        "a helper",
+        "another's",
+        "free",
+        "twice",
+    ],
+)
+def test_a_rule_may_bound_the_lines_of_an_answer_and_its_helpers(cells, count):
+    words = said("MultiHead", *cells)
+    assert words.startswith(f"your code has {count} lines") if count else words == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return torch.nn.functional.scaled_dot_product_attention(x, x, x)",
+        "return nn.MultiheadAttention(4, 2)(x, x, x)",
+        "from utils.minigpt import load_minigpt; return load_minigpt().blocks[0].attention(x)",
+    ],
+)
+def test_attention_of_a_library_is_not_attention_by_hand(line):
+    code = f"class MultiHead(nn.Module):\n    def forward(self, x, allowed=None):\n        {line}"
+    assert said("MultiHead", code) != ""
