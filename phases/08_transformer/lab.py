@@ -45,11 +45,9 @@ from utils.minigpt import (
     load_tokenizer,
     training_lines,
 )
-from utils.minigpt.hf import MiniGPTForCausalLM, hf_model, save_folder
+from utils.minigpt.hf import GPT2LMHeadModel, MiniGPTForCausalLM, hf_model, save_folder
 from utils.minigpt.model import CausalSelfAttention
 from utils.verdict import check
-
-from transformers import GPT2LMHeadModel
 
 # %% [markdown]
 # ## 1 · Who may look where?
@@ -719,7 +717,7 @@ def grouped(attention: CausalSelfAttention, kv_heads: int) -> GroupedAttention:
     ### BEGIN SOLUTION
     d_model, n_heads = attention.query.in_features, attention.n_heads
     made = GroupedAttention(MiniGPTConfig(d_model=d_model, n_heads=n_heads), kv_heads)
-    state = {name: tensor.clone() for name, tensor in attention.state_dict().items()}
+    state = attention.state_dict()
     for name in ("key.weight", "key.bias", "value.weight", "value.bias"):
         heads = state[name].unflatten(0, (kv_heads, n_heads // kv_heads, -1))
         state[name] = heads.mean(1).flatten(0, 1)

@@ -174,7 +174,7 @@ def _(weights, config, new, old, steps, seed):
     model = MiniGPT(config)
     model.load_state_dict({name: tensor.clone() for name, tensor in weights.items()})
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    for step in range(steps):
+    for _ in range(steps):
         loss = 0.0
         for (inputs, targets), share in ((new, 0.4), (old, 0.6)):
             rows = torch.randperm(len(inputs))[:32]

@@ -341,6 +341,7 @@ generate.equivalent(
 generate.equivalent(
     ("cumsum(-1)", "cumsum(1)"),
     ("[:, 0]", "[:, -1]"),
+    ("].max(-1)", "].max(1)"),
     ("words.append(logits[:, -1]", "words.append(logits[:, -0]"),
     because="it is the same dimension, or the same column",
 )

@@ -137,7 +137,7 @@ class _Right(nn.Module):
 def _grouped(attention, kv_heads):
     d_model, n_heads = attention.query.in_features, attention.n_heads
     made = GroupedAttention(MiniGPTConfig(d_model=d_model, n_heads=n_heads), kv_heads)
-    state = {name: tensor.clone() for name, tensor in attention.state_dict().items()}
+    state = attention.state_dict()
     for name in ("key.weight", "key.bias", "value.weight", "value.bias"):
         heads = state[name].unflatten(0, (kv_heads, n_heads // kv_heads, -1))
         state[name] = heads.mean(1).flatten(0, 1)
@@ -240,7 +240,7 @@ class _Expanded(nn.Module):
 
 def _in_place(attention, kv_heads):
     heads, d = attention.n_heads, attention.query.weight.shape[1]
-    new = GroupedAttention(MiniGPTConfig(600, d, heads, 1, 4, 32), kv_heads)
+    new = GroupedAttention(MiniGPTConfig(d_model=d, n_heads=heads), kv_heads)
     with torch.no_grad():
         for name, parameter in new.named_parameters():
             old = attention.get_parameter(name)
@@ -276,8 +276,8 @@ class _Enabled(nn.Module):
 def _head_by_head(attention, kv_heads):
     size = MiniGPTConfig(d_model=attention.output.out_features, n_heads=attention.n_heads)
     module, group = GroupedAttention(size, kv_heads), attention.n_heads // kv_heads
-    state = dict(attention.state_dict())
-    for name in list(state):
+    state = attention.state_dict()
+    for name in state:
         if name.split(".")[0] in ("key", "value"):
             heads = state[name].chunk(attention.n_heads)
             means = [sum(heads[g * group : (g + 1) * group]) / group for g in range(kv_heads)]
@@ -288,4 +288,26 @@ def _head_by_head(attention, kv_heads):
 
 grouped.alternate("PyTorch's own groups, means head by head")(
     {**named("GroupedAttention", _Enabled), **named("grouped", _head_by_head)}
+)
+
+
+grouped.equivalent(
+    ("transpose(1, 2)", "transpose(2, 1)"),
+    ("movedim(1, 2)", "movedim(2, 1)"),
+    ("movedim(2, 1)", "movedim(1, 2)"),
+    because="the same two dimensions are exchanged",
+)
+grouped.equivalent(
+    ("('key.weight', 'key.bias', ", "('key.bias', 'key.weight', "),
+    ("'key.bias', 'value.weight'", "'value.weight', 'key.bias'"),
+    ("'value.weight', 'value.bias')", "'value.bias', 'value.weight')"),
+    ("('key', 'val')", "('val', 'key')"),
+    ("('key', 'value')", "('value', 'key')"),
+    because="all of them are gone through, in any order",
+)
+grouped.equivalent(
+    ("return made", "return made.float()"),
+    ("return new", "return new.float()"),
+    ("return module", "return module.float()"),
+    because="it is float32 already",
 )

@@ -79,6 +79,7 @@ def _(draw):
     yield asked(masks, 2, 5, 2, 2, past)
     yield asked(masks, 2, 4, 3, draw.integer(1, 3), mask(2, 4))
     yield asked(masks, 3, 3, 2, 3, mask(1, 3))
+    yield asked(masks, 2, 4, 3, 2, mask(2, 4), dtype=torch.float64, large=40)
     yield asked(masks, 2, 2, 2, 2, mask(2, 2))
     yield asked(nothing, 2, 4, 3, 2, blind(2, 4, draw.integer(0, 3)))
     yield asked(nothing, 1, 3, 2, 1, torch.zeros(1, 3, 3, dtype=torch.bool))

@@ -1,5 +1,6 @@
 """Lab 08, exercise 4: Picking a word"""
 
+import itertools
 import math
 
 import torch
@@ -40,12 +41,9 @@ def _(logits, u, temperature, top_k, top_p):
         if temperature == 0:
             words.append(row.index(max(row)))
             continue
-        reached = 0.0
-        for word, share in _staying(row, temperature, top_k, top_p).items():
-            reached += share
-            if reached > number:
-                break
-        words.append(word)
+        staying = _staying(row, temperature, top_k, top_p)
+        sums = itertools.accumulate(staying.values())
+        words.append(next(word for word, reached in zip(staying, sums) if reached > number))
     return torch.tensor(words)
 
 
@@ -121,6 +119,9 @@ def _(draw):
     # the first three by temperature, and 0.9 of them: 0.57 and 0.34 suffice, but not of all words
     fixed = torch.tensor([[1.0, 2.0, 1.5, 0.0, 0.5, 0.3]])
     yield asked(first_p, fixed, 1.0, 3, 0.7)
+    far = torch.tensor([[0.0, 3.0, 6.0, 9.0]])  # at another temperature, others stay or are picked
+    yield asked(first_k, far, 4.0, 3)
+    yield asked(first_p, far, 4.0, None, 0.9)
     yield asked(first_p, fixed, 2.0, None, 0.55)
 
 
