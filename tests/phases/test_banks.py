@@ -20,6 +20,7 @@ from tests.phases import (
     bank_05,
     bank_06,
     bank_07,
+    bank_08,
     bank_09,
     dear,
 )
@@ -35,6 +36,7 @@ BANKS = {
     "05": bank_05.BANK,
     "06": bank_06.BANK,
     "07": bank_07.BANK,
+    "08": bank_08.BANK,
     "09": bank_09.BANK,
 }
 # At least this share of the wrong answers is told a misconception by its name; the others are told
