@@ -1,11 +1,11 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 08: Transformer and Hugging Face", points: 39, cell_seconds: 90, preload: [optimizers, transformers]}
+#   open_the_hood: {title: "Lab 08: Transformers and Hugging Face", points: 39, cell_seconds: 90, preload: [optimizers, transformers]}
 # ---
 
 # %% [markdown]
-# # Lab 08: Transformer and Hugging Face
+# # Lab 08: Transformers and Hugging Face
 #
 # Nine exercises and one question, 39 points, about three hours. They follow
 # [lesson 08](../../notebooks/08_transformer.ipynb). You write who may look where, attention in less

@@ -1,11 +1,11 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Transformer and Hugging Face"}
+#   open_the_hood: {title: "Transformers and Hugging Face"}
 # ---
 
 # %% [markdown]
-# # Transformer and Hugging Face
+# # Transformers and Hugging Face
 #
 # Attention is one line of algebra: each word asks, every earlier word answers, and the answers are averaged. What takes a career is everything around the line: which places may be asked, what is kept from the last word, who picks the next one, and what becomes of all this when somebody else's library loads your weights.
 #
