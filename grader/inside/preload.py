@@ -121,10 +121,13 @@ OPTIMIZERS = (
 TRANSFORMERS = (
     "safetensors.torch",
     "tokenizers",
+    "torch.utils.flop_counter",
     "transformers",
     "transformers.generation",
     "transformers.models.gpt2.modeling_gpt2",
+    "utils.drivers.transformer",
     "utils.minigpt.hf",
+    "utils.minigpt.lines",
 )
 
 # Modules of the project. Those that the stage does not have are skipped.
