@@ -40,13 +40,13 @@ class _:
 def _(draw):
     without, cached, size = flops.parts
 
-    def config():
-        heads = draw.integer(1, 4)
+    def config(layers=None, heads=None):
+        heads = heads or draw.integer(1, 4)
         return MiniGPTConfig(
             vocab_size=draw.integer(20, 99),
             d_model=heads * draw.integer(3, 9),
             n_heads=heads,
-            n_layers=draw.integer(2, 5),
+            n_layers=layers or draw.integer(2, 5),
             d_ff=draw.integer(20, 70),
             context=draw.integer(30, 60),
         )
@@ -62,8 +62,9 @@ def _(draw):
         yield asked(part, 1, 2)
         yield asked(part, draw.integer(2, 9), 2)
         yield asked(part, draw.integer(2, 9), draw.integer(3, 15))
-    for itemsize in (2, 4, 1, 8):
-        some, tokens = config(), draw.integer(1, 30)
+    # with two layers, one layer's bytes would be those of the keys alone
+    for itemsize, layers, heads in ((2, 3, 2), (4, 1, 3), (1, 5, 1), (8, 2, 4)):
+        some, tokens = config(layers, heads), draw.integer(1, 30)
         shown = f"{some}, {tokens} tokens, {itemsize} bytes a number"
         yield case(size, some, tokens, itemsize, of="cache_bytes", shown=shown)
     yield case(size, config(), 0, 4, of="cache_bytes", shown="no tokens")

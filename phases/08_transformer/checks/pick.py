@@ -115,7 +115,9 @@ def _(draw):
     yield asked(first_p, rows(2, n), 1.0, None, 0.01)
     yield asked(first_p, equal(n + 2), 1.0, None, "clear")
     # four words of a quarter each, of which two sum to a half
-    yield asked(first_p, torch.zeros(1, 4), 1.0, None, 0.5)
+    shown = "four rows of four equal words, top_p=0.5"
+    u = torch.tensor([0.1, 0.4, 0.6, 0.9])
+    yield case(first_p, torch.zeros(4, 4), u, 1.0, None, 0.5, shown=shown)
     # the first three by temperature, and 0.9 of them: 0.57 and 0.34 suffice, but not of all words
     fixed = torch.tensor([[1.0, 2.0, 1.5, 0.0, 0.5, 0.3]])
     yield asked(first_p, fixed, 1.0, 3, 0.7)
