@@ -202,10 +202,8 @@ def _lines(statement: ast.stmt) -> int:
         free = isinstance(node, (ast.Import, ast.ImportFrom)) or text
         if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)) and not free:
             count += 1 + len(getattr(node, "decorator_list", ()))
-        for branch in (
-            "orelse",
-            "finalbody",
-        ):  # `else:` and `finally:` are lines, `elif` is its own
+        # `else:` and `finally:` are lines; an `elif` is a statement of its own
+        for branch in ("orelse", "finalbody"):
             body = getattr(node, branch, None)
             if isinstance(body, list) and body:
                 count += not (isinstance(node, ast.If) and isinstance(body[0], ast.If))
