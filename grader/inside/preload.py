@@ -130,6 +130,14 @@ TRANSFORMERS = (
     "utils.minigpt.lines",
 )
 
+# For labs that profile: timers come with torch's extension builder, which comes with setuptools.
+PROFILER = (
+    "torch.profiler",
+    "torch.utils.benchmark",
+    "utils.drivers.profiling",
+    "utils.traces",
+)
+
 # Modules of the project. Those that the stage does not have are skipped.
 OURS = (
     "utils.accesses",
@@ -198,9 +206,17 @@ def preload_transformers() -> None:
             importlib.import_module(name)
 
 
+def preload_profiler() -> None:
+    """Import what profiling and timing need: a hundred modules, most of them of setuptools."""
+    for name in PROFILER:
+        with contextlib.suppress(ModuleNotFoundError):  # utils, where the stage has none
+            importlib.import_module(name)
+
+
 # What a lab may ask for with `preload:` in its header.
 ON_DEMAND: dict[str, Callable[[], None]] = {
     "optimizers": preload_optimizers,
+    "profiler": preload_profiler,
     "transformers": preload_transformers,
 }
 

@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 09: Profiling", points: 40, cell_seconds: 90, preload: [optimizers]}
+#   open_the_hood: {title: "Lab 09: Profiling", points: 40, cell_seconds: 90, preload: [optimizers, profiler]}
 # ---
 
 # %% [markdown]

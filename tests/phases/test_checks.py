@@ -1,11 +1,15 @@
 """Every check of every phase: what is wrong is rejected and named, what is right passes."""
 
+import contextlib
+
 import pytest
 
 from grader.judging.catalogue import load_checks
+from grader.judging.example import REACHES
 from grader.phase_paths import phases
 from grader.proof.selftest import LabCode, prove
 from tests.phases import dear
+from utils.draw import SmallDraw
 
 CHECKS = [
     pytest.param(phase, check, id=f"{phase.name}: {check.name}")
@@ -33,3 +37,11 @@ def test_candidates_are_enough(phase, check):
     assert len({c.name for c in check.misconceptions + check.alternates}) == len(
         check.misconceptions
     ) + len(check.alternates)
+
+
+@pytest.mark.parametrize(("phase", "check"), CHECKS)
+def test_small_cases_can_be_drawn(phase, check, seeds):
+    """For the example that a learner is shown, of sizes as small as the generator allows."""
+    for reach in REACHES:
+        with contextlib.suppress(ValueError):  # it needs more sizes than this reach has
+            check.draw_cases(seeds[-1], SmallDraw, reach=reach)

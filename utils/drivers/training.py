@@ -212,19 +212,19 @@ def stopped(
     first = Trainer(**settings)
     for _ in range(before):
         first.step()
-    saved = functions["checkpoint"](first)
+    kept = functions["checkpoint"](first)
     if through == "a copy":
-        saved = copy.deepcopy(saved)
+        kept = copy.deepcopy(kept)
     elif through == "a file":
         file = io.BytesIO()
-        torch.save(saved, file)
+        torch.save(kept, file)
         file.seek(0)
-        saved = torch.load(file, weights_only=True)
+        kept = torch.load(file, weights_only=True)
     whole = _go_on(first, after)
     for seed in (1, 2) if through == "memory" else (1,):
         other = Trainer(**{**settings, "seed": settings["seed"] + seed})
         other.step()
-        functions["resume"](other, saved)
+        functions["resume"](other, kept)
         resumed = _go_on(other, after)
     return {"whole": whole, "resumed": resumed}
 

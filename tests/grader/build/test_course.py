@@ -19,6 +19,11 @@ GIVEN = {
     ("05_custom_op", "utils/minigpt/model.py"): "exercise 8 begins with the attention there",
     ("05_custom_op", "utils/drivers/custom_op.py"): "exercise 5 is handed the kernels there",
 }
+# What everybody writes in this form: two of these in a row give no answer away.
+IDIOMS = {
+    *("optimizer.zero_grad()", "loss.backward()", "optimizer.step()"),
+    *("for handle in handles:", "handle.remove()"),
+}
 LABS = {phase.name: phase.lab for phase in pages(ROOT) if phase.lab.exists()}
 
 
@@ -55,7 +60,13 @@ def test_no_answer_in_release_lessons_or_utils(name, releases):
         for path, text in [(path, readable(path, content)) for path, content in given.items()]
         for answer in secret
         # of its own release not a single line; elsewhere, one of many may stand by chance
-        if (lines := (told if f"release/{name}" in path else copied)(answer, text))
+        if (
+            lines := [
+                line
+                for line in (told if f"release/{name}" in path else copied)(answer, text)
+                if not set(line.split(" / ")) <= IDIOMS
+            ]
+        )
         and (name, path) not in GIVEN
     ]
     assert found == []
