@@ -311,3 +311,12 @@ grouped.equivalent(
     ("return module", "return module.float()"),
     because="it is float32 already",
 )
+grouped.equivalent(
+    ("d // heads, -1).mean(dim=1)", "-1, d // heads).mean(dim=1)"),
+    because="the mean is over whole blocks of a head's numbers, however these are shaped",
+    of="einsum, no keys repeated, copied in place",
+)
+grouped.equivalent(
+    ("query.weight.shape[1]", "query.weight.shape[0]"),
+    because="the map of the queries is square",
+)
