@@ -159,10 +159,9 @@ def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
         lab = max(open_labs, key=lambda one: one.saved)
         exercise = next(one for one in lab.exercises if not one.passing)
         words = f"Continue: lab {lab.phase.number:02d}, {exercise.title or exercise.name}"
-        assert lab.path is not None
-        return words, _link(lab.path, root) + (
-            f"#cell-id={exercise.section}" * bool(exercise.section)
-        )
+        assert lab.path is not None  # it was read
+        section = f"#cell-id={exercise.section}" if exercise.section else ""
+        return words, _link(lab.path, root) + section
     finished = {lab.phase.number for lab in labs.labs if lab.begun}
     for phase in PHASES:
         lesson = phase.lesson(root)

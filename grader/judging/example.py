@@ -347,13 +347,20 @@ def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Smal
 
 
 def _drawn(check: Check, parts: Iterable[str], seed: str, reach: int) -> Iterator[_Small]:
-    try:
-        cases = check.draw_cases(seed, SmallDraw, reach=reach)
-    except ValueError:  # the generator needs more sizes than this reach has
-        return
-    for c in cases:
+    for c in _small_cases(check, seed, reach):
         if c.part in parts and (small := _recorded(check, c)):
             yield small
+
+
+def _small_cases(check: Check, seed: str, reach: int) -> list[Case]:
+    """Draw small cases; return none where the generator finds none, since a verdict stands without.
+
+    A generator may need more sizes than a reach has, or search in vain for numbers that tell.
+    """
+    try:
+        return check.draw_cases(seed, SmallDraw, reach=reach)
+    except (ValueError, LookupError):
+        return []
 
 
 def _recorded(check: Check, c: Case) -> _Small | None:
@@ -390,5 +397,5 @@ def _asked_always(check: Check) -> frozenset[str]:
 @lru_cache(maxsize=64)
 def _shown_parts(check: Check) -> frozenset[str]:
     """Return the parts that have cases which can be shown."""
-    cases = check.draw_cases("public", SmallDraw, reach=REACHES[0])
+    cases = _small_cases(check, "public", REACHES[0])
     return frozenset(c.part for c in cases if _recorded(check, c))

@@ -14,6 +14,7 @@ from grader.judging.report import VerdictReport
 from grader.judging.rpc_client import InProcess
 from grader.phase_paths import ROOT, choose
 from grader.proof.selftest import LabCode
+from grader.verdict import Status
 from utils.checks import Case, Check, case
 from utils.compare import Tolerance, agree
 from utils.draw import SmallDraw
@@ -78,6 +79,19 @@ def test_an_exception_is_told_in_full_and_in_one_line():
         raise KeyError(x)
 
     assert found(refusing, lambda x: x + 1)[1].startswith("# expected KeyError, got ")
+
+
+@pytest.mark.parametrize("error", [ValueError, LookupError])
+def test_a_generator_that_finds_no_small_case_costs_the_example_alone(error):
+    def cases(draw):
+        if isinstance(draw, SmallDraw):
+            raise error("no such model")
+        return [case("p", draw.tensor((2,)))]
+
+    check = made(lambda x: 2 * x, cases)
+    verdict = exemplify(judge(check, lambda x: x * x, "run"), check, lambda x: x * x, "public")
+    assert verdict.status is Status.WRONG
+    assert verdict.parts[0].example is None
 
 
 def test_what_two_values_do_not_show_is_said():
