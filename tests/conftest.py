@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import subprocess
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -20,6 +21,7 @@ from xdist.workermanage import WorkerController
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import grader  # before nbformat, which then imports a second faster, see grader  # noqa: F401
+from grader.phase_paths import ROOT
 from tests.costs import Costs
 from tests.proven import Proven
 
@@ -39,10 +41,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--seed",
-        default=secrets.token_hex(4),
-        help="the seed that is new in each run; give that of a run to repeat it",
+        default=_seed_of_the_tree(),
+        help="what draws cases and samples; by default it is new with each commit, so that a commit "
+        "that passed passes again (default: %(default)s)",
     )
     group.addoption("--costs", action="store_true", help="what each folder's tests cost")
+
+
+def _seed_of_the_tree() -> str:
+    """Return the seed of the commit that is checked out: eight digits of its tree's hash.
+
+    Where git can't tell, as for another user or an archive, each run draws a seed.
+    """
+    asked = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD^{tree}"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or secrets.token_hex(4)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -111,10 +124,10 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def seeds(request: pytest.FixtureRequest, full: bool) -> list[str]:
-    """What draws cases: one seed, or many, that are new in each run.
+    """Return what draws cases: one seed, or many, which are new with each commit.
 
     What decides whatever is drawn stands in the cases themselves, so each run asks it, and what a
-    draw decides is seen by many runs with a seed each as by one run with many seeds.
+    draw decides is seen by many commits with a seed each as by one run with many seeds.
     """
     new = request.config.option.seed
     return [f"{new}-{k}" for k in range(MANY_SEEDS)] if full else [new]

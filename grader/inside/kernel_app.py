@@ -218,6 +218,14 @@ class SandboxShell(ZMQInteractiveShell):
         ask = partial(super().should_run_async, raw_cell, **kwargs)
         return self._once(("awaits", raw_cell), ask)
 
+    def run_cell(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a cell; only in here does an interrupt raise KeyboardInterrupt."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return super().run_cell(*args, **kwargs)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
     def _once(self, question: tuple[str, str], ask: Callable[[], Any]) -> Any:
         if question in self._kept:
             return self._kept.pop(question)
@@ -232,6 +240,16 @@ class SandboxKernel(IPythonKernel):
     _supports_kernel_subshells = False
     shell_class: Any = Type(SandboxShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
     _execute_sleep = Float(0.0)  # no other thread has to publish in the meantime
+
+    def pre_handler_hook(self) -> None:
+        """Ignore interrupts around a cell: one that comes late would end the kernel.
+
+        :meth:`SandboxShell.run_cell` and, for a cell with a top-level ``await``, ipykernel let them
+        reach the cell's own code.
+        """
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    post_handler_hook = pre_handler_hook
 
     def listen(self, end: socket.socket) -> None:
         """Answer the requests that arrive at ``end``, in this thread's event loop."""

@@ -61,6 +61,10 @@ def _(draw):
         yield asked(window, 3, 5, causal, real(2, 5), draw.integer(1, 3))
         yield asked(window, n, n, causal, None, n + draw.integer(0, 3))
 
+        # whoever hides the queries that are padding must differ, whatever is drawn
+        apart = torch.tensor([[False, True, True, False, True], [True, True, False, True, True]])
+        yield asked(window, 3, 5, causal, apart, 2)
+
     given = torch.tensor([[False, True, True], [True, True, True]])
 
     def untouched(subject):

@@ -88,7 +88,7 @@ REFUSALS = {
     "a group that is not there": (
         "cell_seconds: 60",
         "cell_seconds: 60, preload: [optimisers]",
-        "preload is of optimizers, transformers, got ['optimisers']",
+        "preload is of optimizers, profiler, transformers, got ['optimisers']",
         "# ---",
     ),
     "a group, not in a list": (
