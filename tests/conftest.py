@@ -42,8 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--seed",
         default=_seed_of_the_tree(),
-        help="what draws cases and samples; by default it is new with each commit, so that a commit "
-        "that passed passes again (default: %(default)s)",
+        help="what draws cases and samples; by default it is new with each commit, so that what "
+        "passed passes again (default: %(default)s)",
     )
     group.addoption("--costs", action="store_true", help="what each folder's tests cost")
 

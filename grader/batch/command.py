@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import secrets
 import signal
 from collections.abc import Callable, Iterator
@@ -63,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="longest time for a cell with a learner's code, even if the lab allows more",
     )
     parser.add_argument(
+        "--seed",
+        type=_seed,
+        help="draw the cases from this seed, so that another run can ask the same; "
+        "learners must not know it (default: new in each run)",
+    )
+    parser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",
         help="run learners' code unprotected, with all rights of this user",
@@ -73,6 +80,12 @@ def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
     return int(text)
+
+
+def _seed(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-z-]{1,64}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of up to 64 letters a-z, digits and '-'")
+    return text
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
@@ -175,7 +188,7 @@ class _Run:
         self.progress = progress
         # One seed for the whole run: everyone gets the same cases, so the answer key is computed
         # once.
-        self.seed = secrets.token_hex(16)
+        self.seed = args.seed or secrets.token_hex(16)
         self.canary = Canary(lab, sandbox=not args.unsafe_no_sandbox)
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
 

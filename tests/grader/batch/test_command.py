@@ -61,6 +61,16 @@ def test_a_second_run_skips_and_a_resubmission_is_graded_with_another_seed(cours
     assert seed(course, "bob") != first[1]
 
 
+def test_runs_with_a_given_seed_ask_the_same(course, here):
+    hand_in(course, "ann", "score 1", why="because")
+    assert run(course, "--seed=f00d-1")[0] == 0
+    hand_in(course, "ann", "score 0.5", why="because")
+    assert run(course, "--seed=f00d-1")[0] == 0
+    assert seed(course, "ann") == "f00d-1"
+    with pytest.raises(SystemExit):
+        run(course, "--seed=../f00d")
+
+
 def test_regrade_asks_the_same_again_also_when_the_files_are_gone(course, here):
     hand_in(course, "ann", "score 1")
     run(course)

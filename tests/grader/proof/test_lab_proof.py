@@ -45,13 +45,18 @@ def grade_labs(root, labs, full, seed) -> dict:
         if not full:
             patch.setattr(demo, "make_class", partial(make_sample, seed=seed))
             patch.setattr(demo, "CELL_SECONDS", 60)  # nothing here loops
-            patch.setattr(demo, "run_module", by_one_worker)
+            patch.setattr(demo, "run_module", partial(graded_by_one_worker, seed=seed))
         return run_demo(root, lab=labs)
 
 
-def by_one_worker(root, module, *words, **options):
-    """Each worker works out all that is right and mistaken: for so few, more than it grades."""
-    commands.run_module(root, module, *words, *["--workers=1"] * (words[0] == "grade"), **options)
+def graded_by_one_worker(root, module, *words, seed, **options):
+    """Run a module; ``grade`` with the cases of a seed.
+
+    Each worker computes the answer keys: for so few submissions, that costs more than grading them.
+    """
+    if words[0] == "grade":
+        words += ("--workers=1", f"--seed={seed}")
+    commands.run_module(root, module, *words, **options)
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_an_interrupt_reaches_the_cell_and_its_children() -> None:
 
 
 def test_an_interrupt_that_comes_late_harms_no_kernel() -> None:
-    """An interrupt may arrive when its cell has just ended, between cells, or as the next begins."""
+    """It may come when its cell has just ended, between two cells, or when the next one begins."""
 
     async def interrupts(inmate: Inmate) -> None:
         while True:
