@@ -1,23 +1,27 @@
 """`python -m grader bundle`: write the learner's archive, without anything that shows an answer.
 
 It contains `release/`, `notebooks/`, `utils/`, the licence, and the setup files, rewritten so that
-they do not need `grader`. The same project gives the same bytes.
+they do not need `grader`; all labs, or those that are named. The same project gives the same bytes.
+
+With `--with-checks` it contains `grader/` and the phases' texts, too, so that `check(...)` in a lab
+judges at once. These hold the answers, so such an archive is for learners who study by themselves.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import json
 import re
 import tomllib
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from grader import UserError
 from grader.build.problems import Problem, Refused
 from grader.build.release import holds_work
-from grader.phase_paths import PhasePaths, find_root, pages, phases
+from grader.phase_paths import START, PhasePaths, choose, find_root, pages, phases
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
@@ -37,14 +41,34 @@ or, with conda:
     conda activate open-the-hood
     jupyter lab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
 
+In a Jupyter that runs elsewhere and is reached by a browser, upload the archive and run this once
+in a cell of a new notebook; then restart its kernel:
+
+    !python -m zipfile -e {archive} .
+    %pip install --quiet --editable ./{top}
+
 The start page shows the road. Lessons are in `notebooks/`, labs in `release/`: solve a lab where it
 lies, run its cells from top to bottom, and hand the notebook in. `utils/` is what they import; look
-inside. Python 3.11 to 3.13; no GPU is needed.
+inside. Python 3.11 to 3.13; no GPU is needed. On Windows, work in WSL (`wsl --install`, then as on
+Ubuntu).
+"""
+CHECKED = """
+Each graded cell of a lab begins with `check(...)`, which judges your answer on new cases and says
+what is wrong with it. What it needs lies in `phases/` and `grader/`, the answers among it: look
+there when you are done.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `python -m grader bundle`."""
+    parser.add_argument(
+        "lab", nargs="*", help="only these, by name or number, such as 01 (default: all)"
+    )
+    parser.add_argument(
+        "--with-checks",
+        action="store_true",
+        help="let check(...) judge in the learner's notebook; the archive then holds the answers",
+    )
     parser.add_argument("-o", "--output", type=Path, help=f"the archive (default: {ARCHIVE})")
 
 
@@ -52,12 +76,12 @@ def run(args: argparse.Namespace) -> int:
     """Write the archive and return 0.
 
     Raises:
-        UserError: when there is no release, or the archive cannot be written.
+        UserError: when there is no release or no such lab, or the archive cannot be written.
         Refused: when a notebook must not go to learners.
     """
     root = find_root()
     path = args.output or root / ARCHIVE
-    content = archive(learner_files(root))
+    content = archive(learner_files(root, args.lab, args.with_checks, path.name))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -67,15 +91,28 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def learner_files(root: Path) -> dict[str, bytes]:
+def learner_files(
+    root: Path, labs: Sequence[str] = (), with_checks: bool = False, name: str = ARCHIVE.name
+) -> dict[str, bytes]:
     """Return everything that a learner gets: content by path in the archive.
 
+    Args:
+        labs: the labs to pack, with their lessons, by words as :func:`choose` reads them; all if
+            there are none.
+        with_checks: whether to pack what judges the labs, too, which holds the answers.
+        name: the archive's file name, for its README.
+
     Raises:
-        UserError: when there is no release yet.
+        UserError: when there is no release yet, or no such lab.
         Refused: when a notebook shows hidden parts or holds somebody's answers.
     """
-    shared = [path for path in sorted((root / "utils").rglob("*")) if path.is_file()]
-    for phase in pages(root):
+    named = choose(root, list(labs))
+    chosen = [page for page in pages(root) if page in named or page.name == START]
+    folders = [root / "utils"]
+    if with_checks:
+        folders += [root / "grader", *sorted({page.folder for page in chosen})]
+    shared = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    for phase in chosen:
         shared += [path for path in (phase.page, phase.release) if path.exists()]
     names = [path.relative_to(root) for path in shared]
     files = {name.as_posix(): (root / name).read_bytes() for name in names if is_shared(name)}
@@ -83,11 +120,13 @@ def learner_files(root: Path) -> dict[str, bytes]:
         raise UserError("there is no release yet: run `python -m grader build`")
     if shown := [*secrets_shown(files), *answers_given(phases(root))]:
         raise Refused(shown)
+    packages = ("utils*", "grader*") if with_checks else ("utils*",)
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
-    files["pyproject.toml"] = learner_pyproject(pyproject).encode()
+    files["pyproject.toml"] = learner_pyproject(pyproject, packages).encode()
     environment = (root / "environment.yml").read_text(encoding="utf-8")
     files["environment.yml"] = learner_environment(environment, pyproject).encode()
-    files["README.md"] = README.encode()
+    readme = README.format(archive=name, top=TOP) + (CHECKED if with_checks else "")
+    files["README.md"] = readme.encode()
     files["LICENSE"] = (root / "LICENSE").read_bytes()
     return files
 
@@ -121,8 +160,8 @@ def answers_given(every: Iterable[PhasePaths]) -> list[Problem]:
     ]
 
 
-def learner_pyproject(text: str) -> str:
-    """Return a pyproject.toml that packages only `utils`, with the same pinned dependencies."""
+def learner_pyproject(text: str, packages: Iterable[str]) -> str:
+    """Return a pyproject.toml that packages only these, with the same pinned dependencies."""
     project = tomllib.loads(text)["project"]
     dependencies = "\n".join(f'    "{name}",' for name in project["dependencies"])
     return f"""[build-system]
@@ -138,7 +177,7 @@ dependencies = [
 ]
 
 [tool.setuptools.packages.find]
-include = ["utils*"]
+include = {json.dumps(list(packages))}
 
 [tool.setuptools.package-data]
 "*" = ["*"]

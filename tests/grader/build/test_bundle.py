@@ -1,6 +1,9 @@
 """The learner's archive: everything that is needed, no answer, the same bytes every time."""
 
 import io
+import os
+import subprocess
+import sys
 import tomllib
 import zipfile
 
@@ -13,6 +16,7 @@ from grader.build.notebook import to_bytes, to_notebook
 from grader.build.problems import Refused
 from grader.build.release import generate
 from grader.build.text import parse
+from grader.phase_paths import ROOT
 from tests.grader.build.answers import answers
 from tests.grader.build.example import CHECKS, PYPROJECT, lab, readable
 
@@ -75,6 +79,53 @@ def test_the_set_up_needs_no_grader(released):
     assert project["project"]["dependencies"] == pinned
     (pip,) = yaml.safe_load(files["environment.yml"])["dependencies"]
     assert pip == {"pip": ["torch==2.13.0", "--editable ."]}
+
+
+def test_only_the_named_labs(released):
+    released.write("notebooks/02_other.ipynb", "{}")
+    released.write("phases/02_other/lesson.py", "# %% [markdown]\n# # Other\n")
+    assert "notebooks/02_other.ipynb" in learner_files(released.root)
+    files = learner_files(released.root, ["01"], name="rows.zip")
+    assert {RELEASE, "notebooks/01_rows.ipynb"} <= set(files)
+    assert "notebooks/02_other.ipynb" not in files
+    assert "zipfile -e rows.zip" in files["README.md"].decode()
+    with pytest.raises(UserError, match="there is no phase '03'"):
+        learner_files(released.root, ["03"])
+
+
+def test_checks_are_packed_only_if_asked_for(released):
+    released.write("grader/__init__.py", "")
+    files = learner_files(released.root, with_checks=True)
+    assert {"grader/__init__.py", "phases/01_rows/lab.py", "phases/01_rows/checks.py"} <= set(files)
+    project = tomllib.loads(files["pyproject.toml"].decode())
+    assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*", "grader*"]
+    assert "the answers among it" in files["README.md"].decode()
+    assert not [name for name in learner_files(released.root) if name.startswith("grader/")]
+
+
+@pytest.mark.slow(5)
+def test_a_learner_hears_the_verdict_in_an_unpacked_archive(tmp_path):
+    for name, content in learner_files(ROOT, ["00"], with_checks=True).items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    code = (
+        "from utils.verdict import check\n"
+        "def grid_size(n, block): return n // block\n"
+        "check('grid_size')\n"
+        "import utils, grader\n"
+        "print(utils.__file__, grader.__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "-c", code],
+        cwd=tmp_path / "release" / "00_hello",
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert "grid_size: 2 of 3 points" in done.stdout, done.stdout + done.stderr
+    assert "“rounded down”" in done.stdout
+    assert str(ROOT) not in done.stdout  # nothing but the archive answered
 
 
 def test_the_archive_is_the_same_every_time():
