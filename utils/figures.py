@@ -82,23 +82,26 @@ def require_alt(alt: str) -> str:
     return " ".join(alt.split())
 
 
-def png(figure: Figure, *, small: bool = True) -> bytes:
+def png(figure: Figure) -> bytes:
     """Return `figure` as a PNG of twice the CSS density, with rounded transparent corners.
 
-    Args:
-        figure: the figure.
-        small: whether to use 256 colours, which saves three quarters of the bytes and takes about
-            40 ms more; not for views while they move.
+    It has 256 colours, which is a quarter of the bytes of all colours.
     """
     image = rasterize(figure)
-    alpha = _corners(image.size)
+    image, opacity = _palette(image, _corners(image.size))
     buffer = io.BytesIO()
-    if small:
-        image, opacity = _palette(image, alpha)
-        image.save(buffer, "png", optimize=True, transparency=opacity)
-    else:
-        image.putalpha(alpha)
-        image.save(buffer, "png", compress_level=1)
+    image.save(buffer, "png", optimize=True, transparency=opacity)
+    return buffer.getvalue()
+
+
+def jpeg(figure: Figure) -> bytes:
+    """Return `figure` as a JPEG of twice the CSS density, with square corners.
+
+    This is for views while they move: it takes 10 ms of CPU, where a PNG takes 46 for the choice of
+    its filters alone.
+    """
+    buffer = io.BytesIO()
+    rasterize(figure).save(buffer, "jpeg", quality=92, subsampling=0)
     return buffer.getvalue()
 
 

@@ -11,12 +11,14 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from utils.figures import TEXT_ONLY, mime_bundle, png, show
+from utils.figures import RADIUS, TEXT_ONLY, jpeg, mime_bundle, show
 from utils.style import CSS_DPI
 
 BUILD = "OPEN_THE_HOOD_BUILD"  # set while lessons are executed for committing: images only
 FRAMES = "OPEN_THE_HOOD_FRAMES"  # set while they are executed for the site: pictures that move
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
+ROUND = "open-the-hood-card"  # the class of a picture whose corners the page cuts
+CORNERS = f"<style>.{ROUND} {{ border-radius: {RADIUS}px }}</style>"
 CONTROL_WIDTH = "420px"
 Drawing = tuple[Figure, str]
 
@@ -77,7 +79,8 @@ def present(
 
     widgets = list(controls(ipywidgets))
     width = round(figure.get_figwidth() * CSS_DPI)
-    picture = ipywidgets.Image(value=png(figure, small=False), format="png", width=width)
+    picture = ipywidgets.Image(value=jpeg(figure), format="jpeg", width=width)
+    picture.add_class(ROUND)
     picture.layout.max_width, picture.layout.height = "100%", "auto"
     spoken = ipywidgets.HTML(_spoken(alt))
     trouble = ipywidgets.HTML()
@@ -89,7 +92,7 @@ def present(
             trouble.value = html.escape(str(error))
             return
         trouble.value = ""
-        picture.value = png(figure, small=False)
+        picture.value = jpeg(figure)
         spoken.value = _spoken(alt)
 
     for widget in widgets:
@@ -117,5 +120,8 @@ def _in_rows(widgets: Sequence[Any], ipywidgets: Any) -> list[Any]:
 
 
 def _spoken(alt: str) -> str:
-    """`alt` for screen readers, read out when it changes: a widget's image carries none itself."""
-    return f'<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'
+    """`alt` for screen readers, read out when it changes: a widget's image carries none itself.
+
+    The style of the picture above comes along.
+    """
+    return f'{CORNERS}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from utils.figures import png
+from utils.figures import jpeg
 from utils.style import WIDTH
 from utils.views._canvas import TITLE, Canvas
 from utils.views._text_outlines import text_width
@@ -56,10 +56,10 @@ def assert_legible(draws: Iterable[Draw], monkeypatch: pytest.MonkeyPatch) -> No
 
 def assert_quick(draw: Draw) -> None:
     """Assert that a redraw costs little enough for a slider."""
-    png(draw()[0], small=False)  # letters are outlined once
+    jpeg(draw()[0])  # letters are outlined once
     taken = []
     for _ in range(3):
         start = time.process_time()
-        png(draw()[0], small=False)
+        jpeg(draw()[0])
         taken.append(time.process_time() - start)
     assert min(taken) < SECONDS

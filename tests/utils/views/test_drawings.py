@@ -14,7 +14,7 @@ from torch import nn
 
 from utils import views
 from utils.course import PHASES
-from utils.figures import mime_bundle, png
+from utils.figures import jpeg, mime_bundle, png
 from utils.style import WIDTH
 from utils.views._floats import format_of
 from utils.views._roofline_model import Roof, works
@@ -320,11 +320,11 @@ def test_the_learners_tensor_is_left_alone():
 
 def test_a_redraw_is_quick_enough_for_a_slider():
     x, draw = torch.randn(64, 600).t(), drawing("stride_explorer")
-    png(draw(x, (1, 1))[0], small=False)  # letters are outlined once
+    jpeg(draw(x, (1, 1))[0])  # letters are outlined once
     taken = []
     for k in range(5):
         start = time.process_time()
-        png(draw(x, (k, k))[0], small=False)
+        jpeg(draw(x, (k, k))[0])
         taken.append(time.process_time() - start)
     assert min(taken) < 0.15  # seconds of CPU; about 0.05 on a machine with nothing else to do
 
