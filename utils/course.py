@@ -164,11 +164,12 @@ def _links(item: Phase, root: Path) -> list[tuple[str, str]]:
     """Return (name, link from root/notebooks) of the lesson, its translations and the lab."""
     others = [(f"lesson ({code})", path) for code, path in item.translations(root).items()]
     places = [("lesson", item.lesson(root)), *others, ("lab", item.lab(root))]
-    return [
-        (name, Path(os.path.relpath(path, root / "notebooks")).as_posix())
-        for name, path in places
-        if path is not None
-    ]
+    return [(name, link_from_start(path, root)) for name, path in places if path is not None]
+
+
+def link_from_start(path: Path, root: Path = ROOT) -> str:
+    """Return the link to a file from the start page, which lies in `root/notebooks`."""
+    return Path(os.path.relpath(path, root / "notebooks")).as_posix()
 
 
 def _cell(kind: str, content: str) -> str:

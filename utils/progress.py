@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from utils.course import PHASES, ROOT, Phase
+from utils.course import PHASES, ROOT, Phase, link_from_start
 from utils.style import IDLE, VIEW
 
 # The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.
@@ -161,18 +161,14 @@ def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
         words = f"Continue: lab {lab.phase.number:02d}, {exercise.title or exercise.name}"
         assert lab.path is not None  # it was read
         section = f"#cell-id={exercise.section}" if exercise.section else ""
-        return words, _link(lab.path, root) + section
+        return words, link_from_start(lab.path, root) + section
     finished = {lab.phase.number for lab in labs.labs if lab.begun}
     for phase in PHASES:
         lesson = phase.lesson(root)
         if lesson is not None and phase.number not in finished:
             begin = "Next" if finished else "Begin"
-            return f"{begin}: lesson {phase.number:02d}, {phase.title}", _link(lesson, root)
+            return f"{begin}: lesson {phase.number:02d}, {phase.title}", link_from_start(lesson, root)
     return "Every lab passes its checks: read on in the sources", "../README.md"
-
-
-def _link(path: Path, root: Path) -> str:
-    return Path(os.path.relpath(path, root / "notebooks")).as_posix()
 
 
 def _building() -> bool:
