@@ -167,7 +167,8 @@ def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
         lesson = phase.lesson(root)
         if lesson is not None and phase.number not in finished:
             begin = "Next" if finished else "Begin"
-            return f"{begin}: lesson {phase.number:02d}, {phase.title}", link_from_start(lesson, root)
+            words = f"{begin}: lesson {phase.number:02d}, {phase.title}"
+            return words, link_from_start(lesson, root)
     return "Every lab passes its checks: read on in the sources", "../README.md"
 
 
