@@ -14,6 +14,8 @@ from utils.views._numbers import short
 
 MOST = 24  # elements in one picture
 LABEL_W, HIGH, ROW = 122, 34, 62
+ROOMY = 34  # CSS pixels of a cell that holds a number such as -0.25
+DARKEST = 0.55  # how much of a colour the largest number has, so that dark words can be read on it
 MODES = (("train", True), ("eval", False))
 
 
@@ -74,20 +76,25 @@ def draw(x: Tensor, out: Tensor, training: bool) -> tuple[Figure, str]:
         y = top + k * ROW
         canvas.text(MARGIN, y + HIGH / 2, label, size=12)
         wide = (INNER - LABEL_W) / len(x)
+        solid, fills, dropped = [], [], []
         for j, value in enumerate(row.tolist()):
             box = (MARGIN + LABEL_W + j * wide, y, wide - 3, HIGH)
             gone = bool(value == 0 and x[j] != 0)
             part = VIEW if k == 2 else STORAGE
             share = min(abs(value) / most, 1.0)
-            fill = CARD if gone else _mix(part.colour, 0.1 + 0.9 * share)
-            edge = MUTED if gone else fill
-            canvas.boxes([box], [fill], edge=edge, radius=3, dashed=gone)
-            text = "0" if gone else short(round(value, 2), 4)
-            ink = MUTED if gone else "#ffffff" if share > 0.75 else INK
+            if gone:
+                dropped.append(box)
+            else:
+                solid.append(box)
+                fills.append(_mix(part.colour, 0.08 + DARKEST * share))
+            text = "0" if gone else short(round(value, 2 if wide > ROOMY else 1), 4)
+            ink = MUTED if gone else INK
             if wide > 24:
                 canvas.text(
                     box[0] + box[2] / 2, y + HIGH / 2, text, size=10, colour=ink, ha="center"
                 )
+        canvas.boxes(solid, fills, edge="none", line=0, radius=3)
+        canvas.boxes(dropped, [CARD] * len(dropped), edge=MUTED, radius=3, dashed=True)
     canvas.note(
         MARGIN + LABEL_W,
         top + 3 * ROW - 14,
