@@ -95,7 +95,9 @@ def train(rank, world, file, steps=60):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(steps):
         loss = F.mse_loss(model(columns), price)
-        optimizer.zero_grad(), loss.backward(), optimizer.step()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
         losses.append(loss.item())
     return losses, {name: tower.weight.detach() for name, tower in model.towers.items()}
 
@@ -109,32 +111,40 @@ for rank, (losses, _) in enumerate(trained):
     print(f"rank {rank}: the loss goes", *(f"{losses[k]:.3f}" for k in (0, 5, 20, 59)))
 
 # %% [markdown]
-# No error, no warning, and the loss falls to a few hundredths of what it was, at both. **Predict.** Is the model good? Of what would you ask the ranks, to be sure? (Look once more at what each of the two processes does, line by line. They do not do the same.)
+# No error, no warning, and the loss falls to a thirtieth of what it was, at both. **Predict.** Is the model good? Of what would you ask the ranks, to be sure? (Look once more at what each of the two processes does, line by line. They do not do the same.)
 #
 # To compare with: one process that has both files.
 
 # %%
-def alone(steps=60):
-    torch.manual_seed(0)
-    model = Price()
+def fit(model, columns, price):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(steps):
-        loss = F.mse_loss(model({"house": house, "street": street}), price)
-        optimizer.zero_grad(), loss.backward(), optimizer.step()
-    return loss.item(), {name: tower.weight.detach() for name, tower in model.towers.items()}
+    for _ in range(60):
+        loss = F.mse_loss(model(columns), price)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
 
 
-loss, right = alone()
-print(f"one process: loss {loss:.6f}")
+def some(weights):
+    return " ".join(f"{w:.2f}" for w in weights.flatten()[::2])
+
+
+torch.manual_seed(0)
+alone = Price()
+print(f"one process: loss {fit(alone, {'house': house, 'street': street}, price):.6f}")
+
+# %%
 for name in worth:
-    print(f"{name:6}  true", *(f"{w:.2f}" for w in worth[name][::2]), " alone", *(f"{w:.2f}" for w in right[name][0, ::2]))
+    print(f"{name:6}  true:        {some(worth[name])}")
+    print(f"        one process: {some(alone.towers[name].weight)}")
     for rank, (_, weights) in enumerate(trained):
-        print(f"        rank {rank}:", *(f"{w:.2f}" for w in weights[name][0, ::2]))
+        print(f"        rank {rank}:      {some(weights[name])}")
 
 # %% [markdown]
-# One process gets it exactly right. The two have learnt something in between, and not even the same: rank 0's house is rank 1's street.
+# One process gets it exactly right. The two have learnt something in between, and not even the same.
 #
-# The second file names its columns in another order. So rank 1's forward visits the towers in another order, and its backward, too; its hooks fire in another order, and it calls the *same two* all-reduces the other way round. Nobody minds. An all-reduce doesn't know of which parameter it is; the first call at one rank meets the first call at the other. House was added to street, and both fell, since half of each gradient was right.
+# The second file names its columns in another order. So rank 1's forward visits the towers in another order, and its backward, too; its hooks fire in another order, and it calls the *same two* all-reduces the other way round. Nobody minds. An all-reduce doesn't know of which parameter it is; the first call at one rank meets the first call at the other. House was added to street: rank 0's house got the same updates as rank 1's street. And the losses fell, since half of each gradient was right.
 #
 # A bug like this one survives every test on one process, every look at the loss, and many a review. `for name in set_of_names` does it, too (the order of a set of strings is another in each process), and an `if` that depends on the data.
 #
@@ -219,7 +229,8 @@ def shift(rank, world, x, how):
     to, source = [1, 2, 3, 0][rank], [3, 0, 1, 2][rank]
     if how == "at the same time":
         return (yield "exchange", to, x, source)
-    sends_first = {"all send first": True, "all but rank 0": rank > 0, "the even ones": rank % 2 == 0}[how]
+    rule = {"all send first": True, "all but rank 0": rank > 0, "the even ones": rank % 2 == 0}
+    sends_first = rule[how]
     if sends_first:
         yield "send", to, x
     got = yield "recv", source
@@ -322,7 +333,7 @@ def reduces(rank, world, tensors):
     return {name: tensor.tolist() for name, tensor in tensors.items()}
 
 
-values = [{"a": torch.tensor([1.0]), "b": torch.tensor([2.0])}, {"a": torch.tensor([10.0]), "b": torch.tensor([20.0])}]
+values = [{"a": torch.tensor([k]), "b": torch.tensor([2 * k])} for k in (1.0, 10.0)]
 print(run(reduces, 2, Each(values)).results)
 values[0]["b"], values[1]["b"] = torch.ones(3), torch.ones(3)
 try:
@@ -331,7 +342,7 @@ except Mismatch as problem:
     print("Mismatch:", problem)
 
 # %% [markdown]
-# Only where the shapes differ does the simulation notice. Real gloo notices even less (what it does we shall see at the end).
+# Only where the shapes differ does the simulation notice. (What PyTorch's own checking notices, we shall see at the end.)
 #
 # What does a message cost? Two numbers are enough for a good guess: the *latency* α, which it takes however small it is, and the *bandwidth* β, bytes a second. A message of n bytes takes α + n/β. With 10 µs and 50 GB/s, which is a good network card of today, the two parts are equal at half a megabyte: below that, count the messages; above it, count the bytes.
 #
@@ -443,10 +454,12 @@ def milliseconds(messages, amount):
     return f"{1e3 * (messages * alpha + amount / beta):11,.2f}"
 
 
-for size, name in ((4e3, "a norm's weights, 4 KB"), (25e6, "a bucket, 25 MB"), (13.5e9, "7 billion weights, 13.5 GB")):
+for size, name in ((4e3, "a norm, 4 KB"), (25e6, "a bucket, 25 MB"), (13.5e9, "a model, 13.5 GB")):
     print(f"{name:28} rank 0 adds   butterfly        ring   (ms)")
     for n, rounds in ((8, 3), (64, 6), (1024, 10)):
-        costs = (2 * (n - 1), 2 * (n - 1) * size), (rounds, rounds * size), (2 * n - 2, 2 * size * (1 - 1 / n))
+        alone = 2 * (n - 1), 2 * (n - 1) * size
+        ring = 2 * (n - 1), 2 * (n - 1) / n * size
+        costs = alone, (rounds, rounds * size), ring
         print(f"{n:>20,} ranks ", *(milliseconds(*cost) for cost in costs))
 
 # %% [markdown]
@@ -496,12 +509,11 @@ print(f"unequal shares: off by {(sum(parts) / 4 - big).norm() / big.norm():.0%}"
 # When may the reducing start? As soon as a gradient is final, and hooks say when that is. **Predict.** In which order do MiniGPT's parameters get ready?
 
 # %%
-ready = []
-for name, parameter in gpt.named_parameters():
+ready, watched = [], load_minigpt()
+for name, parameter in watched.named_parameters():
     parameter.register_post_accumulate_grad_hook(lambda parameter, name=name: ready.append(name))
-F.cross_entropy(gpt(x[:8]).flatten(0, 1), y[:8].flatten()).backward()
+F.cross_entropy(watched(x[:8]).flatten(0, 1), y[:8].flatten()).backward()
 print(len(ready), "in all:", *ready[:4], "...", *ready[-3:])
-gpt = load_minigpt()  # one without hooks
 
 # %% [markdown]
 # From the back to the front, of course. The last layers are ready early, and can be sent while the first are being computed. The network works while the chip works: that is the *overlap*, and most of the art of DDP is about it.
@@ -522,7 +534,7 @@ for n in (1, 5, 20, 100, 400):
     print(f"{n:3} in a bucket, {5 * n:5,} MB: over after {1e3 * over_after(n):4.0f} ms")
 
 # %% [markdown]
-# Too small: latency. Too large: nothing to overlap with. PyTorch takes 25 MB, and 1 MB for the first, so that something travels early. The order in which they are filled is fixed when the model is wrapped: parameters backwards, the same at each rank. So the opening's bug can't happen: a bucket that is full too early waits for its turn.
+# Too small: latency. Too large: nothing to overlap with. PyTorch takes 25 MB, and 1 MB for the first, so that something travels early. And the buckets have *one order for all ranks*: the list of parameters backwards, and later the order in which rank 0 saw them get ready. So the question's bug can't happen: a bucket that is full too early waits for its turn.
 #
 # A bucket that is *never* full is the other side of it. Whoever is in a bucket must get ready, or the whole bucket waits. **Predict.** Which of these parameters must not be in a bucket, or need care: a frozen one; one that is used in two places; one that this batch doesn't use?
 
@@ -586,8 +598,8 @@ def accumulated(rank, world, parts, each_time):
     return total if each_time else (yield "all_reduce", total, "sum")
 
 
-shares = Each([torch.stack([gradient(h, t) for h, t in zip(mine.chunk(4), own.chunk(4))]) for mine, own in zip(hidden.chunk(2), targets.chunk(2))])
-each, once = run(accumulated, 2, shares, True), run(accumulated, 2, shares, False)
+micro = torch.stack([gradient(h, t) for h, t in zip(hidden.chunk(8), targets.chunk(8))])
+each, once = (run(accumulated, 2, Each(micro.chunk(2)), each_time) for each_time in (True, False))
 print(*(f"{sum(c.bytes for c in outcome.collectives):,} bytes" for outcome in (each, once)))
 print(torch.allclose(each.results[0], once.results[1], atol=1e-8))
 
@@ -726,8 +738,9 @@ uncut = hidden @ weight.T + bias
 words = run(by_words, 4, hidden, Each(weight.chunk(4)), Each(bias.chunk(4)))
 inputs = run(by_inputs, 4, Each(hidden.chunk(4, dim=-1)), Each(weight.chunk(4, dim=-1)), bias)
 for name, outcome in {"cut by words": words, "cut by inputs": inputs}.items():
-    found, (c,) = outcome.results[0], outcome.collectives
-    print(f"{name:13} {c.kind}, {c.bytes:,} bytes put in; equal: {torch.equal(found, uncut)}, off by {(found - uncut).abs().max():.0e}")
+    found, (sent,) = outcome.results[0], outcome.collectives
+    print(f"{name:13} {sent.kind}, each puts in {sent.bytes:,} bytes;", end=" ")
+    print(f"equal: {torch.equal(found, uncut)}, off by {(found - uncut).abs().max():.0e}")
 
 # %% [markdown]
 # Cut by words, each rank has *some of the logits, complete*: they only have to be put side by side. Each of them is the same sum of 64 products as before. Cut by inputs, each rank has *all of the logits, incomplete*: a part of the sum for each. They have to be added, and sums in another order are rounded otherwise. The bias is added once, not four times, and this is the most popular mistake here. (Bit-equality of the first is what this machine's kernels give for these shapes, and nobody's promise.)
@@ -739,7 +752,8 @@ for name, outcome in {"cut by words": words, "cut by inputs": inputs}.items():
 # %%
 logits = torch.tensor([[1.0, 2.0, 3.0, 100.0]])
 halves = logits.chunk(2, dim=-1)
-print("without:", sum(half.exp().sum(-1) for half in halves).log().item(), " with:", logits.logsumexp(-1).item())
+print("without:", sum(half.exp().sum(-1) for half in halves).log().item())
+print("with:   ", logits.logsumexp(-1).item())
 
 # %% [markdown]
 # In the lab you write this loss, with its gradient: three numbers a word on the wire in place of 600.
@@ -756,7 +770,8 @@ def parallel_mlp(rank, world, x, up_w, up_b, down_w, down_b):
     return down_b + (yield "all_reduce", own @ down_w.T, "sum")
 
 
-outcome = run(parallel_mlp, 4, hidden, Each(up_w.chunk(4)), Each(up_b.chunk(4)), Each(down_w.chunk(4, 1)), down_b)
+cut = Each(up_w.chunk(4)), Each(up_b.chunk(4)), Each(down_w.chunk(4, dim=1))
+outcome = run(parallel_mlp, 4, hidden, *cut, down_b)
 print(len(outcome.collectives), "collective; off by", f"{(outcome.results[0] - mlp(hidden)).abs().max():.0e}")
 a, b = torch.tensor(1.0), torch.tensor(-2.0)
 print(f"gelu(a + b) = {F.gelu(a + b):.3f}, gelu(a) + gelu(b) = {F.gelu(a) + F.gelu(b):.3f}")
@@ -812,7 +827,7 @@ pipeline_gantt(schedules, schedule="GPipe")
 # %% [markdown]
 # *GPipe*: all forwards, then all backwards. What is grey is the **bubble**. Each stage works for M forwards and M backwards, and the whole lasts as long as M + S − 1 of both, since the last stage begins S − 1 later, and at the end the first one is done S − 1 later. So the idle share is (S − 1)/(M + S − 1), whatever a backward takes (live, move the slider). **Predict.** For 8 stages, how many micro-batches do you need for a bubble below 10 %? And what is against taking 1,000?
 #
-# At least 63. Against too many speaks that small batches use a chip badly, and in GPipe there is another reason: at the turn a stage remembers the activations of *all* M micro-batches. Now look at the other one. **Predict.** Is its bubble smaller?
+# More than 63. Against too many speaks that small batches use a chip badly, and in GPipe there is another reason: at the turn a stage remembers the activations of *all* M micro-batches. Now look at the other one. **Predict.** Is its bubble smaller?
 
 # %%
 pipeline_gantt(schedules, schedule="1F1B")
@@ -900,25 +915,22 @@ def real_ddp(rank, world, head, equal, unequal, files):
     head.weight.grad = None
     found["unequal"] = gradient_of_ddp(head, *unequal)
     found["buckets"], found["difference"] = buckets_of_ddp(equal[0])
-    torch.manual_seed(0)
-    ddp, (columns, price) = DDP(Price()), files
-    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
-    for _ in range(60):
-        loss = F.mse_loss(ddp(columns), price)
-        optimizer.zero_grad(), loss.backward(), optimizer.step()
-    return found | {"house": ddp.module.towers["house"].weight.detach()}
+    torch.manual_seed(rank)  # not even the same start
+    prices = DDP(Price())
+    fit(prices, *files)
+    return found | {"house": prices.module.towers["house"].weight.detach()}
 
 
 equal = Each(zip(hidden.chunk(2), targets.chunk(2)))
 unequal = Each(zip(hidden.split([450, 62]), targets.split([450, 62])))
 found = in_processes(real_ddp, 2, head, equal, unequal, Each(files))[0]
 for name in ("equal", "unequal"):
-    print(f"{name:8} shares: off by {(found[name] - big).norm() / big.norm():.0e}")
+    print(f"{name:8} shares: off by {(found[name] - big).norm() / big.norm():.2g} of its length")
 print(found["buckets"], f"\nrank 1's weight less rank 0's, at the end: {found['difference']:.3f}")
-print("the question's two files:", *(f"{w:.2f}" for w in found["house"][0, ::2]))
+print("the question's two files, house:", some(found["house"]))
 
 # %% [markdown]
-# Line by line. DDP divides by the number of ranks, so the big batch comes out only for equal shares. The first step reduces one big bucket, in the order of the list; then it has seen in which order gradients *really* get ready, at rank 0, tells it to all, and builds the buckets anew. In `no_sync` nothing goes. Whoever changes weights at one rank has changed the model there for good. And on the two files of the question it learns the right prices, in spite of their orders.
+# Line by line. DDP divides by the number of ranks, so the big batch comes out only for equal shares. The first step reduces one big bucket, in the order of the list; then it has seen in which order gradients *really* get ready, at rank 0, tells it to all, and builds the buckets anew. In `no_sync` nothing goes. Whoever changes weights at one rank has changed the model there for good. And on the two files of the question it learns the right prices, in spite of their orders (and of two different starts: rank 0's was broadcast).
 #
 # Now `find_unused_parameters`, on `Switch`. **Predict.** Which of these six end in an error, and in which step?
 
@@ -954,12 +966,12 @@ def real_switch(rank, world):
         ddp = DDP(kind(), find_unused_parameters=find)
         try:
             for step in range(steps):
-                output = ddp(torch.ones(2, 4) * (rank + 1), uses(rank))
+                output = ddp(torch.ones(2, 4) * (1 + rank + step), uses(rank))
                 (output.output if kind is Hidden else output).sum().backward()
             grad = ddp.module.second.weight.grad
-            told[name] = f"ok; gradient of second: {grad if grad is None else f'norm {grad.norm():.2f}'}"
+            told[name] = f"ok; gradient of second: {None if grad is None else round(grad.norm().item(), 2)}"
         except RuntimeError as problem:
-            told[name] = f"step {step}: {str(problem)[:78]}"
+            told[name] = f"step {step}: {str(problem).split('.')[0]}"
     return told
 
 
@@ -980,8 +992,8 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
 from torch.distributed.tensor.debug import CommDebugMode
 
-full_rows = (y[:512] != -100).sum(1)
-same = (full_rows == full_rows.mode().values).nonzero()[:16, 0]  # equally many words, so that means agree
+words = (y[:512] != -100).sum(1)
+same = (words == words.mode().values).nonzero()[:16, 0]  # of equal length, so that shares are equal
 x16, y16 = x[same], y[same]
 F.cross_entropy(gpt(x16).flatten(0, 1), y16.flatten()).backward()
 whole_gradient = {name: p.grad for name, p in gpt.named_parameters()}
@@ -1003,7 +1015,8 @@ def real_fsdp(rank, world, model, tokens, words, reference):
     held = sum(p.to_local().numel() for p in model.parameters())
     with CommDebugMode() as comms:
         F.cross_entropy(model(tokens).flatten(0, 1), words.flatten()).backward()
-    off = max((p.grad.full_tensor() - reference[name]).abs().max().item() for name, p in model.named_parameters())
+    grads = {name: p.grad.full_tensor() for name, p in model.named_parameters()}
+    off = max((grad - reference[name]).abs().max().item() for name, grad in grads.items())
     optimizer = torch.optim.AdamW(model.parameters())
     optimizer.step()
     memory = sum(state["exp_avg"].to_local().numel() for state in optimizer.state.values())
@@ -1014,21 +1027,25 @@ def real_fsdp(rank, world, model, tokens, words, reference):
 def real_cuts(rank, world, hidden, weight):
     """The LM head as DTensors, cut both ways: (where the result lies, what was sent)."""
     mesh, told = init_device_mesh("cpu", (world,)), {}
-    for name, (cut, x_cut) in {"by words": (Shard(0), Replicate()), "by inputs": (Shard(1), Shard(1))}.items():
+    ways = {"by words": (Shard(0), Replicate()), "by inputs": (Shard(1), Shard(1))}
+    for name, (cut, x_cut) in ways.items():
         w, x = distribute_tensor(weight, mesh, [cut]), distribute_tensor(hidden, mesh, [x_cut])
         with CommDebugMode() as multiplied:
             out = F.linear(x, w)
         with CommDebugMode() as gathered:
             whole = out.redistribute(mesh, [Replicate()]).to_local()
-        told[name] = str(out.placements), counts(multiplied), counts(gathered), torch.equal(whole, F.linear(hidden, weight))
+        equal = torch.equal(whole, F.linear(hidden, weight))
+        told[name] = str(out.placements), counts(multiplied), counts(gathered), equal
     return told
 
 
-def both(rank, world, model, tokens, words, reference, hidden, weight):
-    return real_fsdp(rank, world, model, tokens, words, reference), real_cuts(rank, world, hidden, weight)
+# %%
+def both(rank, world, of_fsdp, of_cuts):
+    return real_fsdp(rank, world, *of_fsdp), real_cuts(rank, world, *of_cuts)
 
 
-fsdp, cuts = in_processes(both, 4, load_minigpt(), Each(x16.chunk(4)), Each(y16.chunk(4)), whole_gradient, hidden, weight)[0]
+of_fsdp = [(load_minigpt(), *share, whole_gradient) for share in zip(x16.chunk(4), y16.chunk(4))]
+fsdp, cuts = in_processes(both, 4, Each(of_fsdp), (hidden, weight))[0]
 print("held {:,}, in AdamW's m {:,}; gradients off by {:.0e}\n{} {}".format(*fsdp))
 for name, told in cuts.items():
     print(f"{name:9}", *told)
@@ -1038,7 +1055,7 @@ for name, told in cuts.items():
 #
 # And the DTensors say in their placements what you worked out above: `Shard(1)` is complete in pieces, `Partial(sum)` is all of it, incomplete; multiplying sends nothing; and to make it whole is an all-gather in one case and an all-reduce in the other. A DTensor is phase 04's idea once more: a subclass that answers `__torch_dispatch__`, knows for each operator what comes out of which placements, and calls a collective where it must.
 #
-# At last, how it is really started. A training is a script, and `torchrun` runs it in as many processes as asked for, and tells each by the environment who it is. This one has everything: the sum, and the question's bug under the strictest checking that PyTorch has, `TORCH_DISTRIBUTED_DEBUG=DETAIL`. **Predict.** What will that say about two all-reduces in another order? And about two of unequal shapes?
+# At last, how it is really started. A training is a script, and `torchrun` runs it in as many processes as asked for, and tells each by the environment who it is. This one has the question's bug, under the strictest checking that PyTorch has, `TORCH_DISTRIBUTED_DEBUG=DETAIL`. **Predict.** What will that say about two all-reduces in another order? And about two of unequal shapes?
 
 # %%
 script = """
@@ -1054,7 +1071,7 @@ told.append(f"a = {a.item():g}, b = {b.item():g}")
 try:
     dist.all_reduce(torch.ones(2 + rank))
 except RuntimeError as problem:
-    told.append(str(problem)[:52])
+    told.append(str(problem).split('.')[0])
 with open(1, "wb", buffering=0) as out:
     out.write(f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']}: {told}\\n".encode())
 """
@@ -1095,7 +1112,7 @@ for ranks, bandwidth in ((8, 450e9), (64, 50e9), (1024, 50e9)):
     print(f"{ranks:5,} {computing:11.2f} {zero:14.2f} {fsdp:12.2f} {latencies:15.2f} {max(computing, fsdp):13.2f}")
 
 # %% [markdown]
-# Eight ranks compute for most of a minute and have nothing to fear from their wires. 64 are eight times as fast. But at 1,024 the ranks have 4,096 tokens each, done in less than half a second, while the bytes are *as many as before*: what a rank sends hardly depends on how many there are. And a ring of 1,023 steps for every block adds a second of nothing but latency. The wires rule; most of the money waits.
+# Eight ranks compute for most of a minute and have nothing to fear from their wires. 64 are eight times as fast. But at 1,024 it is 3.6 times, and not 16: the ranks have 4,096 tokens each, done in less than half a second, while the bytes are *as many as before*: what a rank sends hardly depends on how many there are. And a ring of 1,023 steps for every block adds a second of nothing but latency. The wires rule; most of the money waits.
 #
 # **Predict.** What can one do? (No new idea is needed, only the parts of this lesson, put together.)
 #
@@ -1105,7 +1122,8 @@ for ranks, bandwidth in ((8, 450e9), (64, 50e9), (1024, 50e9)):
 box, boxes = 8, 128
 inside = 3 * (box - 1) / box * 2 * weights / 450e9 + 3 * len(seven) * (box - 1) * 10e-6
 between = 2 * (boxes - 1) / boxes * 2 * weights / box / 50e9 + 2 * len(seven) * (boxes - 1) * 10e-6
-print(f"computing {6 * weights * tokens / 1024 / flops_a_second:.2f} s, inside a box {inside:.2f} s, between boxes {between:.2f} s")
+computing = 6 * weights * tokens / (box * boxes) / flops_a_second
+print(f"computing {computing:.2f} s, inside a box {inside:.2f} s, between boxes {between:.2f} s")
 print(f"memory: {16 * weights / box / 1e9:.1f} GB of {80} GB")
 
 # %% [markdown]

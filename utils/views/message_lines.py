@@ -243,8 +243,8 @@ def doing(lines: Lines, rank: int, at: float) -> str:
             return f"{words}, for ever"
     now = [s.does for s in lines.spans if s.rank == rank and s.start <= at < s.end]
     if not now and at >= max((s.end for s in lines.spans if s.rank == rank), default=0.0):
-        return "is done"
-    return " and ".join(dict.fromkeys(now)) or "does nothing"
+        return "done"
+    return " and ".join(dict.fromkeys(now)) or "nothing"
 
 
 def in_words(lines: Lines, moment: int) -> str:
@@ -253,7 +253,10 @@ def in_words(lines: Lines, moment: int) -> str:
     by_words: dict[str, list[str]] = {}
     for rank in range(lines.world):
         by_words.setdefault(doing(lines, rank, at), []).append(str(rank))
-    told = "; ".join(f"{listed(ranks)} {words}" for words, ranks in by_words.items())
+    told = "; ".join(
+        f"rank{'' if len(ranks) == 1 else 's'} {listed(ranks)}: {words}"
+        for words, ranks in by_words.items()
+    )
     return f"At {in_seconds(at)}: {told}."
 
 

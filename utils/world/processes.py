@@ -7,6 +7,7 @@ Everything ends with the call: what hangs is ended after a time.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -75,8 +76,10 @@ def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
                 process.kill()
             raise NoGloo(f"torchrun has not come to its end after {seconds:g} s") from None
     if process.returncode:
-        lines = [line for line in trouble.splitlines() if "Error" in line]
-        raise NoGloo(f"torchrun failed: {(lines or trouble.splitlines() or ['no words'])[-1]}")
+        errors = re.findall(
+            r"\w+Error: .+", trouble
+        )  # the first is a worker's, the last torchrun's
+        raise NoGloo(f"torchrun failed: {errors[0] if errors else trouble[-300:]}")
     return said
 
 
