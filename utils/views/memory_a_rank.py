@@ -127,7 +127,7 @@ def draw(units: Units, ranks: int, precision: str, limit: float | None) -> tuple
         )
     top = title_height("one line") + 34
     bottom = top + ROW * len(KINDS)
-    canvas = Canvas(bottom + 96)
+    canvas = Canvas(bottom + 106)
     canvas.title(sentence(units, ranks, precision))
     most = max(sum(held(units, kind, 1, how).values()) for kind in KINDS for how in PRECISIONS)
     wide = WIDTH - 2 * MARGIN - LEFT - RIGHT
@@ -158,8 +158,9 @@ def draw(units: Units, ranks: int, precision: str, limit: float | None) -> tuple
         x += 148
     name, number = units.largest
     words = f"Gathered: the largest of {count(len(units.parameters), 'unit')}, {name}"
-    words += f", {number:,} weights with their gradients. Activations come on top."
+    words += f", {number:,} weights and gradients."
     canvas.text(MARGIN, bottom + 54, words, size=TEXT, colour=MUTED)
+    canvas.text(MARGIN, bottom + 76, "Activations come on top.", size=TEXT, colour=MUTED)
     return canvas.finish(), describe(units, ranks, precision)
 
 

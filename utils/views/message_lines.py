@@ -14,7 +14,7 @@ from utils.views._numbers import count, human_bytes, listed
 from utils.views._text_outlines import wrap
 from utils.world import Collective, Computed, Message, Outcome, WorldError
 
-LEFT, ROW, BAR, TEXT, LINE, TOLD = 78, 58, 14, 14, 21, 3
+LEFT, ROW, BAR, TEXT, LINE = 78, 58, 14, 14, 21
 MOST, MOST_EVENTS, PLACES = 8, 400, 100
 Scale = Callable[[float], float]
 STUCK = 90  # CSS pixels at the right edge for what has no end
@@ -127,7 +127,8 @@ def draw(name: str, lines: Lines, moment: int, rows: int | None = None) -> tuple
     top = title_height("one line") + 30
     rows = rows or lines.world
     bottom = top + ROW * rows
-    canvas = Canvas(bottom + 22 + LINE * TOLD + 30)
+    told = 3 if rows < 5 else 5  # lines of words
+    canvas = Canvas(bottom + 22 + LINE * told + 16)
     canvas.title(sentence(name, lines))
     right = WIDTH - MARGIN - (STUCK if lines.stuck else 14)
 
@@ -150,7 +151,7 @@ def draw(name: str, lines: Lines, moment: int, rows: int | None = None) -> tuple
         canvas.text(MARGIN + LEFT, last + 32, "0", size=TEXT, colour=MUTED, ha="center")
         end = in_seconds(lines.seconds)
         canvas.text(px(lines.seconds), last + 32, end, size=TEXT, colour=MUTED, ha="right")
-    for row, line in enumerate(wrap(in_words(lines, moment), INNER, size=TEXT)[:TOLD]):
+    for row, line in enumerate(wrap(in_words(lines, moment), INNER, size=TEXT)[:told]):
         canvas.text(MARGIN, bottom + 28 + LINE * row, line, size=TEXT)
     return canvas.finish(), describe(name, lines, moment)
 
