@@ -222,14 +222,14 @@ except NoGloo as problem:
 # %% [markdown]
 # A rendezvous, however small the tensor. Other networks keep small messages and wait with large ones, and that is the worst of all: the program runs in every test, and stands still with the real model. So a program may rely on the rendezvous only, and must be right under it. The simulation's default is this one.
 #
-# Four ranks in a circle, each gives its tensor to the next. **Predict.** For each of the four ways: does it end, and after how many seconds, if a message takes one?
+# Four ranks in a circle, each gives its tensor to the next. All send and then receive; or rank 0 receives first; or only the even ones send first; or both are started at the same time. **Predict.** For each of the four ways: does it end, and after how many seconds, if a message takes one?
 
 # %%
 def shift(rank, world, x, how):
     to, source = [1, 2, 3, 0][rank], [3, 0, 1, 2][rank]
-    if how == "at the same time":
+    if how == "exchange":
         return (yield "exchange", to, x, source)
-    rule = {"all send first": True, "all but rank 0": rank > 0, "the even ones": rank % 2 == 0}
+    rule = {"all send first": True, "rank 0 waits": rank > 0, "evens first": rank % 2 == 0}
     sends_first = rule[how]
     if sends_first:
         yield "send", to, x
@@ -240,7 +240,7 @@ def shift(rank, world, x, how):
 
 
 ways = {}
-for how in ("all send first", "all but rank 0", "the even ones", "at the same time"):
+for how in ("all send first", "rank 0 waits", "evens first", "exchange"):
     try:
         ways[how] = run(shift, 4, torch.ones(1000), how, latency=1.0)
     except Deadlock as stuck:
@@ -253,7 +253,7 @@ message_lines(ways)
 # Each rank is a line, time goes to the right, a slanted line is a message, amber is waiting. What is red will never happen, and its arrows say who waits for whom: they form a **circle**, and a deadlock is just that. Live, move the first slider. A single rank that receives first breaks the circle, but then the message goes round like a row of dominoes, four seconds. If the even ones send first it is two. And *exchange*, which starts both and then waits for both (`isend` and `irecv` in PyTorch), takes one.
 
 # %%
-message_lines(ways, run="all but rank 0")
+message_lines(ways, run="rank 0 waits")
 
 # %% [markdown]
 # The most frequent deadlock of all has no `send` in it. **Predict.** A colleague wants the mean loss in the log, and only rank 0 writes a log.
@@ -362,8 +362,8 @@ def play(rank, world, x, rounds):
 itself = [[(0, to)] for to in range(1, 8)]
 helped = [[(0, 1)], [(0, 2), (1, 3)], [(0, 4), (1, 5), (2, 6), (3, 7)]]
 told = {"rank 0 alone": run(play, 8, torch.ones(1000), itself, latency=1.0)}
-told["who knows it helps"] = run(play, 8, torch.ones(1000), helped, latency=1.0)
-message_lines(told, run="who knows it helps")
+told["with help"] = run(play, 8, torch.ones(1000), helped, latency=1.0)
+message_lines(told, run="with help")
 
 # %% [markdown]
 # Whoever knows it helps to spread it. 1, 2, 4, 8: in each round twice as many know, and after ⌈log₂ N⌉ rounds all do. It is a *tree*. The rounds were written out by hand here; in the lab you find the rule, for any number of ranks and any source, and each rank has to work out by itself from whom it hears and whom it tells.
@@ -431,17 +431,20 @@ print(tuple(hidden.shape), [f"{g.norm():.3f}" for g in gradients], f"{gradients[
 # The cure: cut the tensor into N chunks, and let each rank be in charge of *one*. Put the ranks in a circle, and let each talk to its two neighbours only. In every step each rank passes one chunk on to its right, and adds what comes from its left to its own. **Predict**, before you move the slider. After the first step, whose numbers are in the chunk that rank 2 has just got? After how many steps is the first chunk complete, and at whom?
 
 # %%
-ring_stepper(gradients, step=2)
+ring_stepper(gradients, step=0)
 
 # %% [markdown]
-# The strip below each number shows whose are in it. A chunk starts somewhere, goes once around, and collects. After N − 1 = 3 steps each rank has one complete chunk (green, from step 3 on): that was the reduce-scatter. Then the complete chunks go around once more, and this time nothing is added, they replace what is there: the all-gather. After 2·(N − 1) = 6 steps all have all.
+# The strip below each number shows whose are in it. In the first step rank 2 gets what was rank 1's, and adds its own. A chunk starts somewhere, goes once around, and collects. This is how things stand after N − 1 = 3 steps:
+
+# %%
+ring_stepper(gradients, step=3)
+
+# %% [markdown]
+# Each rank has one complete chunk (green): that was the reduce-scatter. Then the complete chunks go around once more, and this time nothing is added, they replace what is there: the all-gather. After 2·(N − 1) = 6 steps all have all.
 #
 # Which chunk does rank r send in step s? Read it off the figure; it is one short expression, the same in both rounds, and it is the heart of the exercise.
 
-# %%
-ring_stepper(gradients, step=4)
-
-# %% [markdown]
+#
 # **Predict.** Now count. A tensor of n bytes, N ranks: how many bytes does a rank send in all? What becomes of that as N grows?
 #
 # 2·(N − 1) steps with n/N bytes each. That is less than 2n, for *any* number of ranks; all wires are busy all the time, and there is no way to do it with less. What does grow with N are the steps, each with its latency. Let us see who wins when, with α = 10 µs and β = 50 GB/s.
@@ -534,7 +537,7 @@ for n in (1, 5, 20, 100, 400):
     print(f"{n:3} in a bucket, {5 * n:5,} MB: over after {1e3 * over_after(n):4.0f} ms")
 
 # %% [markdown]
-# Too small: latency. Too large: nothing to overlap with. PyTorch takes 25 MB, and 1 MB for the first, so that something travels early. And the buckets have *one order for all ranks*: the list of parameters backwards, and later the order in which rank 0 saw them get ready. So the question's bug can't happen: a bucket that is full too early waits for its turn.
+# Too small: latency. Too large: nothing to overlap with. PyTorch takes 25 MB, and 1 MB for the first, so that something travels early (we shall ask it). And the buckets have *one order for all ranks*: the list of parameters backwards, and later the order in which rank 0 saw them get ready. So the question's bug can't happen: a bucket that is full too early waits for its turn.
 #
 # A bucket that is *never* full is the other side of it. Whoever is in a bucket must get ready, or the whole bucket waits. **Predict.** Which of these parameters must not be in a bucket, or need care: a frozen one; one that is used in two places; one that this batch doesn't use?
 
@@ -653,7 +656,7 @@ print(torch.equal(outcome.results[3], hidden @ head.weight.detach().T))
 print(f"a rank holds {head.weight.nbytes // 4:,} bytes, and for a moment {head.weight.nbytes:,}")
 
 # %% [markdown]
-# In the backward the same layer is needed again, and is gathered again. Out comes a gradient of the *whole* layer, of each rank's own words. Where does it have to go? **Predict.** What is the backward of an all-gather? (Phase 02 has a test for that: if B is the backward of the linear map A, then ⟨A x, y⟩ = ⟨x, B y⟩ for all x and y.)
+# In the backward the same layer is needed again, and is gathered again. Out comes a gradient of the *whole* layer, of each rank's own words. Where does it have to go? **Predict.** What is the backward of an all-gather? (The backward of a linear map A is its transpose B, for which ⟨A x, y⟩ = ⟨x, B y⟩ for all x and y. So a guess can be tested.)
 
 # %%
 def adjoint(rank, world, x, y):
@@ -820,7 +823,7 @@ schedules = {
         of("F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 F6 B5 F7 B6 B7"),
         of("F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7"),
     ],
-    "with a mistake": [of("F0 F1 B0 F2 B1 B2")] * 2 + [of("F0 F1 F2 B0 B1 B2")],
+    "mistaken": [of("F0 F1 B0 F2 B1 B2")] * 2 + [of("F0 F1 F2 B0 B1 B2")],
 }
 pipeline_gantt(schedules, schedule="GPipe")
 
@@ -840,7 +843,7 @@ pipeline_gantt(schedules, schedule="1F1B")
 # A schedule can stand still, too. **Predict.** In the fourth one each stage does sensible things in a sensible order. Who waits for whom?
 
 # %%
-pipeline_gantt(schedules, schedule="with a mistake")
+pipeline_gantt(schedules, schedule="mistaken")
 
 # %% [markdown]
 # The last stage wants to see F2 before it does B0. But F2 can only come once stage 0 has done B0. The same circle as with four ranks that all send first.
@@ -887,9 +890,8 @@ def gradient_of_ddp(head, hidden, targets):
 
 
 # %%
-def buckets_of_ddp(hidden):
+def buckets_of_ddp():
     """Eight layers of 400 × 400, buckets of 1 MB: what is sent in which step."""
-    torch.manual_seed(0)
     net, told = nn.Sequential(*(nn.Linear(400, 400) for _ in range(8))), {}
     ddp = DDP(net, bucket_cap_mb=1)
     buckets, x = counted(ddp), torch.randn(3, 400)
@@ -898,12 +900,18 @@ def buckets_of_ddp(hidden):
             ddp(x).sum().backward()
         told[name] = list(buckets)
         buckets.clear()
+    return told
+
+
+def after_a_change():
+    """What two ranks' weights differ by, 60 steps after somebody changed rank 1's."""
+    ddp = DDP(nn.Linear(4, 4))
     with torch.no_grad():
-        net[0].weight += dist.get_rank()  # somebody changes rank 1's weights
-    ddp(x).sum().backward()
-    everyones = [torch.empty(400, 400) for _ in range(dist.get_world_size())]
-    dist.all_gather(everyones, net[0].weight.detach())
-    return told, (everyones[1] - everyones[0]).mean().item()
+        ddp.module.weight += dist.get_rank()
+    fit(ddp, torch.ones(8, 4), torch.ones(8, 4))
+    everyones = [torch.empty(4, 4) for _ in range(dist.get_world_size())]
+    dist.all_gather(everyones, ddp.module.weight.detach())
+    return (everyones[1] - everyones[0]).mean().item()
 
 
 # %% [markdown]
@@ -914,10 +922,11 @@ def real_ddp(rank, world, head, equal, unequal, files):
     found = {"equal": gradient_of_ddp(head, *equal)}
     head.weight.grad = None
     found["unequal"] = gradient_of_ddp(head, *unequal)
-    found["buckets"], found["difference"] = buckets_of_ddp(equal[0])
+    found["buckets"], found["difference"] = buckets_of_ddp(), after_a_change()
     torch.manual_seed(rank)  # not even the same start
     prices = DDP(Price())
     fit(prices, *files)
+    found["limits"] = dist._DEFAULT_FIRST_BUCKET_BYTES, prices.bucket_bytes_cap
     return found | {"house": prices.module.towers["house"].weight.detach()}
 
 
@@ -926,6 +935,7 @@ unequal = Each(zip(hidden.split([450, 62]), targets.split([450, 62])))
 found = in_processes(real_ddp, 2, head, equal, unequal, Each(files))[0]
 for name in ("equal", "unequal"):
     print(f"{name:8} shares: off by {(found[name] - big).norm() / big.norm():.2g} of its length")
+print("by default at most", *(f"{limit:,}" for limit in found["limits"]), "bytes, the first and the others")
 print(found["buckets"], f"\nrank 1's weight less rank 0's, at the end: {found['difference']:.3f}")
 print("the question's two files, house:", some(found["house"]))
 
@@ -1080,7 +1090,7 @@ print(*sorted(torchrun(script, 2).splitlines()), sep="\n")
 # %% [markdown]
 # (The command was `torchrun --nnodes=1 --nproc-per-node=2 --master-addr=127.0.0.1 --master-port=… script.py`. On many machines it is the same script, with `--nnodes` and the address of the first.)
 #
-# Unequal shapes are found, and named. The order is not. It compares kind, shape and dtype of what the ranks call, and those agree. *No tool will tell you*: an all-reduce has no name. What helps is one order, fixed for all ranks, as in DDP's buckets; and to compare now and then, say a checksum of the weights at each rank.
+# Unequal shapes are found, and named. The order is not. It compares kind, shape and dtype of what the ranks call, and those agree. *This can't be checked from outside*: an all-reduce has no name. What helps is one order, fixed for all ranks, as in DDP's buckets; and to compare now and then, say a checksum of the weights at each rank.
 
 # %% [markdown]
 # ## Eight ranks, 64, 1,024
@@ -1092,7 +1102,7 @@ print(*sorted(torchrun(script, 2).splitlines()), sep="\n")
 # %%
 block = 4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096
 seven = {"embedding": 32000 * 4096, **{f"block {k}": block for k in range(32)}, "head": 32000 * 4096 + 4096}
-memory_a_rank(seven, ranks=64, precision="bfloat16, float32 copy", limit=80e9)
+memory_a_rank(seven, ranks=64, precision="bfloat16", limit=80e9)
 
 # %% [markdown]
 # On none. DDP needs the same 100 GiB on 8 ranks as on 1,024, and no number of ranks ever helps. From ZeRO-1 on it does.
@@ -1124,7 +1134,7 @@ inside = 3 * (box - 1) / box * 2 * weights / 450e9 + 3 * len(seven) * (box - 1) 
 between = 2 * (boxes - 1) / boxes * 2 * weights / box / 50e9 + 2 * len(seven) * (boxes - 1) * 10e-6
 computing = 6 * weights * tokens / (box * boxes) / flops_a_second
 print(f"computing {computing:.2f} s, inside a box {inside:.2f} s, between boxes {between:.2f} s")
-print(f"memory: {16 * weights / box / 1e9:.1f} GB of {80} GB")
+print(f"memory: {16 * weights / box / 1e9:.1f} of 80 GB")
 
 # %% [markdown]
 # Both are now shorter than the computing, and can be hidden behind it. 13 GB of memory in place of 0.1, and there was plenty. This is called hybrid sharding (HSDP), and the idea goes on: a *mesh* of ranks with several directions, tensor parallelism along the fastest wires, sharding along the next, pipeline stages between far boxes where little is sent, and data along all that is left. Which goes where is decided by two numbers for each wire, and by counting bytes. That is what this phase was about.

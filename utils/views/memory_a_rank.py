@@ -15,8 +15,9 @@ from utils.views._numbers import count, human_bytes
 
 LEFT, RIGHT, ROW, BAR, TEXT = 132, 92, 54, 34, 14
 WORLDS = tuple(2**k for k in range(11))
-# Bytes of each parameter: of the weight that computes, of its gradient, of what AdamW remembers.
-PRECISIONS = {"float32": (4, 4, 8), "bfloat16, float32 copy": (2, 2, 12)}
+# Bytes of each parameter: of the weight that computes, of its gradient, of what AdamW remembers
+# (with bfloat16 the weight in float32, too).
+PRECISIONS = {"float32": (4, 4, 8), "bfloat16": (2, 2, 12)}
 LOOKS: dict[str, Part] = {
     "weights": PARAMETER,
     "gradients": GRADIENT,
@@ -57,7 +58,7 @@ def memory_a_rank(
     """Show what a rank holds under DDP, ZeRO-1, ZeRO-2 and FSDP; live, move ranks and precision.
 
     model: a module (its children are the units, and those of its lists), or unit -> parameters.
-    ranks: 1, 2, 4 ... 1024. precision: "float32" or "bfloat16, float32 copy". limit: the bytes of a
+    ranks: 1, 2, 4 ... 1024. precision: "float32" or "bfloat16". limit: the bytes of a
     device, drawn as a line.
     Activations are not counted. Raises ValueError for other ranks or precisions, or no parameters.
     """

@@ -20,9 +20,9 @@ MOST = 8  # ranks
 
 @dataclass(frozen=True)
 class Cell:
-    """A chunk as one rank holds it: its first number (None: it is empty), and whose are in it."""
+    """A chunk as one rank holds it: the sum of its numbers (None: it has none), and whose they are."""
 
-    first: float | None
+    total: float | None
     of: frozenset[int]
 
 
@@ -101,7 +101,7 @@ def _state(
 ) -> tuple[tuple[Cell, ...], ...]:
     return tuple(
         tuple(
-            Cell(part[0].item() if part.numel() else None, frozenset(who))
+            Cell(part.sum().item() if part.numel() else None, frozenset(who))
             for part, who in zip(own, whose, strict=True)
         )
         for own, whose in zip(chunks, of, strict=True)
@@ -134,7 +134,7 @@ def draw(ring: Ring, step: int) -> tuple[Figure, str]:
     canvas.text(MARGIN + 292, y, "all ranks' numbers", size=TEXT, colour=MUTED)
     canvas.line([(MARGIN + 460, y), (MARGIN + 482, y)], colour=INK, line=2.4)
     canvas.text(MARGIN + 490, y, "has just come from the left", size=TEXT, colour=MUTED)
-    words = "The number is the chunk's first; the strip below it has a place for each rank."
+    words = "The number is the sum over the chunk; the strip below it has a place for each rank."
     canvas.text(MARGIN, y + 24, words, size=TEXT, colour=MUTED)
     return canvas.finish(), describe(ring, step)
 
@@ -142,7 +142,7 @@ def draw(ring: Ring, step: int) -> tuple[Figure, str]:
 def _draw_row(
     canvas: Canvas, ring: Ring, step: int, chunk: int, y: float, wide: float, gap: float
 ) -> None:
-    """One chunk at all ranks: a box with its first number, and a strip that says whose."""
+    """One chunk at all ranks: a box with its sum, and a strip that says whose it is."""
     world, high = ring.world, ROW - 10
     boxes: dict[str, list[Box]] = {VIEW.name: [], STORAGE.name: []}
     for rank in range(world):
@@ -150,7 +150,7 @@ def _draw_row(
         look = VIEW if len(cell.of) == world else STORAGE
         x = MARGIN + LABEL + wide * rank
         boxes[look.name].append((x, y, wide - gap, high))
-        words = "empty" if cell.first is None else short(cell.first, 6)
+        words = "empty" if cell.total is None else short(cell.total, 6)
         canvas.text(x + (wide - gap) / 2, y + (high - STRIP) / 2, words, size=TEXT, ha="center")
     for look in (VIEW, STORAGE):
         canvas.boxes(boxes[look.name], [look.tint] * len(boxes[look.name]), edge=look.colour)
