@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 HIDDEN = "### BEGIN HIDDEN TESTS"
-# Functions that never report a mistake to a program are skipped: figures, the verdict, and runs over
-# gloo, which print what came of them.
+# Functions that never report a mistake to a program are skipped: figures, the verdict, and runs
+# over gloo, which print their result.
 SKIPPED = ("utils.views", "utils.verdict", "utils.world.gloo")
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
+
+
+def _fill(tensors: Iterable[Tensor], values: int, size: float = 1.0) -> None:
+    """Fill tensors with numbers that ``values`` draws; torch's own generator is not asked."""
+    generator = torch.Generator().manual_seed(values)
+    with torch.no_grad():
+        for tensor in tensors:
+            tensor.copy_(size * torch.randn(tensor.shape, generator=generator))
 
 
 class Net(nn.Module):
@@ -34,10 +42,7 @@ class Net(nn.Module):
         self.head = nn.Linear(4, 5)
         self.register_buffer("seen", torch.tensor(values))
         self.register_buffer("scale", torch.ones(4))
-        generator = torch.Generator().manual_seed(values)
-        with torch.no_grad():
-            for tensor in (*self.parameters(), self.scale):
-                tensor.copy_(torch.randn(tensor.shape, generator=generator))
+        _fill([*self.parameters(), self.scale], values)
         self.still.requires_grad_(False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -53,10 +58,10 @@ def model_of(values: int, plain: bool) -> nn.Module:
     """Return a `Net`, or one of three plain layers."""
     if not plain:
         return Net(values)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(values)
-        layers = nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 5)
-        return nn.Sequential(*layers)
+    layers = nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 5)
+    model = nn.Sequential(*layers)
+    _fill(model.parameters(), values)
+    return model
 
 
 def started(start: Callable[..., Generator], rank: int, world: int, values: int) -> Generator:
@@ -141,9 +146,9 @@ def minigpt_of(config: Mapping[str, int] | None, values: int = 0) -> MiniGPT:
     """Return the shipped MiniGPT, or a smaller one of other sizes with drawn weights."""
     if config is None:
         return load_minigpt()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(values)
-        return MiniGPT(MiniGPTConfig(**config))
+    model = MiniGPT(MiniGPTConfig(**config))
+    _fill(model.parameters(), values, 0.3)
+    return model
 
 
 def trained(
