@@ -208,6 +208,22 @@ def test_a_world_has_an_end(monkeypatch):
         run(large, 2)
 
 
+def test_each_rank_has_a_gradient_mode_of_its_own():
+    def program(rank, world):
+        weight = torch.ones(2, requires_grad=True)
+        with torch.no_grad():
+            weight += yield "all_reduce", weight, "sum"
+            yield ("barrier",)
+            if rank == 0:
+                yield "send", 1, weight
+        if rank:
+            yield "recv", 0
+        return (weight * 2).requires_grad
+
+    assert run(program, 2).results == [True, True]
+    assert torch.is_grad_enabled()
+
+
 def test_generators_by_value_are_ranks_too():
     subject = Subject(InProcess(everything))
     came = connect([subject.generator(rank, 3, NUMBERS[rank]) for rank in range(3)])

@@ -368,11 +368,20 @@ def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
     if not isinstance(program, Generator):
         raise TypeError(f"a rank's program is a generator, not {type(program).__name__}")
 
+    grad_mode = True
+
     def resume(answer: Any) -> tuple[str, Any]:
+        nonlocal grad_mode
+        outside = torch.is_grad_enabled()
+        torch.set_grad_enabled(grad_mode)
         try:
             return "yield", program.send(answer)
         except StopIteration as end:
             return "return", end.value
+        finally:
+            # a rank may yield from inside of `with torch.no_grad()`, and is no matter to the others
+            grad_mode = torch.is_grad_enabled()
+            torch.set_grad_enabled(outside)
 
     return resume
 
