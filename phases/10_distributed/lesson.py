@@ -239,6 +239,7 @@ def shift(rank, world, x, how):
     return got
 
 
+# %%
 ways = {}
 for how in ("all send first", "rank 0 waits", "evens first", "exchange"):
     try:
@@ -382,7 +383,7 @@ print([result[0].item() for result in outcome.results])
 print(f"a rank sends {outcome.sent(0):,} bytes of a tensor of 4,000")
 
 # %% [markdown]
-# Three rounds, and in each the whole tensor: log₂N · n bytes. For a small tensor nothing is faster. For a gradient of gigabytes, ten times the gigabytes on 1,024 ranks is bad news. There is a better way.
+# Three rounds, and in each the whole tensor: log₂N · n bytes. (A program can be a part of another one: `total = yield from butterfly(rank, world, x)` runs it and has what it returns.) For a small tensor nothing is faster. For a gradient of gigabytes, ten times the gigabytes on 1,024 ranks is bad news. There is a better way.
 
 # %% tags=["hide-input"]
 number(
@@ -727,30 +728,21 @@ choice(
 
 # %%
 weight, bias = head.weight.detach(), head.bias.detach()
-
-
-def by_words(rank, world, x, rows, bias):
-    return torch.cat((yield "all_gather", x @ rows.T + bias), dim=-1)
-
-
-def by_inputs(rank, world, x, columns, bias):
-    return bias + (yield "all_reduce", x @ columns.T, "sum")
-
-
-uncut = hidden @ weight.T + bias
-words = run(by_words, 4, hidden, Each(weight.chunk(4)), Each(bias.chunk(4)))
-inputs = run(by_inputs, 4, Each(hidden.chunk(4, dim=-1)), Each(weight.chunk(4, dim=-1)), bias)
-for name, outcome in {"cut by words": words, "cut by inputs": inputs}.items():
-    found, (sent,) = outcome.results[0], outcome.collectives
-    print(f"{name:13} {sent.kind}, each puts in {sent.bytes:,} bytes;", end=" ")
-    print(f"equal: {torch.equal(found, uncut)}, off by {(found - uncut).abs().max():.0e}")
+uncut = hidden @ weight.T
+by_words = [hidden @ rows.T for rows in weight.chunk(4)]  # what each of four ranks computes
+by_inputs = [h @ columns.T for h, columns in zip(hidden.chunk(4, dim=-1), weight.chunk(4, dim=-1))]
+print("a rank has", tuple(by_words[2].shape), "or", tuple(by_inputs[2].shape))
+wholes = {"by words": torch.cat(by_words, dim=-1), "by inputs": sum(by_inputs)}
+for name, whole in wholes.items():
+    off = (whole - uncut).abs().max()
+    print(f"{name:9}: equal {torch.equal(whole, uncut)}, off by {off:.0e}")
 
 # %% [markdown]
-# Cut by words, each rank has *some of the logits, complete*: they only have to be put side by side. Each of them is the same sum of 64 products as before. Cut by inputs, each rank has *all of the logits, incomplete*: a part of the sum for each. They have to be added, and sums in another order are rounded otherwise. The bias is added once, not four times, and this is the most popular mistake here. (Bit-equality of the first is what this machine's kernels give for these shapes, and nobody's promise.)
+# Cut by words, each rank has *some of the logits, complete*: they only have to be put side by side. Each of them is the same sum of 64 products as before. Cut by inputs, each rank has *all of the logits, incomplete*: a part of the sum for each. They have to be added, and sums in another order are rounded otherwise. So it is an all-gather of 150 logits for each word of the text, or an all-reduce of 600. (Where does the bias go? Each rank has the bias of its own 150 words in one case. In the other it must come in once, and not four times. And bit-equality of the first is what this machine's kernels give for these shapes, and nobody's promise.)
 #
 # And 512 × 600 logits are sent, just to get one loss of them. With a real vocabulary of 128,000 words nobody does that. **Predict.** The loss of a word is log Σ exp(logit) − the target's logit. What does each rank have to tell the others about its 150 logits, so that all know the loss? How many numbers is that?
 #
-# Three: its largest logit, the sum of its exp relative to that, and the target's logit if it is one of its words (else 0). You know the first two from phase 05, where a row of a softmax came in blocks: two blocks with maxima m₁, m₂ and sums l₁, l₂ have the maximum m = max(m₁, m₂) and the sum l₁·exp(m₁ − m) + l₂·exp(m₂ − m). Without the maximum, it works until a logit is large:
+# Three: its largest logit, the sum of its exp relative to that, and the target's logit if it is one of its words (else 0). You know the first two from phase 05, where the online softmax rescaled its sum whenever the maximum grew: two parts of a row with maxima m₁, m₂ and sums l₁, l₂ have the maximum m = max(m₁, m₂) and the sum l₁·exp(m₁ − m) + l₂·exp(m₂ − m). Without the maximum, it works until a logit is large:
 
 # %%
 logits = torch.tensor([[1.0, 2.0, 3.0, 100.0]])
@@ -903,6 +895,7 @@ def buckets_of_ddp():
     return told
 
 
+# %%
 def after_a_change():
     """What two ranks' weights differ by, 60 steps after somebody changed rank 1's."""
     ddp = DDP(nn.Linear(4, 4))

@@ -20,7 +20,7 @@ MOST = 8  # ranks
 
 @dataclass(frozen=True)
 class Cell:
-    """A chunk as one rank holds it: the sum of its numbers (None: it has none), and whose they are."""
+    """A chunk at one rank: the sum of its numbers (None: it has none), and whose they are."""
 
     total: float | None
     of: frozenset[int]
