@@ -78,7 +78,7 @@ files = [
 ]
 
 # %% [markdown]
-# Here is data parallelism in one hook. Each rank has a copy of the model and a file of its own. As soon as the gradient of a parameter is ready, it is averaged over the ranks: `dist.all_reduce` replaces the tensor at each rank by the sum over all of them. Since autograd goes on meanwhile, the first gradients travel while the last are still being computed. Clever!
+# Here is data parallelism in one hook. Each rank has a copy of the model and a file of its own. As soon as the gradient of a parameter is ready, it is averaged over the ranks: `dist.all_reduce` replaces the tensor at each rank by the sum over all of them. So nobody waits for the end of the backward: the first gradients are exchanged before the last are computed. Clever!
 
 # %%
 def train(rank, world, file, steps=60):
@@ -251,7 +251,7 @@ for how in ("all send first", "rank 0 waits", "evens first", "exchange"):
 message_lines(ways)
 
 # %% [markdown]
-# Each rank is a line, time goes to the right, a slanted line is a message, amber is waiting. What is red will never happen, and its arrows say who waits for whom: they form a **circle**, and a deadlock is just that. Live, move the first slider. A single rank that receives first breaks the circle, but then the message goes round like a row of dominoes, four seconds. If the even ones send first it is two. And *exchange*, which starts both and then waits for both (`isend` and `irecv` in PyTorch), takes one.
+# Each rank is a line, time goes to the right, a slanted line is a message, amber is waiting. What is red will never happen, and its arrows say who waits for whom: they form a **circle**, and whoever waits in a circle waits for ever. Live, move the first slider. A single rank that receives first breaks the circle, but then one message waits for the other, like dominoes: four seconds. If the even ones send first it is two. And *exchange*, which starts both and then waits for both (`isend` and `irecv` in PyTorch), takes one.
 
 # %%
 message_lines(ways, run="rank 0 waits")
@@ -274,7 +274,7 @@ except Deadlock as stuck:
 print("gloo would wait for", dist.distributed_c10d.default_pg_timeout)
 
 # %% [markdown]
-# A collective is a matter for all. If one rank doesn't call it, the others wait: here for nothing, in a cluster until the time is up, half an hour with 1,000 GPUs idle. And it doesn't take an `if`: a loader that has one batch more at one rank does it at the end of the epoch.
+# A collective is a matter for all. If one rank doesn't call it, the others wait: in a cluster until the time is up, with 1,000 GPUs idle. And it doesn't take an `if`: a loader that has one batch more at one rank does it at the end of the epoch.
 
 # %% tags=["hide-input"]
 choice(
@@ -923,6 +923,7 @@ def real_ddp(rank, world, head, equal, unequal, files):
     return found | {"house": prices.module.towers["house"].weight.detach()}
 
 
+# %%
 equal = Each(zip(hidden.chunk(2), targets.chunk(2)))
 unequal = Each(zip(hidden.split([450, 62]), targets.split([450, 62])))
 found = in_processes(real_ddp, 2, head, equal, unequal, Each(files))[0]
@@ -1075,8 +1076,7 @@ try:
     dist.all_reduce(torch.ones(2 + rank))
 except RuntimeError as problem:
     told.append(str(problem).split('.')[0])
-with open(1, "wb", buffering=0) as out:
-    out.write(f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']}: {told}\\n".encode())
+os.write(1, f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']}: {told}\\n".encode())
 """
 print(*sorted(torchrun(script, 2).splitlines()), sep="\n")
 
