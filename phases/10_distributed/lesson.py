@@ -446,8 +446,16 @@ ring_stepper(gradients, step=3)
 # Which chunk does rank r send in step s? Read it off the figure; it is one short expression, the same in both rounds, and it is the heart of the exercise.
 
 #
-# **Predict.** Now count. A tensor of n bytes, N ranks: how many bytes does a rank send in all? What becomes of that as N grows?
-#
+# **Predict.** Now count. A tensor of n bytes, N ranks: how many bytes does a rank send in all? What becomes of that as N grows? (Here it is counted, in lengths of the tensor.)
+
+# %%
+from utils.views.ring_stepper import read as ring_of
+
+for n in (2, 3, 4, 8):
+    tensors = [torch.ones(840)] * n
+    print(n, "ranks:", ring_of(tensors).sent[-1] / tensors[0].nbytes)
+
+# %% [markdown]
 # 2·(N − 1) steps with n/N bytes each. That is less than 2n, for *any* number of ranks; all wires are busy all the time, and there is no way to do it with less. What does grow with N are the steps, each with its latency. Let us see who wins when, with α = 10 µs and β = 50 GB/s.
 
 # %%
@@ -590,7 +598,7 @@ print(reached(model(torch.ones(1, 4)), model))
 print(reached(model(torch.ones(1, 4), both=False), model))
 
 # %% [markdown]
-# That is `find_unused_parameters=True`, all of it: after each forward DDP walks the graph from what the forward *returned*, and marks as ready whatever it doesn't reach. Three things follow, and we shall see all of them happen. It costs a walk in each step. It sees only tensors that it can find in the returned value. And without it, an unused parameter is no error in the step in which it is unused, but in the next: that is why leaving the flag out "sometimes works".
+# That is `find_unused_parameters=True`, all of it: after each forward DDP walks the graph from what the forward *returned*, and marks as ready whatever it doesn't reach. It costs a walk in each step. It sees only tensors that it can find in the returned value. And without it, an unused parameter is no error in the step in which it is unused, but in the next: that is why leaving the flag out "sometimes works". The last two we shall see happen.
 #
 # Last: accumulation. Four micro-batches to a step. **Predict.** How many bytes are reduced if every backward is followed by a reduce; how many need be? Is the result the same?
 
@@ -675,7 +683,13 @@ print(f"{sum(forward):.12f} {sum(backward):.12f}")
 # A reduce-scatter. Everybody got my piece; so everybody has a gradient for it, and paths add. What was one tensor used N times in phase 02 is one shard used at N ranks.
 #
 # So FSDP's step is: all-gather each layer forward, all-gather each layer backward, reduce-scatter each gradient, and let the optimizer work on shares. **Predict.** DDP sends 2(N − 1)/N times the model's bytes. How much does FSDP send?
-#
+
+# %%
+for n in (2, 8, 64, 1024):
+    once_around = (n - 1) / n
+    print(f"{n:5,} ranks: DDP {2 * once_around:.2f}, FSDP {3 * once_around:.2f} times the model")
+
+# %% [markdown]
 # Three times (N − 1)/N: half as much again. That is the price; it can be paid while the layer before computes. (`reshard_after_forward=False` keeps what was gathered in the forward: two thirds of the traffic, and the weights of all layers at the backward's start.)
 #
 # The layers are gathered in *units*, mostly a block each. **Predict.** What if there is only one unit, the whole model?
@@ -742,15 +756,16 @@ for name, whole in wholes.items():
 #
 # And 512 × 600 logits are sent, just to get one loss of them. With a real vocabulary of 128,000 words nobody does that. **Predict.** The loss of a word is log Σ exp(logit) − the target's logit. What does each rank have to tell the others about its 150 logits, so that all know the loss? How many numbers is that?
 #
-# Three: its largest logit, the sum of its exp relative to that, and the target's logit if it is one of its words (else 0). You know the first two from phase 05, where the online softmax rescaled its sum whenever the maximum grew: two parts of a row with maxima m₁, m₂ and sums l₁, l₂ have the maximum m = max(m₁, m₂) and the sum l₁·exp(m₁ − m) + l₂·exp(m₂ − m). Without the maximum, it works until a logit is large:
+# A first attempt: each tells the sum of its exp, and these are added up.
 
 # %%
-logits = torch.tensor([[1.0, 2.0, 3.0, 100.0]])
-halves = logits.chunk(2, dim=-1)
-print("without:", sum(half.exp().sum(-1) for half in halves).log().item())
-print("with:   ", logits.logsumexp(-1).item())
+for logits in (torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([1.0, 2.0, 3.0, 100.0])):
+    told = [half.exp().sum() for half in logits.chunk(2)]
+    print("from what was told:", sum(told).log().item(), " right:", logits.logsumexp(0).item())
 
 # %% [markdown]
+# It works until a logit is large. So there are three numbers: a rank's largest logit, the sum of its exp relative to that, and the target's logit if it is one of its words (else 0). You know the first two from phase 05, where the online softmax rescaled its sum whenever the maximum grew: two parts of a row with maxima m₁, m₂ and sums l₁, l₂ have the maximum m = max(m₁, m₂) and the sum l₁·exp(m₁ − m) + l₂·exp(m₂ − m).
+#
 # In the lab you write this loss, with its gradient: three numbers a word on the wire in place of 600.
 #
 # Now the trick that made it popular. A transformer's MLP is two products with a GELU between them. **Predict.** The first cut by outputs, the second by inputs: how many collectives are there, and where? And the other way round?
@@ -797,18 +812,23 @@ choice(
 # %% [markdown]
 # ## The pipeline and its bubble
 #
-# The fourth way cuts between layers. Stage 0 has the first blocks, stage 1 the next, and what goes from one to the other is the stream of activations: small, and from neighbour to neighbour. The price is another one. **Predict.** Three stages, and the batch goes through them and back. What part of the time does a stage work?
-#
-# A third, at best: while one works, the others wait. So the batch is cut into micro-batches, and stage 0 begins with the second while stage 1 has the first. F2 means the forward of micro-batch 2, B2 its backward, and a stage's schedule is the list of what it does, in order.
+# The fourth way cuts between layers. Stage 0 has the first blocks, stage 1 the next, and what goes from one to the other is the stream of activations: small, and from neighbour to neighbour. The price is another one. A *schedule* is for each stage the list of what it does, in order: F2 is the forward of the batch's piece 2, B2 its backward. **Predict.** Three stages, and each piece goes through them and back before the next one comes. What part of the time is a stage idle?
 
 # %%
 def of(words):
     return [(word[0], int(word[1:])) for word in words.split()]
 
 
+one_by_one = [of("F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7")] * 3
+pipeline_gantt({"one by one": one_by_one})
+
+# %% [markdown]
+# Two thirds: while one works, the others wait. (A forward counts as one unit of time, a backward as two.) So stage 0 begins with the second *micro-batch* while stage 1 has the first. **Predict.** All forwards, then all backwards: what is idle now, and where?
+
+# %%
 all_forward = "F0 F1 F2 F3 F4 F5 F6 F7 B0 B1 B2 B3 B4 B5 B6 B7"
 schedules = {
-    "one by one": [of("F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7")] * 3,
+    "one by one": one_by_one,
     "GPipe": [of(all_forward)] * 3,
     "1F1B": [
         of("F0 F1 F2 B0 F3 B1 F4 B2 F5 B3 F6 B4 F7 B5 B6 B7"),
@@ -820,15 +840,23 @@ schedules = {
 pipeline_gantt(schedules, schedule="GPipe")
 
 # %% [markdown]
-# *GPipe*: all forwards, then all backwards. What is grey is the **bubble**. Each stage works for M forwards and M backwards, and the whole lasts as long as M + S − 1 of both, since the last stage begins S − 1 later, and at the end the first one is done S − 1 later. So the idle share is (S − 1)/(M + S − 1), whatever a backward takes (live, move the slider). **Predict.** For 8 stages, how many micro-batches do you need for a bubble below 10 %? And what is against taking 1,000?
-#
-# More than 63. Against too many speaks that small batches use a chip badly, and in GPipe there is another reason: at the turn a stage remembers the activations of *all* M micro-batches. Now look at the other one. **Predict.** Is its bubble smaller?
+# That is *GPipe*. What is grey is the **bubble**. Each stage works for M forwards and M backwards, and the whole lasts as long as M + S − 1 of both, since the last stage begins S − 1 later, and at the end the first one is done S − 1 later. So the idle share is (S − 1)/(M + S − 1), whatever a backward takes (live, move the slider).
+
+# %% tags=["hide-input"]
+number(
+    "8 stages. How many micro-batches are needed, at least, for a bubble below 10 %?", 64,
+    why="7/(M + 7) is below a tenth where M is above 63.",
+    wrong={63: "7/70 is a tenth exactly.", 70: "That is M + 7.", 71: "7 of 71 would be idle in relation to working."},
+)
+
+# %% [markdown]
+# What speaks against a thousand micro-batches? Small ones use a chip badly, and in GPipe there is another reason: at the turn a stage remembers the activations of *all* of them. Now look at *1F1B*: one forward, one backward. A backward is done as soon as one is possible, and then they alternate. **Predict.** Is its bubble smaller?
 
 # %%
 pipeline_gantt(schedules, schedule="1F1B")
 
 # %% [markdown]
-# It isn't, not by a unit. *1F1B*, one forward, one backward, starts a backward as soon as one is possible, and then they alternate. What it saves is memory: stage s remembers at most S − s micro-batches, however many there are. Since memory no longer grows with M, M may be large, and *that* makes the bubble small.
+# It isn't, not by a unit. What it saves is memory: stage s remembers at most S − s micro-batches, however many there are. Since memory no longer grows with M, M may be large, and *that* makes the bubble small.
 #
 # Watch what the three stages do differently at the beginning, and find the rule for S stages: the lab asks for it.
 #
@@ -1118,8 +1146,6 @@ for ranks, bandwidth in ((8, 450e9), (64, 50e9), (1024, 50e9)):
 # Eight ranks compute for most of a minute and have nothing to fear from their wires. 64 are eight times as fast. But at 1,024 it is 3.6 times, and not 16: the ranks have 4,096 tokens each, done in less than half a second, while the bytes are *as many as before*: what a rank sends hardly depends on how many there are. And a ring of 1,023 steps for every block adds a second of nothing but latency. The wires rule; most of the money waits.
 #
 # **Predict.** What can one do? (No new idea is needed, only the parts of this lesson, put together.)
-#
-# Don't shard over all. Shard within a box of eight, over the fast wires, and treat the 128 boxes as replicas: each rank all-reduces only *its eighth* of the gradients with the 127 others that hold the same eighth.
 
 # %%
 box, boxes = 8, 128
@@ -1130,6 +1156,8 @@ print(f"computing {computing:.2f} s, inside a box {inside:.2f} s, between boxes 
 print(f"memory: {16 * weights / box / 1e9:.1f} of 80 GB")
 
 # %% [markdown]
+# Don't shard over all. Shard within a box of eight, over the fast wires, and treat the 128 boxes as replicas: each rank all-reduces only *its eighth* of the gradients with the 127 others that hold the same eighth.
+#
 # Both are now shorter than the computing, and can be hidden behind it. 13 GB of memory in place of 0.1, and there was plenty. This is called hybrid sharding (HSDP), and the idea goes on: a *mesh* of ranks with several directions, tensor parallelism along the fastest wires, sharding along the next, pipeline stages between far boxes where little is sent, and data along all that is left. Which goes where is decided by two numbers for each wire, and by counting bytes. That is what this phase was about.
 
 # %% tags=["hide-input"]
