@@ -1,6 +1,6 @@
 """Lab 10, exercise 1: A tree"""
 
-import math
+import torch
 
 from utils.checks import Case, Check, edited
 
@@ -40,8 +40,8 @@ def _(rank, world, tensor, source):
 def _(draw):
     every, any_source, few = broadcast.parts
 
-    def asked(part, world, source):
-        tensor = draw.tensor((draw.integer(1, 3), 2))
+    def asked(part, world, source, dtype=torch.float32):
+        tensor = draw.tensor((draw.integer(1, 3), 2), dtype)
         each = [(tensor if rank == source else None, source) for rank in range(world)]
 
         def play(subject):
@@ -65,6 +65,7 @@ def _(draw):
     world = draw.integer(5, 9)
     yield asked(any_source, world, draw.integer(1, world - 2))
     yield asked(any_source, 7, 3)
+    yield asked(every, 3, 0, torch.int64)
     for world in (1, 2, 3, 4, 5, 6, 7, 8, draw.integer(9, 15), 16, 17):
         yield asked(few, world, 0)
 
@@ -190,13 +191,23 @@ def _(rank, world, tensor, source):
 
 @broadcast.alternate("the place's bits")
 def _(rank, world, tensor, source):
-    place = (rank + world - source) % world
-    own = place.bit_length()
+    place = (rank - source) % world
+    k = place.bit_length()
     if place:
-        parent = place - 2 ** (own - 1)
-        tensor = yield "recv", (parent + source) % world
-    for k in range(own, math.ceil(math.log2(world)) if world > 1 else 0):
-        child = place + 2**k
-        if child < world:
-            yield "send", (child + source) % world, tensor
+        tensor = yield "recv", (place - 2 ** (k - 1) + source) % world
+    while place + 2**k < world:
+        yield "send", (place + 2**k + source) % world, tensor
+        k += 1
     return tensor
+
+
+broadcast.equivalent(
+    ("while step < world", "while step <= world"),
+    because="in a round that is not needed nobody has a partner",
+)
+broadcast.equivalent(
+    ("high - low > 1", "high - low != 1"),
+    ("(high - low - 1).bit_length()", "(1 - (high - low)).bit_length()"),
+    ("place == low", "place <= low"),
+    because="a rank is always within its own part, which has one rank or more",
+)

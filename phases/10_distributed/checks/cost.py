@@ -148,8 +148,6 @@ _wrong(
 
 @cost.alternate("closed formulas")
 def _(kind, size, world, latency, bandwidth):
-    if world == 1:
-        return 0.0, 0.0
     if kind == "broadcast":
         depth = math.ceil(math.log2(world))
         return float(depth * size), depth * latency + depth * size / bandwidth
@@ -161,7 +159,7 @@ def _(kind, size, world, latency, bandwidth):
 @cost.alternate("round by round")
 def _(kind, size, world, latency, bandwidth):
     sent = seconds = 0.0
-    reached, piece = 1, size if kind == "broadcast" else size / world
+    piece = size if kind == "broadcast" else size / world
     halves = 2 if kind == "all_reduce" else 1
     for _ in range(halves):
         reached = 1
@@ -170,3 +168,10 @@ def _(kind, size, world, latency, bandwidth):
             seconds += latency + piece / bandwidth
             reached = 2 * reached if kind == "broadcast" else reached + 1
     return sent, seconds
+
+
+cost.equivalent(
+    ("(world - 1).bit_length()", "(1 - world).bit_length()"),
+    because="the sign takes no bit",
+)
+cost.equivalent(("size / world", "size // world"), because="the size divides by the number of ranks")

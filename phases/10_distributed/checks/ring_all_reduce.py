@@ -247,8 +247,6 @@ def _(rank, world, tensor):
 
 @ring_all_reduce.alternate("rank 0 receives first, in a list of tensors")
 def _(rank, world, tensor):
-    if world == 1:
-        return tensor
     pieces = list(torch.tensor_split(tensor.reshape(-1), world))
     for turn in range(2 * world - 2):
         out = pieces[(rank - turn) % world]
@@ -261,3 +259,32 @@ def _(rank, world, tensor):
         slot = (rank - turn - 1) % world
         pieces[slot] = came if turn >= world - 1 else came + pieces[slot]
     return torch.cat(pieces).view(tensor.shape)
+
+
+ring_all_reduce.equivalent(
+    ("for k in range(world)", "for k in range(world + 1)"),
+    because="there is nothing in the piece after the last one, and nobody sends it",
+)
+ring_all_reduce.equivalent(
+    ("pieces[(rank - k) % world]", "pieces[rank - k]"),
+    ("(rank - k - 1) % world", "rank - k - 1"),
+    ("(at - 1) % world", "at - 1"),
+    because="an index below 0 counts from the end",
+)
+ring_all_reduce.equivalent(
+    ("torch.zeros(each * world", "torch.ones(each * world"),
+    because="what fills the last piece up is not returned",
+)
+ring_all_reduce.equivalent(
+    ("rank % 2 == 0", "rank % 2 != 0"),
+    ("rank % 2 == 0", "rank % 2 <= 0"),
+    ("rank % 2 == 0", "rank % 2 == 1"),
+    ("rank % 2 == 0", "rank % 3 == 0"),
+    ("rank % 2 == 0", "rank == 0"),
+    because="it is enough that one rank sends first and one receives first",
+)
+ring_all_reduce.equivalent(
+    ("got = (yield ('recv', (rank - 1) % world))", "got = (yield ('recv', rank - 1))"),
+    ("got = (yield ('recv', (rank - 1) % world))", "got = (yield ('recv', (rank - 1) % rank))"),
+    because="ranks that receive first have a number above 0",
+)

@@ -269,4 +269,21 @@ class _:
         return plans
 
     def bubble(stages, micro):
-        return float((stages - 1) / (stages + micro - 1))
+        return (stages - 1) / (stages + micro - 1)
+
+
+schedule.equivalent(
+    ("kind == 'gpipe'", "kind >= 'gpipe'"),
+    ("kind == '1f1b'", "kind <= '1f1b'"),
+    because="there are two kinds",
+)
+schedule.equivalent(
+    ("ended < micro", "ended != micro"),
+    ("begun < micro", "begun != micro"),
+    because="they count up one by one",
+)
+schedule.equivalent(
+    ("[::-1]", "[:]"),
+    ("[::-1]", "[::1]"),
+    because="GPipe takes as long, whichever order its backwards have",
+)
