@@ -453,7 +453,7 @@ from utils.views.ring_stepper import read as ring_of
 
 for n in (2, 3, 4, 8):
     tensors = [torch.ones(840)] * n
-    print(n, "ranks:", ring_of(tensors).sent[-1] / tensors[0].nbytes)
+    print(f"{n} ranks: {ring_of(tensors).sent[-1] / tensors[0].nbytes:.2f}")
 
 # %% [markdown]
 # 2·(N − 1) steps with n/N bytes each. That is less than 2n, for *any* number of ranks; all wires are busy all the time, and there is no way to do it with less. What does grow with N are the steps, each with its latency. Let us see who wins when, with α = 10 µs and β = 50 GB/s.

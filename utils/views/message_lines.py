@@ -47,7 +47,7 @@ def message_lines(
     runs: Outcome | WorldError | Mapping[str, Outcome | WorldError],
     *,
     run: str | None = None,
-    moment: int = 100,
+    moment: int = 50,
 ) -> None:
     """Show what the ranks of a simulated world sent each other, and when; live, move a cursor.
 
