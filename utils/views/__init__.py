@@ -31,12 +31,16 @@ from utils.views.key_explorer import key_explorer
 from utils.views.loss_curves import loss_curves
 from utils.views.machine_report import machine_report
 from utils.views.mask_builder import mask_builder
+from utils.views.memory_a_rank import memory_a_rank
 from utils.views.memory_bars import memory_bars
 from utils.views.memory_timeline import memory_timeline
+from utils.views.message_lines import message_lines
 from utils.views.module_tree import module_tree
 from utils.views.next_word import next_word
+from utils.views.pipeline_gantt import pipeline_gantt
 from utils.views.port_difference import port_difference
 from utils.views.proof_matrix import proof_matrix
+from utils.views.ring_stepper import ring_stepper
 from utils.views.roofline import roofline
 from utils.views.row_lanes import row_lanes
 from utils.views.saved_bytes import saved_bytes
@@ -75,12 +79,16 @@ __all__ = [
     "loss_curves",
     "machine_report",
     "mask_builder",
+    "memory_a_rank",
     "memory_bars",
     "memory_timeline",
+    "message_lines",
     "module_tree",
     "next_word",
+    "pipeline_gantt",
     "port_difference",
     "proof_matrix",
+    "ring_stepper",
     "roofline",
     "row_lanes",
     "saved_bytes",

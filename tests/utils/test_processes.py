@@ -1,0 +1,49 @@
+"""Functions and scripts in processes of their own: what comes back, and what is said if not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from utils.world import Each
+from utils.world.gloo import NoGloo
+from utils.world.processes import in_processes, torchrun
+
+pytestmark = pytest.mark.slow(8)
+
+
+def test_a_function_finds_its_process_group_and_its_own_argument():
+    offset = 100
+
+    def function(rank, world, own, same):
+        total = torch.tensor([float(own)])
+        dist.all_reduce(total)
+        return rank, world, dist.get_world_size(), total.item() + offset, same
+
+    found = in_processes(function, 2, Each([1, 10]), "same")
+    assert found == [(0, 2, 2, 111.0, "same"), (1, 2, 2, 111.0, "same")]
+
+
+def test_what_a_function_raises_is_said_with_its_rank():
+    def function(rank, world):
+        if rank == 1:
+            raise KeyError("the second only")
+
+    with pytest.raises(NoGloo, match=r"rank 1: KeyError: 'the second only'"):
+        in_processes(function, 2, seconds=20)
+
+
+def test_torchrun_tells_each_process_who_it_is():
+    script = "import os; print(os.environ['RANK'], os.environ['WORLD_SIZE'])"
+    assert sorted(torchrun(script, 2).splitlines()) == ["0 2", "1 2"]
+
+
+def test_a_script_that_fails_is_told_by_its_own_error():
+    with pytest.raises(NoGloo, match="torchrun failed: ValueError: no such luck"):
+        torchrun("raise ValueError('no such luck')", 1)
+
+
+def test_a_script_without_an_end_is_ended():
+    with pytest.raises(NoGloo, match=r"after 0\.5 s"):
+        torchrun("import time; time.sleep(600)", 1, seconds=0.5)
