@@ -361,7 +361,7 @@ def bottleneck(events: list[Event]) -> str:
     ### BEGIN SOLUTION
     accounts = Counter()
     times = sorted({time for event in events for time in (event.start, event.end)})
-    dry, waited = False, False
+    dry, waited = True, False
     for begin, end in zip(times, times[1:]):
         now = [event for event in events if event.start <= begin < event.end]
         kinds = {event.kind for event in now}

@@ -227,6 +227,12 @@ _misconception(
     ("        if not dry:", "        if True:\n            continue\n        if not dry:"),
 )
 _misconception(
+    "dry from the beginning",
+    "a wait before the first kernel is put to the account of waiting, where the device has not run dry.",
+    3,
+    ("(True, False)", "(False, False)"),
+)
+_misconception(
     "no Python",
     "time in which the host is in no op and no call is put to the account of launches.",
     2,
@@ -274,6 +280,26 @@ _misconception(
     0,
     ("max(", "min("),
 )
+
+
+@bottleneck.misconception(
+    "durations added up",
+    "each kind of event has the sum of its durations: time in which the device works is put to the host's"
+    " accounts, too, and an op's time to its range.",
+    earns=0,
+)
+def _(events):
+    accounts = Counter()
+    for event in events:
+        if event.on_device:
+            accounts["compute" if event.kind == "kernel" else "copy"] += event.duration
+        elif "DataLoader" in event.name:
+            accounts["loader"] += event.duration
+        elif "Synchronize" in event.name:
+            accounts["sync"] += event.duration
+        else:
+            accounts["python" if event.kind == "range" else "launches"] += event.duration
+    return accounts.most_common(1)[0][0]
 
 
 @bottleneck.alternate("what is open at each change")
