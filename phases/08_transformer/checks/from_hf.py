@@ -315,6 +315,14 @@ _of_loading(
 )
 
 
+_of_loading(
+    "the first name of what is missing",
+    "the message names one tensor that the file lacks, and no other that would be lost.",
+    ("sorted(report['unexpected_keys']) + sorted(report['missing_keys'])", "sorted(report['missing_keys']) + sorted(report['unexpected_keys'])"),
+    ("', '.join(lost)", "lost[0]"),
+)
+
+
 @from_hf.alternate("replaced in the names")
 class _:
     def from_hf(state):
