@@ -18,7 +18,7 @@
 # Most of your functions are called with plain values. Where that is not enough, a *driver* of
 # `utils/drivers/transformer.py` does the running: it gives your module weights, or your code a model.
 # Each graded cell begins with `check(...)`, which gives the verdict that grading would: with sizes and
-# numbers that you have not seen, new ones each time.
+# numbers that you have not seen, new ones each time. No function changes what it is given.
 #
 # Parts of an exercise earn their points separately, and no exercise needs the answer to another. No
 # network is asked for anything. Stuck? Each exercise holds two hints, folded away. Run the next cell,
@@ -128,8 +128,8 @@ verify("visible", visible)
 # Write `MultiHead(d_model, n_heads)`, a module with four `nn.Linear(d_model, d_model)` named `query`,
 # `key`, `value` and `output`, and nothing else in its state dict. Its `forward(x, allowed)` takes x,
 # (B, T, D), and `allowed`, a bool tensor (B, T, T) or (1, T, T), True where a query may look; where
-# `allowed` is `None`, which it is when nobody hands it over, everybody sees everything. Returned is
-# (B, T, D):
+# `allowed` is `None`, which it is when nobody hands it over, everybody sees everything. x and the
+# weights are float32 or, both, float64. Returned is (B, T, D), of the same dtype:
 #
 # - Queries, keys and values are three linear maps of x. Head h has the channels from h·D/H on, D/H of
 #   them.
@@ -225,7 +225,7 @@ verify("MultiHead", MultiHead)
 # positions alone. `x` is (B, T, D), the T new positions; `weights` is a dict of `"query.weight"`,
 # `"query.bias"` and so on, for `query`, `key`, `value` and `output`, as a MiniGPT's attention has them
 # in its state dict. `cache` is `None`, or a pair of the keys and the values of the S positions
-# before, (B, H, S, D/H) each.
+# before, (B, H, S, D/H) each. All of them are float32, or all float64, and so is what you return.
 #
 # Return `(output, (keys, values))`: (B, T, D), and the keys and values of all S + T positions, the old
 # ones first, for the next call. Each new position sees all the old ones, itself, and those of the new
@@ -350,6 +350,8 @@ def pick(
 # %%
 four = torch.tensor([[0.1, 0.4, 0.2, 0.3]]).log()
 expect_equal("the likeliest", pick(four, torch.tensor([0.9]), 0.0, None, None), torch.tensor([1]))
+two = torch.tensor([[1.0, 2.0, 2.0]])
+expect_equal("the first of two", pick(two, torch.tensor([0.9]), 0.0, None, None), torch.tensor([1]))
 eight = four.expand(8, 4)
 u = torch.tensor([0.05, 0.15, 0.45, 0.55, 0.65, 0.8, 0.85, 0.95])
 expect_equal("a draw", pick(eight, u, 1.0, None, None), torch.tensor([0, 1, 1, 2, 2, 3, 3, 3]))
@@ -393,8 +395,8 @@ verify("pick", pick)
 #
 # <details><summary>On which side?</summary>
 #
-# A new column is put behind all rows at once. So it is the *ends* of the prompts that must stand in
-# line.
+# A new column is put behind all rows at once. If the *ends* of the prompts stand in line, the last
+# column is what each row goes on from. (On the other side, each row's last real token stands elsewhere.)
 # </details>
 # <details><summary>Positions</summary>
 #
@@ -659,14 +661,15 @@ verify("from_hf", from_hf=from_hf, load_strictly=load_strictly)
 # that you have changed nothing else. Write two things:
 #
 # - `GroupedAttention(config, kv_heads)`, a module with `query`, `key`, `value` and `output`, linear
-#   maps with a bias. `query` and `output` are as in MiniGPT; `key` and `value` map to `kv_heads` heads
+#   maps with a bias, and nothing else in its state dict. `query` and `output` are as in MiniGPT; `key` and `value` map to `kv_heads` heads
 #   of D/H channels each. `kv_heads` divides H. Query head h looks at key and value head h // g, where
 #   g = H / `kv_heads`. Its `forward(x)` is causal, (B, T, D) to (B, T, D), and all the rest is as in
-#   `CausalSelfAttention` of `utils/minigpt/model.py`.
+#   `CausalSelfAttention` of `utils/minigpt/model.py`. x and the weights may be float64, too.
 # - `grouped(attention, kv_heads)`, which makes such a module of a trained `CausalSelfAttention`:
 #   `query` and `output` are copies of its own, and the weights and biases of a key head (and of a value
 #   head) are the means of those of its group. What it returns is independent of `attention`, which is
-#   not changed.
+#   not changed. `attention` has no config, but `n_heads` and weights that say the sizes: of a config,
+#   your class needs no more than `d_model` and `n_heads`.
 #
 # Here, too, PyTorch's own functions are welcome.
 #
@@ -764,16 +767,16 @@ verify("grouped", GroupedAttention=GroupedAttention, grouped=grouped)
 # ## 9 · A new tense
 #
 # *Hard, 35 minutes, 4 points: one for weights that fit and a run that repeats, three for the new tense
-# learnt and the old ones kept.*
+# learnt and the old ones kept. Steps are counted by your own process.*
 # From the lesson: [A new tense, and what it cost](../../notebooks/08_transformer.ipynb#cell-id=a-new-tense-and-what-it-cost).
 #
 # `load_minigpt(WITHOUT_IMPERFECT)` is a trained MiniGPT, smaller than the other one, that has never
 # read a sentence in the Spanish imperfect (*yo hablaba*). It has seen its forms only in lists, without
 # being told what they are. Teach it. Write `fine_tune(weights, config, new, old, steps, seed)`, which
 # returns the state dict of a `MiniGPT(config)` that has begun with `weights` and learnt for `steps`
-# steps. `new` and `old` are pairs of inputs and targets, (N, T) int64 each, as in lab 07: a target is
-# the next word, or -100 where it does not count. `new` has lines in the imperfect, `old` lines of all
-# that the model knew. How you do it is up to you; in 100 steps,
+# steps: no optimizer takes more. `new` and `old` are pairs of inputs and targets, (N, T) int64 each,
+# as in lab 07: a target is the next word, or -100 where it does not count. `new` has lines in the
+# imperfect, `old` lines of all that the model knew. How you do it is up to you; in 100 steps,
 #
 # - on unseen lines in the imperfect, its perplexity must come below 2.8 (it begins above 300);
 # - on unseen lines of all that it knew, it must stay below 2.15 (it begins below 1.8).

@@ -20,9 +20,9 @@
 # so.
 #
 # Each graded cell begins with `check(...)`, which gives the verdict that grading would. It draws
-# values, sizes and traces that you have not seen, new ones each time. Parts of an exercise earn their
-# points separately, and no exercise needs the answer to another. Stuck? Each holds two hints, folded
-# away. Run the next cell, then start.
+# values, sizes and traces that you have not seen, new ones each time. No function changes what it is
+# given. Parts of an exercise earn their points separately, and no exercise needs the answer to another.
+# Stuck? Each holds two hints, folded away. Run the next cell, then start.
 
 # %% given="setup"
 import math
@@ -361,7 +361,7 @@ def bottleneck(events: list[Event]) -> str:
     ### BEGIN SOLUTION
     accounts = Counter()
     times = sorted({time for event in events for time in (event.start, event.end)})
-    dry, waited = False, False
+    dry, waited = True, False
     for begin, end in zip(times, times[1:]):
         now = [event for event in events if event.start <= begin < event.end]
         kinds = {event.kind for event in now}

@@ -158,6 +158,12 @@ WRONG["visible"] = [
         "    return allowed if padding is not None else allowed[0]\n",
     ),
     ("numbers", "a bool tensor", "    return allowed\n", "    return allowed.float()\n"),
+    (
+        "the padding is written to",
+        "No function changes what it is given",
+        "        allowed = allowed & padding[:, None, :]\n",
+        "        allowed = allowed & padding[:, None, :]\n        padding[:] = True\n",
+    ),
 ]
 
 # --- 2 · Attention in fifty lines ----------------------------------------------------------------
@@ -257,6 +263,100 @@ class MultiHead(nn.Module):
             weights = F.softmax(scores, dim=-1)
         return self.output(torch.einsum("bhqk,bkhd->bqhd", weights, v).reshape(b, t, d))
 """,
+    "broken lines, and words about them": '''
+import math as maths
+
+
+class MultiHead(nn.Module):
+    """Attention with several heads.
+
+    Lines of a docstring
+    are no statements,
+    however many
+    there are.
+    """
+
+    # Neither are comments.
+    # They may be as long
+    # as they like.
+
+    def __init__(
+        self,
+        d_model,
+        n_heads,
+    ):
+        super().__init__()
+        self.n_heads = n_heads
+        for name in (
+            "query",
+            "key",
+            "value",
+            "output",
+        ):
+            self.add_module(
+                name,
+                nn.Linear(
+                    d_model,
+                    d_model,
+                ),
+            )
+
+    def forward(
+        self,
+        x,
+        allowed=None,
+    ):
+        # heads first
+
+        q, k, v = (
+            part(x)
+            .unflatten(
+                -1,
+                (self.n_heads, -1),
+            )
+            .transpose(1, 2)
+            for part in (
+                self.query,
+                self.key,
+                self.value,
+            )
+        )
+
+        # scores
+
+        scores = (
+            q
+            @ k.transpose(-1, -2)
+            / maths.sqrt(q.shape[-1])
+        )
+        if allowed is None:
+            allowed = torch.ones(
+                1,
+                x.shape[1],
+                x.shape[1],
+                dtype=torch.bool,
+            )
+        hidden = ~allowed[:, None]
+        weights = (
+            scores.masked_fill(
+                hidden,
+                -1e30,
+            )
+            .softmax(-1)
+            .masked_fill(
+                hidden,
+                0,
+            )
+        )
+
+        # side by side
+
+        return self.output(
+            (weights @ v)
+            .transpose(1, 2)
+            .flatten(2)
+        )
+''',
 }
 RIGHT["MultiHead"]["NaN never leaves where it is hidden"] = RIGHT["MultiHead"][
     "a small number, then zeros"
@@ -424,6 +524,34 @@ WRONG["MultiHead"] = [
         "        B, T, D = x.shape\n"
         + "".join(f"        step_{i} = {i}\n" for i in range(40))
         + "        q, k, v",
+    ),
+    (
+        "a mask for each sentence",
+        "or (1, T, T)",
+        "~allowed[:, None]",
+        "~allowed.view(B, 1, T, T)",
+    ),
+    (
+        "sums in float32",
+        "x and the weights are float32 or, both, float64",
+        "mixed = weights @ v",
+        "mixed = torch.zeros(q.shape).copy_(weights @ v).to(x.dtype)",
+    ),
+    (
+        "float32 whatever comes",
+        "of the same dtype",
+        "return self.output(mixed.transpose(1, 2).reshape(B, T, D))",
+        "return self.output(mixed.transpose(1, 2).reshape(B, T, D)).float()",
+    ),
+    (
+        "too many lines in a helper",
+        "with all helpers of your own",
+        "class MultiHead(nn.Module):\n",
+        "def helper():\n"
+        + "".join(f"    step_{i} = {i}\n" for i in range(40))
+        + "\n\nclass MultiHead(nn.Module):\n",
+        "        B, T, D = x.shape\n        q, k, v",
+        "        B, T, D = x.shape\n        helper()\n        q, k, v",
     ),
 ]
 
@@ -609,6 +737,12 @@ def attend_cached(x, weights, n_heads, cache):
         "the keys and values of all S + T positions",
         "(k, v)\n",
         "(k[:, :, -6:], v[:, :, -6:])\n",
+    ),
+    (
+        "float32 whatever comes",
+        "and so is what you return",
+        'weights["output.bias"]), (k, v)',
+        'weights["output.bias"]).float(), (k, v)',
     ),
 ]
 
@@ -807,6 +941,12 @@ WRONG["pick"] = [
         "return logits.argmax(-1, keepdim=True)",
     ),
     ("int32", "int64", "found.int().argmax(-1), last)", "found.int().argmax(-1), last).int()"),
+    (
+        "divided in place",
+        "No function changes what it is given",
+        "(logits / temperature)",
+        "logits.div_(temperature)",
+    ),
 ]
 
 # --- 5 · Prompts of unequal length ---------------------------------------------------------------
@@ -1080,6 +1220,22 @@ def generate(model, prompts, limit, pad, eos):
         "what comes after each of the T tokens",
         "logits[:, -1]",
         "logits[:, 0]",
+    ),
+    (
+        "large numbers for padding",
+        "no larger than the largest of a real one",
+        "(padding.cumsum(1) - 1).clamp(min=0)",
+        "torch.where(padding, padding.cumsum(1) - 1, longest)",
+    ),
+    (
+        "the prompts column by column",
+        "The first call gets the whole prompts",
+        "    for step in range(limit):\n",
+        "    for column in range(longest - 1):\n"
+        "        here = slice(column, column + 1)\n"
+        "        _, cache = model(tokens[:, here], positions[:, here], padding[:, : column + 1], cache)\n"
+        "    tokens, positions = tokens[:, -1:], positions[:, -1:]\n"
+        "    for step in range(limit):\n",
     ),
 ]
 
@@ -1606,6 +1762,19 @@ WRONG["from_hf"] = [
         "model_class.from_pretrained(",
         "MiniGPTForCausalLM.from_pretrained(",
     ),
+    (
+        "taken out of the state",
+        "No function changes what it is given",
+        '"transformer.ln_f.bias"],\n    }\n',
+        '"transformer.ln_f.bias"],\n    }\n    del state["transformer.ln_f.bias"]\n',
+    ),
+    ("only the first name", "the message names each such tensor", '", ".join(wrong)', "wrong[0]"),
+    (
+        "only one kind of names",
+        "the message names each such tensor",
+        'sorted(info["missing_keys"]) + sorted(',
+        'sorted(info["missing_keys"]) or sorted(',
+    ),
 ]
 
 # --- 8 · Fewer keys and values -------------------------------------------------------------------
@@ -1843,6 +2012,19 @@ WRONG["grouped"] = [
         "attention.query.in_features, attention.n_heads",
         "attention.query.in_features, 4",
     ),
+    (
+        "a mask that is a buffer",
+        "and nothing else in its state dict",
+        "        self.output = nn.Linear(width, width)\n",
+        "        self.output = nn.Linear(width, width)\n"
+        "        self.register_buffer('past', torch.ones(config.context, config.context).tril())\n",
+    ),
+    (
+        "sums in float32",
+        "x and the weights may be float64, too",
+        "self.output(y.transpose(1, 2).reshape(x.shape))",
+        "self.output(y.transpose(1, 2).reshape(x.shape).float().to(self.output.weight.dtype)).float()",
+    ),
 ]
 
 # --- 9 · A new tense -----------------------------------------------------------------------------
@@ -1920,6 +2102,20 @@ WRONG["fine_tune"] = [
     ),
     ("no seed", "The same arguments give the same bits", "    torch.manual_seed(seed)\n", ""),
     ("nothing is learnt", "learnt for `steps` steps", "        optimizer.step()\n", ""),
+    (
+        "names of its own",
+        "the state dict of a `MiniGPT(config)`",
+        "return model.state_dict()",
+        'return {f"model.{name}": tensor for name, tensor in model.state_dict().items()}',
+    ),
+    (
+        "a hundred steps, whatever is asked",
+        "no optimizer takes more",
+        "range(steps)",
+        "range(100)",
+        "step / steps",
+        "step / 100",
+    ),
 ]
 
 # What the check can't tell, or the tools refuse, and why. They are not judged.

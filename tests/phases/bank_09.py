@@ -132,6 +132,12 @@ def compare_runs(before, after):
     ("lists of quartiles", "a tuple of three floats",
      "return (quantile(values, 0.25), quantile(values, 0.5), quantile(values, 0.75))",
      "return [quantile(values, 0.25), quantile(values, 0.5), quantile(values, 0.75)]"),
+    (
+        "two values or more",
+        "at least one each",
+        "    old, new = three(before), three(after)\n",
+        "    statistics.quantiles(before), statistics.quantiles(after)\n    old, new = three(before), three(after)\n",
+    ),
 ]
 
 # --- 2 · Total and self --------------------------------------------------------------------------
@@ -304,6 +310,18 @@ def self_times(events):
         walk(mine[::-1], math.inf, frozenset())
     return {name: tuple(row) for name, row in found.items()}
 '''),
+    (
+        "the list is sorted in place",
+        "No function changes what it is given",
+        "    calls, total, own = Counter(), Counter(), Counter()\n",
+        "    calls, total, own = Counter(), Counter(), Counter()\n    events.sort(key=lambda e: (e.start, -e.duration))\n",
+    ),
+    (
+        "some event there must be",
+        "the list may be empty",
+        "    lanes = {}\n",
+        "    lanes = {events[0].lane: []}\n",
+    ),
 ]
 
 # --- 3 · Two clocks ------------------------------------------------------------------------------
@@ -485,6 +503,12 @@ WRONG["lanes"] = [
     ("copies are not counted", "the durations of all device events that were started from inside them",
      "    for kernel in device:\n", '    for kernel in [e for e in device if e.kind == "kernel"]:\n'),
     ("how many were started", "the sum of the durations of all device events", "on_device + kernel.duration)", "on_device + 1)"),
+    (
+        "no device, no gap",
+        "0 where there is no such time, or no device",
+        "gap = covered_and_gap([(e.start, e.end) for e in device])[1]",
+        "gap = covered_and_gap([(e.start, e.end) for e in device])[1] if device else None",
+    ),
 ]
 
 # --- 4 · The brake -------------------------------------------------------------------------------
@@ -655,6 +679,12 @@ def bottleneck(events):
 def bottleneck(events):
     return max(events, key=lambda e: e.duration).kind
 '''),
+    (
+        "dry from the beginning",
+        "before the first of them it has not run dry",
+        "dried, to_come, here = None,",
+        "dried, to_come, here = min(e.start for e in events),",
+    ),
 ]
 
 # --- 5 · Memory, and who holds it ----------------------------------------------------------------
@@ -1169,6 +1199,12 @@ def safe_root(x):
      "    return torch.stack([r if g else 0 * r for r, g in zip(safe.sqrt(), good)])\n"),
     ("gradients are cut", "Its gradient is 1/(2√x) where x is positive", "safe.sqrt(), torch.zeros_like(x))", "safe.sqrt(), torch.zeros_like(x)) + 0 * x.detach()",
      "torch.where(good, x, torch.ones_like(x))", "torch.where(good, x, torch.ones_like(x)).detach().requires_grad_()"),
+    (
+        "an attribute stays",
+        "its mode and attributes are the same",
+        "    handles = [m.register",
+        "    for name, m in model.named_modules():\n        m.called = name\n    handles = [m.register",
+    ),
 ]
 
 # --- 8 · Why did float16 make it worse? ----------------------------------------------------------

@@ -11,6 +11,8 @@ from tests.phases import (
     rules_05,
     rules_06,
     rules_07,
+    rules_08,
+    rules_09,
 )
 from tests.phases.rules import Rules, introduction, named, questions, sentences, unquoted
 from tests.phases.test_banks import BANKS, PHASES, of
@@ -24,6 +26,8 @@ LABS = {
     "05": rules_05,
     "06": rules_06,
     "07": rules_07,
+    "08": rules_08,
+    "09": rules_09,
 }
 EXERCISES = [
     pytest.param(number, exercise, rules, id=f"{number} {exercise}")
@@ -64,7 +68,7 @@ def test_every_rule_has_answers_that_the_check_is_proven_on(number, exercise, ru
     assert all((*rules.asked.values(), *rules.free.values()))
 
 
-@pytest.mark.parametrize("number", ["01", "02", "03", "05"])
+@pytest.mark.parametrize("number", ["01", "02", "03", "05", "08", "09"])
 def test_rules_of_all_exercises_stand_in_the_introduction(number):
     said = introduction(PHASES[number])
     assert [rule for rule in LABS[number].FOR_ALL if rule not in said] == []

@@ -152,7 +152,9 @@ class Chain(nn.Module):
         return self.function(x)
 
 
-def hunted(first_bad: Callable, chain: Mapping[str, Any], x: Tensor, times: int = 1) -> dict:
+def hunted(
+    first_bad: Callable, chain: Mapping[str, Any], x: Tensor, times: int = 1, training: bool = True
+) -> dict:
     """What ``first_bad(model, x)`` finds, and what it leaves behind.
 
     Args:
@@ -160,12 +162,13 @@ def hunted(first_bad: Callable, chain: Mapping[str, Any], x: Tensor, times: int 
         chain: arguments of the model, a `Chain`.
         x: the model's input.
         times: how often it is called, one call after the other, with one model.
+        training: the model's mode.
 
     Returns:
         ``found``, a list with the result of each call; ``hooks left`` on the model after them, and
         whether modes and attributes are ``as before``.
     """
-    model = Chain(**chain)
+    model = Chain(**chain).train(training)
     before = [(module.training, set(vars(module))) for module in model.modules()]
     found = [first_bad(model, x.clone()) for _ in range(times)]
     left = sum(

@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from transformers import GPT2LMHeadModel
 
 from utils.drivers.training import perplexity, sentences
@@ -196,9 +198,9 @@ def loaded_strictly(
         sizes: of the MiniGPT in the folder.
         numbers: its parameters, one after the other, flat; as many as there are.
         what: ``"whole"``, the class that wrote the folder; ``"stock"``, GPT-2's own class, which
-            has no bias in the head; ``"missing"``, a file that lacks a tensor; ``"nowhere"``,
-            a folder that does not exist.
-        gone: the name of that tensor.
+            has no bias in the head; ``"missing"``, the first class again; ``"nowhere"``, a folder
+            that does not exist.
+        gone: the name of a tensor that the file lacks, if any.
 
     Returns:
         ``raised``, the exception's name, or ``""``; ``names``, those of the parameters that its
@@ -209,7 +211,7 @@ def loaded_strictly(
     torch.nn.utils.vector_to_parameters(numbers, model.parameters())
     with tempfile.TemporaryDirectory() as place, _quiet():
         folder = save_folder(Path(place) / "model", model)
-        if what == "missing":
+        if gone:
             file = folder / "model.safetensors"
             kept = {name: t for name, t in load_file(file).items() if name != gone}
             save_file(kept, file, {"format": "pt"})
@@ -228,7 +230,7 @@ def loaded_strictly(
         with torch.no_grad():
             tokens = torch.arange(sizes["context"])[None] % sizes["vocab_size"]
             # what a file lacks is drawn at random, and no two loads agree
-            logits = None if what == "missing" else loaded(tokens).logits
+            logits = None if gone else loaded(tokens).logits
     return {"raised": "", "names": [], "training": loaded.training, "logits": logits}
 
 
@@ -262,11 +264,20 @@ def tuned_twice(
     Between the calls torch's generator moves on, as it does where others draw from it, too.
 
     Returns:
-        ``once`` and ``again``, and ``given``: the weights that were handed over, afterwards.
+        ``once`` and ``again``; ``given``, the weights that were handed over, afterwards; ``steps``,
+        the most that one of PyTorch's optimizers took.
     """
     given = {name: tensor.clone() for name, tensor in weights.items()}
-    once = fine_tune(given, config, new, old, steps, seed)
-    once = {name: tensor.detach().clone() for name, tensor in once.items()}
-    torch.rand(1)
-    again = fine_tune(given, config, new, old, steps, seed)
-    return {"once": once, "again": again, "given": given}
+    taken: Counter[torch.optim.Optimizer] = Counter()
+    counting = register_optimizer_step_post_hook(
+        lambda optimizer, args, kwargs: taken.update([optimizer])
+    )
+    try:
+        once = fine_tune(given, config, new, old, steps, seed)
+        once = {name: tensor.detach().clone() for name, tensor in once.items()}
+        torch.rand(1)
+        again = fine_tune(given, config, new, old, steps, seed)
+    finally:
+        counting.remove()
+    most = max(taken.values(), default=0)
+    return {"once": once, "again": again, "given": given, "steps": most}

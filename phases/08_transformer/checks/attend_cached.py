@@ -122,6 +122,66 @@ _misconception(
     ("attn_mask=allowed", "is_causal=True"),
 )
 _misconception(
+    "aligned at the top left, but for one token",
+    "after a cache, the first of several new positions sees only the first old one, as with"
+    " `is_causal=True`.",
+    2,
+    ("attn_mask=allowed", "is_causal=len(x[0]) > 1"),
+)
+_misconception(
+    "hidden in the first call alone",
+    "after a cache, new positions see the new ones that come after them.",
+    2,
+    ("attn_mask=allowed", "attn_mask=allowed if cache is None else None"),
+)
+_misconception(
+    "the cache returned, and not looked at",
+    "the new positions see each other alone; the cache is only handed on.",
+    1,
+    (
+        "F.scaled_dot_product_attention(query, keys, values, attn_mask=allowed)",
+        "F.scaled_dot_product_attention(query, part('key'), part('value'), is_causal=True)",
+    ),
+)
+_misconception(
+    "heads not put back in order",
+    "heads and positions are mixed on the way back, as where the exchanged dimensions stay exchanged.",
+    1,
+    ("mixed.transpose(1, 2).flatten(2)", "mixed.reshape(x.shape)"),
+)
+_misconception(
+    "a view over heads",
+    "heads are cut out of positions and channels together, as where (B, T, D) is viewed as"
+    " (B, H, T, D/H).",
+    1,
+    ("mapped.unflatten(-1, (n_heads, -1)).transpose(1, 2)", "mapped.reshape(len(x), n_heads, x.shape[1], -1)"),
+)
+_misconception(
+    "divided by the whole width",
+    "scores are divided by the root of D, and not of a head's own channels.",
+    0,
+    ("attn_mask=allowed", "attn_mask=allowed, scale=x.shape[-1] ** -0.5"),
+)
+_misconception(
+    "no output map",
+    "the heads' results are not mapped by `output`.",
+    0,
+    ("return (output, (keys, values))", "return (mixed.transpose(1, 2).flatten(2), (keys, values))"),
+)
+_misconception(
+    "no bias in the output map",
+    "the bias of `output` is not added.",
+    0,
+    ("weights['output.weight'], weights['output.bias'])", "weights['output.weight'])"),
+)
+_misconception(
+    "weights not transposed",
+    "x is multiplied by the weights as they lie; a linear layer holds (out, in), so x meets their transpose.",
+    0,
+    ("F.linear(x, weights[f'{name}.weight'], weights[f'{name}.bias'])", "x @ weights[f'{name}.weight'] + weights[f'{name}.bias']"),
+    ("F.linear(mixed.transpose(1, 2).flatten(2), weights['output.weight'], weights['output.bias'])", "mixed.transpose(1, 2).flatten(2) @ weights['output.weight'] + weights['output.bias']"),
+)
+_misconception(
     "nothing hidden",
     "new positions see the new ones that come after them.",
     1,

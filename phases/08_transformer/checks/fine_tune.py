@@ -18,6 +18,7 @@ fine_tune = Check(
     "fine_tune",
     parts={"fits and repeats": 1, "learnt and kept": 3},
     reads="A new tense, and what it cost",
+    claims=("how many steps an optimizer takes",),
 )
 
 WORDS, COLUMNS, STEPS = 600, 18, 100
@@ -87,7 +88,8 @@ def _(draw):
         same = fit and all(torch.equal(once[name], came["again"][name]) for name in weights)
         alike = all(torch.equal(given[name], weights[name]) for name in weights)
         near = fit and all((once[name] - weights[name]).abs().max() < 1 for name in weights)
-        return fit, same, alike, near, fit and any(not torch.equal(once[n], weights[n]) for n in once)
+        moved = fit and any(not torch.equal(once[name], weights[name]) for name in once)
+        return fit, same, alike, near, moved, came["steps"] <= 3
 
     places = {
         "[0]": "`MiniGPT(config).load_state_dict` would refuse the names, shapes or dtypes.",
@@ -95,6 +97,7 @@ def _(draw):
         "[2]": "The weights that it was given have changed.",
         "[3]": "Some weight is further than 1 from where it began, after 3 steps.",
         "[4]": "After 3 steps, the weights are those that it was given.",
+        "[5]": "An optimizer has taken more than 3 steps, where 3 are asked for.",
     }
     yield Case(fits, again, shown="40 new lines, 60 old ones, 3 steps", places=places)
 
@@ -158,6 +161,13 @@ _misconception(
     "hardly anything has changed: the new tense is not learnt, as at a very small learning rate.",
     1,
     ("0.002 * (1 - step / steps)", "0.00002"),
+)
+_misconception(
+    "a number of steps of its own",
+    "it learns for as many steps as it likes, whatever `steps` says.",
+    3,
+    ("range(steps)", "range(max(steps, 12))"),
+    ("step / steps", "step / max(steps, 12)"),
 )
 _misconception(
     "dice of everybody",

@@ -156,10 +156,66 @@ _misconception(
     2,
     ("1 if cached else keys", "keys"),
 )
+_misconception(
+    "no head",
+    "the LM head is not counted.",
+    1,
+    (" + tokens * config.d_model * config.vocab_size", ""),
+)
+_misconception(
+    "a head in each layer",
+    "the LM head is counted once for each layer.",
+    1,
+    ("config.n_layers * layer + tokens * config.d_model * config.vocab_size", "config.n_layers * (layer + tokens * config.d_model * config.vocab_size)"),
+)
+_misconception(
+    "products of one layer",
+    "attention and MLP are counted for one layer alone.",
+    1,
+    ("config.n_layers * layer", "layer"),
+)
+_misconception(
+    "an MLP of four times the width",
+    "the MLP is taken to be 4 D wide, where `config.d_ff` says how wide it is.",
+    1,
+    ("2 * config.d_model * config.d_ff", "8 * config.d_model ** 2"),
+)
+_misconception(
+    "one map in the MLP",
+    "one of the MLP's two maps is left out.",
+    1,
+    ("2 * config.d_model * config.d_ff", "config.d_model * config.d_ff"),
+)
+_misconception(
+    "biases counted",
+    "the additions of biases are counted.",
+    1,
+    ("4 * config.d_model ** 2", "4 * config.d_model ** 2 + 2 * config.d_model"),
+)
+_misconception(
+    "the last word for nothing",
+    "the last new word takes no pass, although a pass gives each new word.",
+    1,
+    ("prompt + new)", "prompt + new - 1)"),
+)
+_misconception(
+    "a key too few",
+    "with a cache, a new query does not meet its own key.",
+    2,
+    ("one_pass(1 if cached else keys, keys)", "one_pass(1, keys - 1) if cached else one_pass(keys, keys)"),
+)
+_misconception(
+    "the prompt's keys alone",
+    "with a cache, a new query meets the keys of the prompt, and none of the new words'.",
+    2,
+    ("one_pass(1 if cached else keys, keys)", "one_pass(1, prompt) if cached else one_pass(keys, keys)"),
+)
 _of_bytes("keys alone", "values are left out.", ("2 * config", "config"))
 _of_bytes("one layer", "the bytes are those of one layer.", ("config.n_layers * ", ""))
 _of_bytes("once for each head", "every head is given all channels.", (" * itemsize", " * itemsize * config.n_heads"))
 _of_bytes("numbers, not bytes", "numbers are counted, and not their bytes.", (" * itemsize", ""))
+_of_bytes("four bytes each", "a number takes four bytes, whatever `itemsize` says.", ("config.d_model * itemsize", "config.d_model * 4"))
+_of_bytes("one head's cache", "the bytes are those of one head.", (" * itemsize", " // config.n_heads * itemsize"))
 
 
 @flops.alternate("closed forms")

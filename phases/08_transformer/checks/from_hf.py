@@ -147,6 +147,9 @@ def _(draw):
     yield loading("stock", "GPT-2's own class, a folder whose head has a bias", "ValueError")
     gone = draw.choice(("transformer.h.0.mlp.c_fc.bias", "transformer.ln_f.weight", "lm_head.weight"))
     yield loading("missing", f"a file without {gone}", "ValueError", gone)
+    gone = draw.choice(("transformer.h.0.ln_2.bias", "transformer.wpe.weight"))
+    shown = f"GPT-2's own class, a folder whose head has a bias, a file without {gone}"
+    yield loading("stock", shown, "ValueError", gone)
     yield loading("nowhere", "a folder that does not exist", "FileNotFoundError")
 
 
@@ -218,6 +221,24 @@ _misconception(
     ("('query', 'key', 'value')", "('key', 'query', 'value')"),
 )
 _misconception(
+    "value before key",
+    "key and value are exchanged.",
+    4,
+    ("('query', 'key', 'value')", "('query', 'value', 'key')"),
+)
+_misconception(
+    "square ones not transposed",
+    "`attn.c_proj` is square, fits either way, and is not transposed.",
+    4,
+    (_TURNED, _TURNED.replace("tensor.dim() == 2", "tensor.dim() == 2 and mine != 'attention.output'")),
+)
+_misconception(
+    "the MLP not transposed",
+    "the weights of `mlp.c_fc` and `mlp.c_proj` lie as Conv1D has them.",
+    4,
+    (_TURNED, _TURNED.replace("tensor.dim() == 2", "tensor.dim() == 2 and 'mlp' not in mine")),
+)
+_misconception(
     "interleaved",
     "every third column goes to the query, as where the three were shuffled into each other.",
     4,
@@ -286,6 +307,19 @@ _of_loading(
     "no names",
     "the message doesn't name what was lost.",
     (": {', '.join(lost)}", ""),
+)
+_of_loading(
+    "one name of several",
+    "of several tensors that would be lost, the message names one alone, or one kind.",
+    ("', '.join(lost)", "lost[0]"),
+)
+
+
+_of_loading(
+    "the first name of what is missing",
+    "the message names one tensor that the file lacks, and no other that would be lost.",
+    ("sorted(report['unexpected_keys']) + sorted(report['missing_keys'])", "sorted(report['missing_keys']) + sorted(report['unexpected_keys'])"),
+    ("', '.join(lost)", "lost[0]"),
 )
 
 
@@ -366,9 +400,9 @@ class _:
         if not os.path.isdir(folder):
             raise FileNotFoundError("there is no " + str(folder))
         loaded = model_class.from_pretrained(folder, output_loading_info=True)
-        for key in ("missing_keys", "unexpected_keys"):
-            if loaded[1][key]:
-                raise ValueError(f"{key} {loaded[1][key]}")
+        lost = {key: loaded[1][key] for key in ("missing_keys", "unexpected_keys")}
+        if any(lost.values()):
+            raise ValueError(str(lost))
         return loaded[0]
 
 

@@ -232,6 +232,24 @@ _misconception(
     ("(padding.cumsum(-1) - 1).clamp(min=0)", "torch.arange(longest).expand(len(prompts), -1)"),
 )
 _misconception(
+    "all columns are real",
+    "`padding` is True everywhere, so that what fills up is read and counted.",
+    2,
+    ("torch.arange(longest) >= longest - torch.tensor([[len(prompt)] for prompt in prompts])", "torch.ones(len(prompts), longest, dtype=torch.bool)"),
+)
+_misconception(
+    "new words at their columns",
+    "a new word's position is that of its column, padding included.",
+    2,
+    ("positions = positions[:, -1:] + 1", "positions = torch.full((len(prompts), 1), padding.shape[1])"),
+)
+_misconception(
+    "word by word through the prompts",
+    "the first call gets one column, and not the whole prompts.",
+    4,
+    ("for _ in range(limit):", "for column in range(longest - 1 if limit else 0):\n        here = slice(column, column + 1)\n        _, cache = model(tokens[:, here], positions[:, here], padding[:, :column + 1], cache)\n    tokens, positions = (tokens[:, -1:], positions[:, -1:])\n    for _ in range(limit):"),
+)
+_misconception(
     "positions begin again",
     "after the first call, every new word stands at position 0.",
     0,

@@ -184,6 +184,18 @@ _of_class(
     ("is_causal=True", "is_causal=True, scale=x.shape[-1] ** -0.5"),
 )
 _of_class(
+    "heads not put back in order",
+    "heads and positions are mixed on the way back, as where the exchanged dimensions stay exchanged.",
+    1,
+    ("mixed.transpose(1, 2).flatten(2)", "mixed.reshape(x.shape)"),
+)
+_of_class(
+    "a buffer",
+    "there is more in the state dict than four maps: a mask that is a buffer, say.",
+    0,
+    ("self.n_heads, self.kv_heads = (config.n_heads, kv_heads)", "self.n_heads, self.kv_heads = (config.n_heads, kv_heads)\n        self.register_buffer('past', torch.ones(config.context, config.context).tril())"),
+)
+_of_class(
     "keys and values exchanged",
     "what is looked at is the values, and what is summed is the keys.",
     1,
@@ -214,6 +226,31 @@ _of_making(
     "shared with the old one",
     "what was made and what it was made of share tensors.",
     ("made.load_state_dict(state)", "made.load_state_dict(state)\n    made.query = attention.query"),
+)
+_of_making(
+    "query and output are the old ones",
+    "what was made and what it was made of share the tensors of `query` and `output`: they are no copies.",
+    ("made.load_state_dict(state)", "made.load_state_dict(state)\n    made.query, made.output = (attention.query, attention.output)"),
+)
+_of_making(
+    "means of keys alone",
+    "value heads are those of the first head of a group, and not the means.",
+    ("heads.mean(1)", "(heads.mean(1) if name.startswith('key') else heads[:, 0])"),
+)
+_of_making(
+    "first values, means of biases",
+    "the values' weights are those of the first head of a group, and not the means.",
+    ("heads.mean(1)", "(heads[:, 0] if name == 'value.weight' else heads.mean(1))"),
+)
+_of_making(
+    "values made of keys",
+    "value heads are means of the keys.",
+    ("heads = state[name]", "heads = attention.state_dict()[name.replace('value', 'key')]"),
+)
+_of_making(
+    "means written back",
+    "the means are written into the module that was given, too.",
+    ("        state[name] = heads.mean(1)", "        heads.copy_(heads.mean(1, keepdim=True).clone().expand_as(heads))\n        state[name] = heads.mean(1)"),
 )
 
 

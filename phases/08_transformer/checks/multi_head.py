@@ -149,6 +149,68 @@ _misconception(
     ("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])"),
 )
 _misconception(
+    "divided without a root",
+    "scores are divided by D/H, and not by its root.",
+    0,
+    ("math.sqrt(q.shape[-1])", "q.shape[-1]"),
+)
+_misconception(
+    "cut as a view, put back in order",
+    "heads are cut out of positions and channels together, as where (B, T, D) is viewed as"
+    " (B, H, T, D/H).",
+    1,
+    (
+        "part.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)",
+        "part.reshape(len(x), self.n_heads, x.shape[1], -1)",
+    ),
+)
+_misconception(
+    "interleaved, and put side by side",
+    "head h has every H-th channel, from h on, and not a row of channels side by side.",
+    1,
+    (
+        "part.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)",
+        "part.unflatten(-1, (-1, self.n_heads)).permute(0, 3, 1, 2)",
+    ),
+)
+_misconception(
+    "one head of all channels",
+    "the channels are not divided among heads.",
+    1,
+    ("self.n_heads = n_heads", "self.n_heads = 1"),
+)
+_misconception(
+    "zeros after the output",
+    "where a row sees nothing, the module's result is zero: it is the sum *before* `output` that is.",
+    3,
+    (
+        "return self.output((weights @ v).transpose(1, 2).flatten(2))",
+        "result = self.output((weights @ v).transpose(1, 2).flatten(2))\n"
+        "        return result if allowed is None else result * allowed.any(-1, keepdim=True)",
+    ),
+)
+_misconception(
+    "causal without a mask",
+    "where no mask is handed over, positions after a query are hidden, too.",
+    2,
+    (
+        "weights = scores.softmax(-1)",
+        "weights = scores.masked_fill(torch.ones_like(scores[0, 0]).triu(1).bool(), -1e30).softmax(-1)",
+    ),
+)
+_misconception(
+    "a transposed mask",
+    "`allowed` is read with keys as its rows and queries as its columns.",
+    2,
+    ("~allowed[:, None]", "~allowed.mT[:, None]"),
+)
+_misconception(
+    "the first sentence's mask",
+    "every sentence is given the mask of the first one.",
+    2,
+    ("~allowed[:, None]", "~allowed[:1, None]"),
+)
+_misconception(
     "not scaled",
     "scores are not divided by a root.",
     0,

@@ -121,6 +121,7 @@ def _(draw):
     # the first three by temperature, and 0.9 of them: 0.57 and 0.34 suffice, but not of all words
     fixed = torch.tensor([[1.0, 2.0, 1.5, 0.0, 0.5, 0.3]])
     yield asked(first_p, fixed, 1.0, 3, 0.7)
+    yield asked(first_p, fixed, 1.0, 2, 1.0)
     far = torch.tensor([[0.0, 3.0, 6.0, 9.0]])  # at another temperature, others stay or are picked
     yield asked(first_k, far, 4.0, 3)
     yield asked(first_p, far, 4.0, None, 0.9)
@@ -162,6 +163,44 @@ _misconception(
     "what stays sums to less than top_p: the word that would reach it is gone.",
     3,
     ("before >= top_p", "before + ranked > top_p"),
+)
+_misconception(
+    "reached, and one more",
+    "where a beginning sums to top_p exactly, one word more stays.",
+    3,
+    ("before >= top_p", "before > top_p"),
+)
+_misconception(
+    "one more than k",
+    "top_k + 1 words stay.",
+    2,
+    ("ranked[:, top_k:] = 0", "ranked[:, top_k + 1:] = 0"),
+)
+_misconception(
+    "a very small temperature",
+    "at temperature 0, a small number stands for it; of several largest ones it is not the first that"
+    " comes out, but `u` that picks.",
+    3,
+    ("return logits.argmax(-1)", "temperature, top_k, top_p = (1e-06, None, None)"),
+)
+_misconception(
+    "the last of the largest",
+    "of several largest logits, the last one is taken.",
+    3,
+    ("logits.argmax(-1)", "logits.shape[-1] - 1 - logits.flip(-1).argmax(-1)"),
+)
+_misconception(
+    "one number for all rows",
+    "every row is picked by the first row's `u`.",
+    1,
+    ("u[:, None]", "u[0]"),
+)
+_misconception(
+    "the temperature last",
+    "top-k and top-p look at probabilities without the temperature.",
+    3,
+    ("(logits / temperature).softmax(-1)", "logits.softmax(-1)"),
+    ("staying = torch.zeros_like(ranked).scatter(-1, words, ranked)", "ranked = ranked ** (1 / temperature)\n    staying = torch.zeros_like(ranked).scatter(-1, words, ranked)"),
 )
 _misconception(
     "top-p of all words",

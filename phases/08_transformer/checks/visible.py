@@ -133,6 +133,30 @@ _misconception(
     ("padding[:, None, :]", "~padding[:, None, :]"),
 )
 _misconception(
+    "everybody sees itself",
+    "a query sees its own position even where that is padding.",
+    2,
+    ("padding[:, None, :]", "(padding[:, None, :] | (theirs == mine))"),
+)
+_misconception(
+    "the first row's padding",
+    "all rows of the batch have the padding of the first one.",
+    2,
+    ("padding[:, None, :]", "padding[:1, None, :].expand(len(padding), -1, -1)"),
+)
+_misconception(
+    "a window too narrow",
+    "a query sees one position fewer than its window has.",
+    3,
+    ("mine - theirs < window", "mine - theirs < max(1, window - 1)"),
+)
+_misconception(
+    "a window with causal alone",
+    "the window hides nothing where `causal` is False.",
+    3,
+    ("if window is not None:", "if window is not None and causal:"),
+)
+_misconception(
     "a window too wide",
     "a query sees one position more than its window has.",
     3,

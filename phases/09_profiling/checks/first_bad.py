@@ -59,11 +59,11 @@ class _:
 def _(draw):
     first, left, root, slope = first_bad.parts
 
-    def hunted(part, chain, x, shown, last="keep", first="keep", times=1):
+    def hunted(part, chain, x, shown, last="keep", first="keep", times=1, training=True):
         arguments = {"parts": chain, "last": last, "first": first}
 
         def play(subject):
-            came = subject.drive("profiling:hunted", arguments, x, times, of="first_bad")
+            came = subject.drive("profiling:hunted", arguments, x, times, training, of="first_bad")
             return came if part == left else came["found"]
 
         places = {
@@ -115,6 +115,7 @@ def _(draw):
     yield hunted(left, {a: "exp", b: {c: "log"}}, huge, "one call", times=1)
     yield hunted(left, {a: {b: "tanh"}, c: "tanh"}, good, "two calls, all finite", times=2)
     yield hunted(left, {a: "tanh", b: {c: "log"}}, minus, "three calls", times=3)
+    yield hunted(left, {a: "tanh", b: "log"}, minus, "a model in evaluation mode", training=False)
 
     def rooted(part, x, upstream, shown):
         entry = "value" if part == root else "gradient"
@@ -249,9 +250,15 @@ _hunt(
 )
 _hunt(
     "evaluated",
-    "the model is left in another mode.",
+    "the model is left in another mode, or with another attribute.",
     4,
     ("    found = []\n", "    found = []\n    model.eval()\n"),
+)
+_hunt(
+    "in training mode",
+    "a model that was in evaluation mode is left in training mode.",
+    4,
+    ("    found = []\n", "    found = []\n    model.train()\n"),
 )
 _hunt(
     "the model's input",

@@ -247,6 +247,19 @@ def test_a_mistaken_refusal_in_other_words_is_the_same_mistake():
     assert judge(check, lambda x: x / None, "s").misconceptions == []
 
 
+def test_who_shares_storage_hides_no_mistake_where_nobody_asks():
+    check = Check("halves", parts={"p": 2}, reads="r")
+    check.reference(lambda x: {"left": x[:1], "right": x[1:]})
+    check.cases(lambda draw: (case("p", torch.arange(n)) for n in (2.0, 5.0)))
+    wrong = check.misconception("exchanged", "left is right.", earns=0)
+    wrong(lambda x: {"left": x[1:], "right": x[:1]})
+    for thing in (
+        lambda x: {"right": x[:1], "left": x[1:]},
+        lambda x: {"left": x[1:].clone(), "right": x[:1]},
+    ):
+        assert judge(check, thing, "s").misconceptions == ["exchanged"]
+
+
 def test_what_a_case_may_show_stands_before_its_problem():
     check = Check("one", parts={"p": 1}, reads="r")
     check.reference(lambda x: x)
