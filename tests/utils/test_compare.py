@@ -124,3 +124,12 @@ def test_only_the_first_five_mismatches_are_listed():
     difference = compare(torch.arange(20.0) + 1, torch.arange(20.0))
     assert difference.detail.count("got") == 5
     assert "and 15 more" in difference.detail
+
+
+def test_a_tolerance_is_not_for_integers():
+    loose = Tolerance(1e-2, 1e-2)
+    want = torch.tensor([2**40, 1000])
+    assert compare(want.clone(), want, tolerance=loose) is None
+    assert compare(want + 1, want, tolerance=loose).kind == "values"
+    assert compare(want.numpy() + 1, want.numpy(), tolerance=loose).kind == "values"
+    assert compare(want.double() + 1, want.double(), tolerance=loose) is None

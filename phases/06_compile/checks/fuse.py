@@ -111,6 +111,10 @@ def _(draw):
     yield written(chain, [[n, m, o], [p]], [o, n])
     yield written(chain, [[n], [m, o], [p]], [])
     yield written([(n, P, ["x"]), (m, L, [n]), (o, P, ["y"])], [[n, o], [m]], [])
+    # read by an earlier group, by the next one, by the last one, by its own alone
+    nodes = [(n, P, ["x"]), (m, P, [n]), (o, L, [m]), (p, P, [m, n]), ("q", P, [p, o, n])]
+    yield written(nodes, [[n], [p], [o], [m, "q"]], [])
+    yield written(nodes, [[n, m], [o], [p], ["q"]], [])
     for _ in range(3):
         nodes = drawn(draw, 7, (P, R, L))
         outputs = draw.sample([name for name, _, _ in nodes], draw.integer(1, 3))
