@@ -20,9 +20,9 @@
 # so.
 #
 # Each graded cell begins with `check(...)`, which gives the verdict that grading would. It draws
-# values, sizes and traces that you have not seen, new ones each time. No function changes what it is
-# given. Parts of an exercise earn their points separately, and no exercise needs the answer to another.
-# Stuck? Each holds two hints, folded away. Run the next cell, then start.
+# values, sizes and traces that you have not seen, new ones each time. Parts of an exercise earn their
+# points separately, and no exercise needs the answer to another. Stuck? Each holds two hints, folded
+# away. Run the next cell, then start.
 
 # %% given="setup"
 import math

@@ -535,7 +535,7 @@ WRONG["MultiHead"] = [
         "sums in float32",
         "x and the weights are float32 or, both, float64",
         "mixed = weights @ v",
-        "mixed = torch.zeros(q.shape).copy_(weights @ v).to(x.dtype)",
+        "mixed = torch.zeros(q.shape).copy_(weights @ v)",
     ),
     (
         "float32 whatever comes",
@@ -2023,7 +2023,7 @@ WRONG["grouped"] = [
         "sums in float32",
         "x and the weights may be float64, too",
         "self.output(y.transpose(1, 2).reshape(x.shape))",
-        "self.output(y.transpose(1, 2).reshape(x.shape).float().to(self.output.weight.dtype)).float()",
+        "self.output(y.transpose(1, 2).reshape(x.shape).float())",
     ),
 ]
 

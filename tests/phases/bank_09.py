@@ -311,12 +311,6 @@ def self_times(events):
     return {name: tuple(row) for name, row in found.items()}
 '''),
     (
-        "the list is sorted in place",
-        "No function changes what it is given",
-        "    calls, total, own = Counter(), Counter(), Counter()\n",
-        "    calls, total, own = Counter(), Counter(), Counter()\n    events.sort(key=lambda e: (e.start, -e.duration))\n",
-    ),
-    (
         "some event there must be",
         "the list may be empty",
         "    lanes = {}\n",

@@ -2,14 +2,6 @@
 
 from tests.phases.rules import Rules
 
-FOR_ALL = {
-    "No function changes what it is given": {
-        "compare_runs": "sorted where they lie",
-        "self_times": "the list is sorted in place",
-        "first_bad": "an attribute stays",
-    },
-}
-
 RULES = {
     "compare_runs": Rules(
         asked={

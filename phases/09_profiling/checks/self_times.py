@@ -116,6 +116,7 @@ def _(draw):
     yield asked(nested, labelled, "a range, an op and a call")
     edges = [Event(b, 7, 4), Event(a, 7, 20), Event(c, 22, 5)]
     yield asked(nested, edges, "at the edges, a short one first in the list")
+    yield asked(nested, [], "no events")
 
     both = [Event(a, 0, 60, "cpu"), Event(b, 10, 20, "cpu 2"), Event(c, 12, 5, "cpu 2"), Event(b, 30, n, "cpu")]
     yield asked(several, both, "two threads")
