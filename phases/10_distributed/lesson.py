@@ -964,29 +964,39 @@ print("the question's two files, house:", some(found["house"]))
 # %% [markdown]
 # Line by line. DDP divides by the number of ranks, so the big batch comes out only for equal shares. The first step reduces one big bucket, in the order of the list; then it has seen in which order gradients *really* get ready, at rank 0, tells it to all, and builds the buckets anew. In `no_sync` nothing goes. Whoever changes weights at one rank has changed the model there for good. And on the two files of the question it learns the right prices, in spite of their orders (and of two different starts: rank 0's was broadcast).
 #
-# Now `find_unused_parameters`, on `Switch`. **Predict.** Which of these six end in an error, and in which step?
+# Now `find_unused_parameters`, on `Switch`. **Predict.** Which of these seven end in an error, and in which step?
 
 # %%
 class Wrapped:
-    """What some libraries return: an object with the output inside."""
+    """What some libraries return: an object of their own, with the output inside."""
 
     def __init__(self, output):
         self.output = output
 
+    def __getitem__(self, name):
+        return self.output
 
-class Hidden(Switch):
+
+class InObject(Switch):
     def forward(self, x, both=True):
         return Wrapped(super().forward(x, both))
 
 
+class InDict(Switch):
+    def forward(self, x, both=True):
+        return {"output": super().forward(x, both)}
+
+
+# %%
 # (class, does rank r use both layers, find_unused_parameters, steps)
 cases = {
     "unused, one step": (Switch, lambda rank: False, False, 1),
     "unused, two steps": (Switch, lambda rank: False, False, 2),
-    "unused, found": (Switch, lambda rank: False, True, 2),
-    "used by rank 0 only, found": (Switch, lambda rank: rank == 0, True, 2),
-    "inside an object, found": (Hidden, lambda rank: False, True, 2),
-    "all used, inside an object, not asked to": (Hidden, lambda rank: True, False, 2),
+    "unused, to be found": (Switch, lambda rank: False, True, 2),
+    "used by rank 0 only, to be found": (Switch, lambda rank: rank == 0, True, 2),
+    "in a dict, to be found": (InDict, lambda rank: False, True, 2),
+    "in an object, to be found": (InObject, lambda rank: False, True, 2),
+    "in an object, all used": (InObject, lambda rank: True, False, 2),
 }
 
 
@@ -999,7 +1009,7 @@ def real_switch(rank, world):
         try:
             for step in range(steps):
                 output = ddp(torch.ones(2, 4) * (1 + rank + step), uses(rank))
-                (output.output if kind is Hidden else output).sum().backward()
+                (output if kind is Switch else output["output"]).sum().backward()
             grad = ddp.module.second.weight.grad
             told[name] = f"ok; gradient of second: {None if grad is None else round(grad.norm().item(), 2)}"
         except RuntimeError as problem:
@@ -1008,12 +1018,12 @@ def real_switch(rank, world):
 
 
 for name, words in in_processes(real_switch, 2)[1].items():
-    print(f"{name:40} {words}")
+    print(f"{name:33} {words}")
 
 # %% [markdown]
 # Here is the answer to "sometimes works". *Without* the flag a parameter that gets no gradient leaves its bucket unfinished; the step itself notices nothing, and the next forward complains. So it works in a test of one step; it works for a model whose branch is taken in every batch, until the first one in which it isn't; and then the error stands at an innocent batch.
 #
-# *With* the flag it works where the walk begins at the right place. It finds tensors in lists, tuples, dicts and dataclasses. In an object of a class of one's own it finds none, takes *all* parameters for unused and calls them ready; and when their gradients come after all, they are ready twice. The same model without the flag is fine. (And rank 1, which didn't use `second`, got a gradient for it: rank 0's, divided by two. To take part with zeros is to be averaged with zeros.)
+# *With* the flag it works where the walk begins at the right place. It finds tensors in lists, tuples, dicts and dataclasses (the dict is here). In an object of a class of one's own it finds none, takes *all* parameters for unused and calls them ready; and when their gradients come after all, they are ready twice. The same model without the flag is fine. (And rank 1, which didn't use `second`, got a gradient for it: rank 0's, divided by two. To take part with zeros is to be averaged with zeros.)
 #
 # What it doesn't do is mend anything: it only tells the buckets not to wait.
 #
@@ -1036,23 +1046,32 @@ def counts(comms):
 
 
 # %%
+import copy
 import warnings
 
 
-def real_fsdp(rank, world, model, tokens, words, reference):
-    warnings.simplefilter("ignore")  # of hooks on modules whose input needs no gradient
-    mesh = init_device_mesh("cpu", (world,))
+def sharded_step(model, mesh, tokens, words, **how):
+    """Forward and backward of a model that is sharded by blocks; what was sent."""
     for unit in (*model.blocks, model):
-        fully_shard(unit, mesh=mesh)
-    held = sum(p.to_local().numel() for p in model.parameters())
+        fully_shard(unit, mesh=mesh, **how)
     with CommDebugMode() as comms:
         F.cross_entropy(model(tokens).flatten(0, 1), words.flatten()).backward()
+    return counts(comms)
+
+
+# %%
+def real_fsdp(rank, world, model, tokens, words, reference):
+    warnings.simplefilter("ignore")  # of hooks on modules whose input needs no gradient
+    mesh, other = init_device_mesh("cpu", (world,)), copy.deepcopy(model)
+    sent = sharded_step(model, mesh, tokens, words)
+    kept = sharded_step(other, mesh, tokens, words, reshard_after_forward=False)
+    held = sum(p.to_local().numel() for p in model.parameters())
     grads = {name: p.grad.full_tensor() for name, p in model.named_parameters()}
     off = max((grad - reference[name]).abs().max().item() for name, grad in grads.items())
     optimizer = torch.optim.AdamW(model.parameters())
     optimizer.step()
     memory = sum(state["exp_avg"].to_local().numel() for state in optimizer.state.values())
-    return held, memory, off, counts(comms), str(model.lm_head.weight.placements)
+    return held, memory, off, sent, kept
 
 
 # %%
@@ -1078,12 +1097,12 @@ def both(rank, world, of_fsdp, of_cuts):
 
 of_fsdp = [(load_minigpt(), *share, whole_gradient) for share in zip(x16.chunk(4), y16.chunk(4))]
 fsdp, cuts = in_processes(both, 4, Each(of_fsdp), (hidden, weight))[0]
-print("held {:,}, in AdamW's m {:,}; gradients off by {:.0e}\n{} {}".format(*fsdp))
+print("held {:,}, in AdamW's m {:,}; gradients off by {:.0e}\nsent {}\nand {}".format(*fsdp))
 for name, told in cuts.items():
     print(f"{name:9}", *told)
 
 # %% [markdown]
-# A quarter of the weights, a quarter of the optimizer's memory, and the gradient of the big batch to rounding. Each unit's gradient was reduce-scattered once; the blocks were gathered twice, in the forward and again in the backward, but the outermost unit only once: it is the last to be used and the first to be needed again, and so it isn't let go.
+# A quarter of the weights, a quarter of the optimizer's memory, and the gradient of the big batch to rounding. Each unit's gradient was reduce-scattered once; the blocks were gathered twice, in the forward and again in the backward, but the outermost unit only once: it is the last to be used and the first to be needed again, and so it isn't let go. With `reshard_after_forward=False` (the third line) that holds for all.
 #
 # And the DTensors say in their placements what you worked out above: `Shard(1)` is complete in pieces, `Partial(sum)` is all of it, incomplete; multiplying sends nothing; and to make it whole is an all-gather in one case and an all-reduce in the other. A DTensor is phase 04's idea once more: a subclass that answers `__torch_dispatch__`, knows for each operator what comes out of which placements, and calls a collective where it must.
 #

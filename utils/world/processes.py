@@ -58,29 +58,35 @@ def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "script.py")
         file.write_text(script, encoding="utf-8")
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-m", "torch.distributed.run", *flags(world), str(file)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=os.environ
             | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": loopback(), "NO_COLOR": "1"},
-        )
-        try:
-            said, trouble = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.terminate()  # which ends its workers, too
+        ) as process:
             try:
-                process.communicate(timeout=GRACE)
+                said, trouble = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
-                process.kill()
-            raise NoGloo(f"torchrun has not come to its end after {seconds:g} s") from None
+                raise NoGloo(f"torchrun has not come to its end after {seconds:g} s") from None
+            finally:  # also where the reader interrupts it
+                _end(process)
     if process.returncode:
         errors = re.findall(
             r"\w+Error: .+", trouble
         )  # the first is a worker's, the last torchrun's
         raise NoGloo(f"torchrun failed: {errors[0] if errors else trouble[-300:]}")
     return said
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End torchrun, which ends its workers; where it doesn't, it alone is killed."""
+    process.terminate()
+    try:
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def flags(world: int) -> list[str]:
