@@ -31,7 +31,8 @@ MAX_OPS = 10_000
 class Answerer:
     """Answer requests about a learner's function, class, value, or dict of functions.
 
-    Requests and replies are dicts. A request has ``id`` and ``do``, which is one of:
+    Requests and replies are dicts, without keys for what is None, empty or False. A request has
+    ``id`` and ``do``, which is one of:
 
     - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators). ``name``
       picks one of several functions. ``driver`` names a function of ``utils.drivers`` that is
@@ -91,8 +92,8 @@ class Answerer:
         if request["do"] == "gradients":
             made = self._made[request["made"]]
             return {"value": gradients(made, request["args"], request["upstream"])}
-        args, kwargs = request["args"], request["kwargs"]
-        watch = OpRecorder(tree_leaves((args, kwargs))) if request["trace"] else None
+        args, kwargs = request["args"], request.get("kwargs", {})
+        watch = OpRecorder(stored_in((args, kwargs))) if request.get("trace") else None
         function = self._function(request)
         if watch is None:
             result = function(*args, **kwargs)
@@ -103,26 +104,39 @@ class Answerer:
             return self._keep(result)
         if request.get("generator") and isinstance(result, Iterator):
             return self._keep(result)
-        if request["made"] is not None and result is self._made[request["made"]]:
+        if "made" in request and result is self._made[request["made"]]:
             return {"made": request["made"]}  # a method such as eval() returns its own instance
         # Result and arguments go into one message, so that a result that is a view of an argument
         # stays one. Arguments without a storage, such as a large graph of names, are not sent back.
-        stored = (torch.Tensor, np.ndarray)
-        after = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, stored)]
-        ops = watch.ops[:MAX_OPS] if watch else []
-        return {"value": result, "after": after, "ops": ops}
+        after = stored_in((args, kwargs))
+        reply = {"value": result, "after": after}
+        return reply | {"ops": watch.ops[:MAX_OPS]} if watch else reply
 
     def _keep(self, made: Any) -> dict[str, Any]:
         self._made.append(made)
         return {"made": len(self._made) - 1}
 
     def _function(self, request: dict[str, Any]) -> Callable:
-        if request["made"] is not None:
+        if "made" in request:
             return getattr(self._made[request["made"]], request["method"])
-        thing = self._thing if request["name"] is None else self._thing[request["name"]]
-        if request["driver"] is not None:
+        thing = self._thing[request["name"]] if "name" in request else self._thing
+        if "driver" in request:
             return partial(find_driver(request["driver"]), thing)
         return thing
+
+
+def stored_in(value: Any) -> list[torch.Tensor | np.ndarray]:
+    """Return the tensors and arrays inside nested containers, in order.
+
+    torch's own function for this knows more containers, and takes many times as long.
+    """
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return [found for item in value for found in stored_in(item)]
 
 
 def find_driver(name: str) -> Callable:
