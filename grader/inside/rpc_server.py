@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from grader.inside import codec
 
@@ -305,12 +304,12 @@ class OpRecorder(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        touched = {_address(t) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+        touched = {_address(t) for t in stored_in((args, kwargs))}
         made = func(*args, **(kwargs or {}))
         if touched & self._inputs:
             self.ops.append(str(func._overloadpacket))
             self._kept.append(made)
-            found = {_address(t) for t in tree_leaves(made) if isinstance(t, torch.Tensor)}
+            found = {_address(t) for t in stored_in(made)}
             self._inputs |= found - {0}
         return made
 
