@@ -294,8 +294,7 @@ class OpRecorder(TorchDispatchMode):
     def __init__(self, inputs: list[Any]) -> None:
         super().__init__()
         self.ops: list[str] = []
-        addresses = {_address(t) for t in inputs if isinstance(t, torch.Tensor)}
-        self._inputs = addresses - {0}  # that of every empty storage
+        self._inputs = _addresses(inputs) - {0}  # that of every empty storage
         self._kept: list[Any] = []  # so that no other tensor comes to lie at such an address
 
     @classmethod
@@ -304,14 +303,18 @@ class OpRecorder(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        touched = {_address(t) for t in stored_in((args, kwargs))}
+        touched = _addresses((args, kwargs))
         made = func(*args, **(kwargs or {}))
         if touched & self._inputs:
             self.ops.append(str(func._overloadpacket))
             self._kept.append(made)
-            found = {_address(t) for t in stored_in(made)}
-            self._inputs |= found - {0}
+            self._inputs |= _addresses(made) - {0}
         return made
+
+
+def _addresses(value: Any) -> set[int]:
+    """Return the addresses of the storages of the tensors in nested containers."""
+    return {_address(t) for t in stored_in(value) if isinstance(t, torch.Tensor)}
 
 
 def _address(tensor: torch.Tensor) -> int:
