@@ -8,28 +8,29 @@ The decoder treats every message as hostile. It checks size, depth, number of va
 before it makes an object, so decoding costs time and memory in proportion to the message's bytes.
 The keys of a dict are strings, or a few small values of other types.
 
-========================  ===========================================
-JSON                      value
-========================  ===========================================
-null, true, 3, "text"     itself
-[…]                       list
-{"float": "0x1.8p+1"}     float
-{"complex": [hex, hex]}   complex
-{"bytes": base64}         bytes
-{"tuple": […]}            tuple
-{"dict": [[k, v], …]}     dict
-{"slice": [a, b, c]}      slice
-{"dtype": "float32"}      torch.dtype
-{"device": "cpu"}         torch.device
-{"array": […]}            numpy.ndarray: blob, dtype, shape, order
-{"tensor": […]}           torch.Tensor: blob, dtype, offset, shape, strides, flags
-{"config": [m, n, {…}]}   a data class of ``utils``, field by field
-========================  ===========================================
+==========================  ===========================================
+JSON                        value
+==========================  ===========================================
+null, true, 3, "text"       itself
+[…]                         list
+{"float": "0x1.8p+1"}       float
+{"complex": [hex, hex]}     complex
+{"bytes": base64}           bytes
+{"tuple": […]}              tuple
+{"dict": [[k, …], [v, …]]}  dict: its keys, its values
+{"slice": [a, b, c]}        slice
+{"dtype": "float32"}        torch.dtype
+{"device": "cpu"}           torch.device
+{"array": […]}              numpy.ndarray: blob, dtype, shape, order
+{"tensor": […]}             torch.Tensor: blob, dtype, offset, shape, strides, flags
+{"config": [m, n, {…}]}     a data class of ``utils``, field by field
+==========================  ===========================================
 """
 
 from __future__ import annotations
 
 import base64
+import ctypes
 import dataclasses
 import json
 import math
@@ -79,6 +80,7 @@ DTYPES = {
     for name, dtype in NAMES_OF_DTYPES.items()
     if not name.startswith(("q", "bits", "complex32"))
 }
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # Types that JSON represents directly. Most values have one of them, so containers test for them
 # first, without a call for each item.
 AS_THEY_ARE = frozenset({int, str, bool, type(None)})
@@ -104,7 +106,7 @@ def pack(value: Any) -> bytes:
     """
     encoder = _Encoder()
     try:
-        text = json.dumps(encoder.tree(value, 0), allow_nan=False).encode()
+        text = WRITER.encode(encoder.tree(value, 0)).encode()
     except (ValueError, RecursionError) as error:  # an integer of thousands of digits
         raise NotByValue(f"a value that is too large to send ({error})") from None
     if len(text) > MAX_JSON:
@@ -168,6 +170,12 @@ class _Encoder:
         return [v if type(v) in AS_THEY_ARE else self._other(v, depth) for v in values]
 
     def _other(self, value: Any, depth: int) -> Any:
+        # The usual types first: a message holds many values, and most tests below cost more.
+        kind = type(value)
+        if kind is list or kind is tuple or kind is dict:
+            return self._container(value, depth + 1)
+        if kind is float:
+            return {"float": value.hex()}
         if isinstance(value, torch.Tensor):
             return {"tensor": self._tensor(value)}
         if isinstance(value, np.generic):
@@ -191,15 +199,14 @@ class _Encoder:
         return self._container(value, depth + 1)
 
     def _container(self, value: Any, depth: int) -> Any:
+        if isinstance(value, (tuple, list)):
+            items = self._trees(value, depth)
+            return items if isinstance(value, list) else {"tuple": items}
         if isinstance(value, slice):
             return {"slice": self._trees((value.start, value.stop, value.step), depth)}
         if isinstance(value, Mapping):
             keys, values = list(value.keys()), list(value.values())
-            pairs = zip(self._trees(keys, depth), self._trees(values, depth), strict=True)
-            return {"dict": list(pairs)}
-        if isinstance(value, (tuple, list)):
-            items = self._trees(value, depth)
-            return items if isinstance(value, list) else {"tuple": items}
+            return {"dict": [self._trees(keys, depth), self._trees(values, depth)]}
         if dataclasses.is_dataclass(value) and type(value).__module__.startswith("utils."):
             names = [field.name for field in dataclasses.fields(value)]
             fields = self._trees([getattr(value, name) for name in names], depth)
@@ -234,7 +241,8 @@ class _Encoder:
             )
         if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
             raise NotByValue(f"a tensor of layout {value.layout} on {value.device}")
-        if str(value.dtype).removeprefix("torch.") not in DTYPES:
+        name = NAMES.get(value.dtype)
+        if name is None:
             raise NotByValue(f"a tensor of {value.dtype}")
         plain = value.detach()
         storage = plain.untyped_storage()
@@ -242,15 +250,15 @@ class _Encoder:
         if address == 0 or address not in self.storages:
             if storage.nbytes() > MAX_BYTES:
                 raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
-            everything = torch.empty(0, dtype=torch.uint8).set_(storage.cpu())
-            index = self._blob(everything.numpy().tobytes())
+            whole = storage.cpu()
+            index = self._blob(ctypes.string_at(whole.data_ptr(), whole.nbytes()))
             self.storages[address] = index, storage
         index = self.storages[address][0]
         flags = (GRAD, value.requires_grad), (CONJ, plain.is_conj()), (NEG, plain.is_neg())
         return [
             index,
             storage.nbytes(),
-            str(plain.dtype).removeprefix("torch."),
+            name,
             plain.storage_offset(),
             list(plain.shape),
             list(plain.stride()),
@@ -278,7 +286,7 @@ class _Decoder:
         if trees and (depth > MAX_DEPTH or self.items > MAX_ITEMS):
             raise NotByValue("a message with too many values or levels")
         return [
-            (_text(tree) if type(tree) is str else tree)
+            (_without_surrogates(tree) if type(tree) is str and not tree.isascii() else tree)
             if type(tree) in AS_THEY_ARE
             else self._other(tree, depth)
             for tree in trees
@@ -298,9 +306,8 @@ class _Decoder:
         if kind == "tuple":
             return tuple(self._values(_list(content), depth))
         if kind == "dict":
-            keys, values = [k for k, _ in content], [v for _, v in content]
-            keys = _hashable(self._values(keys, depth))
-            return dict(zip(keys, self._values(values, depth), strict=True))
+            keys, values = (self._values(_list(part), depth) for part in _list(content, 2))
+            return dict(zip(_hashable(keys), values, strict=True))
         if kind == "slice":
             return slice(*self._values(_list(content, 3), depth))
         if kind == "config":
@@ -368,17 +375,18 @@ class _Decoder:
         if count and (last + 1) * kind.itemsize > nbytes:
             raise NotByValue("a message with a view that exceeds its storage")
         data = self._storage(index, nbytes)
-        tensor = torch.empty(0, dtype=kind)
-        if data:
+        if not data:
+            tensor = torch.empty(0, dtype=kind).as_strided(shape, strides)
+        elif nbytes % kind.itemsize:
             whole = torch.frombuffer(data, dtype=torch.uint8).untyped_storage()
-            tensor.set_(whole, offset, shape, strides)
+            tensor = torch.empty(0, dtype=kind).set_(whole, offset, shape, strides)
         else:
-            tensor = tensor.as_strided(shape, strides)
+            tensor = torch.frombuffer(data, dtype=kind).as_strided_(shape, strides, offset)
         if CONJ in flags:
             tensor = tensor.conj()
         if NEG in flags:
             tensor = torch._neg_view(tensor)
-        return tensor.requires_grad_(GRAD in flags)
+        return tensor.requires_grad_() if GRAD in flags else tensor
 
 
 def _bound(text: bytes) -> None:
@@ -404,9 +412,9 @@ def _is_key(key: Any) -> bool:
     return type(key) in KEYS and (type(key) is not int or abs(key) < 2**63)
 
 
-def _text(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Replace lone surrogates, which cannot be written to a UTF-8 file."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _list(content: Any, size: int | None = None) -> list[Any]:
@@ -419,6 +427,7 @@ def _no_float(text: str) -> None:
     raise NotByValue("a message with a decimal number; floats are sent as hexadecimal text")
 
 
+WRITER = json.JSONEncoder(allow_nan=False)
 READER = json.JSONDecoder(parse_float=_no_float, parse_constant=_no_float)
 
 _SCALARS = {

@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import linecache
 import pkgutil
+import string
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -138,6 +140,24 @@ PROFILER = (
     "utils.traces",
 )
 
+# Modules with functions that call a learner's code, directly or not.
+ON_THE_STACK = (
+    "asyncio.base_events",
+    "asyncio.events",
+    "ipykernel.ipkernel",
+    "ipykernel.kernelbase",
+    "ipykernel.utils",
+    "ipykernel.zmqshell",
+    "IPython.core.async_helpers",
+    "IPython.core.interactiveshell",
+    "tornado.platform.asyncio",
+    "torch.cuda",
+    "torch.mps",
+    "torch.random",
+    "torch.xpu",
+    "torch.xpu.random",
+)
+
 # Modules of the project. Those that the stage does not have are skipped.
 OURS = (
     "utils.accesses",
@@ -172,6 +192,39 @@ def preload() -> None:
     for name in OURS:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
+    _make_letters()
+    _read_lines()
+
+
+def _make_letters() -> None:
+    """Fill the caches that views fill when they first write: outlines, matplotlib's parser.
+
+    The parser of formulas alone takes 50 ms. Some markers are formulas. The fonts themselves are
+    forgotten again, because each has a file open, which no kernel inherits.
+    """
+    from matplotlib import font_manager, mathtext
+    from matplotlib.markers import MarkerStyle
+
+    MarkerStyle("$=$")
+    private: Any = mathtext.MathTextParser
+    private._parse_cached.cache_clear()
+    private = font_manager
+    private._get_font.cache_clear()
+    with contextlib.suppress(ModuleNotFoundError):  # the stage has no utils
+        from utils.views import _text_outlines
+
+        for mono in (False, True):
+            _text_outlines.text_width(f"{string.printable[:95]}·×→…", size=12, mono=mono)
+        _text_outlines._face.cache_clear()
+
+
+def _read_lines() -> None:
+    """Read the files that every traceback of a kernel goes through, as Python keeps their lines.
+
+    ``torch.manual_seed`` formats three tracebacks for accelerators, even where there are none.
+    """
+    for name in ON_THE_STACK:
+        linecache.getlines(str(sys.modules[name].__file__))
 
 
 def _let_modes_start_alone() -> None:

@@ -21,7 +21,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from grader.inside import codec
 
@@ -32,7 +31,8 @@ MAX_OPS = 10_000
 class Answerer:
     """Answer requests about a learner's function, class, value, or dict of functions.
 
-    Requests and replies are dicts. A request has ``id`` and ``do``, which is one of:
+    Requests and replies are dicts, without keys for what is None, empty or False. A request has
+    ``id`` and ``do``, which is one of:
 
     - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators). ``name``
       picks one of several functions. ``driver`` names a function of ``utils.drivers`` that is
@@ -92,8 +92,8 @@ class Answerer:
         if request["do"] == "gradients":
             made = self._made[request["made"]]
             return {"value": gradients(made, request["args"], request["upstream"])}
-        args, kwargs = request["args"], request["kwargs"]
-        watch = OpRecorder(tree_leaves((args, kwargs))) if request["trace"] else None
+        args, kwargs = request["args"], request.get("kwargs", {})
+        watch = OpRecorder(stored_in((args, kwargs))) if request.get("trace") else None
         function = self._function(request)
         if watch is None:
             result = function(*args, **kwargs)
@@ -104,26 +104,39 @@ class Answerer:
             return self._keep(result)
         if request.get("generator") and isinstance(result, Iterator):
             return self._keep(result)
-        if request["made"] is not None and result is self._made[request["made"]]:
+        if "made" in request and result is self._made[request["made"]]:
             return {"made": request["made"]}  # a method such as eval() returns its own instance
         # Result and arguments go into one message, so that a result that is a view of an argument
         # stays one. Arguments without a storage, such as a large graph of names, are not sent back.
-        stored = (torch.Tensor, np.ndarray)
-        after = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, stored)]
-        ops = watch.ops[:MAX_OPS] if watch else []
-        return {"value": result, "after": after, "ops": ops}
+        after = stored_in((args, kwargs))
+        reply = {"value": result, "after": after}
+        return reply | {"ops": watch.ops[:MAX_OPS]} if watch else reply
 
     def _keep(self, made: Any) -> dict[str, Any]:
         self._made.append(made)
         return {"made": len(self._made) - 1}
 
     def _function(self, request: dict[str, Any]) -> Callable:
-        if request["made"] is not None:
+        if "made" in request:
             return getattr(self._made[request["made"]], request["method"])
-        thing = self._thing if request["name"] is None else self._thing[request["name"]]
-        if request["driver"] is not None:
+        thing = self._thing[request["name"]] if "name" in request else self._thing
+        if "driver" in request:
             return partial(find_driver(request["driver"]), thing)
         return thing
+
+
+def stored_in(value: Any) -> list[torch.Tensor | np.ndarray]:
+    """Return the tensors and arrays inside nested containers, in order.
+
+    torch's own function for this knows more containers, and takes many times as long.
+    """
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return [found for item in value for found in stored_in(item)]
 
 
 def find_driver(name: str) -> Callable:
@@ -293,8 +306,7 @@ class OpRecorder(TorchDispatchMode):
     def __init__(self, inputs: list[Any]) -> None:
         super().__init__()
         self.ops: list[str] = []
-        addresses = {_address(t) for t in inputs if isinstance(t, torch.Tensor)}
-        self._inputs = addresses - {0}  # that of every empty storage
+        self._inputs = _addresses(inputs) - {0}  # that of every empty storage
         self._kept: list[Any] = []  # so that no other tensor comes to lie at such an address
 
     @classmethod
@@ -303,14 +315,18 @@ class OpRecorder(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        touched = {_address(t) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+        touched = _addresses((args, kwargs))
         made = func(*args, **(kwargs or {}))
         if touched & self._inputs:
             self.ops.append(str(func._overloadpacket))
             self._kept.append(made)
-            found = {_address(t) for t in tree_leaves(made) if isinstance(t, torch.Tensor)}
-            self._inputs |= found - {0}
+            self._inputs |= _addresses(made) - {0}
         return made
+
+
+def _addresses(value: Any) -> set[int]:
+    """Return the addresses of the storages of the tensors in nested containers."""
+    return {_address(t) for t in stored_in(value) if isinstance(t, torch.Tensor)}
 
 
 def _address(tensor: torch.Tensor) -> int:

@@ -46,6 +46,7 @@ def load_checks(folder: Path) -> dict[str, Check]:
     return found
 
 
+@cache
 def find_check(name: str, root: Path = ROOT) -> tuple[PhasePaths, Check]:
     """Return the phase that has a check of this name, and the check.
 

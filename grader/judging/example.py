@@ -137,9 +137,9 @@ class _Recorder:
 
 
 def _call_text(name: str, request: dict[str, Any]) -> str:
-    if request["do"] != "call" or not (request["made"] is request["driver"] is None):
+    if request["do"] != "call" or "made" in request or "driver" in request:
         raise _NoExample("something else than a function's call")
-    args, kwargs = request["args"], request["kwargs"]
+    args, kwargs = request["args"], request.get("kwargs", {})
     storages = [
         t.untyped_storage().data_ptr() for t in tensors_in((args, kwargs)) if torch.is_tensor(t)
     ]
@@ -149,7 +149,7 @@ def _call_text(name: str, request: dict[str, Any]) -> str:
         words = [*map(literal, args), *(f"{k}={literal(v)}" for k, v in kwargs.items())]
     except Unprintable as error:
         raise _NoExample(str(error)) from None
-    text = f"{request['name'] or name}({', '.join(words)})"
+    text = f"{request.get('name', name)}({', '.join(words)})"
     if len(text) > MAX_CHARACTERS:
         raise _NoExample("too long")
     return text

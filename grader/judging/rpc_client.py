@@ -105,15 +105,16 @@ class OverSocket:
     def _send(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            self._wait(for_writing=True)
+            self._refuse_if_cut()
             try:
                 view = view[self._end.send(view) :]
             except BlockingIOError:
-                continue
+                self._wait(for_writing=True)
             except OSError:
                 raise LinkLost("its process is gone") from None
 
     def _receive(self) -> Any:
+        self._wait()  # the learner's code takes its time
         header = self._exactly(codec.HEADER.size)
         try:
             text, blobs = codec.sizes(header)
@@ -130,10 +131,11 @@ class OverSocket:
     def _exactly(self, count: int) -> bytes:
         chunks = []
         while count:
-            self._wait()
+            self._refuse_if_cut()
             try:
                 chunk = self._end.recv(min(count, 1 << 20))
             except BlockingIOError:
+                self._wait()
                 continue
             except OSError:
                 chunk = b""
@@ -143,6 +145,10 @@ class OverSocket:
             count -= len(chunk)
         return b"".join(chunks)
 
+    def _refuse_if_cut(self) -> None:
+        if self._why:
+            raise LinkLost(self._why)
+
     def _wait(self, for_writing: bool = False) -> None:
         waiting = select.poll()  # select.select fails for descriptors above 1023
         waiting.register(self._cut, select.POLLIN)
@@ -150,8 +156,7 @@ class OverSocket:
             waiting.register(self._end, select.POLLOUT if for_writing else select.POLLIN)
         except ValueError:  # the owner has closed the socket
             raise LinkLost("its process is gone") from None
-        if self._cut in dict(waiting.poll()):
-            raise LinkLost(self._why)
+        waiting.poll()
 
 
 def _checked(reply: Any) -> dict[str, Any]:

@@ -230,10 +230,10 @@ class Subject:
             SubjectRaised: if the learner's code raised.
             NotByValue: if the result cannot be sent, or the reply is not valid.
         """
-        which: dict[str, Any] = {"name": name, "made": made, "method": method, "driver": driver}
-        which |= {"generator": True} if generator else {}
-        given = {"args": args, "kwargs": kwargs, "trace": self._trace}
-        reply = self.ask({"do": "call", **which, **given})
+        asked: dict[str, Any] = {"do": "call", "args": args, "name": name, "made": made}
+        asked |= {"method": method, "driver": driver, "kwargs": kwargs or None}
+        asked |= {"trace": self._trace or None, "generator": generator or None}
+        reply = self.ask({key: value for key, value in asked.items() if value is not None})
         if isinstance(reply.get("made"), int):
             return Handle(self, reply["made"])
         before, after = tensors_in((args, kwargs)), tensors_in(reply["after"])
@@ -244,7 +244,7 @@ class Subject:
             i for i, (b, a) in enumerate(zip(before, after, strict=True)) if not _same_bytes(b, a)
         ]
         shares = tuple(_argument_shared_by(t, after) for t in tensors_in(came))
-        ops = tuple(op for op in reply["ops"] if isinstance(op, str))
+        ops = tuple(op for op in reply.get("ops", ()) if isinstance(op, str))
         self.calls.append(CallEffects(tuple(changed), shares, ops))
         return came
 

@@ -146,7 +146,9 @@ class Warm:
         said = self._hear(self.control, SECONDS_TO_IMPORT)
         self.ready = "ready" in said
         if not self.ready:
-            log = self.log.read_text(errors="replace")[-2000:]
+            log = ""
+            with contextlib.suppress(FileNotFoundError):  # the zygote has removed its folder
+                log = self.log.read_text(errors="replace")[-2000:]
             problem = said.get("problem") or log or "it died"
             self.close()
             raise CannotSandbox(

@@ -27,7 +27,7 @@ def serve(thing):
         request = rpc_server.receive(_link)
         if request is None or request["do"] == "end":
             return
-        head = '{{"dict": [["id", "%s"], ["after", []], ["ops", []], ["value", ' % request["id"]
+        head = '{{"dict": [["id", "after", "value"], ["%s", [], ' % request["id"]
         text = (head + VALUE + ']]}}').encode()
         _link.sendall(codec.HEADER.pack(len(text), 0) + text)
 rpc_server.serve = serve
@@ -35,8 +35,9 @@ rpc_server.serve = serve
     )
 
 
-COLLIDING = "'{\"dict\": [' + ','.join(f'[{k * (2**61 - 1)},0]' for k in range(49_000)) + ']}'"
-SMALL = "'{\"dict\": [' + ','.join(f'[{k << 40},0]' for k in range(49_000)) + ']}'"
+ZEROS = "'],[0' + ',0' * 48_999 + ']]}'"
+COLLIDING = "'{\"dict\": [[' + ','.join(str(k * (2**61 - 1)) for k in range(49_000)) + " + ZEROS
+SMALL = "'{\"dict\": [[' + ','.join(str(k << 40) for k in range(49_000)) + " + ZEROS
 FIELDS = "'{\"array\": [0, 0, \"' + ','.join(['i1'] * 2_000_000) + '\", [0], \"C\"]}'"
 LISTS = "'[' + '[],' * ((1 << 24) // 3 - 100) + '[]]'"
 OBJECTS = "'[' + '{\"\":0},' * ((1 << 24) // 7 - 100) + '0]'"

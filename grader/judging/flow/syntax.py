@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from grader.judging.flow.tables import GROWS
 from grader.judging.learner_source import Function
@@ -90,18 +91,29 @@ def fills(statement: ast.stmt, roots: set[str], boxes: set[str]) -> bool:
         roots: names of classes and functions of the learner, whose attributes it may set.
         boxes: names of containers and instances: any statement that reads one may hand it on.
     """
-    return any(_is_filling(node, roots, boxes) for node in ast.walk(statement))
+    # The analysis asks this of every statement again and again, so what it touches is kept.
+    if statement not in _touched:
+        read: set[str] = set()
+        filled: set[str] = set()
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                read.add(node.id)
+            elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+                filled.add(_filled_by(node))
+        _touched[statement] = frozenset(read), frozenset(filled)
+    read_by, filled_by = _touched[statement]
+    return not (boxes.isdisjoint(read_by) and roots.isdisjoint(filled_by))
 
 
-def _is_filling(node: ast.AST, roots: set[str], boxes: set[str]) -> bool:
-    """Return whether one node of a statement does it, for :func:`fills`."""
-    if isinstance(node, ast.Name):
-        return node.id in boxes and isinstance(node.ctx, ast.Load)
-    if isinstance(node, (ast.Attribute, ast.Subscript)):
-        return isinstance(node.ctx, ast.Store) and root_name(node) in roots
+# For each statement in use, the names that it reads and those whose objects it may change.
+_touched: WeakKeyDictionary[ast.stmt, tuple[frozenset[str], frozenset[str]]] = WeakKeyDictionary()
+
+
+def _filled_by(node: ast.Attribute | ast.Subscript | ast.Call) -> str:
+    """Return the name whose object a node may change, or empty."""
     if not isinstance(node, ast.Call):
-        return False
+        return root_name(node) if isinstance(node.ctx, ast.Store) else ""
     if isinstance(node.func, ast.Name) and node.func.id == "setattr":
-        return bool(node.args) and root_name(node.args[0]) in roots
+        return root_name(node.args[0]) if node.args else ""
     grows = isinstance(node.func, ast.Attribute) and node.func.attr in GROWS
-    return grows and root_name(node.func) in roots
+    return root_name(node.func) if grows else ""

@@ -32,6 +32,15 @@ def test_copies_keep_the_view_and_share_nothing_with_the_original():
     assert base[1, 0] == 6
 
 
+def test_a_view_of_part_of_a_storage_of_any_size_crosses():
+    bytes_of = torch.arange(11, dtype=torch.uint8)
+    view = bytes_of[:8].view(torch.float32)[1:]
+    came = copy_by_value(view)
+    assert torch.equal(came, view)
+    assert came.untyped_storage().nbytes() == 11
+    assert not any(copy._is_view() for copy in (came, *copy_by_value([bytes_of, torch.ones(2, 3)])))
+
+
 def test_scalars_containers_and_configurations_cross():
     value = {"a": [1, 2.5, "s", None, True], "b": (np.float64(0.5), torch.float16), 3: b"\x00"}
     back = {"a": [1, 2.5, "s", None, True], "b": (0.5, torch.float16), 3: b"\x00"}
@@ -134,8 +143,10 @@ T = [0, 8, "float32", 0, [2], [1], ""]
         ({"pickle": "gASV"}, b""),
         ({"float": "0x1p0", "tuple": []}, b""),
         ({"float": 3}, b""),
-        ({"dict": [[[], 1]]}, b""),
-        ({"dict": [[1, 2, 3]]}, b""),
+        ({"dict": [[[]], [1]]}, b""),
+        ({"dict": [[1, 2], [3]]}, b""),
+        ({"dict": [[1], [2], [3]]}, b""),
+        ({"dict": [1, 2]}, b""),
         ({"dtype": "save"}, b""),
         ({"config": ["os", "system", {}]}, b""),
         ({"config": ["utils.checks", "case", {}]}, b""),

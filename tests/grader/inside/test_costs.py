@@ -19,7 +19,7 @@ def message(text: str) -> bytes:
 
 
 def a_dict(key) -> object:
-    return lambda n: json.dumps({"dict": [[key(k), 0] for k in range(n)]})
+    return lambda n: json.dumps({"dict": [[key(k) for k in range(n)], [0] * n]})
 
 
 # By name: the JSON of a size, and the smaller of two sizes.

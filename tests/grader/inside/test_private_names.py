@@ -31,10 +31,18 @@ REPLACED = {
         "start",
         "write_connection_file",
     ],
-    kernel_app.SandboxKernel: ["_execute_sleep", "_supports_kernel_subshells", "shell_class"],
+    kernel_app.SandboxCompiler: ["get_code_name"],
+    kernel_app.SandboxKernel: [
+        "_execute_sleep",
+        "_publish_status",
+        "_supports_kernel_subshells",
+        "compiler_class",
+        "shell_class",
+    ],
     kernel_app.SandboxSession: ["deserialize", "feed_identities", "send"],
-    kernel_app.SandboxShell: ["should_run_async", "transform_cell"],
+    kernel_app.SandboxShell: ["input_transformer_manager", "should_run_async", "transform_cell"],
     kernel_app.SandboxStream: ["_flush", "_schedule_flush", "write"],
+    kernel_app.SandboxTransformer: ["do_token_transforms"],
 }
 
 
