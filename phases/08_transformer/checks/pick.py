@@ -101,6 +101,8 @@ def _(draw):
     yield asked(likeliest, equal(n), 0.0)
     yield asked(likeliest, rows(2, n), 0.0, 3, 0.5)
     yield asked(likeliest, rows(1, 1), 0.0)
+    two = torch.tensor([[1.0, 2.0, 2.0]])  # a large `u` would pick the second of them
+    yield case(likeliest, two, torch.tensor([0.9]), 0.0, None, None, shown="two words alike, u=0.9")
     for heat in (1.0, 0.5, 2.0, draw.choice((0.7, 1.5, 3.0))):
         yield asked(temperature, rows(3, n), heat)
     yield asked(temperature, 40 * rows(2, n), 20.0)  # large logits
@@ -199,7 +201,7 @@ _misconception(
     "the temperature last",
     "top-k and top-p look at probabilities without the temperature.",
     3,
-    ("(logits / temperature).softmax(-1)", "logits.softmax(-1)"),
+    ("(logits / temperature).softmax(-1)", "logits.double().softmax(-1)"),
     ("staying = torch.zeros_like(ranked).scatter(-1, words, ranked)", "ranked = ranked ** (1 / temperature)\n    staying = torch.zeros_like(ranked).scatter(-1, words, ranked)"),
 )
 _misconception(
