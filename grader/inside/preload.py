@@ -149,6 +149,7 @@ OURS = (
     "utils.minigpt.weights",
     "utils.progress",
     "utils.views",
+    "utils.world.gloo",
     "grader.inside.rpc_server",
     "grader.inside.codec",
     "grader.inside.kernel_app",

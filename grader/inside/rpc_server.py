@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from types import GeneratorType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -145,12 +146,23 @@ def resume(generator: Iterator, value: Any) -> tuple[str, Any]:
         ``("yield", x)`` if it yielded ``x``; ``("return", x)`` if it returned ``x``, where an
         iterator that is no generator has ``x = None`` at its end.
     """
+    outside = torch.is_grad_enabled()
+    if isinstance(generator, GeneratorType):
+        torch.set_grad_enabled(_grad_modes.get(generator, outside))
     try:
         if isinstance(generator, GeneratorType) and value is not None:
             return "yield", generator.send(value)
         return "yield", next(generator)
     except StopIteration as end:
         return "return", end.value
+    finally:
+        if isinstance(generator, GeneratorType):
+            _grad_modes[generator] = torch.is_grad_enabled()
+        torch.set_grad_enabled(outside)
+
+
+# A generator may yield from inside of `with torch.no_grad()`, and others run before it goes on.
+_grad_modes: WeakKeyDictionary[GeneratorType, bool] = WeakKeyDictionary()
 
 
 def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any]:

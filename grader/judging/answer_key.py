@@ -17,6 +17,7 @@ from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
 from grader.judging.subject import Subject, SubjectRaised
 from grader.verdict import Cause
 from utils.checks import Candidate, Case, Check
+from utils.world import WorldError
 
 # Answer keys to cache: more than the exercises of a lab, which are graded in turn for each
 # submission.
@@ -142,6 +143,10 @@ def play(check: Check, link: Link, c: Case) -> CaseOutcome:
         value = c.play(subject)
     except SubjectRaised as error:  # the traceback would keep the values of its frames alive
         return CaseOutcome(None, error.with_traceback(None), tuple(subject.calls))
+    except WorldError as error:  # what the learner's ranks did together
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        raised = SubjectRaised.of({"kinds": kinds, "message": str(error)})
+        return CaseOutcome(None, raised, tuple(subject.calls))
     except NotByValue as error:
         return CaseOutcome(None, None, tuple(subject.calls), unusable=str(error))
     except (OutOfTime, LinkLost):

@@ -6,7 +6,8 @@ import torch
 
 from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.judge import difference, judge
-from utils.checks import Check, case
+from utils.checks import Case, Check, case
+from utils.world import connect
 
 
 def doubling(played: list) -> Check:
@@ -146,3 +147,26 @@ def test_a_reference_that_returns_where_its_case_announces_an_exception_is_an_er
     key = AnswerKey(check, "s")
     with pytest.raises(ValueError, match="raised nothing; the case says it raises ValueError"):
         key.right(key.cases[0])
+
+
+def test_what_ranks_do_together_is_told_like_an_exception():
+    check = Check("meet", parts={"p": 1}, reads="r")
+
+    @check.reference
+    def _(rank, world):
+        yield ("barrier",)
+
+    @check.cases
+    def _(draw):
+        yield Case(
+            "p", lambda subject: connect([subject.generator(r, 2) for r in range(2)]).results
+        )
+
+    def waits(rank, world):
+        yield "recv", 1 - rank
+
+    assert judge(check, check.right, "s").earned == 1
+    (part,) = judge(check, waits, "s").parts
+    assert part.problem == "raised Deadlock: rank 0 waits to receive from rank 1; " + (
+        "rank 1 waits to receive from rank 0"
+    )

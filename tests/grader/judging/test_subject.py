@@ -286,6 +286,24 @@ def refused(thing, *args):
     return str(caught.value)
 
 
+def test_each_generator_has_a_gradient_mode_of_its_own():
+    def quiet():
+        weight = torch.ones(2, requires_grad=True)
+        with torch.no_grad():
+            weight += yield
+            weight *= 2
+        return (weight * 3).requires_grad
+
+    subject = Subject(InProcess(quiet))
+    one, other = subject.generator(), subject.generator()
+    for generator in (one, other):
+        generator.resume()
+    assert torch.is_grad_enabled()
+    assert one.resume(1) == ("return", True)
+    assert other.resume(1) == ("return", True)
+    assert torch.is_grad_enabled()
+
+
 def test_a_generator_runs_from_yield_to_yield_with_what_it_is_sent():
     generator = Subject(InProcess(echo)).generator(2)
     how, first = generator.resume()

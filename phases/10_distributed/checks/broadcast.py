@@ -1,0 +1,213 @@
+"""Lab 10, exercise 1: A tree"""
+
+import torch
+
+from utils.checks import Case, Check, edited
+
+from .shared import others, ranks
+
+broadcast = Check(
+    "broadcast",
+    parts={"every rank has it": 1, "any source": 1, "few rounds": 1},
+    reads="Collectives and what they cost",
+)
+
+PLACES = {
+    "['other requests']": "something else than send and recv was asked for.",
+    "['results']": "what the ranks returned, from rank 0 on",
+    "['messages']": "how many messages there were",
+    "['rounds']": "how many rounds it took",
+    "['received by the source']": "messages that the source received",
+}
+
+
+@broadcast.reference
+def _(rank, world, tensor, source):
+    """The half of the places that is farthest from the source first, as in a knock-out draw."""
+    place, width = (rank - source) % world, 1 << (world - 1).bit_length()
+    has = place == 0
+    while width > 1:
+        width //= 2
+        if has and place % (2 * width) == 0 and place + width < world:
+            yield "send", (rank + width) % world, tensor
+        elif not has and place % (2 * width) == width:
+            tensor = yield "recv", (rank - width) % world
+            has = True
+    return tensor
+
+
+@broadcast.cases
+def _(draw):
+    every, any_source, few = broadcast.parts
+
+    def asked(part, world, source, dtype=torch.float32):
+        tensor = draw.tensor((draw.integer(1, 3), 2), dtype)
+        each = [(tensor if rank == source else None, source) for rank in range(world)]
+
+        def play(subject):
+            came = ranks(subject, each, latency=1.0)
+            found = {"other requests": others(came), "results": came.results}
+            if part == few:
+                found |= {
+                    "messages": len(came.messages),
+                    "rounds": round(came.seconds),
+                    "received by the source": sum(m.to == source for m in came.messages),
+                }
+            return found
+
+        words = f"{world} rank{'s' * (world > 1)}, source {source}"
+        return Case(part, play, shown=words, places=PLACES)
+
+    for world in (1, 2, 3, 4, draw.integer(5, 7), 8, 9):
+        yield asked(every, world, 0)
+    for world in (2, 3, 4, draw.integer(5, 7), 8):
+        yield asked(any_source, world, world - 1)
+    world = draw.integer(5, 9)
+    yield asked(any_source, world, draw.integer(1, world - 2))
+    yield asked(any_source, 7, 3)
+    yield asked(every, 3, 0, torch.int64)
+    for world in (1, 2, 3, 4, 5, 6, 7, 8, draw.integer(9, 15), 16, 17):
+        yield asked(few, world, 0)
+
+
+def _broadcast(rank, world, tensor, source):
+    place = (rank - source) % world
+    step = 1
+    while step < world:
+        if place < step and place + step < world:
+            yield "send", (rank + step) % world, tensor
+        elif step <= place < 2 * step:
+            tensor = yield "recv", (rank - step) % world
+        step *= 2
+    return tensor
+
+
+def _wrong(name, explanation, earns, *edits):
+    broadcast.misconception(name, explanation, earns=earns)(edited(_broadcast, *edits))
+
+
+@broadcast.misconception(
+    "one message at a time",
+    "there is one message in a round and no more, as with a star or a chain.",
+    earns=2,
+)
+def _(rank, world, tensor, source):
+    if rank == source:
+        for other in range(world):
+            if other != source:
+                yield "send", other, tensor
+    else:
+        tensor = yield "recv", source
+    return tensor
+
+
+@broadcast.misconception(
+    "a heap",
+    "each rank passes it on to two others and no more, and then stands idle while others still send.",
+    earns=2,
+)
+def _(rank, world, tensor, source):
+    place = (rank - source) % world
+    if place > 0:
+        tensor = yield "recv", ((place - 1) // 2 + source) % world
+    for child in (2 * place + 1, 2 * place + 2):
+        if child < world:
+            yield "send", (child + source) % world, tensor
+    return tensor
+
+
+_wrong(
+    "rank 0 is the source",
+    "it works as if rank 0 had the tensor, whichever rank is the source.",
+    2,
+    ("(rank - source) % world", "rank"),
+)
+_wrong(
+    "places taken for ranks",
+    "messages go to places in the tree, as if these were the ranks' numbers.",
+    2,
+    ("(rank + step) % world", "place + step"),
+    ("(rank - step) % world", "place - step"),
+)
+_wrong(
+    "powers of two alone",
+    "a message is sent to places beyond the last rank, so it comes back to one that has the tensor.",
+    0,
+    ("place < step and place + step < world", "place < step"),
+)
+_wrong(
+    "one round too few",
+    "the last round is missing, and some ranks return nothing.",
+    0,
+    ("while step < world:", "while 2 * step < world:"),
+)
+_wrong(
+    "received and not returned",
+    "ranks that receive the tensor return None.",
+    0,
+    ("tensor = (yield ('recv', (rank - step) % world))", "yield ('recv', (rank - step) % world)"),
+)
+_wrong(
+    "everybody asks",
+    "a collective is asked for.",
+    0,
+    ("    step = 1\n", "    step = world\n    return (yield 'broadcast', tensor, source)\n"),
+)
+
+
+@broadcast.misconception(
+    "nobody sends to the source's back",
+    "ranks below the source are never sent anything.",
+    earns=2,
+)
+def _(rank, world, tensor, source):
+    place = rank - source
+    step = 1
+    while step < world:
+        if 0 <= place < step and rank + step < world:
+            yield "send", rank + step, tensor
+        elif step <= place < 2 * step:
+            tensor = yield "recv", rank - step
+        step *= 2
+    return tensor
+
+
+@broadcast.alternate("its own subtree, halved")
+def _(rank, world, tensor, source):
+    low, high = 0, world
+    place = (rank - source) % world
+    while high - low > 1:
+        middle = low + (1 << ((high - low - 1).bit_length() - 1))
+        if place == low:
+            yield "send", (middle + source) % world, tensor
+        if place == middle:
+            tensor = yield "recv", (low + source) % world
+        if place < middle:
+            high = middle
+        else:
+            low = middle
+    return tensor
+
+
+@broadcast.alternate("the place's bits")
+def _(rank, world, tensor, source):
+    place = (rank - source) % world
+    k = place.bit_length()
+    if place:
+        tensor = yield "recv", (place - 2 ** (k - 1) + source) % world
+    while place + 2**k < world:
+        yield "send", (place + 2**k + source) % world, tensor
+        k += 1
+    return tensor
+
+
+broadcast.equivalent(
+    ("while step < world", "while step <= world"),
+    because="in a round that is not needed nobody has a partner",
+)
+broadcast.equivalent(
+    ("high - low > 1", "high - low != 1"),
+    ("(high - low - 1).bit_length()", "(1 - (high - low)).bit_length()"),
+    ("place == low", "place <= low"),
+    because="a rank is always within its own part, which has one rank or more",
+)

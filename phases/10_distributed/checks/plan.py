@@ -1,0 +1,223 @@
+"""Lab 10, exercise 8: A thousand ranks"""
+
+from utils.checks import Case, Check, edited
+from utils.compare import Tolerance
+
+plan = Check(
+    "plan",
+    parts={"memory": 1, "bytes sent": 1, "seconds": 1},
+    reads="Eight ranks, 64, 1,024",
+    tolerance=Tolerance(1e-9, 1e-15, "float64, in another order"),
+)
+
+
+@plan.reference
+def _(parameters, layers, world, kind, tokens, machine):
+    layer = 2 * parameters / layers
+    collectives = {"ddp": ("reduce_scatter", "all_gather"), "fsdp": ("all_gather",) * 2 + ("scatter",)}
+    sent = waiting = 0.0
+    for _ in collectives[kind]:
+        sent += layers * (layer - layer / world)
+        waiting += layers * (world - 1) * (machine["latency"] + layer / world / machine["bandwidth"])
+    whole = (2 + 2 + 4 + 4 + 4) * parameters
+    return {
+        "memory": whole / world + layer if kind == "fsdp" else float(whole),
+        "sent": sent,
+        "seconds": max(waiting, 6 * parameters * tokens / machine["flops"]),
+    }
+
+
+@plan.cases
+def _(draw):
+    memory, sent, seconds = plan.parts
+    entries = {memory: "memory", sent: "sent", seconds: "seconds"}
+
+    def asked(part, kind, world, layers, tokens, machine, shown):
+        parameters = layers * draw.integer(3, 999)
+
+        def play(subject):
+            return {entries[part]: subject(parameters, layers, world, kind, tokens, machine)[entries[part]]}
+
+        words = f"{kind}, {world} rank{'s' * (world > 1)}, {layers} layers, {shown}"
+        return Case(part, play, shown=words)
+
+    def machine(**how):
+        sizes = {
+            "flops": draw.integer(1, 9) * 1e14,
+            "bandwidth": draw.integer(1, 90) * 1e9,
+            "latency": draw.integer(1, 90) * 1e-6,
+        }
+        return sizes | how
+
+    for kind in ("ddp", "fsdp"):
+        for world in (1, 2, 8, 64, 1024, draw.integer(3, 100)):
+            layers, tokens = draw.integer(2, 80), draw.integer(100, 9000)
+            yield asked(memory, kind, world, layers, tokens, machine(), "any machine")
+            yield asked(sent, kind, world, layers, tokens, machine(), "any machine")
+            if world > 1:
+                slow, late = machine(bandwidth=1e6, latency=0.0), machine(latency=0.5, bandwidth=1e15)
+                yield asked(seconds, kind, world, layers, tokens, slow, "a narrow network")
+                yield asked(seconds, kind, world, layers, tokens, late, "a late network")
+        yield asked(seconds, kind, 4, draw.integer(2, 9), 10**7, machine(flops=1e9), "slow computing")
+        yield asked(seconds, kind, 1, draw.integer(2, 9), 300, machine(), "alone")
+        yield asked(memory, kind, 2, 1, 300, machine(), "one layer")
+
+
+def _plan(parameters, layers, world, kind, tokens, machine):
+    weights = 2 * parameters
+    if kind == "ddp":
+        memory, rounds = float(16 * parameters), 2 * (world - 1)
+    else:
+        memory, rounds = 16 * parameters / world + weights / layers, 3 * (world - 1)
+    piece = weights / layers / world
+    communicating = layers * rounds * (machine["latency"] + piece / machine["bandwidth"])
+    computing = 6 * parameters * tokens / machine["flops"]
+    return {
+        "memory": memory,
+        "sent": layers * rounds * piece,
+        "seconds": max(computing, communicating),
+    }
+
+
+def _wrong(name, explanation, earns, *edits):
+    plan.misconception(name, explanation, earns=earns)(edited(_plan, *edits))
+
+
+_wrong(
+    "one after the other",
+    "computing and communicating are added up, as if nothing were hidden.",
+    2,
+    ("max(computing, communicating)", "computing + communicating"),
+)
+_wrong(
+    "the shorter of the two",
+    "a step takes as long as the shorter of computing and communicating.",
+    2,
+    ("max(computing, communicating)", "min(computing, communicating)"),
+)
+_wrong(
+    "tokens of all ranks at each",
+    "each rank computes the tokens of all ranks.",
+    2,
+    ("6 * parameters * tokens", "6 * parameters * tokens * world"),
+)
+_wrong(
+    "forward alone",
+    "computing takes as long as the forward pass alone.",
+    2,
+    ("6 * parameters * tokens", "2 * parameters * tokens"),
+)
+_wrong(
+    "the whole model at once",
+    "latency is paid for one collective over the whole model, and not for each layer.",
+    2,
+    ("layers * rounds * (machine['latency'] + piece / machine['bandwidth'])", "rounds * (machine['latency'] + layers * piece / machine['bandwidth'])"),
+)
+_wrong(
+    "one latency for each collective",
+    "latency is paid once for a collective, and not in each of its rounds.",
+    2,
+    ("layers * rounds * (machine['latency'] + piece / machine['bandwidth'])", "layers * ((2 if kind == 'ddp' else 3) * machine['latency'] * (world > 1) + rounds * piece / machine['bandwidth'])"),
+)
+_wrong(
+    "FSDP sends as much as DDP",
+    "FSDP's bytes and seconds are those of two ring halves, and not of three.",
+    1,
+    ("3 * (world - 1)", "2 * (world - 1)"),
+)
+_wrong(
+    "DDP sends half of it",
+    "an all-reduce has the bytes and seconds of one of its halves.",
+    1,
+    ("float(16 * parameters), 2 * (world - 1)", "float(16 * parameters), world - 1"),
+)
+_wrong(
+    "four bytes a number",
+    "what is sent has four bytes a number, as float32 has.",
+    0,
+    ("weights = 2 * parameters", "weights = 4 * parameters"),
+)
+_wrong(
+    "everything is cut, and nothing is whole",
+    "FSDP's memory is without the layer that is being computed with.",
+    2,
+    ("16 * parameters / world + weights / layers", "16 * parameters / world"),
+)
+_wrong(
+    "a whole model beside it",
+    "FSDP's memory has the weights of all layers, and not of one.",
+    2,
+    ("16 * parameters / world + weights / layers", "16 * parameters / world + weights"),
+)
+_wrong(
+    "DDP is cut, too",
+    "DDP's memory is divided by the number of ranks.",
+    2,
+    ("float(16 * parameters)", "16 * parameters / world"),
+)
+_wrong(
+    "two moments and no copy",
+    "the optimizer has eight bytes a parameter.",
+    2,
+    ("float(16 * parameters)", "float(12 * parameters)"),
+    ("16 * parameters / world", "12 * parameters / world"),
+)
+_wrong(
+    "the optimizer alone is cut",
+    "with FSDP, weights and gradients are there as a whole.",
+    2,
+    ("16 * parameters / world + weights / layers", "12 * parameters / world + 4 * parameters"),
+)
+_wrong(
+    "whole layers in each round",
+    "a round's piece is the whole layer.",
+    1,
+    ("piece = weights / layers / world", "piece = weights / layers"),
+)
+
+
+@plan.alternate("closed formulas")
+def _(parameters, layers, world, kind, tokens, machine):
+    share = (world - 1) / world
+    times = 2 if kind == "ddp" else 3
+    network = times * (layers * (world - 1) * machine["latency"] + share * 2 * parameters / machine["bandwidth"])
+    compute = 6.0 * parameters * tokens / machine["flops"]
+    state = 16.0 * parameters
+    return {
+        "memory": state if kind == "ddp" else state / world + 2.0 * parameters / layers,
+        "sent": times * share * 2.0 * parameters,
+        "seconds": network if network > compute else compute,
+    }
+
+
+@plan.alternate("layer by layer")
+def _(parameters, layers, world, kind, tokens, machine):
+    result = {"memory": 0.0, "sent": 0.0, "seconds": 0.0}
+    each = parameters // layers
+    for _ in range(layers):
+        result["memory"] += each * (2 + 2 + 12) / (1 if kind == "ddp" else world)
+        for _ in range(2 if kind == "ddp" else 3):
+            bytes_of_a_round = 2 * each / world
+            result["sent"] += bytes_of_a_round * (world - 1)
+            result["seconds"] += (world - 1) * (machine["latency"] + bytes_of_a_round / machine["bandwidth"])
+    if kind == "fsdp":
+        result["memory"] += 2 * each
+    result["seconds"] = max(result["seconds"], 6 * parameters * tokens / machine["flops"])
+    return result
+
+
+plan.equivalent(
+    ("kind == 'ddp'", "kind <= 'ddp'"),
+    ("kind == 'fsdp'", "kind >= 'fsdp'"),
+    because="there are two kinds",
+)
+plan.equivalent(
+    ("weights / layers", "weights // layers"),
+    ("parameters // layers", "parameters / layers"),
+    ("2.0 * parameters / layers", "2.0 * parameters // layers"),
+    because="the layers are equal",
+)
+plan.equivalent(("2 + 2 + 12", "2 * 2 + 12"), because="both are 16")
+plan.equivalent(
+    ("network > compute", "network >= compute"), because="where both are equal, it is either of them"
+)

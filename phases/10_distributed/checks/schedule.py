@@ -1,0 +1,289 @@
+"""Lab 10, exercise 7: The pipeline"""
+
+from utils.checks import Case, Check, case, edited
+from utils.compare import Tolerance
+
+schedule = Check(
+    "schedule",
+    parts={"GPipe": 1, "1F1B": 1, "in flight": 1, "the bubble": 1},
+    reads="The pipeline and its bubble",
+    tolerance=Tolerance(1e-9, 0.0, "float64"),
+)
+
+PLACES = {
+    "['each once']": "not each piece goes forward once and backward once at each stage.",
+    "['waits for ever']": "some stage waits for ever.",
+    "['forwards first']": "some stage does a backward before its last forward.",
+    "['seconds, backward 1']": "seconds, where forward and backward take 1 each",
+    "['seconds, backward 2']": "seconds, where a forward takes 1 and a backward 2",
+    "['too many in flight']": "how many more pieces than `stages - s` are in flight, at each stage",
+}
+
+
+@schedule.reference
+class _:
+    def schedule(stages, micro, kind):
+        """By simulation: each stage does a backward as soon as it may, or else a forward."""
+        plans = [[] for _ in range(stages)]
+        done = [{"F": 0, "B": 0} for _ in range(stages)]
+        while any(d["B"] < micro for d in done):
+            before = [dict(d) for d in done]
+            for s in range(stages):
+                forwards, backwards = before[s]["F"], before[s]["B"]
+                most = micro if kind == "gpipe" else backwards + stages - s
+                comes = micro if s == 0 else before[s - 1]["F"]
+                back = forwards if s == stages - 1 else before[s + 1]["B"]
+                may = forwards == micro or kind != "gpipe"
+                if backwards < min(back, forwards) and may:
+                    plans[s].append(("B", backwards))
+                    done[s]["B"] += 1
+                elif forwards < min(comes, micro, most):
+                    plans[s].append(("F", forwards))
+                    done[s]["F"] += 1
+        return plans
+
+    def bubble(stages, micro):
+        return 1 - micro / (micro + stages - 1)
+
+
+def _seconds(plans, backward):
+    """When a pipeline that follows the plans is done; None if it never is."""
+    lasts = {"F": 1, "B": backward}
+    ended, clocks, at = {}, [0] * len(plans), [0] * len(plans)
+    moved = True
+    while moved:
+        moved = False
+        for s, plan in enumerate(plans):
+            while at[s] < len(plan):
+                what, k = plan[at[s]]
+                needs = []
+                if what == "F" and s > 0:
+                    needs = [("F", k, s - 1)]
+                elif what == "B":
+                    needs = [("F", k, s)] + ([("B", k, s + 1)] if s + 1 < len(plans) else [])
+                if not all(need in ended for need in needs):
+                    break
+                start = max([clocks[s], *(ended[need] for need in needs)])
+                clocks[s] = ended[what, k, s] = start + lasts[what]
+                at[s] += 1
+                moved = True
+    done = all(at[s] == len(plan) for s, plan in enumerate(plans))
+    return max(clocks) if done else None
+
+
+def _most_in_flight(plan):
+    now = most = 0
+    for what, _ in plan:
+        now += 1 if what == "F" else -1
+        most = max(most, now)
+    return most
+
+
+@schedule.cases
+def _(draw):
+    gpipe, turns, flight, idle = schedule.parts
+
+    def planned(part, stages, micro):
+        kind = "gpipe" if part == gpipe else "1f1b"
+
+        def play(subject):
+            plans = [[tuple(pair) for pair in plan] for plan in subject["schedule"](stages, micro, kind)]
+            every = sorted((what, k) for what in "FB" for k in range(micro))
+            found = {"each once": len(plans) == stages and all(sorted(p) == every for p in plans)}
+            if part == flight:
+                most = [_most_in_flight(plan) for plan in plans]
+                found["too many in flight"] = [max(0, most[s] - stages + s) for s in range(len(plans))]
+                return found
+            if part == gpipe:
+                found["forwards first"] = all(
+                    all(what == "F" for what, _ in plan[:micro]) for plan in plans
+                )
+            seconds = [_seconds(plans, backward) for backward in (1, 2)]
+            found["waits for ever"] = None in seconds
+            found |= {"seconds, backward 1": seconds[0], "seconds, backward 2": seconds[1]}
+            return found
+
+        pieces = f"{micro} piece{'s' * (micro > 1)}"
+        words = f"{stages} stage{'s' * (stages > 1)}, {pieces}, {kind}"
+        return Case(part, play, of="schedule", shown=words, places=PLACES)
+
+    sizes = [(1, 1), (1, 4), (2, 1), (4, 2), (2, 2), (3, 3), (4, 4), (3, 7)]
+    sizes += [(4, draw.integer(5, 9)), (draw.integer(5, 7), 3), (2, draw.integer(3, 9))]
+    for part in (gpipe, turns, flight):
+        for stages, micro in sizes:
+            yield planned(part, stages, micro)
+    for stages, micro in [*sizes, (8, 64), (draw.integer(9, 64), draw.integer(65, 200))]:
+        words = f"{stages} stages, {micro} pieces"
+        yield case(idle, stages, micro, of="bubble", shown=words)
+
+
+def _schedule(stages, micro, kind):
+    plan = []
+    for stage in range(stages):
+        ahead = micro if kind == "gpipe" else min(micro, stages - 1 - stage)
+        mine = [("F", k) for k in range(ahead)]
+        for k in range(ahead, micro):
+            mine += [("F", k), ("B", k - ahead)]
+        mine += [("B", k) for k in range(micro - ahead, micro)]
+        plan.append(mine)
+    return plan
+
+
+_schedule.__name__ = "schedule"
+
+
+def bubble(stages, micro):
+    return (stages - 1) / (micro + stages - 1)
+
+
+def _wrong(name, explanation, earns, *edits):
+    schedule.misconception(name, explanation, earns=earns)({"schedule": edited(_schedule, *edits)})
+
+
+def _idle(name, explanation, earns, *edits):
+    schedule.misconception(name, explanation, earns=earns)({"bubble": edited(bubble, *edits)})
+
+
+_wrong(
+    "GPipe for both",
+    "with 1F1B, too, all forwards come first, and all pieces are in flight at once.",
+    3,
+    ("micro if kind == 'gpipe' else min(micro, stages - 1 - stage)", "micro"),
+)
+_wrong(
+    "one at a time",
+    "with 1F1B, each stage waits for the backward of a piece before it begins the next one.",
+    3,
+    ("min(micro, stages - 1 - stage)", "0"),
+)
+_wrong(
+    "as many ahead at each stage",
+    "each stage runs ahead as far as the first one.",
+    2,
+    ("min(micro, stages - 1 - stage)", "min(micro, stages - 1)"),
+)
+_wrong(
+    "ahead by the stage's number",
+    "the last stage runs ahead farthest, and the first one not at all.",
+    2,
+    ("stages - 1 - stage", "stage"),
+)
+_wrong(
+    "one too many ahead",
+    "each stage has one piece more in flight than it may.",
+    3,
+    ("stages - 1 - stage", "stages - stage"),
+)
+_wrong(
+    "one too few ahead",
+    "each stage does its first backward too early, and waits for it.",
+    3,
+    ("stages - 1 - stage", "max(0, stages - 2 - stage)"),
+)
+_wrong(
+    "more ahead than there are",
+    "where there are fewer pieces than stages, pieces are done that don't exist.",
+    2,
+    ("min(micro, stages - 1 - stage)", "stages - 1 - stage"),
+)
+_wrong(
+    "the rest forgotten",
+    "the backwards that remain in the end are missing.",
+    1,
+    ("mine += [('B', k) for k in range(micro - ahead, micro)]", "pass"),
+)
+_wrong(
+    "a backward of the piece just done",
+    "after running ahead, each stage does the backward of the newest piece instead of the oldest.",
+    3,
+    ("('B', k - ahead)", "('B', k)"),
+    ("range(micro - ahead, micro)", "range(ahead)"),
+)
+_wrong(
+    "one list for all",
+    "there is a list of the first stage alone.",
+    1,
+    ("return plan", "return plan[:1]"),
+)
+_idle(
+    "the bubble by the work",
+    "idle time is divided by the time that a stage works, and not by the whole.",
+    3,
+    ("(micro + stages - 1)", "micro"),
+)
+_idle(
+    "stages, and not one fewer",
+    "a stage is said to be idle for as long as all stages take for one piece.",
+    3,
+    ("(stages - 1) /", "stages /"),
+)
+_idle(
+    "the share of work",
+    "it is the share for which a stage works.",
+    3,
+    ("(stages - 1) / (micro + stages - 1)", "micro / (micro + stages - 1)"),
+)
+_idle(
+    "half a bubble",
+    "the whole is too long by a stage.",
+    3,
+    ("(micro + stages - 1)", "(micro + stages)"),
+)
+
+
+@schedule.alternate("queues")
+class _:
+    def schedule(stages, micro, kind):
+        def lane(stage):
+            warm = stages - stage - 1 if kind == "1f1b" else micro
+            begun = ended = 0
+            order = []
+            while ended < micro:
+                if begun < micro and begun - ended <= warm:
+                    order.append(("F", begun))
+                    begun += 1
+                else:
+                    order.append(("B", ended))
+                    ended += 1
+            return order
+
+        return [lane(stage) for stage in range(stages)]
+
+    def bubble(stages, micro):
+        whole = micro + stages - 1
+        return (whole - micro) / whole
+
+
+@schedule.alternate("backwards from the last piece, and pairs")
+class _:
+    def schedule(stages, micro, kind):
+        forwards = [("F", k) for k in range(micro)]
+        if kind == "gpipe":
+            return [forwards + [("B", k) for k in range(micro)][::-1] for _ in range(stages)]
+        backwards = [("B", k) for k in range(micro)]
+        plans = []
+        for distance in range(stages, 0, -1):
+            warm = forwards[: distance - 1]
+            steady = [pair for pairs in zip(forwards[len(warm) :], backwards) for pair in pairs]
+            plans.append(warm + steady + backwards[micro - len(warm) :])
+        return plans
+
+    def bubble(stages, micro):
+        return (stages - 1) / (stages + micro - 1)
+
+
+schedule.equivalent(
+    ("kind == 'gpipe'", "kind >= 'gpipe'"),
+    ("kind == '1f1b'", "kind <= '1f1b'"),
+    because="there are two kinds",
+)
+schedule.equivalent(
+    ("ended < micro", "ended != micro"),
+    ("begun < micro", "begun != micro"),
+    because="they count up one by one",
+)
+schedule.equivalent(
+    ("[::-1]", "[:]"),
+    ("[::-1]", "[::1]"),
+    because="GPipe takes as long, whichever order its backwards have",
+)

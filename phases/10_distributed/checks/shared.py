@@ -1,0 +1,35 @@
+"""What several exercises of lab 10 need."""
+
+from utils.compare import Tolerance
+from utils.world import connect
+
+SUMS = Tolerance(1e-4, 1e-5, "float32 sums in another order")
+
+
+def ranks(subject, each, of=None, **network):
+    """Let the learner's generators be the ranks of a world.
+
+    Args:
+        subject: the learner's code.
+        each: the further arguments of each rank, a tuple for each.
+        of: the function, in an exercise with several.
+        network: as `connect` has it.
+    """
+    world = len(each)
+    programs = [subject.generator(r, world, *args, of=of) for r, args in enumerate(each)]
+    return connect(programs, **network)
+
+
+def driven(subject, driver, each, of=None, **network):
+    """The same, where a driver runs the learner's generators."""
+    world = len(each)
+    programs = [
+        subject.drive_generator(f"distributed:{driver}", r, world, *args, of=of)
+        for r, args in enumerate(each)
+    ]
+    return connect(programs, **network)
+
+
+def others(came, *allowed):
+    """The names of collectives that were asked for and are not allowed, each once."""
+    return sorted({event.kind for event in came.collectives} - set(allowed))

@@ -1,0 +1,209 @@
+"""Drivers of lab 10: models at the ranks of a world, and pipelines that follow a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
+
+
+def _fill(tensors: Iterable[Tensor], values: int, size: float = 1.0) -> None:
+    """Fill tensors with numbers that ``values`` draws; torch's own generator is not asked."""
+    generator = torch.Generator().manual_seed(values)
+    with torch.no_grad():
+        for tensor in tensors:
+            tensor.copy_(size * torch.randn(tensor.shape, generator=generator))
+
+
+class Net(nn.Module):
+    """A small classifier with all that makes data parallelism hard.
+
+    The parameters of `inner` are also those of `again`. `still` is frozen. Of the two `experts` a
+    rank uses one, which depends on its first row, and none if it has no rows. `spare` is used
+    nowhere. `seen` and `scale` are buffers.
+
+    Args:
+        values: draws parameters and buffers: the same number gives the same.
+    """
+
+    seen: Tensor
+    scale: Tensor
+
+    def __init__(self, values: int = 0) -> None:
+        super().__init__()
+        self.still = nn.Linear(3, 4)
+        self.inner = nn.Linear(4, 4)
+        self.again = self.inner
+        self.experts = nn.ModuleList(nn.Linear(4, 4, bias=False) for _ in range(2))
+        self.spare = nn.Linear(2, 1)
+        self.head = nn.Linear(4, 5)
+        self.register_buffer("seen", torch.tensor(values))
+        self.register_buffer("scale", torch.ones(4))
+        _fill([*self.parameters(), self.scale], values)
+        self.still.requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(rows, 3) -> logits, (rows, 5)."""
+        hidden = torch.tanh(self.still(x)) * self.scale
+        hidden = self.again(torch.tanh(self.inner(hidden)))
+        if len(x):
+            hidden = hidden + self.experts[int(x[0, 0] > 0)](hidden)
+        return self.head(hidden)
+
+
+def model_of(values: int, plain: bool) -> nn.Module:
+    """Return a `Net`, or one of three plain layers."""
+    if not plain:
+        return Net(values)
+    layers = nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 5)
+    model = nn.Sequential(*layers)
+    _fill(model.parameters(), values)
+    return model
+
+
+def started(start: Callable[..., Generator], rank: int, world: int, values: int) -> Generator:
+    """Let a rank start with a `Net` of its own values.
+
+    Returns:
+        Its parameters and buffers afterwards, by name. Parameters are those that the model had at
+        first, as an optimizer would hold them.
+    """
+    model = Net(values)
+    held = dict(model.named_parameters(remove_duplicate=False))
+    yield from start(rank, world, model)
+    found = {name: parameter.detach().clone() for name, parameter in held.items()}
+    return found | {name: buffer.clone() for name, buffer in model.named_buffers()}
+
+
+def stepped(
+    step: Callable[..., Generator],
+    rank: int,
+    world: int,
+    values: int,
+    x: Tensor,
+    y: Tensor,
+    bucket_bytes: int,
+    stale: bool = False,
+    plain: bool = False,
+) -> Generator:
+    """Let a rank do a step with a model that is the same at all ranks.
+
+    Args:
+        step: the learner's ``ddp_step``.
+        rank: its number.
+        world: how many there are.
+        values: draws the model.
+        x: rows of this rank.
+        y: their classes.
+        bucket_bytes: as the learner's step has it.
+        stale: whether there are old gradients.
+        plain: whether the model is three plain layers, and not a `Net`.
+
+    Returns:
+        ``loss``, what the step returned; ``gradients`` by name; and whether the parameters are what
+        they were.
+    """
+    model = model_of(values, plain)
+    if stale:
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter) if parameter.requires_grad else None
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    loss = yield from step(rank, world, model, x, y, bucket_bytes)
+    gradients = {
+        name: None if parameter.grad is None else parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+    }
+    same = all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    return {"loss": loss, "gradients": gradients, "parameters kept": same}
+
+
+def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Tensor, dict]:
+    """One step of AdamW on a slice of the parameters, by the formulas of phase 07.
+
+    As `torch.optim.AdamW` with ``eps=1e-5``: large enough that a gradient which is zero but for
+    rounding moves nothing.
+
+    Args:
+        weights: the slice.
+        gradient: of the same shape.
+        state: ``step``, ``m`` and ``v``; ``{"step": 0}`` before the first step.
+        lr: the learning rate.
+
+    Returns:
+        The new slice and the new state. Nothing that was passed in is changed.
+    """
+    count = state["step"] + 1
+    m = state.get("m", torch.zeros_like(weights)).lerp(gradient, 1 - 0.9)
+    v = state.get("v", torch.zeros_like(weights)).lerp(gradient.square(), 1 - 0.999)
+    ahead = m / (1 - 0.9**count) / ((v / (1 - 0.999**count)).sqrt() + 1e-5)
+    return weights - lr * (ahead + 0.01 * weights), {"step": count, "m": m, "v": v}
+
+
+def minigpt_of(config: Mapping[str, int] | None, values: int = 0) -> MiniGPT:
+    """Return the shipped MiniGPT, or a smaller one of other sizes with drawn weights."""
+    if config is None:
+        return load_minigpt()
+    model = MiniGPT(MiniGPTConfig(**config))
+    _fill(model.parameters(), values, 0.3)
+    return model
+
+
+def trained(
+    step: Callable[..., Generator],
+    rank: int,
+    world: int,
+    config: Mapping[str, int] | None,
+    values: int,
+    batches: Sequence[tuple[Tensor, Tensor]],
+    lr: float,
+    max_norm: float,
+) -> Generator:
+    """Let a rank train a MiniGPT for some steps.
+
+    Args:
+        step: the learner's ``minigpt_step``.
+        rank: its number.
+        world: how many there are.
+        config: the sizes of the model; None for the shipped one.
+        values: draws the weights where there are sizes.
+        batches: (tokens, targets) of this rank, one pair a step.
+        lr: the learning rate.
+        max_norm: the bound on the gradient's norm.
+
+    Returns:
+        ``losses`` and ``norms`` of the steps; of the model afterwards the ``weights``, of a
+        large one every 37th; ``held``, how many numbers of the optimizer's state this rank has.
+    """
+    model = minigpt_of(config, values)
+    state: dict = {"step": 0}
+    losses, norms = [], []
+    for tokens, targets in batches:
+        loss, norm, state = yield from step(
+            rank, world, model, tokens, targets, state, lr, max_norm
+        )
+        losses.append(loss)
+        norms.append(norm)
+    flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    held = sum(value.numel() for value in state.values() if isinstance(value, Tensor))
+    every = 37 if len(flat) > 5000 else 1
+    return {"losses": losses, "norms": norms, "weights": flat[::every].clone(), "held": held}
+
+
+def follow(
+    rank: int, world: int, plan: Sequence, forward: float = 1.0, backward: float = 2.0
+) -> Generator:
+    """Be a stage of a pipeline that follows a plan, a list of ("F", k) and ("B", k) for each stage.
+
+    Run it with ``rendezvous=False``: stages that send to each other would wait for ever.
+    """
+    token = torch.zeros(1)
+    for what, _ in plan[rank]:
+        ahead, behind = (rank + 1, rank - 1) if what == "F" else (rank - 1, rank + 1)
+        if 0 <= behind < world:
+            yield "recv", behind
+        yield "compute", forward if what == "F" else backward
+        if 0 <= ahead < world:
+            yield "send", ahead, token
