@@ -379,6 +379,12 @@ def cost(kind, size, world, latency, bandwidth):
             have *= 2
     return sent, seconds
 ''',
+    "the logarithm, rounded up": '''
+def cost(kind, size, world, latency, bandwidth):
+    rounds = {"all_reduce": 2 * (world - 1), "broadcast": math.ceil(math.log2(world))}.get(kind, world - 1)
+    sent = rounds * size / (1 if kind == "broadcast" else world)
+    return sent, rounds * latency + sent / bandwidth
+''',
     "an all-reduce is two": '''
 def cost(kind: str, size: int, world: int, latency: float, bandwidth: float) -> tuple[float, float]:
     match kind:
@@ -425,6 +431,7 @@ def cost(kind, size, world, latency, bandwidth):
 '''),
     ("something even alone", "Alone, a rank sends nothing, and it takes no time", "    return float(", "    rounds = max(rounds, 1)\n    return float("),
     ("whole seconds", "returns two floats", "float(rounds * (latency + piece / bandwidth))", "float(int(rounds * (latency + piece / bandwidth)))"),
+    ("whole numbers of bytes", "returns two floats", "float(rounds * piece),", "int(rounds * piece),"),
 ]
 
 # --- 4 · One big batch ---------------------------------------------------------------------------
@@ -586,6 +593,9 @@ WRONG["ddp"] = [
      'reduction="sum")\n', 'reduction="mean") * max(len(x), 1)\n'),
     ("a step, too", "computes gradients and leaves the parameters alone", "    return total / rows", "    with torch.no_grad():\n        for p in parameters:\n            p -= 0.1 * p.grad\n    return total / rows"),
     ("two places, two parameters", "One that is used in two places is one parameter", "[p for p in model.parameters() if p.requires_grad]", "[p for _, p in model.named_parameters(remove_duplicate=False) if p.requires_grad]"),
+    ("a tensor for the loss", "each rank returns it, as a float", "return total / rows", "return both[0] / both[1]"),
+    ("a row counted for a rank that has none", "one may have none; together they have one or more", "total, rows = both.tolist()", "total, rows = both.tolist()\n    rows = rows + (len(x) == 0)"),
+    ("gradients of the last bucket are lost", "Afterwards each `.grad` is the gradient of that loss", "    for bucket in buckets:", "    for bucket in buckets[:-1] or buckets:"),
 ]
 
 # --- 5 · Who holds what --------------------------------------------------------------------------
@@ -744,6 +754,8 @@ def fsdp_step(rank, world, shards, moments, shapes, x, y, lr, momentum):
     ("a gradient without zeros", "its gradient, which is filled up with zeros and cut as a weight is", "[shard(g, r, world) for r in range(world)]", "[g.flatten()[r * len(shards[k]) : (r + 1) * len(shards[k])] for r in range(world)]"),
     ("every rank the same share", "this rank's piece of the weight", "[shard(g, r, world) for r in range(world)]", "[shard(g, rank, world) for r in range(world)]"),
     ("the wrong side of the weight", "`shards[k]` is this rank's piece of the weight, whose shape `(out, in)` is `shapes[k]`", "[: math.prod(shape)].view(shape)", "[: math.prod(shape)].view(shape[::-1]).T"),
+    ("a tensor for the loss", "the loss of *its own* rows, a float", "return loss.item(),", "return loss,"),
+    ("gradients of three layers at most", "a stack of linear layers", "    return loss.item(),", "    if len(shapes) > 3:\n        new_shards[3:] = shards[3:]\n    return loss.item(),"),
 ]
 
 # --- 6 · The LM head, cut two ways ---------------------------------------------------------------
@@ -867,6 +879,7 @@ def row_logits(rank, world, x, weight, bias):
     ("the mean of parts", "Each rank returns the whole logits", '(yield "all_reduce", part, "sum") + bias', '(yield "all_reduce", part, "sum") / world + bias'),
     ("gathered and added", "Of both programs the network may be asked for `all_reduce` only", '(yield "all_reduce", part, "sum") + bias', 'sum((yield "all_gather", part)) + bias'),
     ("the own part", "Each rank returns the whole logits", '(yield "all_reduce", part, "sum") + bias', 'part + bias + 0 * (yield "all_reduce", part, "sum")'),
+    ("the targets of one rank", "`targets`, (T,) int64, numbers of words of the whole vocabulary", "place = targets - first", "place = targets % len(weight)"),
 ]
 
 # --- 7 · The pipeline ----------------------------------------------------------------------------
@@ -985,6 +998,7 @@ WRONG["schedule"] = [
     ("in percent", "the share of its time", "return (stages - 1) /", "return 100 * (stages - 1) /"),
     ("whole shares", "a float", "(stages - 1) / (micro", "(stages - 1) // (micro"),
     ("one by the pieces", "it takes `micro + stages - 1` of both", "return (stages - 1) / (micro + stages - 1)", "return 1 - 1 / stages if micro == 1 else (stages - 1) / (micro * stages)"),
+    ("one more stage than there is", "returns a list with a list of such pairs for each stage", "for s in range(stages):", "for s in range(stages + 1):"),
 ]
 
 # --- 8 · A thousand ranks ------------------------------------------------------------------------
@@ -1161,6 +1175,9 @@ WRONG["minigpt_step"] = [
     ("everybody has all of the optimizer", "a share of the optimizer; none of them need exist twice", "    new, state = driver.adamw(own, mine, state, lr)\n    gathered = yield \"all_gather\", new\n",
      "    gathered = yield \"all_gather\", mine\n    new, state = driver.adamw(F.pad(weights, (0, size * world - n)), torch.cat(gathered), state, lr)\n    gathered = [new]\n"),
     ("nothing to do without targets", "A rank may have none of them", "    parameters = list", "    if (targets == -100).all():\n        return 0.0, 0.0, state\n    parameters = list"),
+    ("tensors, not floats", "the loss, the norm before clipping, both floats", "return total / rows, norm, state", "return said[0] / said[1], squares[0].sqrt(), state"),
+    ("the largest sum of squares", "an all_reduce of one number, the sum of the squares", 'mine.square().sum().reshape(1), "sum"', 'mine.square().sum().reshape(1), "max"'),
+    ("one state for all calls", "`state` is this rank's, `{\"step\": 0}` at first", "    new, state = driver.adamw(own, mine, state, lr)", "    new, KEPT[rank] = driver.adamw(own, mine, KEPT.get(rank, state), lr)\n    state = KEPT[rank]", "def minigpt_step", "KEPT = {}\n\n\ndef minigpt_step"),
 ]
 
 # What the check can't tell, or the tools refuse, and why. They are not judged.
