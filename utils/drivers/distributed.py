@@ -34,10 +34,10 @@ class Net(nn.Module):
 
     def __init__(self, values: int = 0) -> None:
         super().__init__()
-        self.still = nn.Linear(3, 4)
         self.inner = nn.Linear(4, 4)
         self.again = self.inner
         self.experts = nn.ModuleList(nn.Linear(4, 4, bias=False) for _ in range(2))
+        self.still = nn.Linear(3, 4)
         self.spare = nn.Linear(2, 1)
         self.head = nn.Linear(4, 5)
         self.register_buffer("seen", torch.tensor(values))

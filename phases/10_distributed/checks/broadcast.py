@@ -17,6 +17,7 @@ PLACES = {
     "['results']": "what the ranks returned, from rank 0 on",
     "['messages']": "how many messages there were",
     "['rounds']": "how many rounds it took",
+    "['rounds more than from rank 0']": "how many rounds more it took than from rank 0",
     "['received by the source']": "messages that the source received",
 }
 
@@ -47,6 +48,11 @@ def _(draw):
         def play(subject):
             came = ranks(subject, each, latency=1.0)
             found = {"other requests": others(came), "results": came.results}
+            if part == any_source:  # as many rounds as from rank 0, whatever these are
+                usual = [(tensor if rank == 0 else None, 0) for rank in range(world)]
+                seconds = ranks(subject, usual, latency=1.0).seconds
+                found["rounds more than from rank 0"] = round(came.seconds - seconds)
+                found["received by the source"] = sum(m.to == source for m in came.messages)
             if part == few:
                 found |= {
                     "messages": len(came.messages),
@@ -167,6 +173,27 @@ def _(rank, world, tensor, source):
         if 0 <= place < step and rank + step < world:
             yield "send", rank + step, tensor
         elif step <= place < 2 * step:
+            tensor = yield "recv", rank - step
+        step *= 2
+    return tensor
+
+
+@broadcast.misconception(
+    "by way of rank 0",
+    "where rank 0 is not the source, the tensor takes a detour, and the source gets back what it had.",
+    earns=2,
+)
+def _(rank, world, tensor, source):
+    if source != 0:
+        if rank == source:
+            yield "send", 0, tensor
+        elif rank == 0:
+            tensor = yield "recv", source
+    step = 1
+    while step < world:
+        if rank < step and rank + step < world:
+            yield "send", rank + step, tensor
+        elif step <= rank < 2 * step:
             tensor = yield "recv", rank - step
         step *= 2
     return tensor

@@ -106,7 +106,31 @@ _wrong(
     "one round too many at powers of two",
     "the tree has a round too many where the number of ranks is a power of two.",
     2,
-    ("(world - 1).bit_length()", "world.bit_length()"),
+    ("(world - 1).bit_length()", "(world.bit_length() if world > 1 else 0)"),
+)
+_wrong(
+    "what is gathered is one rank's",
+    "the size is taken for that of one rank's piece in an all_gather or a reduce_scatter.",
+    2,
+    ("rounds *= 2", "rounds *= 2\n        else:\n            piece = size"),
+)
+_wrong(
+    "seconds first",
+    "seconds and bytes are in the wrong order.",
+    0,
+    ("return (float(rounds * piece), rounds * (latency + piece / bandwidth))", "return (rounds * (latency + piece / bandwidth), float(rounds * piece))"),
+)
+_wrong(
+    "no latency",
+    "the latency of the messages is left out.",
+    0,
+    ("(latency + piece / bandwidth)", "piece / bandwidth"),
+)
+_wrong(
+    "send, and then receive",
+    "a round of a ring takes twice as long, as where a rank can't send and receive at the same time.",
+    1,
+    ("rounds * (latency + piece / bandwidth)", "rounds * (latency + piece / bandwidth) * (1 if kind == 'broadcast' else 2)"),
 )
 _wrong(
     "rounded down",

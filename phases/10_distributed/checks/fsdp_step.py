@@ -5,7 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, case, edited
+from utils.checks import Case, Check, edited
 
 from .shared import SUMS, ranks
 
@@ -15,9 +15,11 @@ fsdp_step = Check(
     reads="Who holds what",
     tolerance=SUMS,
     sharing=True,
+    claims=("that a shard keeps nothing else in memory",),
 )
 
 PLACES = {
+    "['keeps more in memory']": "the piece is a view, and keeps a whole tensor in memory.",
     "['losses']": "the loss of each rank's own rows",
     "['shards']": "new shards, from rank 0 on",
     "['moments']": "new moments, from rank 0 on",
@@ -69,7 +71,15 @@ def _(draw):
     def cut(shape, world, dtype=torch.float32, layout="contiguous"):
         rank = draw.integer(0, world - 1)
         words = f"shape {shape}, rank {rank} of {world}"
-        return case(shards, draw.tensor(shape, dtype, layout), rank, world, of="shard", shown=words)
+        return piece_of(draw.tensor(shape, dtype, layout), rank, world, words)
+
+    def piece_of(tensor, rank, world, words):
+        def play(subject):
+            came = subject["shard"](tensor, rank, world)
+            whole = came.untyped_storage().nbytes() > came.nbytes
+            return {"the shard": came, "keeps more in memory": whole}
+
+        return Case(shards, play, of="shard", shown=words, places=PLACES)
 
     def pieces(tensor, world):
         size = -(-tensor.numel() // world)
@@ -116,7 +126,7 @@ def _(draw):
     n = draw.integer(2, 4)
     for rank in range(3):
         tensor = draw.tensor((7,))
-        yield case(shards, tensor, rank, 3, of="shard", shown=f"7 numbers, rank {rank} of 3")
+        yield piece_of(tensor, rank, 3, f"7 numbers, rank {rank} of 3")
     yield cut((2, n), 2)
     yield cut((n, n), n)
     yield cut((3, 5), 4)
@@ -125,8 +135,8 @@ def _(draw):
     yield cut((4, 3), 2, layout="transposed")
     yield cut((5, 3), 4, layout="transposed")
     yield cut((2, 2, 3), 5, torch.float64)
-    yield case(shards, draw.tensor((2,)), 2, 4, of="shard", shown="2 numbers, rank 2 of 4")
-    yield case(shards, draw.tensor(()), 0, 2, of="shard", shown="a 0-dim tensor, rank 0 of 2")
+    yield piece_of(draw.tensor((2,)), 2, 4, "2 numbers, rank 2 of 4")
+    yield piece_of(draw.tensor(()), 0, 2, "a 0-dim tensor, rank 0 of 2")
     yield stepped(step, [2, 4, 3], 2, n)
     yield stepped(step, [3, 5, 3, 1], 3, 2)
     yield stepped(step, [n, 3], 2, 2)

@@ -36,10 +36,12 @@ def _(draw):
         parameters = layers * draw.integer(3, 999)
 
         def play(subject):
-            return {entries[part]: subject(parameters, layers, world, kind, tokens, machine)[entries[part]]}
+            came = subject(parameters, layers, world, kind, tokens, machine)
+            return {"entries": sorted(came), entries[part]: came[entries[part]]}
 
         words = f"{kind}, {world} rank{'s' * (world > 1)}, {layers} layers, {shown}"
-        return Case(part, play, shown=words)
+        places = {"['entries']": "what the dict holds"}
+        return Case(part, play, shown=words, places=places)
 
     def machine(**how):
         sizes = {
@@ -142,6 +144,50 @@ _wrong(
     "FSDP's memory is without the layer that is being computed with.",
     2,
     ("16 * parameters / world + weights / layers", "16 * parameters / world"),
+)
+_wrong(
+    "the whole layer is cut",
+    "of the layer that FSDP computes with, only a rank's share is counted.",
+    2,
+    ("16 * parameters / world + weights / layers", "(16 * parameters + weights / layers) / world"),
+)
+_wrong(
+    "a whole layer with its gradient",
+    "FSDP's memory has the layer that is being computed with twice.",
+    2,
+    ("16 * parameters / world + weights / layers", "16 * parameters / world + 2 * weights / layers"),
+)
+_wrong(
+    "tokens are shared",
+    "each rank computes its share of the tokens that it has.",
+    2,
+    ("6 * parameters * tokens", "6 * parameters * tokens / world"),
+)
+_wrong(
+    "no gradients",
+    "memory is without the gradients.",
+    2,
+    ("float(16 * parameters)", "float(14 * parameters)"),
+    ("16 * parameters / world", "14 * parameters / world"),
+)
+_wrong(
+    "everything in float32",
+    "weights and gradients take four bytes each.",
+    2,
+    ("float(16 * parameters)", "float(20 * parameters)"),
+    ("16 * parameters / world", "20 * parameters / world"),
+)
+_wrong(
+    "no latency",
+    "the latency of the rounds is left out.",
+    2,
+    ("(machine['latency'] + piece / machine['bandwidth'])", "(piece / machine['bandwidth'])"),
+)
+_wrong(
+    "FSDP all-reduces",
+    "FSDP's bytes and seconds are those of four ring halves, and not of three.",
+    1,
+    ("3 * (world - 1)", "4 * (world - 1)"),
 )
 _wrong(
     "a whole model beside it",
