@@ -124,3 +124,11 @@ def test_only_the_first_five_mismatches_are_listed():
     difference = compare(torch.arange(20.0) + 1, torch.arange(20.0))
     assert difference.detail.count("got") == 5
     assert "and 15 more" in difference.detail
+
+
+def test_integers_are_equal_or_not_whatever_the_tolerance():
+    roughly = Tolerance(1e-2, 1e-2)
+    want = torch.tensor([10_000, 20_000])
+    assert compare(want + 1, want, tolerance=roughly).kind == "values"
+    assert compare(want.clone(), want, tolerance=roughly) is None
+    assert compare(want.double() * 1.001, want.double(), tolerance=roughly) is None
