@@ -269,6 +269,44 @@ _rows(
 )
 
 
+_columns(
+    "uphill",
+    "the gradient has the wrong sign.",
+    4,
+    ("upstream @ weight / len(x)", "-upstream @ weight / len(x)"),
+)
+_columns(
+    "the softmax of its own words",
+    "the gradient is as if each rank's words were all that there are.",
+    4,
+    ("upstream = powers / total[:, None]", "upstream = logits.softmax(dim=1)"),
+)
+_columns(
+    "the mean of the ranks' gradients",
+    "the gradient is divided by the number of ranks.",
+    4,
+    ("upstream @ weight / len(x)", "upstream @ weight / len(x) / world"),
+)
+_columns(
+    "the largest is not put back",
+    "the loss is without the logit that was taken off.",
+    2,
+    ("(largest + total.log() - chosen)", "(total.log() - chosen)"),
+)
+_columns(
+    "a loss for each token",
+    "there is a loss for each token, and no mean of them.",
+    2,
+    ("(largest + total.log() - chosen).mean()", "largest + total.log() - chosen"),
+)
+_rows(
+    "the mean of the parts",
+    "the logits of the ranks' channels are averaged, and not added up.",
+    4,
+    ("x @ weight.T, 'sum')", "x @ weight.T / world, 'sum')"),
+)
+
+
 @parallel_head.alternate("autograd for its own share")
 class _:
     def column_loss(rank, world, x, weight, bias, first, targets):

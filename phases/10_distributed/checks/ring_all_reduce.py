@@ -231,6 +231,33 @@ _wrong(
 )
 
 
+_wrong(
+    "the collective itself",
+    "a collective is asked for, which does all of it.",
+    0,
+    ("flat = tensor.flatten()", "return (yield 'all_reduce', tensor, 'sum')\n    flat = tensor.flatten()"),
+)
+_wrong(
+    "the padding stays",
+    "where the tensor doesn't divide, the sum has zeros at its end.",
+    2,
+    ("flat = tensor.flatten()", "flat = torch.cat([tensor.flatten(), tensor.new_zeros(-tensor.numel() % world)])"),
+    ("torch.cat(pieces).reshape(tensor.shape)", "torch.cat(pieces).reshape(tensor.shape if flat.numel() == tensor.numel() else -1)"),
+)
+_wrong(
+    "nothing alone",
+    "a rank that is alone returns nothing.",
+    3,
+    ("flat = tensor.flatten()", "flat = tensor.flatten()\n    if world == 1:\n        return None"),
+)
+_wrong(
+    "all in float32",
+    "the sum is float32, whatever the tensors are.",
+    2,
+    ("flat = tensor.flatten()", "flat = tensor.flatten().float()"),
+)
+
+
 @ring_all_reduce.alternate("even ranks send first")
 def _(rank, world, tensor):
     count = tensor.numel()

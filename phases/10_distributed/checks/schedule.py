@@ -236,6 +236,32 @@ _idle(
 )
 
 
+_wrong(
+    "pieces from 1",
+    "pieces are numbered from 1.",
+    1,
+    ("return plan", "return [[(what, k + 1) for what, k in mine] for mine in plan]"),
+)
+_wrong(
+    "1F1B for both",
+    "with GPipe, too, backwards begin before the last forward.",
+    3,
+    ("micro if kind == 'gpipe' else min(micro, stages - 1 - stage)", "min(micro, stages - 1 - stage)"),
+)
+_idle(
+    "in percent",
+    "the share is in percent.",
+    3,
+    ("(stages - 1) /", "100 * (stages - 1) /"),
+)
+_idle(
+    "at both ends",
+    "idle time is counted twice.",
+    3,
+    ("(stages - 1) /", "2 * (stages - 1) /"),
+)
+
+
 @schedule.alternate("queues")
 class _:
     def schedule(stages, micro, kind):
