@@ -139,6 +139,7 @@ def _(draw):
     yield piece_of(draw.tensor(()), 0, 2, "a 0-dim tensor, rank 0 of 2")
     yield stepped(step, [2, 4, 3], 2, n)
     yield stepped(step, [3, 5, 3, 1], 3, 2)
+    yield stepped(step, [2, 3, 2, 3, 1], 2, 2)
     yield stepped(step, [n, 3], 2, 2)
     yield stepped(step, [n, 2, 2], 1, 3)
     yield stepped(step, [1, 3, 1], 4, 1)
@@ -323,6 +324,38 @@ _wrong(
     "the gradient is half of what it is.",
     2,
     ("2 * (h - y)", "(h - y)"),
+)
+
+
+_wrong(
+    "uphill",
+    "the step goes up the slope.",
+    2,
+    ("shards[k] - lr * new_moments[k]", "shards[k] + lr * new_moments[k]"),
+)
+_wrong(
+    "Nesterov's momentum",
+    "the step is made as Nesterov's momentum makes it.",
+    3,
+    ("shards[k] - lr * new_moments[k]", "shards[k] - lr * (momentum * new_moments[k] + mine / world)"),
+)
+_wrong(
+    "the gradients as moments",
+    "gradients are returned where moments are asked for.",
+    3,
+    ("shards[k] - lr * new_moments[k]", "shards[k] - lr * new_moments[k]\n        new_moments[k] = mine / world"),
+)
+_wrong(
+    "the last weight is kept",
+    "the last layer's weight is not gathered a second time.",
+    3,
+    ("weight = (yield from gather(k))\n        gradient", "if k < last:\n            weight = (yield from gather(k))\n        gradient"),
+)
+_wrong(
+    "a tensor for the loss",
+    "the loss is a tensor, and no number.",
+    2,
+    ("F.mse_loss(h, y).item()", "F.mse_loss(h, y)"),
 )
 
 
