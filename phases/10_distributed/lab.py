@@ -601,7 +601,8 @@ verify("parallel_head", column_loss=column_loss, row_logits=row_logits)
 #
 # Write `schedule(stages, micro, kind)`, which returns a list with a list of such pairs for each stage: each
 # piece forward once and backward once. Both numbers are 1 or more, and there may be fewer pieces than
-# stages.
+# stages. A stage takes the pieces in the order of their numbers, but for the backwards of `"gpipe"`,
+# whose order is free.
 #
 # - `"gpipe"`: each stage does all its forwards first, and then all its backwards.
 # - `"1f1b"`: a piece is *in flight* at a stage from its forward until its backward there, and its

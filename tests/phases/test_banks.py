@@ -22,6 +22,7 @@ from tests.phases import (
     bank_07,
     bank_08,
     bank_09,
+    bank_10,
     dear,
 )
 
@@ -38,6 +39,7 @@ BANKS = {
     "07": bank_07.BANK,
     "08": bank_08.BANK,
     "09": bank_09.BANK,
+    "10": bank_10.BANK,
 }
 # At least this share of the wrong answers is told a misconception by its name; the others are told
 # what a case gave.

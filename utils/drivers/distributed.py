@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
+
+Program = Generator[Any, Any, Any]
 
 
 def _fill(tensors: Iterable[Tensor], values: int, size: float = 1.0) -> None:
@@ -64,7 +67,7 @@ def model_of(values: int, plain: bool) -> nn.Module:
     return model
 
 
-def started(start: Callable[..., Generator], rank: int, world: int, values: int) -> Generator:
+def started(start: Callable[..., Program], rank: int, world: int, values: int) -> Program:
     """Let a rank start with a `Net` of its own values.
 
     Returns:
@@ -79,7 +82,7 @@ def started(start: Callable[..., Generator], rank: int, world: int, values: int)
 
 
 def stepped(
-    step: Callable[..., Generator],
+    step: Callable[..., Program],
     rank: int,
     world: int,
     values: int,
@@ -88,7 +91,7 @@ def stepped(
     bucket_bytes: int,
     stale: bool = False,
     plain: bool = False,
-) -> Generator:
+) -> Program:
     """Let a rank do a step with a model that is the same at all ranks.
 
     Args:
@@ -152,7 +155,7 @@ def minigpt_of(config: Mapping[str, int] | None, values: int = 0) -> MiniGPT:
 
 
 def trained(
-    step: Callable[..., Generator],
+    step: Callable[..., Program],
     rank: int,
     world: int,
     config: Mapping[str, int] | None,
@@ -160,7 +163,7 @@ def trained(
     batches: Sequence[tuple[Tensor, Tensor]],
     lr: float,
     max_norm: float,
-) -> Generator:
+) -> Program:
     """Let a rank train a MiniGPT for some steps.
 
     Args:
@@ -194,7 +197,7 @@ def trained(
 
 def follow(
     rank: int, world: int, plan: Sequence, forward: float = 1.0, backward: float = 2.0
-) -> Generator:
+) -> Program:
     """Be a stage of a pipeline that follows a plan, a list of ("F", k) and ("B", k) for each stage.
 
     Run it with ``rendezvous=False``: stages that send to each other would wait for ever.

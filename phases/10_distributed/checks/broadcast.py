@@ -199,6 +199,33 @@ def _(rank, world, tensor, source):
     return tensor
 
 
+_wrong(
+    "nothing alone",
+    "a rank that is alone returns nothing.",
+    1,
+    ("    step = 1\n", "    step = 1\n    if world == 1:\n        return None\n"),
+)
+_wrong(
+    "the source returns nothing",
+    "the source returns None, though it has the tensor.",
+    0,
+    ("return tensor", "return None if rank == source else tensor"),
+)
+_wrong(
+    "told twice",
+    "ranks are sent what they have already.",
+    2,
+    ("tensor = (yield ('recv', (rank - step) % world))", "tensor = (yield ('recv', (rank - step) % world))\n            yield ('recv', (rank - step) % world)"),
+    ("yield ('send', (rank + step) % world, tensor)", "yield ('send', (rank + step) % world, tensor)\n            yield ('send', (rank + step) % world, tensor)"),
+)
+_wrong(
+    "always float32",
+    "what is returned has another dtype than what the source has.",
+    2,
+    ("return tensor", "return tensor.float()"),
+)
+
+
 @broadcast.alternate("its own subtree, halved")
 def _(rank, world, tensor, source):
     low, high = 0, world

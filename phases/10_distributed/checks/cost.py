@@ -170,6 +170,44 @@ _wrong(
 )
 
 
+_wrong(
+    "what is gathered alone is one rank's",
+    "the size is taken for that of one rank's piece in an all_gather.",
+    2,
+    ("if kind == 'all_reduce':", "if kind == 'all_gather':\n            piece = size\n        if kind == 'all_reduce':"),
+)
+_wrong(
+    "what is scattered alone is one rank's",
+    "the size is taken for that of one rank's piece in a reduce_scatter.",
+    2,
+    ("if kind == 'all_reduce':", "if kind == 'reduce_scatter':\n            piece = size\n        if kind == 'all_reduce':"),
+)
+_wrong(
+    "the logarithm, rounded",
+    "the number of the tree's rounds is rounded to the nearest whole number.",
+    2,
+    ("(world - 1).bit_length()", "round(math.log2(world))"),
+)
+_wrong(
+    "the natural logarithm",
+    "the tree has as many rounds as if more than two ranks came of each in a round.",
+    2,
+    ("(world - 1).bit_length()", "math.ceil(math.log(world))"),
+)
+_wrong(
+    "all that travels in the tree",
+    "of the broadcast, the bytes are those that all ranks send together.",
+    2,
+    ("float(rounds * piece)", "float((world - 1) * size if kind == 'broadcast' else rounds * piece)"),
+)
+_wrong(
+    "bits",
+    "what is sent takes eight times as long, as if the bandwidth were in bits.",
+    0,
+    ("piece / bandwidth", "8 * piece / bandwidth"),
+)
+
+
 @cost.alternate("closed formulas")
 def _(kind, size, world, latency, bandwidth):
     if kind == "broadcast":

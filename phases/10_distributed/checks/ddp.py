@@ -26,7 +26,7 @@ PLACES = {
     "['losses']": "the losses that the ranks returned",
     "['gradients']": "gradients, from rank 0 on",
     "['parameters kept']": "the step has changed parameters.",
-    "['reduced']": "the shapes that were all-reduced, in order",
+    "['reduced']": "shapes and bytes of what was reduced, in order",
     "['values']": "parameters and buffers, from rank 0 on",
 }
 
@@ -88,15 +88,14 @@ def _(draw):
         def play(subject):
             came = driven(subject, "stepped", each, of="ddp_step")
             found = {
-                "losses": [result["loss"] for result in came.results],
                 "gradients": [result["gradients"] for result in came.results],
                 "parameters kept": [result["parameters kept"] for result in came.results],
             }
-            if part == unused:  # by their names
-                del found["losses"]
+            if part == unequal:
+                found["losses"] = [result["loss"] for result in came.results]
             if part == buckets:
                 found["other requests"] = others(came, "broadcast", "all_reduce")
-                found["reduced"] = [event.shape for event in came.collectives]
+                found["reduced"] = [f"{e.shape}, {e.bytes} bytes" for e in came.collectives]
             return found
 
         words = f"{len(rows)} rank{'s' * (len(rows) > 1)} with {', '.join(map(str, rows))} rows"
@@ -118,7 +117,7 @@ def _(draw):
     yield stepped(unused, (n, n), experts=(0, 1))
     yield stepped(unused, (2, 2), experts=(1, 1), stale=True)
     yield stepped(unused, (1, 1, 1), experts=(1, 0, 0))
-    for size in (1, 80, 99, 100, 10**6):
+    for size in (1, 70, 80, 99, 100, 10**6):
         yield stepped(buckets, (1,), size)
     yield stepped(buckets, (1,), draw.integer(17, 200))
     yield stepped(buckets, (1, 1), 100, experts=(0, 1))
@@ -232,7 +231,7 @@ _wrong(
 _wrong(
     "its own rows' loss",
     "each rank returns the loss of its own rows.",
-    2,
+    4,
     ("return (total / rows).item()", "return loss.item() / max(1, len(x))"),
 )
 _wrong(
@@ -270,6 +269,21 @@ _wrong(
     "each parameter is reduced by itself, whatever the size of a bucket.",
     4,
     ("if not buckets or needed > room:", "if True:"),
+)
+_wrong(
+    "frozen ones fill buckets",
+    "the bytes of frozen parameters count, too, so buckets are closed too early.",
+    4,
+    ("        if not parameter.requires_grad:\n            continue\n", ""),
+    ("buckets[-1].append(parameter)", "if parameter.requires_grad:\n            buckets[-1].append(parameter)"),
+    ("for bucket in buckets:", "for bucket in filter(None, buckets):"),
+)
+_wrong(
+    "the loss in float64",
+    "the two numbers are reduced in float64.",
+    4,
+    ("torch.tensor([loss.item(), len(x)])", "torch.tensor([loss.item(), len(x)], dtype=torch.float64)"),
+    ("torch.cat([g.flatten() for g in flat]) / rows", "torch.cat([g.flatten() for g in flat]) / rows.float()"),
 )
 _wrong(
     "one bucket for all",
@@ -325,8 +339,8 @@ class _:
             came[parameter] = parameter.grad
             parameter.grad = None
 
-        for parameter in parameters:
-            parameter.grad = None
+        for p in parameters:
+            p.grad = None
         hooks = [p.register_post_accumulate_grad_hook(keep) for p in parameters]
         losses = F.cross_entropy(model(x), y, reduction="none")
         losses.sum().backward()
@@ -388,3 +402,50 @@ class _:
             for p in group:
                 p.grad, vector = vector[: p.numel()].reshape(p.shape).clone(), vector[p.numel() :]
         return loss_sum / all_rows
+
+
+ddp.equivalent(
+    ("[*model.parameters(), *model.buffers()]", "[*model.buffers(), *model.parameters()]"),
+    ("tensor.detach(), 0)", "tensor, 0)"),
+    because="each is sent by itself, and what is sent has no graph",
+)
+ddp.equivalent(
+    ("loss.item()", "loss"),
+    ("float(local)", "local"),
+    ("len(x)", "len(y)"),
+    ("float(len(x))", "len(x)"),
+    ("losses.detach().sum()", "losses.sum()"),
+    ("torch.zeros(2)", "torch.ones(2)"),
+    because="two numbers of a float32 tensor come of it, which is filled as a whole",
+)
+ddp.equivalent(
+    ("([], 0)", "([], 1)"),
+    ("([], 0)", "([], -1)"),
+    ("not buckets or needed > room", "needed > room"),
+    because="the first parameter has more than a byte, and opens a bucket in any case",
+    of="the lab's solution",
+)
+ddp.equivalent(
+    ("tensor.data if rank == 0 else None", "tensor.data"),
+    ("rank == 0", "rank <= 0"),
+    ("rank == 0", "rank >= 0"),
+    because="what others than the source put in is not looked at",
+)
+ddp.equivalent(
+    ("for hook in hooks", "for hook in ()"),
+    ("hook.remove()", "pass"),
+    ("hook.remove()", "hook"),
+    ("parameter.grad = None", "pass"),
+    because="there is no second backward pass, and what a hook kept is written over",
+    of="hooks tell which gradients came",
+)
+ddp.equivalent(
+    ("begin < len(parameters)", "begin != len(parameters)"),
+    ("end < len(parameters)", "end != len(parameters)"),
+    because="they count up to it one by one",
+)
+ddp.equivalent(
+    ("groups + [group], [], 0", "groups + [group], [], -1"),
+    because="sizes are multiples of four bytes",
+)
+ddp.equivalent((".clone()", ""), because="a gradient may be a view of its bucket")

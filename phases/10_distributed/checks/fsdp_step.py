@@ -110,14 +110,14 @@ def _(draw):
 
         def play(subject):
             came = ranks(subject, each, of="fsdp_step")
+            if part == gathered:
+                return {"asked for": [f"{event.kind} {event.shape}" for event in came.collectives]}
             found = {
                 "losses": [result[0] for result in came.results],
                 "shards": [result[1] for result in came.results],
             }
             if part == momentum:
                 found["moments"] = [result[2] for result in came.results]
-            if part == gathered:
-                found["asked for"] = [(event.kind, event.shape) for event in came.collectives]
             return found
 
         words = f"{world} rank{'s' * (world > 1)} with {rows} rows, widths {widths}"
@@ -139,6 +139,7 @@ def _(draw):
     yield piece_of(draw.tensor(()), 0, 2, "a 0-dim tensor, rank 0 of 2")
     yield stepped(step, [2, 4, 3], 2, n)
     yield stepped(step, [3, 5, 3, 1], 3, 2)
+    yield stepped(step, [2, 3, 2, 3, 1], 2, 2)
     yield stepped(step, [n, 3], 2, 2)
     yield stepped(step, [n, 2, 2], 1, 3)
     yield stepped(step, [1, 3, 1], 4, 1)
@@ -236,7 +237,7 @@ _cut(
 _wrong(
     "the sum over the ranks",
     "the gradient is the sum of the ranks' gradients, and not their mean.",
-    1,
+    2,
     ("mine / world", "mine"),
 )
 _wrong(
@@ -264,19 +265,19 @@ _wrong(
 _wrong(
     "its own rows' gradient",
     "each rank keeps its piece of the gradient of its own rows.",
-    1,
+    2,
     ("mine = (yield ('reduce_scatter', pieces, 'sum'))", "yield ('reduce_scatter', pieces, 'sum')\n        mine = world * pieces[rank]"),
 )
 _wrong(
     "a ReLU after the last layer",
     "what comes out of the last layer is cut off at 0.",
-    1,
+    2,
     ("if k < last:", "if True:"),
 )
 _wrong(
     "the gradient goes through the ReLU uncut",
     "gradients of the layers before the last one are as if there were no ReLU on the way back.",
-    1,
+    2,
     (" * (inputs[k] > 0)", ""),
 )
 _wrong(
@@ -294,7 +295,7 @@ _wrong(
 _wrong(
     "stepped by the old moment",
     "the step is made with the moment from before this gradient.",
-    1,
+    2,
     ("shards[k] - lr * new_moments[k]", "shards[k] - lr * moments[k]"),
 )
 _wrong(
@@ -307,8 +308,54 @@ _wrong(
 _wrong(
     "the loss of all",
     "the loss is another one than that of the rank's own rows.",
-    1,
+    2,
     ("loss = F.mse_loss(h, y).item()", "loss = F.mse_loss(h, y, reduction='sum').item()"),
+)
+
+
+_wrong(
+    "the mean over rows alone",
+    "the gradient is that of a mean over rows, and not over all numbers.",
+    2,
+    ("/ y.numel()", "/ len(y)"),
+)
+_wrong(
+    "half the slope",
+    "the gradient is half of what it is.",
+    2,
+    ("2 * (h - y)", "(h - y)"),
+)
+
+
+_wrong(
+    "uphill",
+    "the step goes up the slope.",
+    2,
+    ("shards[k] - lr * new_moments[k]", "shards[k] + lr * new_moments[k]"),
+)
+_wrong(
+    "Nesterov's momentum",
+    "the step is made as Nesterov's momentum makes it.",
+    3,
+    ("shards[k] - lr * new_moments[k]", "shards[k] - lr * (momentum * new_moments[k] + mine / world)"),
+)
+_wrong(
+    "the gradients as moments",
+    "gradients are returned where moments are asked for.",
+    3,
+    ("shards[k] - lr * new_moments[k]", "shards[k] - lr * new_moments[k]\n        new_moments[k] = mine / world"),
+)
+_wrong(
+    "the last weight is kept",
+    "the last layer's weight is not gathered a second time.",
+    3,
+    ("weight = (yield from gather(k))\n        gradient", "if k < last:\n            weight = (yield from gather(k))\n        gradient"),
+)
+_wrong(
+    "a tensor for the loss",
+    "the loss is a tensor, and no number.",
+    2,
+    ("F.mse_loss(h, y).item()", "F.mse_loss(h, y)"),
 )
 
 
@@ -385,3 +432,54 @@ class _:
             moments[k] += yield "reduce_scatter", [*dw.split(len(shards[k]))], "sum"
             shards[k] -= lr * moments[k]
         return error.square().mean().item(), shards, moments
+
+
+fsdp_step.equivalent(
+    ("size * world - tensor.numel()", "size * world + tensor.numel()"),
+    ("(0, size * world - tensor.numel())", "(0, size * world)"),
+    ("(0, size * world - tensor.numel())", "(0, tensor.numel())"),
+    because="zeros after the last piece are not used",
+)
+fsdp_step.equivalent(
+    (".view(shapes[k])", ".view(shapes[k]).float()"),
+    (".reshape(out, into)", ".reshape(out, into).float()"),
+    ("return z if k == layers - 1 else z.clamp(min=0)", "return (z if k == layers - 1 else z.clamp(min=0)).float()"),
+    because="all of it is float32",
+)
+fsdp_step.equivalent(
+    ("len(shards)", "len(moments)"),
+    ("len(shards[k])", "len(moments[k])"),
+    ("len(shapes)", "len(moments)"),
+    because="there is one of each for a layer, and shards and moments have one size",
+)
+fsdp_step.equivalent(
+    ("k < last", "k != last"),
+    ("k == layers - 1", "k >= layers - 1"),
+    ("k + 1 < len(shapes)", "k + 1 != len(shapes)"),
+    because="no layer comes after the last one",
+)
+fsdp_step.equivalent(
+    ("F.mse_loss(h, y)", "F.mse_loss(y, h)"),
+    ("F.mse_loss(prediction, y)", "F.mse_loss(y, prediction)"),
+    because="a squared difference has no sign",
+)
+fsdp_step.equivalent(
+    ("(list(shards), list(moments))", "(list(moments), list(shards))"),
+    ("(list(shards), list(moments))", "(shards, list(moments))"),
+    ("(list(shards), list(moments))", "(list(moments), list(moments))"),
+    ("(list(shards), list(moments))", "(list(shards), moments)"),
+    ("(list(shards), list(moments))", "(list(shards), list(shards))"),
+    ("(list(shards), list(moments))", "(list(shards), list(shapes))"),
+    because="each entry of both lists is written over, and the lists that came in are copies",
+)
+fsdp_step.equivalent(
+    ("inputs[k] > 0", "inputs[k] != 0"),
+    ("acts[k + 1] > 0", "acts[k + 1] != 0"),
+    ("torch.where(z > 0", "torch.where(z >= 0"),
+    because="what comes out of a ReLU is not negative, and the gradient of the first input is not used",
+)
+fsdp_step.equivalent(
+    ("inputs[k].clone().requires_grad_()", "inputs[k].requires_grad_()"),
+    ("list(flat.chunk(world))", "flat.chunk(world)"),
+    because="an input is used once on the way back, and a tuple is as good as a list",
+)

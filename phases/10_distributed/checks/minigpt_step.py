@@ -87,7 +87,7 @@ def _(draw):
             found = {names[part]: [result[names[part]] for result in came.results]}
             if part == sent:  # right values first
                 found["losses"] = [result["losses"] for result in came.results]
-                found["asked for"] = [(event.kind, event.shape) for event in came.collectives]
+                found["asked for"] = [f"{event.kind} {event.shape}" for event in came.collectives]
             return found
 
         shown = f"{'the shipped model' if real else 'a small model'}, {len(lines)} rank{'s' * (len(lines) > 1)}"

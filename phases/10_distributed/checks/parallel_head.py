@@ -58,6 +58,7 @@ def _(draw):
         if scale != 1.0:
             x, weight = torch.ones(tokens, width), torch.zeros(vocabulary, width)
             weight[:, 0] = torch.arange(vocabulary) % 3 * scale + shift
+            x[1:, 0] = -1.0  # what is large for the first token is very negative for the others
         if targets is None:
             targets = [draw.integer(0, vocabulary - 1) for _ in range(tokens)]
         firsts = [sum(words[:rank]) for rank in range(world)]
@@ -172,6 +173,13 @@ _columns(
     (_LARGEST, "largest = logits.amax(dim=1)"),
 )
 _columns(
+    "one largest of all tokens",
+    "the largest logit of all tokens is taken off, and where a token's own are much smaller, its"
+    " exponentials vanish.",
+    4,
+    ("logits.amax(dim=1), 'max')", "logits.amax().expand(len(x)), 'max')"),
+)
+_columns(
     "the largest ones added up",
     "the sum of the ranks' largest logits is taken off, so exponentials can overflow or vanish.",
     4,
@@ -179,7 +187,7 @@ _columns(
 )
 _columns(
     "two gradients",
-    "more is put into the network than needed, as where the gradient goes through it in two parts.",
+    "more is put into the network than T · D + 3 · T numbers.",
     4,
     ("upstream = powers / total[:, None]", "upstream = powers / total[:, None]\n    whole = yield ('all_reduce', upstream @ weight / len(x), 'sum')\n    upstream = upstream * 0"),
     ("gradient = (yield ('all_reduce', upstream @ weight / len(x), 'sum'))", "gradient = whole + (yield ('all_reduce', upstream @ weight / len(x), 'sum'))"),
@@ -261,6 +269,44 @@ _rows(
 )
 
 
+_columns(
+    "uphill",
+    "the gradient has the wrong sign.",
+    4,
+    ("upstream @ weight / len(x)", "-upstream @ weight / len(x)"),
+)
+_columns(
+    "the softmax of its own words",
+    "the gradient is as if each rank's words were all that there are.",
+    4,
+    ("upstream = powers / total[:, None]", "upstream = logits.softmax(dim=1)"),
+)
+_columns(
+    "the mean of the ranks' gradients",
+    "the gradient is divided by the number of ranks.",
+    4,
+    ("upstream @ weight / len(x)", "upstream @ weight / len(x) / world"),
+)
+_columns(
+    "the largest is not put back",
+    "the loss is without the logit that was taken off.",
+    2,
+    ("(largest + total.log() - chosen)", "(total.log() - chosen)"),
+)
+_columns(
+    "a loss for each token",
+    "there is a loss for each token, and no mean of them.",
+    2,
+    ("(largest + total.log() - chosen).mean()", "largest + total.log() - chosen"),
+)
+_rows(
+    "the mean of the parts",
+    "the logits of the ranks' channels are averaged, and not added up.",
+    4,
+    ("x @ weight.T, 'sum')", "x @ weight.T / world, 'sum')"),
+)
+
+
 @parallel_head.alternate("autograd for its own share")
 class _:
     def column_loss(rank, world, x, weight, bias, first, targets):
@@ -307,3 +353,31 @@ class _:
     def row_logits(rank, world, x, weight, bias):
         total = yield ["all_reduce", F.linear(x, weight, bias / world), "sum"]
         return total
+
+
+parallel_head.equivalent(
+    ("first + len(bias)", "first + len(weight)"),
+    ("first + len(weight)", "first + len(bias)"),
+    ("word - first < len(weight)", "word - first < len(bias)"),
+    because="a word has a row and a bias",
+)
+parallel_head.equivalent(
+    ("[:, 0]", "[:,]"),
+    ("[:, 0]", "[:, -1]"),
+    ("here[None, :]", "here[:,]"),
+    ("here[None, :]", "here[None,]"),
+    because="there is one column, and the mean of a sum is the sum of the means",
+)
+parallel_head.equivalent(
+    ("logits.detach()", "logits"),
+    ("x.clone().requires_grad_()", "x.requires_grad_()"),
+    ("targets.tolist()", "targets"),
+    ("rank == 0", "rank <= 0"),
+    because="what is sent has no graph, and x is a copy",
+)
+parallel_head.equivalent(
+    ("return logits + bias", "return (logits + bias).float()"),
+    ("return part", "return part.float()"),
+    ("return total", "return total.float()"),
+    because="all of it is float32",
+)

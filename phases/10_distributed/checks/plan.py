@@ -222,6 +222,51 @@ _wrong(
 )
 
 
+_wrong(
+    "a round for each rank",
+    "a ring has as many rounds as ranks, and not one fewer.",
+    1,
+    ("2 * (world - 1)", "2 * world"),
+    ("3 * (world - 1)", "3 * world"),
+)
+_wrong(
+    "of one layer",
+    "what is sent is counted for one layer.",
+    2,
+    ("layers * rounds * piece", "rounds * piece"),
+)
+_wrong(
+    "of all ranks",
+    "what is sent is counted for all ranks together.",
+    2,
+    ("layers * rounds * piece", "world * layers * rounds * piece"),
+)
+_wrong(
+    "computing alone",
+    "a step takes as long as computing, however long communicating takes.",
+    2,
+    ("max(computing, communicating)", "computing"),
+)
+_wrong(
+    "FSDP computes its part",
+    "with FSDP, computing is divided by the number of ranks.",
+    2,
+    ("6 * parameters * tokens", "6 * parameters / (1 if kind == 'ddp' else world) * tokens"),
+)
+_wrong(
+    "only the optimizer is cut, beside a layer",
+    "with FSDP, whole weights and gradients are counted at each rank, and a layer as well.",
+    2,
+    ("16 * parameters / world + weights / layers", "12 * parameters / world + 4 * parameters + weights / layers"),
+)
+_wrong(
+    "gigabytes",
+    "memory is not in bytes.",
+    2,
+    ("'memory': memory", "'memory': memory / 1e9"),
+)
+
+
 @plan.alternate("closed formulas")
 def _(parameters, layers, world, kind, tokens, machine):
     share = (world - 1) / world

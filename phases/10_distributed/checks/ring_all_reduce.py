@@ -46,14 +46,17 @@ def _(draw):
     total, sizes, waiting, load = ring_all_reduce.parts
 
     def asked(part, world, shape, dtype=torch.float32, layout="contiguous"):
-        tensors = [draw.tensor(shape, dtype, layout) for _ in range(world)]
+        # wider than float32: what is compared is what float32 would round off
+        base = {torch.int64: 2**40, torch.float64: 2**26}.get(dtype, 0)
+        tensors = [draw.tensor(shape, dtype, layout) + base for _ in range(world)]
         numbers = math.prod(shape)
         most = -(-numbers // world) * tensors[0].element_size()
 
         def play(subject):
             each = [(tensor,) for tensor in tensors]
             came = ranks(subject, each, rendezvous=part == waiting)
-            found = {"other requests": others(came), "results": came.results}
+            results = [r - world * base if r.dtype == dtype else r for r in came.results]
+            found = {"other requests": others(came), "results": results}
             if part != load:
                 return found
             counts = [sum(m.source == r for m in came.messages) for r in range(world)]
@@ -90,8 +93,7 @@ def _(draw):
     yield asked(waiting, 5, (5,))
     for world, shape in ((2, (2,)), (3, (3 * n,)), (4, (13,)), (n, (n, 3)), (6, (4,))):
         yield asked(load, world, shape)
-    # numbers of very different sizes, whose sum depends on the order
-    yield asked(load, 5, (40,))
+    yield asked(load, 5, (40,))  # many sums of five, some of which depend on the order
 
 
 def _ring(rank, world, tensor):
@@ -168,6 +170,19 @@ _wrong(
     ("pieces[(rank - k) % world] = got", "break"),
 )
 _wrong(
+    "a round too few",
+    "each half of the ring ends a round too early, and some pieces are not finished.",
+    0,
+    ("for k in range(world - 1):\n        got = (yield ('exchange', after, pieces[(rank - k)", "for k in range(world - 2):\n        got = (yield ('exchange', after, pieces[(rank - k)"),
+)
+_wrong(
+    "float32, and back",
+    "sums are made in float32, and what that can't hold is rounded off.",
+    2,
+    ("flat = tensor.flatten()", "flat = tensor.flatten().float()"),
+    ("torch.cat(pieces)", "torch.cat(pieces).to(tensor.dtype)"),
+)
+_wrong(
     "added up twice",
     "in the second half, too, pieces are added to what is there, instead of replacing it.",
     0,
@@ -213,6 +228,33 @@ _wrong(
     "the sum is divided by the number of ranks.",
     0,
     ("torch.cat(pieces)", "(torch.cat(pieces) / world)"),
+)
+
+
+_wrong(
+    "the collective itself",
+    "a collective is asked for, which does all of it.",
+    0,
+    ("flat = tensor.flatten()", "return (yield 'all_reduce', tensor, 'sum')\n    flat = tensor.flatten()"),
+)
+_wrong(
+    "the padding stays",
+    "where the tensor doesn't divide, the sum has zeros at its end.",
+    2,
+    ("flat = tensor.flatten()", "flat = torch.cat([tensor.flatten(), tensor.new_zeros(-tensor.numel() % world)])"),
+    ("torch.cat(pieces).reshape(tensor.shape)", "torch.cat(pieces).reshape(tensor.shape if flat.numel() == tensor.numel() else -1)"),
+)
+_wrong(
+    "nothing alone",
+    "a rank that is alone returns nothing.",
+    3,
+    ("flat = tensor.flatten()", "flat = tensor.flatten()\n    if world == 1:\n        return None"),
+)
+_wrong(
+    "all in float32",
+    "the sum is float32, whatever the tensors are.",
+    2,
+    ("flat = tensor.flatten()", "flat = tensor.flatten().float()"),
 )
 
 

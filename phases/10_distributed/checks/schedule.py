@@ -13,6 +13,7 @@ schedule = Check(
 PLACES = {
     "['each once']": "not each piece goes forward once and backward once at each stage.",
     "['waits for ever']": "some stage waits for ever.",
+    "['in order']": "pieces are not taken in the order of their numbers.",
     "['forwards first']": "some stage does a backward before its last forward.",
     "['seconds, backward 1']": "seconds, where forward and backward take 1 each",
     "['seconds, backward 2']": "seconds, where a forward takes 1 and a backward 2",
@@ -98,6 +99,10 @@ def _(draw):
                 found["forwards first"] = all(
                     all(what == "F" for what, _ in plan[:micro]) for plan in plans
                 )
+            moves = [[k for what, k in plan if what == "F"] for plan in plans]
+            if part == turns:
+                moves += [[k for what, k in plan if what == "B"] for plan in plans]
+            found["in order"] = all(numbers == sorted(numbers) for numbers in moves)
             seconds = [_seconds(plans, backward) for backward in (1, 2)]
             found["waits for ever"] = None in seconds
             found |= {"seconds, backward 1": seconds[0], "seconds, backward 2": seconds[1]}
@@ -113,7 +118,7 @@ def _(draw):
         for stages, micro in sizes:
             yield planned(part, stages, micro)
     for stages, micro in [*sizes, (8, 64), (draw.integer(9, 64), draw.integer(65, 200))]:
-        words = f"{stages} stages, {micro} pieces"
+        words = f"stages: {stages}, pieces: {micro}"
         yield case(idle, stages, micro, of="bubble", shown=words)
 
 
@@ -228,6 +233,32 @@ _idle(
     "the whole is too long by a stage.",
     3,
     ("(micro + stages - 1)", "(micro + stages)"),
+)
+
+
+_wrong(
+    "pieces from 1",
+    "pieces are numbered from 1.",
+    1,
+    ("return plan", "return [[(what, k + 1) for what, k in mine] for mine in plan]"),
+)
+_wrong(
+    "1F1B for both",
+    "with GPipe, too, backwards begin before the last forward.",
+    3,
+    ("micro if kind == 'gpipe' else min(micro, stages - 1 - stage)", "min(micro, stages - 1 - stage)"),
+)
+_idle(
+    "in percent",
+    "the share is in percent.",
+    3,
+    ("(stages - 1) /", "100 * (stages - 1) /"),
+)
+_idle(
+    "at both ends",
+    "idle time is counted twice.",
+    3,
+    ("(stages - 1) /", "2 * (stages - 1) /"),
 )
 
 
