@@ -61,7 +61,7 @@ from utils.world.gloo import show_over_gloo
 # From the lesson: [Collectives and what they cost](../../notebooks/10_distributed.ipynb#cell-id=collectives-and-what-they-cost).
 #
 # One rank, `source`, has a tensor, and all others need it. Write the program
-# `broadcast(rank, world, tensor, source)`: at the source `tensor` is the tensor, at all other ranks
+# `tree_broadcast(rank, world, tensor, source)`: at the source `tensor` is the tensor, at all other ranks
 # it is `None`. Each rank returns the tensor. Only `send` and `recv` may be asked for.
 #
 # - Whoever has it already can pass it on, so the number of ranks that have it can double in each round.
@@ -81,8 +81,8 @@ from utils.world.gloo import show_over_gloo
 # step further, if there is one. Who stands there receives in this round.
 # </details>
 
-# %% solution="broadcast"
-def broadcast(rank: int, world: int, tensor: Tensor | None, source: int):
+# %% solution="tree_broadcast"
+def tree_broadcast(rank: int, world: int, tensor: Tensor | None, source: int):
     """A rank's program: each rank returns the tensor of the source."""
     ### BEGIN SOLUTION
     place = (rank - source) % world
@@ -98,20 +98,20 @@ def broadcast(rank: int, world: int, tensor: Tensor | None, source: int):
 
 # %%
 thing = torch.tensor([3.0, 1.0, 4.0])
-came = run(broadcast, 4, Each([thing, None, None, None]), 0, latency=1.0)
+came = run(tree_broadcast, 4, Each([thing, None, None, None]), 0, latency=1.0)
 expect_equal("each rank has it", came.results, [thing] * 4)
 expect_equal("three messages, two rounds", (len(came.messages), came.seconds), (3, 2.0))
-came = run(broadcast, 6, Each([None] * 5 + [thing]), 5, latency=1.0)
+came = run(tree_broadcast, 6, Each([None] * 5 + [thing]), 5, latency=1.0)
 expect_equal("from rank 5 of 6", came.results, [thing] * 6)
 expect_equal("five messages, three rounds", (len(came.messages), came.seconds), (5, 3.0))
-show_over_gloo(broadcast, 3, Each([None, thing, None]), 1)
+show_over_gloo(tree_broadcast, 3, Each([None, thing, None]), 1)
 
-# %% test="broadcast" points=3
+# %% test="tree_broadcast" points=3
 # Graded
-check("broadcast")
-expect_equal("one rank alone", run(broadcast, 1, thing, 0).results, [thing])
+check("tree_broadcast")
+expect_equal("one rank alone", run(tree_broadcast, 1, thing, 0).results, [thing])
 ### BEGIN HIDDEN TESTS
-verify("broadcast", broadcast)
+verify("tree_broadcast", tree_broadcast)
 ### END HIDDEN TESTS
 
 # %% [markdown]

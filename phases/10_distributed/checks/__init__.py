@@ -6,7 +6,7 @@ exercises about DDP and about MiniGPT a model lives in the learner's process, an
 there of its parameters and gradients comes back by value.
 """
 
-from .broadcast import broadcast
+from .tree_broadcast import tree_broadcast
 from .cost import cost
 from .ddp import ddp
 from .fsdp_step import fsdp_step
@@ -17,7 +17,7 @@ from .ring_all_reduce import ring_all_reduce
 from .schedule import schedule
 
 __all__ = [
-    "broadcast",
+    "tree_broadcast",
     "ring_all_reduce",
     "cost",
     "ddp",

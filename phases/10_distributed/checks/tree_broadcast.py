@@ -6,8 +6,8 @@ from utils.checks import Case, Check, edited
 
 from .shared import others, ranks
 
-broadcast = Check(
-    "broadcast",
+tree_broadcast = Check(
+    "tree_broadcast",
     parts={"every rank has it": 1, "any source": 1, "few rounds": 1},
     reads="Collectives and what they cost",
 )
@@ -22,7 +22,7 @@ PLACES = {
 }
 
 
-@broadcast.reference
+@tree_broadcast.reference
 def _(rank, world, tensor, source):
     """The half of the places that is farthest from the source first, as in a knock-out draw."""
     place, width = (rank - source) % world, 1 << (world - 1).bit_length()
@@ -37,9 +37,9 @@ def _(rank, world, tensor, source):
     return tensor
 
 
-@broadcast.cases
+@tree_broadcast.cases
 def _(draw):
-    every, any_source, few = broadcast.parts
+    every, any_source, few = tree_broadcast.parts
 
     def asked(part, world, source, dtype=torch.float32):
         tensor = draw.tensor((draw.integer(1, 3), 2), dtype)
@@ -76,7 +76,7 @@ def _(draw):
         yield asked(few, world, 0)
 
 
-def _broadcast(rank, world, tensor, source):
+def _tree_broadcast(rank, world, tensor, source):
     place = (rank - source) % world
     step = 1
     while step < world:
@@ -89,10 +89,10 @@ def _broadcast(rank, world, tensor, source):
 
 
 def _wrong(name, explanation, earns, *edits):
-    broadcast.misconception(name, explanation, earns=earns)(edited(_broadcast, *edits))
+    tree_broadcast.misconception(name, explanation, earns=earns)(edited(_tree_broadcast, *edits))
 
 
-@broadcast.misconception(
+@tree_broadcast.misconception(
     "one message at a time",
     "there is one message in a round and no more, as with a star or a chain.",
     earns=2,
@@ -107,7 +107,7 @@ def _(rank, world, tensor, source):
     return tensor
 
 
-@broadcast.misconception(
+@tree_broadcast.misconception(
     "a heap",
     "each rank passes it on to two others and no more, and then stands idle while others still send.",
     earns=2,
@@ -161,7 +161,7 @@ _wrong(
 )
 
 
-@broadcast.misconception(
+@tree_broadcast.misconception(
     "nobody sends to the source's back",
     "ranks below the source are never sent anything.",
     earns=2,
@@ -178,7 +178,7 @@ def _(rank, world, tensor, source):
     return tensor
 
 
-@broadcast.misconception(
+@tree_broadcast.misconception(
     "by way of rank 0",
     "where rank 0 is not the source, the tensor takes a detour, and the source gets back what it had.",
     earns=2,
@@ -226,7 +226,7 @@ _wrong(
 )
 
 
-@broadcast.alternate("its own subtree, halved")
+@tree_broadcast.alternate("its own subtree, halved")
 def _(rank, world, tensor, source):
     low, high = 0, world
     place = (rank - source) % world
@@ -243,7 +243,7 @@ def _(rank, world, tensor, source):
     return tensor
 
 
-@broadcast.alternate("the place's bits")
+@tree_broadcast.alternate("the place's bits")
 def _(rank, world, tensor, source):
     place = (rank - source) % world
     k = place.bit_length()
@@ -255,11 +255,11 @@ def _(rank, world, tensor, source):
     return tensor
 
 
-broadcast.equivalent(
+tree_broadcast.equivalent(
     ("while step < world", "while step <= world"),
     because="in a round that is not needed nobody has a partner",
 )
-broadcast.equivalent(
+tree_broadcast.equivalent(
     ("high - low > 1", "high - low != 1"),
     ("(high - low - 1).bit_length()", "(1 - (high - low)).bit_length()"),
     ("place == low", "place <= low"),
