@@ -27,7 +27,8 @@
 # got = yield "broadcast", tensor_or_none, source
 # ```
 #
-# A function that yields is run by `yield from`, and then has the value that it returns. Only what an
+# Ranks share nothing, as processes share nothing: what one has of another has come by the network. A
+# function that yields is run by `yield from`, and then has the value that it returns. Only what an
 # exercise names may be asked for in it. A send waits until its receiver asks for the tensor, except
 # where it is said that sends are buffered.
 #
@@ -42,6 +43,9 @@
 
 # %% given="setup"
 import math
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # all ranks of this lab are processes on the CPU
 
 import torch
 import torch.nn.functional as F

@@ -13,9 +13,9 @@ WRONG: dict[str, list[tuple]] = {}
 
 # --- 1 · A tree ----------------------------------------------------------------------------------
 
-RIGHT["broadcast"] = {
+RIGHT["tree_broadcast"] = {
     "as the hints say": '''
-def broadcast(rank, world, tensor, source):
+def tree_broadcast(rank, world, tensor, source):
     place = (rank - source) % world
     step = 1
     while step < world:
@@ -28,7 +28,7 @@ def broadcast(rank, world, tensor, source):
     return tensor
 ''',
     "the farthest first": '''
-def broadcast(rank: int, world: int, tensor: Tensor | None, source: int):
+def tree_broadcast(rank: int, world: int, tensor: Tensor | None, source: int):
     place = (rank - source) % world
     for bit in reversed(range((world - 1).bit_length())):
         step = 1 << bit
@@ -39,7 +39,7 @@ def broadcast(rank: int, world: int, tensor: Tensor | None, source: int):
     return tensor
 ''',
     "halves, and halves of halves": '''
-def broadcast(rank, world, tensor, source):
+def tree_broadcast(rank, world, tensor, source):
     def number(place):
         return (place + source) % world
 
@@ -72,7 +72,7 @@ def rounds_of(world, source):
     return rounds
 
 
-def broadcast(rank, world, tensor, source):
+def tree_broadcast(rank, world, tensor, source):
     for pairs in rounds_of(world, source):
         for a, b in pairs:
             if a == rank:
@@ -82,9 +82,9 @@ def broadcast(rank, world, tensor, source):
     return tensor
 ''',
 }
-WRONG["broadcast"] = [
+WRONG["tree_broadcast"] = [
     ("the source tells all of them", "the number of ranks that have it can double in each round", CODE, '''
-def broadcast(rank, world, tensor, source):
+def tree_broadcast(rank, world, tensor, source):
     if rank == source:
         for other in range(world):
             if other != source:
@@ -94,7 +94,7 @@ def broadcast(rank, world, tensor, source):
     return tensor
 '''),
     ("handed on in a row", "It must be done after ⌈log₂ world⌉ rounds", CODE, '''
-def broadcast(rank, world, tensor, source):
+def tree_broadcast(rank, world, tensor, source):
     if rank != source:
         tensor = yield "recv", (rank - 1) % world
     if (rank + 1) % world != source:
@@ -102,7 +102,7 @@ def broadcast(rank, world, tensor, source):
     return tensor
 '''),
     ("a tree with two branches", "It must be done after ⌈log₂ world⌉ rounds", CODE, '''
-def broadcast(rank, world, tensor, source):
+def tree_broadcast(rank, world, tensor, source):
     place = (rank - source) % world
     if place > 0:
         tensor = yield "recv", ((place - 1) // 2 + source) % world
@@ -112,7 +112,7 @@ def broadcast(rank, world, tensor, source):
     return tensor
 '''),
     ("by way of rank 0", "Each rank but the source receives it once, and the source never does", CODE, '''
-def broadcast(rank, world, tensor, source):
+def tree_broadcast(rank, world, tensor, source):
     if source != 0:
         if rank == source:
             yield "send", 0, tensor
@@ -139,7 +139,7 @@ def broadcast(rank, world, tensor, source):
     ("the source returns nothing", "Each rank returns the tensor", "    return tensor", "    if rank != source:\n        return tensor"),
     ("None is handed on", "Whoever has it already can pass it on", "            tensor = yield", "            got = yield", "    return tensor", "    return tensor if rank == source else got"),
     ("the collective itself", "Only `send` and `recv` may be asked for", CODE, '''
-def broadcast(rank, world, tensor, source):
+def tree_broadcast(rank, world, tensor, source):
     return (yield "broadcast", tensor, source)
 '''),
     ("told twice", "Each rank but the source receives it once", "    return tensor", '''    if world > 1 and rank == source:

@@ -18,6 +18,8 @@ ring_all_reduce = Check(
 PLACES = {
     "['other requests']": "something else than send, recv and exchange was asked for.",
     "['results']": "what the ranks returned, from rank 0 on",
+    "['sent too little']": "ranks that sent fewer numbers than the tensor has: what the others need "
+    "of them did not come by the network",
     "['to others than the successor']": "messages that did not go to the successor",
     "['too long']": "messages of more than ⌈n / world⌉ numbers",
     "['too many']": "ranks that sent more than 2 · (world - 1) messages",
@@ -57,6 +59,9 @@ def _(draw):
             came = ranks(subject, each, rendezvous=part == waiting)
             results = [r - world * base if r.dtype == dtype else r for r in came.results]
             found = {"other requests": others(came), "results": results}
+            # each number that a rank has must leave it, in a sum or as the sum
+            little = [came.sent(r) < tensors[r].nbytes for r in range(world)]
+            found["sent too little"] = sum(little) if world > 1 else 0
             if part != load:
                 return found
             counts = [sum(m.source == r for m in came.messages) for r in range(world)]

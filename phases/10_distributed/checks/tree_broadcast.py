@@ -15,6 +15,8 @@ tree_broadcast = Check(
 PLACES = {
     "['other requests']": "something else than send and recv was asked for.",
     "['results']": "what the ranks returned, from rank 0 on",
+    "['got too little']": "ranks that received fewer bytes than the tensor has: it did not come to "
+    "them by the network",
     "['messages']": "how many messages there were",
     "['rounds']": "how many rounds it took",
     "['rounds more than from rank 0']": "how many rounds more it took than from rank 0",
@@ -47,7 +49,11 @@ def _(draw):
 
         def play(subject):
             came = ranks(subject, each, latency=1.0)
+            got = [sum(m.bytes for m in came.messages if m.to == rank) for rank in range(world)]
             found = {"other requests": others(came), "results": came.results}
+            found["got too little"] = sum(
+                got[rank] < tensor.nbytes for rank in range(world) if rank != source
+            )
             if part == any_source:  # as many rounds as from rank 0, whatever these are
                 usual = [(tensor if rank == 0 else None, 0) for rank in range(world)]
                 seconds = ranks(subject, usual, latency=1.0).seconds
