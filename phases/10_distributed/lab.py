@@ -629,7 +629,7 @@ verify("parallel_head", column_loss=column_loss, row_logits=row_logits)
 # One forward, one backward, in turns, until no forward is left; then the backwards that remain.
 # </details>
 
-# %% solution="schedule"
+# %% solution="pipeline"
 def schedule(stages: int, micro: int, kind: str) -> list[list[tuple[str, int]]]:
     """What each stage does, in order."""
     ### BEGIN SOLUTION
@@ -665,12 +665,12 @@ for kind, most in (("gpipe", [5, 5, 5]), ("1f1b", [3, 2, 1])):
 expect_equal("gpipe's first backward", schedule(3, 5, "gpipe")[2].index(("B", 4)) >= 5, True)
 expect_close("the bubble", bubble(3, 5), 2 / 7, rtol=1e-9)
 
-# %% test="schedule" points=4
+# %% test="pipeline" points=4
 # Graded
-check("schedule")
+check("pipeline")
 expect_equal("one stage", schedule(1, 2, "1f1b"), [[("F", 0), ("B", 0), ("F", 1), ("B", 1)]])
 ### BEGIN HIDDEN TESTS
-verify("schedule", schedule=schedule, bubble=bubble)
+verify("pipeline", schedule=schedule, bubble=bubble)
 ### END HIDDEN TESTS
 
 # %% [markdown]

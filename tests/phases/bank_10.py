@@ -885,7 +885,7 @@ def row_logits(rank, world, x, weight, bias):
 
 # --- 7 · The pipeline ----------------------------------------------------------------------------
 
-RIGHT["schedule"] = {
+RIGHT["pipeline"] = {
     "warm up, then in turns": '''
 def schedule(stages, micro, kind):
     plan = []
@@ -967,7 +967,7 @@ def bubble(stages, micro):
     return (stages - 1) / (stages - 1 + micro)
 ''',
 }
-WRONG["schedule"] = [
+WRONG["pipeline"] = [
     ("1F1B is GPipe", "No stage s ever has more than `stages - s` pieces in flight", 'micro if kind == "gpipe" else min(micro, stages - s)', "micro"),
     ("GPipe is 1F1B", "`\"gpipe\"`: each stage does all its forwards first", 'micro if kind == "gpipe" else min(micro, stages - s)', "min(micro, stages - s)"),
     ("the kinds swapped", "`\"gpipe\"`: each stage does all its forwards first", 'kind == "gpipe"', 'kind == "1f1b"'),

@@ -6,15 +6,15 @@ exercises about DDP and about MiniGPT a model lives in the learner's process, an
 there of its parameters and gradients comes back by value.
 """
 
-from .tree_broadcast import tree_broadcast
 from .cost import cost
 from .ddp import ddp
 from .fsdp_step import fsdp_step
 from .minigpt_step import minigpt_step
 from .parallel_head import parallel_head
+from .pipeline import pipeline
 from .plan import plan
 from .ring_all_reduce import ring_all_reduce
-from .schedule import schedule
+from .tree_broadcast import tree_broadcast
 
 __all__ = [
     "tree_broadcast",
@@ -23,7 +23,7 @@ __all__ = [
     "ddp",
     "fsdp_step",
     "parallel_head",
-    "schedule",
+    "pipeline",
     "plan",
     "minigpt_step",
 ]

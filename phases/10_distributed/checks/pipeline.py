@@ -3,8 +3,8 @@
 from utils.checks import Case, Check, case, edited
 from utils.compare import Tolerance
 
-schedule = Check(
-    "schedule",
+pipeline = Check(
+    "pipeline",
     parts={"GPipe": 1, "1F1B": 1, "in flight": 1, "the bubble": 1},
     reads="The pipeline and its bubble",
     tolerance=Tolerance(1e-9, 0.0, "float64"),
@@ -21,7 +21,7 @@ PLACES = {
 }
 
 
-@schedule.reference
+@pipeline.reference
 class _:
     def schedule(stages, micro, kind):
         """By simulation: each stage does a backward as soon as it may, or else a forward."""
@@ -80,9 +80,9 @@ def _most_in_flight(plan):
     return most
 
 
-@schedule.cases
+@pipeline.cases
 def _(draw):
-    gpipe, turns, flight, idle = schedule.parts
+    gpipe, turns, flight, idle = pipeline.parts
 
     def planned(part, stages, micro):
         kind = "gpipe" if part == gpipe else "1f1b"
@@ -142,11 +142,11 @@ def bubble(stages, micro):
 
 
 def _wrong(name, explanation, earns, *edits):
-    schedule.misconception(name, explanation, earns=earns)({"schedule": edited(_schedule, *edits)})
+    pipeline.misconception(name, explanation, earns=earns)({"schedule": edited(_schedule, *edits)})
 
 
 def _idle(name, explanation, earns, *edits):
-    schedule.misconception(name, explanation, earns=earns)({"bubble": edited(bubble, *edits)})
+    pipeline.misconception(name, explanation, earns=earns)({"bubble": edited(bubble, *edits)})
 
 
 _wrong(
@@ -262,7 +262,7 @@ _idle(
 )
 
 
-@schedule.alternate("queues")
+@pipeline.alternate("queues")
 class _:
     def schedule(stages, micro, kind):
         def lane(stage):
@@ -285,7 +285,7 @@ class _:
         return (whole - micro) / whole
 
 
-@schedule.alternate("backwards from the last piece, and pairs")
+@pipeline.alternate("backwards from the last piece, and pairs")
 class _:
     def schedule(stages, micro, kind):
         forwards = [("F", k) for k in range(micro)]
@@ -303,17 +303,17 @@ class _:
         return (stages - 1) / (stages + micro - 1)
 
 
-schedule.equivalent(
+pipeline.equivalent(
     ("kind == 'gpipe'", "kind >= 'gpipe'"),
     ("kind == '1f1b'", "kind <= '1f1b'"),
     because="there are two kinds",
 )
-schedule.equivalent(
+pipeline.equivalent(
     ("ended < micro", "ended != micro"),
     ("begun < micro", "begun != micro"),
     because="they count up one by one",
 )
-schedule.equivalent(
+pipeline.equivalent(
     ("[::-1]", "[:]"),
     ("[::-1]", "[::1]"),
     because="GPipe takes as long, whichever order its backwards have",
