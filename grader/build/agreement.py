@@ -78,6 +78,19 @@ def check_problems(
             yield Problem(*where, message)
 
 
+def name_problems(lab: Text, elsewhere: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield a problem for each exercise whose name another lab has: `check` finds it by its name.
+
+    Args:
+        lab: the lab's text.
+        elsewhere: the names of the other labs' exercises, with the name of the phase.
+    """
+    for cell in lab.cells:
+        name = str(cell.header.get("test"))
+        if name in elsewhere:
+            yield at(lab, cell, f"{elsewhere[name]} has an exercise {name!r}, too: rename one")
+
+
 def questions_of(lab: Text) -> Iterator[TextCell]:
     """Yield for each test the last markdown cell above it that begins with a heading."""
     question = lab.cells[0]

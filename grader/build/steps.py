@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from grader.build import home
-from grader.build.agreement import CheckLike, check_problems
+from grader.build.agreement import CheckLike, check_problems, name_problems
 from grader.build.compare import EXECUTED, OUTPUTS
 from grader.build.digest import lesson_digest, outputs_digest
 from grader.build.execute import output_problems, run_page, size_problems
@@ -20,11 +21,13 @@ from grader.build.problems import Problem, Refused, refuse_if_any
 from grader.build.release import generate, holds_work
 from grader.build.rules import lab_problems, page_problems
 from grader.build.text import Text, parse
-from grader.phase_paths import START, PhasePaths, pages
+from grader.phase_paths import START, PhasePaths, pages, phases
 
 Say = Callable[[str], None]
 LoadChecks = Callable[[Path], Mapping[str, CheckLike]]
 REBUILD = "run `python -m grader build`"
+# the marker of a test cell, of which the exercise's name is wanted
+TEST = re.compile(r'^# %%.*\btest="([^"]+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
     if not texts.lab:
         return
     yield from lab_problems(texts.lab)
+    yield from name_problems(texts.lab, exercises_elsewhere(texts.phase))
     shown = {str(path): texts.phase.relative(path) for path in texts.phase.checks}
     try:
         checks = load_checks(texts.phase.folder)
@@ -85,6 +89,16 @@ def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
         return
     code = {shown[str(path)]: path.read_text(encoding="utf-8") for path in texts.phase.checks}
     yield from check_problems(texts.lab, texts.lesson, checks, code)
+
+
+def exercises_elsewhere(phase: PhasePaths) -> dict[str, str]:
+    """Return the names of the other labs' exercises, with the name of the phase."""
+    return {
+        name: other.name
+        for other in phases(phase.root)
+        if other.name != phase.name and other.lab.exists()
+        for name in TEST.findall(other.lab.read_text(encoding="utf-8"))
+    }
 
 
 def catalogue_checks(folder: Path) -> Mapping[str, CheckLike]:

@@ -321,3 +321,14 @@ def test_a_translated_lesson_is_a_page_of_its_own(project):
     assert check(project) == []
     translated.lesson.unlink()
     assert check(project) == ["notebooks/01_rows.es.ipynb: no text builds it any more: delete it"]
+
+
+def test_an_exercises_name_is_taken_once_in_the_course(project):
+    other = LAB.replace("cell_seconds: 60", "cell_seconds: 90")
+    project.write("phases/02_more/lab.py", other)
+    with pytest.raises(Refused, match="01_rows has an exercise 'tensor_bytes', too") as refused:
+        build(project)
+    said = [str(p) for p in refused.value.problems if "rename one" in str(p)]
+    line = LAB.splitlines().index('# %% test="tensor_bytes" points=2') + 1
+    assert f"phases/01_rows/lab.py:{line}: " in said[0]
+    assert len(said) == 2
