@@ -254,11 +254,24 @@ class SandboxShell(ZMQInteractiveShell):
         ask = partial(super().should_run_async, raw_cell, **kwargs)
         return self._once(("awaits", raw_cell), ask)
 
-    def run_cell(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a cell; only in here does an interrupt raise KeyboardInterrupt."""
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    async def run_ast_nodes(self, *args: Any, **kwargs: Any) -> bool:
+        """Run the statements of a cell; only in here does an interrupt raise, and only once.
+
+        A second one could come while the first is shown. A cell with a top-level ``await`` has
+        ipykernel's own handler.
+
+        Returns:
+            Whether the cell ended in an error.
+        """
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            return await super().run_ast_nodes(*args, **kwargs)
         try:
-            return super().run_cell(*args, **kwargs)
+            signal.signal(signal.SIGINT, _interrupt_once)
+            return await super().run_ast_nodes(*args, **kwargs)
+        except KeyboardInterrupt as error:  # between two lines of IPython's own code
+            kwargs["result"].error_in_exec = error
+            self.showtraceback()
+            return True
         finally:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -268,6 +281,12 @@ class SandboxShell(ZMQInteractiveShell):
         self._kept = {other: kept for other, kept in self._kept.items() if other[1] == question[1]}
         self._kept[question] = ask()
         return self._kept[question]
+
+
+def _interrupt_once(number: int, frame: Any) -> None:
+    """Raise KeyboardInterrupt, as Python's own handler does, and ignore further signals."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 class SandboxKernel(IPythonKernel):
@@ -281,7 +300,7 @@ class SandboxKernel(IPythonKernel):
     def pre_handler_hook(self) -> None:
         """Ignore interrupts around a cell: one that comes late would end the kernel.
 
-        :meth:`SandboxShell.run_cell` and, for a cell with a top-level ``await``, ipykernel let them
+        `SandboxShell.run_ast_nodes` and, for a cell with a top-level ``await``, ipykernel let them
         reach the cell's own code.
         """
         signal.signal(signal.SIGINT, signal.SIG_IGN)

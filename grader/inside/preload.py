@@ -211,11 +211,10 @@ def _make_letters() -> None:
     private = font_manager
     private._get_font.cache_clear()
     with contextlib.suppress(ModuleNotFoundError):  # the stage has no utils
-        from utils.views import _text_outlines
-
+        letters = importlib.import_module("utils.views._text_outlines")
         for mono in (False, True):
-            _text_outlines.text_width(f"{string.printable[:95]}·×→…", size=12, mono=mono)
-        _text_outlines._face.cache_clear()
+            letters.text_width(f"{string.printable[:95]}·×→…", size=12, mono=mono)
+        letters._face.cache_clear()
 
 
 def _read_lines() -> None:

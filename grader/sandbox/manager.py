@@ -230,7 +230,8 @@ class SandboxedKernelManager(AsyncKernelManager):
         """Send SIGINT to the kernel and its process group."""
         if await self.is_alive():
             assert self._lease is not None
-            self._lease.send(b"interrupt")
+            with contextlib.suppress(BlockingIOError):  # many are waiting to be read
+                self._lease.send(b"interrupt")
 
     async def shutdown_kernel(  # type: ignore[override]  # see the class
         self, now: bool = False, restart: bool = False

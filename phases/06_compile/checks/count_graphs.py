@@ -89,6 +89,8 @@ def _(draw):
     yield asked(sizes, [((size,), F32, k) for size in (1, n, m, 1, 2)])
     yield asked(sizes, [((n, m), F32, k), ((n, o), F32, k), ((n, p), F32, k), ((m, p), F32, k), ((o, m), F32, k)])
     yield asked(sizes, [((n, m), F32, k), ((o, o), F32, k), ((p, n), F32, k), ((1, n), F32, k), ((1, m), F32, k)])
+    # a size that has changed is open from then on, at 2 as at any other above 1
+    yield asked(sizes, [((size,), F32, k) for size in (3, 2, 5, 2, 1)])
     moves = ((n, m), (o, m), (p, m), (p, o), (n, n))
     yield asked(sizes, [(size, F32, k) for size in moves])
     yield asked(sizes, [((size,), F32, k) for size in (n, 0, m, 0, 1)])

@@ -254,7 +254,7 @@ def _(rank, world, model, tokens, targets, state, lr, max_norm):
     piece = yield "reduce_scatter", [buffer[r] for r in range(world)], "sum"
     piece = piece / numbers[1]
     size = (yield "all_reduce", torch.linalg.vector_norm(piece).pow(2).view(1), "sum")[0].sqrt()
-    if max_norm / (size + 1e-6) < 1:
+    if size > max_norm:
         piece = piece * (max_norm / (size + 1e-6))
     rest = torch.zeros(world, each)
     rest.view(-1)[: vector.numel()] = vector
@@ -265,3 +265,41 @@ def _(rank, world, model, tokens, targets, state, lr, max_norm):
         p.data = joined[begin : begin + p.numel()].view(p.shape).clone()
         begin += p.numel()
     return numbers[0].item() / numbers[1].item(), size.item(), state
+
+
+minigpt_step.equivalent(
+    ("(targets != -100).sum().item()", "(targets != -100).sum()"),
+    ("targets != -100", "targets > -100"),
+    ("torch.tensor([loss.item(), counted])", "torch.tensor([loss, counted])"),
+    ("list(pieces)", "pieces"),
+    ("p.detach().flatten()", "p.flatten()"),
+    (".sum().detach()", ".sum()"),
+    ("(model.parameters()).detach()", "(model.parameters())"),
+    because="what goes into the network is the values alone, and no word has a number below 0",
+)
+minigpt_step.equivalent(
+    ("[:len(flat)]", "[:]"),
+    ("[:len(flat)]", "[:len(flat) + 1]"),
+    ("rest = torch.zeros(world, each)", "rest = torch.ones(world, each)"),
+    (".view(p.shape).clone()", ".view(p.shape)"),
+    because="what fills a slice up is no parameter's, and a parameter may be a view",
+)
+minigpt_step.equivalent(
+    ("(norm + 1e-06)", "(norm - 1e-06)"),
+    ("max_norm / (norm + 1e-06)", "max_norm / norm"),
+    ("(norm + 1e-06)", "(norm + 2e-06)"),
+    ("(size + 1e-06)", "(size - 1e-06)"),
+    ("max_norm / (size + 1e-06)", "max_norm / size"),
+    ("(size + 1e-06)", "(size + 2e-06)"),
+    ("size > max_norm", "size >= max_norm"),
+    because="a millionth of a norm is less than sums in another order differ by",
+)
+minigpt_step.equivalent(
+    ("model.zero_grad(set_to_none=True)", "model.zero_grad()"),
+    ("model.zero_grad(set_to_none=True)", "model.zero_grad(set_to_none=False)"),
+    ("transpose(1, 2)", "transpose(2, 1)"),
+    ("numbers[0] += ", "numbers[0] = "),
+    ("numbers[1] += ", "numbers[1] = "),
+    ("[0].sqrt()", "[-1].sqrt()"),
+    because="it is the same by torch's definition, or the number was 0 before and is the only one",
+)

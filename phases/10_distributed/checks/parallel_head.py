@@ -381,3 +381,9 @@ parallel_head.equivalent(
     ("return total", "return total.float()"),
     because="all of it is float32",
 )
+parallel_head.equivalent(
+    (".max(dim=-1)", ".max(dim=1)"),
+    (".sum(-1, keepdim=True)", ".sum(1, keepdim=True)"),
+    ("(hit * logits.detach()).sum(-1)", "(hit * logits.detach()).sum(1)"),
+    because="logits have two dimensions",
+)

@@ -19,6 +19,7 @@ from grader.build.text import parse
 from grader.phase_paths import ROOT
 from tests.grader.build.answers import answers
 from tests.grader.build.example import CHECKS, PYPROJECT, lab, readable
+from utils.verdict import NBGRADER
 
 RELEASE = "release/01_rows/01_rows.ipynb"
 
@@ -109,6 +110,8 @@ def test_a_learner_hears_the_verdict_in_an_unpacked_archive(tmp_path):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+    # in a run by nbgrader, check() is silent
+    quiet = {name: value for name, value in os.environ.items() if name != NBGRADER}
     code = (
         "from utils.verdict import check\n"
         "def grid_size(n, block): return n // block\n"
@@ -119,7 +122,7 @@ def test_a_learner_hears_the_verdict_in_an_unpacked_archive(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "IPython", "-c", code],
         cwd=tmp_path / "release" / "00_hello",
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
+        env=quiet | {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
     )
