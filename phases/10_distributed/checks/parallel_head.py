@@ -212,13 +212,6 @@ _columns(
     ("chosen[rows] = logits[rows, targets[rows] - first]", "first = 0\n    chosen[rows] = logits[rows, targets[rows] - first]"),
 )
 _columns(
-    "one word too many",
-    "a rank takes the word after its last one for its own.",
-    1,
-    ("targets < first + len(bias)", "targets <= first + len(bias)"),
-    ("rows = mine.nonzero()[:, 0]", "rows = mine.nonzero()[:, 0]\n    targets = targets.clamp(max=first + len(bias) - 1)"),
-)
-_columns(
     "a gradient of its own words",
     "each rank returns its own share of the gradient, and nobody adds them up.",
     4,
