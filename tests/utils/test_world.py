@@ -283,3 +283,34 @@ def test_over_gloo_a_difference_is_told(capsys, monkeypatch):
     assert "rank 0 got something else" in capsys.readouterr().out
     show_over_gloo(both_send_first, 2, 1)
     assert "because of the simulated world: rank 0 waits" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("request_", "copies"),
+    [
+        (("all_gather", torch.ones(25)), 25),
+        (("all_reduce", torch.ones(25), "sum"), 5),
+        (("broadcast", torch.ones(25), 0), 5),
+        (("reduce_scatter", [torch.ones(5)] * 5, "sum"), 1),
+    ],
+)
+def test_what_a_collective_hands_out_counts(monkeypatch, request_, copies):
+    """A tensor of one number may have any shape, and five ranks get five copies of five."""
+
+    def program(rank, world):
+        yield request_
+
+    put_in = 100 if request_[0] == "broadcast" else 500
+    monkeypatch.setattr(network, "MAX_BYTES", put_in + 100 * copies)
+    run(program, 5)
+    monkeypatch.setattr(network, "MAX_BYTES", put_in + 100 * copies - 1)
+    with pytest.raises(Endless):
+        run(program, 5)
+
+
+def test_no_clock_overflows():
+    def program(rank, world):
+        yield "compute", 10**400
+
+    with pytest.raises(BadRequest, match="seconds are a number from 0 to 1e"):
+        run(program, 1)

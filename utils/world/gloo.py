@@ -94,6 +94,11 @@ def show_over_gloo(program: Callable[..., Generator], world: int, *args: Any) ->
     print(f"{world} processes over gloo: every rank got what it got above ({took:.1f} s)")
 
 
+def loopback() -> str:
+    """Return the name of the interface by which this machine speaks to itself."""
+    return "lo" if sys.platform == "linux" else "lo0"
+
+
 def _wait(children: dict[int, int], folder: Path, seconds: float) -> None:
     """Wait until all children are gone; forget those that are."""
     deadline = time.monotonic() + seconds
@@ -126,7 +131,7 @@ def _be_a_rank(
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback())
         dist.init_process_group(
             "gloo",
             init_method=f"file://{folder}/store",

@@ -15,7 +15,10 @@ from torch import Tensor, nn
 from utils.world.events import Collective, Computed, Message, Outcome
 
 MAX_REQUESTS = 100_000  # of all ranks together
-MAX_BYTES = 1 << 28  # of all tensors that are carried
+MAX_BYTES = (
+    1 << 28
+)  # of all tensors that ranks put in, and of all copies that a collective hands out
+MAX_SECONDS = 1e9  # of one request to compute
 REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sum": torch.add,
     "max": torch.maximum,
@@ -217,8 +220,8 @@ class _Network:
             raise _Invalid(f"expected ({', '.join([repr(kind), *SHAPES[kind]])})")
         if kind == "compute":
             (seconds,) = rest
-            if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
-                raise _Invalid("seconds are a number from 0")
+            if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_SECONDS:
+                raise _Invalid(f"seconds are a number from 0 to {MAX_SECONDS:g}")
             start, rank.clock = rank.clock, rank.clock + seconds
             self._outcome.log.append(Computed(rank.number, start, rank.clock))
             self._ready.append(rank)
@@ -313,12 +316,16 @@ class _Network:
                 raise Mismatch(words, self._stopped())
         given = [rank.answer for rank in self._ranks]
         details = first[1]
+        put = given[details[0]] if kind == "broadcast" else given[0]
+        tensors = put if isinstance(put, list) else [] if put is None else [put]
+        world = len(given)
+        # a rank gets one piece of its list, or the tensor of each rank, or one tensor
+        copies = {"reduce_scatter": 1, "all_gather": world**2}.get(kind, world)
+        self._charge(copies * sum(map(_bytes, tensors)))
         try:
             answers = _answers(kind, given, details)
         except RuntimeError as problem:  # of a dtype that knows no sum or no maximum
             raise BadRequest(f"{self._ranks[0].doing}: {problem}", self._stopped()) from None
-        put = given[details[0]] if kind == "broadcast" else given[0]
-        tensors = put if isinstance(put, list) else [] if put is None else [put]
         posted = tuple(rank.clock for rank in self._ranks)
         end = max(posted)
         shape = tuple(tensors[0].shape) if tensors else None
@@ -341,10 +348,14 @@ class _Network:
     def _tensor(self, value: Any) -> Tensor:
         if not isinstance(value, Tensor):
             raise _Invalid(f"expected a tensor, got {type(value).__name__}")
-        self._bytes += _bytes(value)  # before it is copied
+        self._charge(_bytes(value))
+        return value.detach().clone()
+
+    def _charge(self, count: int) -> None:
+        """Count bytes before they are copied: a tensor of one number may have any shape."""
+        self._bytes += count
         if self._bytes > MAX_BYTES:
             raise Endless(f"more than {MAX_BYTES >> 20} MiB were sent", self._stopped())
-        return value.detach().clone()
 
 
 # What each request has after its name.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from utils.world.gloo import NoGloo, over_gloo
+from utils.world.gloo import NoGloo, loopback, over_gloo
 
 LIMIT = 60.0  # seconds
 GRACE = 5.0  # for torchrun to end its workers, once it has been asked to
@@ -73,9 +73,7 @@ def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
             finally:  # also where the reader interrupts it
                 _end(process)
     if process.returncode:
-        errors = re.findall(
-            r"\w+Error: .+", trouble
-        )  # the first is a worker's, the last torchrun's
+        errors = re.findall(r"\w+Error: .+", trouble)  # a worker's first, torchrun's last
         raise NoGloo(f"torchrun failed: {errors[0] if errors else trouble[-300:]}")
     return said
 
@@ -90,18 +88,13 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def flags(world: int) -> list[str]:
-    """What torchrun is told for so many processes on this machine."""
+    """Return torchrun's options for so many processes on this machine."""
     return [
         "--nnodes=1",
         f"--nproc-per-node={world}",
         "--master-addr=127.0.0.1",
         f"--master-port={_free_port()}",
     ]
-
-
-def loopback() -> str:
-    """The name of the interface by which this machine speaks to itself."""
-    return "lo" if sys.platform == "linux" else "lo0"
 
 
 def _free_port() -> int:
