@@ -1,8 +1,8 @@
 """The same programs in processes of their own: `torch.distributed` with its gloo backend.
 
-Processes are forked and use one thread each. They meet through a file, and end with the call: what
-hangs is ended after a time. Where gloo can't run, as in a container without a loopback interface,
-that is said in words.
+Processes are forked and use one thread each. They find each other through a folder, and end with
+the call: what hangs is ended after a time. Where gloo can't run, as in a container without a
+loopback interface, that is said in words.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from utils.compare import Difference, compare
 from utils.world.network import Each, WorldError, copied, run
 
 LIMIT = 20.0  # seconds
+POLL = 0.002  # seconds between two looks at the folder
 
 
 class NoGloo(Exception):
@@ -132,13 +133,9 @@ def _be_a_rank(
         os.dup2(silent, 1)
         os.dup2(silent, 2)
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback())
-        dist.init_process_group(
-            "gloo",
-            init_method=f"file://{folder}/store",
-            rank=rank,
-            world_size=world,
-            timeout=timedelta(seconds=seconds),
-        )
+        patience = timedelta(seconds=seconds)
+        store = _folder_store(folder / "store", patience)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=patience)
         mine = [copied(arg[rank] if isinstance(arg, Each) else arg) for arg in args]
         result = _driven(program(rank, world, *mine), rank, world)
         torch.save(result, folder / f"{rank}.pt")
@@ -149,6 +146,46 @@ def _be_a_rank(
         (folder / f"{rank}.txt").write_text(words[:300])
     finally:
         os._exit(status)
+
+
+def _folder_store(folder: Path, patience: timedelta) -> torch.distributed.Store:
+    """Return a store for the ranks' addresses: a folder with a file for each key.
+
+    Torch's own stores won't do. `FileStore` needs file locks, which a sandbox only pretends to
+    give: two ranks then write over each other's lines, and a third reads a length that is none.
+    `TCPStore` asks the name server for the name of each peer, and waits for it where it is slow.
+    Here a value appears at once and whole, because a file is renamed.
+
+    The caller keeps a reference: torch calls a Python object through it.
+    """
+    from torch.distributed import Store
+
+    class FolderStore(Store):
+        """What gloo and `torch.distributed` ask of a store: to set, to wait and to get."""
+
+        def set(self, key: str, value: bytes | str) -> None:
+            written = folder / f"{key.encode().hex()}.{os.getpid()}"
+            written.write_bytes(value.encode() if isinstance(value, str) else value)
+            written.rename(self._file(key))
+
+        def get(self, key: str) -> bytes:
+            self.wait([key])
+            return self._file(key).read_bytes()
+
+        def wait(self, keys: list[str], timeout: timedelta = patience) -> None:
+            deadline = time.monotonic() + timeout.total_seconds()
+            for key in keys:
+                while not self._file(key).exists():
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"after {timeout}, no rank has set {key}")
+                    time.sleep(POLL)
+
+        @staticmethod
+        def _file(key: str) -> Path:
+            return folder / key.encode().hex()
+
+    folder.mkdir(exist_ok=True)
+    return FolderStore()
 
 
 def _driven(program: Generator, rank: int, world: int) -> Any:

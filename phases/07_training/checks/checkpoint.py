@@ -247,4 +247,6 @@ checkpoint.equivalent(
     ("isinstance(part, int) or name == 'order'", "True"),
     because="more than is needed is saved, too",
 )
-checkpoint.equivalent(("'dice'", "'dice_'"), because="any name that no attribute has will do")
+checkpoint.equivalent(
+    ("'dice'", "'dice_'"), of="by name", because="any name that no attribute has will do"
+)

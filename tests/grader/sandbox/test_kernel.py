@@ -48,6 +48,21 @@ def test_a_warm_start_is_far_quicker_than_a_cold_import() -> None:
     assert quickest < cold / 4
 
 
+def test_ranks_find_each_other_though_no_file_can_be_locked() -> None:
+    """Torch's `FileStore` needs locks: every twentieth run hung, or took a gigabyte."""
+    code = """
+        from utils.world.gloo import over_gloo
+        import torch
+        def summed(rank, world, tensor):
+            return (yield "all_reduce", tensor, "sum")
+        came = [over_gloo(summed, 4, torch.tensor([float(k)])) for k in range(60)]
+        """
+    with Inmate() as inmate:
+        assert "Error" not in inmate.run(textwrap.dedent(code))
+        summed = inmate.value("[[tensor.item() for tensor in each] for each in came]")
+    assert summed == [[4.0 * k] * 4 for k in range(60)]
+
+
 def test_nbclient_runs_a_notebook_in_it() -> None:
     notebook = new_notebook(
         cells=[
