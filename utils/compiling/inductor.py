@@ -194,7 +194,9 @@ def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     from torch._subclasses import FakeTensorMode
 
     told = DeviceProperties(type="cuda", index=0, cc=90, **HOPPER)
-    shown = types.SimpleNamespace(**HOPPER, minor=0, name="H100", total_memory=80 * 2**30)
+    # A torch built without CUDA takes any GPU for AMD's, and asks for the name of its architecture.
+    names = {"name": "H100", "gcnArchName": "H100"}
+    shown = types.SimpleNamespace(**HOPPER, **names, minor=0, total_memory=80 * 2**30)
     joint_graph.lazy_init(torch.device("cpu"))
     with contextlib.ExitStack() as stack:
         for where, name, value in (

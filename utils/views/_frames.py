@@ -108,6 +108,9 @@ def page_controls(
     """The controls for widgets that hold `values`.
 
     Where a widget takes whatever is typed, one choice among `values` and `tries` stands for all.
+
+    Raises:
+        ValueError: for a slider whose places can't be counted, since each is drawn for the page.
     """
     found = []
     for value, (kind, arguments) in zip(values, widgets, strict=True):
@@ -127,6 +130,8 @@ def page_controls(
             labels, offered = zip(*pairs, strict=True)
             dense = kind == "SelectionSlider" and len(offered) > SPOT
             found.append(Control(kind, name, labels, offered, offered.index(value), dense))
+        elif kind.endswith("Slider"):
+            raise ValueError(f"expected an IntSlider or a SelectionSlider for {name!r}, got {kind}")
         else:
             choices = list(dict.fromkeys(tuple(some) for some in [values, *tries]))
             labels = tuple(" and ".join(map(str, some)) for some in choices)

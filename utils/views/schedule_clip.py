@@ -14,6 +14,7 @@ from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import number
 
 LEFT, TOP_HIGH, HIGH, GAP = 84, 130, 200, 52
+FLOORS = tuple(k / 20 for k in range(21))
 CLIPS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
@@ -40,7 +41,9 @@ def schedule_clip(
         (warmup, floor, clip),
         lambda widgets: [
             widgets.IntSlider(value=warmup, min=0, max=len(values) - 1, description="warm-up"),
-            widgets.FloatSlider(value=floor, min=0, max=1, step=0.05, description="floor"),
+            widgets.SelectionSlider(
+                options=sorted({*FLOORS, floor}), value=floor, description="floor"
+            ),
             widgets.SelectionSlider(options=CLIPS, value=clip, description="clip"),
         ],
     )

@@ -18,7 +18,7 @@ from utils.checks import Candidate
 
 PREFIX = "sample-"
 # Of one exercise, so many misconceptions are in a sample.
-SAMPLED = 8
+SAMPLED = 4
 
 NAMES = """
 Lucía Alonso, Oliver Hughes, Mateo Ferrer, Amelia Brooks, Valentina Rojas, Noah Whitfield,

@@ -174,3 +174,9 @@ def test_widgets_of_every_kind_become_controls():
         ("ten", "more"),
     ]
     assert [c.values[c.start] for c in found] == values
+
+
+def test_a_slider_without_places_is_refused():
+    slider = "FloatSlider", {"value": 0.5, "min": 0.0, "max": 1.0, "description": "floor"}
+    with pytest.raises(ValueError, match="SelectionSlider for 'floor', got FloatSlider"):
+        page_controls([0.5], [slider])
