@@ -9,7 +9,8 @@
 - The others are refused because exploits commonly begin with them.
 
 A request for a file lock reports success and takes no lock. Compilation in a sandbox asks for
-locks, but no other program uses its files, so it does not need them.
+locks, but one process alone uses its files, so it does not need them. Processes of a sandbox that
+share a file can't rely on a lock (:mod:`utils.world.gloo` renames files instead).
 """
 
 from __future__ import annotations
