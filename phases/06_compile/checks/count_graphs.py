@@ -83,6 +83,7 @@ def _(draw):
     yield asked(kinds, [((n,), F32, k), ((1, m), F32, k), ((o,), F32, k), ((1, o), F32, k), ((1,), F32, k)])
     yield asked(kinds, [((), F32, k), ((n,), F32, k), ((m,), F64, k), ((n,), F64, k), ((), F64, k), ((), F32, k)])
     yield asked(kinds, [((n,), F32, k), ((m,), F64, k), ((o,), F64, k), ((o,), F32, k), ((n,), F32, k)])
+    yield asked(kinds, [((n,), F32, k), ((n,), F64, k), ((m,), F64, k), ((o,), F64, k)])
 
     yield asked(sizes, [((size,), F32, k) for size in (n, m, o, 1, 0, p)])
     yield asked(sizes, [((size,), F32, k) for size in (0, n, 0, m, 1, 0)])
@@ -203,6 +204,66 @@ _misconception(
     "a graph is taken to fit every dtype.",
     1,
     ("known == kind", "known[1] == kind[1]"),
+)
+
+
+_misconception(
+    "an open size from 1 up",
+    "an open size is taken to fit 1 as well.",
+    2,
+    (
+        "guards[name] is None and (name == 'k' or value > 1)",
+        "guards[name] is None and (name == 'k' or value > 0)",
+    ),
+)
+_misconception(
+    "made for 1, and open",
+    "a graph that is made for a size of 0 or 1 is taken to be open there.",
+    2,
+    ("still_open and (name == 'k' or value > 1)", "still_open"),
+)
+_misconception(
+    "numbers exact",
+    "the number k is never open: each value of it makes a graph.",
+    3,
+    ("still_open = name in changed", "still_open = (name in changed and name != 'k')"),
+)
+_misconception(
+    "floats exact",
+    "a k that is a float is never open.",
+    3,
+    (
+        "still_open = name in changed",
+        "still_open = (name in changed and not isinstance(value, float))",
+    ),
+)
+_misconception("nine", "a ninth graph is made.", 3, ("len(graphs) < 8", "len(graphs) < 9"))
+_misconception(
+    "changes of each dtype",
+    "what has changed is kept for each dtype by itself.",
+    2,
+    ("first.setdefault(name, value)", "first.setdefault((dtype, name), value)"),
+    ("changed.add(name)", "changed.add((dtype, name))"),
+    ("name in changed", "(dtype, name) in changed"),
+)
+_misconception(
+    "numbers open sizes",
+    "a number k that changes opens the sizes, too.",
+    3,
+    ("{**dict(enumerate(shape)), 'k': k}", "{'k': k, **dict(enumerate(shape))}"),
+    ("len(ranks) > 1", "(len(ranks) > 1 or 'k' in changed)"),
+)
+_misconception(
+    "another dtype opens sizes",
+    "another dtype opens the sizes, too.",
+    3,
+    ("ranks.add(len(shape))", "ranks.add(kind)"),
+)
+_misconception(
+    "the number opens with the dimensions",
+    "another number of dimensions opens the number k, too.",
+    3,
+    ("name in changed or (name != 'k' and len(ranks) > 1)", "name in changed or len(ranks) > 1"),
 )
 
 
