@@ -323,6 +323,70 @@ _wrong(
 )
 
 
+_begun(
+    'buffers of floats',
+    'buffers of whole numbers keep what each rank had.',
+    4,
+    ('*model.buffers()]', '*(b for b in model.buffers() if b.is_floating_point())]'),
+)
+_begun(
+    'rank 0 sends to each',
+    'messages are asked for, and no collective.',
+    4,
+    ("got = (yield ('broadcast', tensor.detach(), 0))", "got = tensor.detach()\n        if rank:\n            got = yield ('recv', 0)\n        else:\n            for other in range(1, world):\n                yield ('send', other, got)"),
+)
+_wrong(
+    'old gradients are added in the end',
+    'what was in .grad before is added to the reduced gradients.',
+    3,
+    ('model.zero_grad()', 'old = {p: p.grad for p in model.parameters()}\n    model.zero_grad()'),
+    ('parameter.grad = piece.reshape(parameter.shape)', 'parameter.grad = piece.reshape(parameter.shape) + (0 if old[parameter] is None else old[parameter])'),
+)
+_wrong(
+    'means, and no number without rows',
+    "each rank's mean weighs the same, and that of a rank without rows is nan.",
+    4,
+    ("reduction='sum')", "reduction='mean')"),
+    ('buckets, room = ([], 0)', 'rows = torch.tensor(float(world))\n    buckets, room = ([], 0)'),
+)
+_wrong(
+    'the loss of the sum',
+    'the loss is the sum over all rows, and not the mean.',
+    4,
+    ('return (total / rows).item()', 'return total.item()'),
+)
+_wrong(
+    'no gradient for what is unused here',
+    "a parameter that a rank's own rows have not used has no gradient there in the end.",
+    3,
+    ('parameter.grad = piece.reshape(parameter.shape)', 'if parameter.grad is not None:\n                parameter.grad = piece.reshape(parameter.shape)'),
+)
+_wrong(
+    'no gradient where nobody used it',
+    'a parameter whose gradient is zero at all ranks has none in the end.',
+    3,
+    ('parameter.grad = piece.reshape(parameter.shape)', 'parameter.grad = piece.reshape(parameter.shape) if piece.any() else None'),
+)
+_wrong(
+    'a row for a rank that has none',
+    'a rank without rows divides by one row too many.',
+    4,
+    ('buckets, room = ([], 0)', 'rows = rows + (len(x) == 0)\n    buckets, room = ([], 0)'),
+)
+_wrong(
+    'a bucket as a matrix',
+    'what is reduced is not flat.',
+    4,
+    ("torch.cat([g.flatten() for g in flat]) / rows, 'sum'))", "torch.cat([g.flatten() for g in flat])[None] / rows, 'sum'))[0]"),
+)
+_wrong(
+    'a message beside it',
+    'ranks send to each other, beside the collectives.',
+    4,
+    ('buckets, room = ([], 0)', "if world > 1:\n        yield ('exchange', (rank + 1) % world, x, (rank - 1) % world)\n    buckets, room = ([], 0)"),
+)
+
+
 @ddp.alternate("hooks tell which gradients came")
 class _:
     def ddp_start(rank, world, model):
