@@ -24,7 +24,7 @@ ddp = Check(
 PLACES = {
     "['other requests']": "something else than broadcast and all_reduce was asked for.",
     "['losses']": "the losses that the ranks returned",
-    "['gradients']": "gradients, from rank 0 on",
+    "['gradients']": "`.grad` of the parameters, from rank 0 on",
     "['parameters kept']": "the step has changed parameters.",
     "['reduced']": "shapes and bytes of what was reduced, in order",
     "['values']": "parameters and buffers, from rank 0 on",
