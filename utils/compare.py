@@ -45,6 +45,8 @@ _DEFAULT_TOLERANCES = {
 }
 
 
+MISSING_RETURN = "a missing `return`, if None was not meant"
+
 # Keys may be many and long, and a sentence names them.
 _FEW = reprlib.Repr()
 _FEW.maxlist, _FEW.maxtuple, _FEW.maxstring, _FEW.maxother = 12, 12, 60, 60
@@ -158,7 +160,7 @@ def _wrong_type(got: Any, expected: str) -> Difference:
     if isinstance(got, torch.Tensor) and got.dim() == 0:
         guess = "`.item()` turns a 0-dim tensor into a Python number"
     if got is None:
-        guess = "a missing `return`, if None was not meant"
+        guess = MISSING_RETURN
     if isinstance(got, (range, Iterator)) and expected in ("a list", "a tuple"):
         guess = "`list(...)` makes a list of it"
     return Difference("type", f"expected {expected}, got {kind_of(got)}", guess=guess)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from utils.checks import Check
-from utils.compare import Difference, agree, compare, with_article
+from utils.compare import MISSING_RETURN, Difference, agree, compare, with_article
 
 if TYPE_CHECKING:
     from grader.judging.answer_key import CaseOutcome
@@ -123,7 +123,9 @@ def _in_words(wrong: Difference, places: Mapping[str, str]) -> str:
             place = f"{words}: "
     if wrong.kind == "strides":  # the strides may be the answer, so they are not told
         return f"{place}right values, wrong strides"
-    return place + wrong.summary + (f" (perhaps {wrong.guess})" if wrong.guess else "")
+    # nobody returns a `.grad`
+    guess = "" if ".grad" in place and wrong.guess == MISSING_RETURN else wrong.guess
+    return place + wrong.summary + (f" (perhaps {guess})" if guess else "")
 
 
 def alike(check: Check, got: CaseOutcome, candidate: CaseOutcome) -> bool:

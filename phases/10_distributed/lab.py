@@ -280,8 +280,8 @@ verify("cost", cost)
 #   in two places is one parameter.
 # - A parameter that this rank's rows have not used has no gradient here. Another rank may have one, so
 #   it takes part with zeros; where no rank has used it, its gradient is zero.
-# - Each rank asks for this, in this order. First an all-reduce of a float32 tensor with two numbers: the
-#   sum of the losses of its rows, and how many rows it has. Then gradients, in buckets: the parameters
+# - Each rank asks for this, in this order. First an all-reduce of a float32 tensor with two numbers, in any
+#   order: the sum of the losses of its rows, and how many rows it has. Then gradients, in buckets: the parameters
 #   in the reverse order of `model.parameters()`, since that is about how a backward pass gets at them. A
 #   bucket takes the next parameter as long as all its gradients have `bucket_bytes` bytes or fewer
 #   together; a parameter that is larger is alone in a bucket. Each bucket is one all-reduce of a flat
@@ -765,14 +765,14 @@ verify("plan", plan)
 #   `torch.nn.utils.clip_grad_norm_` does it: with its norm n, it is multiplied by `max_norm / (n + 1e-6)` if
 #   that is below 1.
 # - `driver.adamw(slice, gradient, state, lr)` is AdamW with `eps=1e-5`. It returns the new values of a
-#   slice of the parameters, and the new state. The slice of a rank is its piece of all parameters, flat and one after the other in the
-#   order of `model.parameters()`, filled up with zeros and cut into `world` equal pieces. `state` is this
+#   slice of the parameters, and the new state. The slice of a rank is its piece of all parameters, flat and one after the other, as in
+#   `model.parameters()` or in any order that all ranks share, filled up with zeros and cut into `world` equal pieces. `state` is this
 #   rank's, `{"step": 0}` at first.
 # - In the end the model has new weights, the same at all ranks, and the program returns a tuple: the loss,
 #   the norm before clipping, both floats, and the new state.
 #
-# Each rank asks for this, in this order: an all_reduce of a float32 tensor with two numbers, the sum of the
-# losses of its targets and how many they are; a reduce_scatter of its gradient, in flat pieces; an
+# Each rank asks for this, in this order: an all_reduce of a float32 tensor with two numbers, in any order:
+# the sum of the losses of its targets, and how many they are; a reduce_scatter of its gradient, in flat pieces; an
 # all_reduce of one number, shape (1,), the sum of the squares of its own piece of the gradient; an all_gather
 # of its new slice. What was in `.grad` before counts for nothing, and what is there afterwards is
 # not looked at.

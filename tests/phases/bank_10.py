@@ -471,6 +471,38 @@ def ddp_step(rank, world, model, x, y, bucket_bytes):
             p.grad = piece.view(p.shape).clone()
     return total / rows
 ''',
+    "the number of rows first": '''
+def ddp_start(rank, world, model):
+    with torch.no_grad():
+        for tensor in [*model.parameters(), *model.buffers()]:
+            got = yield "broadcast", tensor if rank == 0 else None, 0
+            tensor.copy_(got)
+
+
+def ddp_step(rank, world, model, x, y, bucket_bytes):
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    loss = F.cross_entropy(model(x), y, reduction="sum")
+    grads = torch.autograd.grad(loss, parameters, allow_unused=True)
+    grads = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, grads)]
+    both = yield "all_reduce", torch.tensor([len(x), loss.item()]), "sum"
+    rows, total = both.tolist()
+    model.zero_grad()
+    buckets, size = [], 0
+    for p, g in zip(parameters[::-1], grads[::-1]):
+        n = 4 * p.numel()
+        if not buckets or size + n > bucket_bytes:
+            buckets.append([])
+            size = 0
+        buckets[-1].append((p, g))
+        size += n
+    for bucket in buckets:
+        flat = torch.cat([g.flatten() for _, g in bucket])
+        flat = (yield "all_reduce", flat, "sum") / rows
+        pieces = flat.split([p.numel() for p, _ in bucket])
+        for (p, _), piece in zip(bucket, pieces):
+            p.grad = piece.view(p.shape).clone()
+    return total / rows
+''',
     "backward, and divided before": '''
 def ddp_start(rank, world, model):
     for thing in list(model.named_parameters()) + list(model.named_buffers()):
@@ -1099,6 +1131,58 @@ RIGHT["minigpt_step"] = {
     "as it is told": '''
 def minigpt_step(rank, world, model, tokens, targets, state, lr, max_norm):
     parameters = list(model.parameters())
+    logits = model(tokens).flatten(0, 1)
+    loss = F.cross_entropy(logits, targets.flatten(), reduction="sum")
+    count = (targets != -100).sum()
+    said = yield "all_reduce", torch.stack([loss.detach(), count.float()]), "sum"
+    total, rows = said.tolist()
+    grads = torch.autograd.grad(loss / rows, parameters)
+    flat = torch.cat([g.flatten() for g in grads])
+    n = flat.numel()
+    size = -(-n // world)
+    flat = F.pad(flat, (0, size * world - n))
+    mine = yield "reduce_scatter", list(flat.split(size)), "sum"
+    squares = yield "all_reduce", mine.square().sum().reshape(1), "sum"
+    norm = squares.sqrt().item()
+    factor = max_norm / (norm + 1e-6)
+    if factor < 1:
+        mine = mine * factor
+    weights = nn.utils.parameters_to_vector(parameters).detach()
+    own = F.pad(weights, (0, size * world - n))[rank * size : (rank + 1) * size]
+    new, state = driver.adamw(own, mine, state, lr)
+    gathered = yield "all_gather", new
+    nn.utils.vector_to_parameters(torch.cat(gathered)[:n], parameters)
+    return total / rows, norm, state
+''',
+    "the number of targets first": '''
+def minigpt_step(rank, world, model, tokens, targets, state, lr, max_norm):
+    parameters = list(model.parameters())
+    logits = model(tokens).flatten(0, 1)
+    loss = F.cross_entropy(logits, targets.flatten(), reduction="sum")
+    count = (targets != -100).sum()
+    said = yield "all_reduce", torch.stack([count.float(), loss.detach()]), "sum"
+    rows, total = said.tolist()
+    grads = torch.autograd.grad(loss / rows, parameters)
+    flat = torch.cat([g.flatten() for g in grads])
+    n = flat.numel()
+    size = -(-n // world)
+    flat = F.pad(flat, (0, size * world - n))
+    mine = yield "reduce_scatter", list(flat.split(size)), "sum"
+    squares = yield "all_reduce", mine.square().sum().reshape(1), "sum"
+    norm = squares.sqrt().item()
+    factor = max_norm / (norm + 1e-6)
+    if factor < 1:
+        mine = mine * factor
+    weights = nn.utils.parameters_to_vector(parameters).detach()
+    own = F.pad(weights, (0, size * world - n))[rank * size : (rank + 1) * size]
+    new, state = driver.adamw(own, mine, state, lr)
+    gathered = yield "all_gather", new
+    nn.utils.vector_to_parameters(torch.cat(gathered)[:n], parameters)
+    return total / rows, norm, state
+''',
+    "the last parameter first": '''
+def minigpt_step(rank, world, model, tokens, targets, state, lr, max_norm):
+    parameters = list(model.parameters())[::-1]
     logits = model(tokens).flatten(0, 1)
     loss = F.cross_entropy(logits, targets.flatten(), reduction="sum")
     count = (targets != -100).sum()

@@ -1,6 +1,6 @@
 """What in the text of an exercise is a rule, and which answers show that a check asks it.
 
-``RULES`` of ``rules_00.py`` to ``rules_09.py`` has an entry for each exercise of a lab. An entry
+``RULES`` of ``rules_00.py`` to ``rules_10.py`` has an entry for each exercise of a lab. An entry
 quotes what its question says outside of the hints, at least once in each sentence. What sounds
 like a rule stands in ``asked``, with answers that break it, and lose points for that. What is left
 to the learner stands in ``free``, with answers that make use of it, and lose none. All else is in

@@ -13,6 +13,7 @@ from tests.phases import (
     rules_07,
     rules_08,
     rules_09,
+    rules_10,
 )
 from tests.phases.rules import Rules, introduction, named, questions, sentences, unquoted
 from tests.phases.test_banks import BANKS, PHASES, of
@@ -28,6 +29,7 @@ LABS = {
     "07": rules_07,
     "08": rules_08,
     "09": rules_09,
+    "10": rules_10,
 }
 EXERCISES = [
     pytest.param(number, exercise, rules, id=f"{number} {exercise}")

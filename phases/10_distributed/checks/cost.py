@@ -208,6 +208,26 @@ _wrong(
 )
 
 
+_wrong(
+    'a round even alone',
+    'a rank that is alone pays for a round.',
+    0,
+    ('return (float', 'rounds = max(rounds, 1)\n    return (float'),
+)
+_wrong(
+    'a piece for each other rank',
+    "the ring's pieces are larger, as if there were one rank fewer.",
+    1,
+    ('size / world', 'size / max(world - 1, 1)'),
+)
+_wrong(
+    'whole seconds',
+    'what is less than a second is cut off.',
+    0,
+    ('rounds * (latency + piece / bandwidth))', 'float(int(rounds * (latency + piece / bandwidth))))'),
+)
+
+
 @cost.alternate("closed formulas")
 def _(kind, size, world, latency, bandwidth):
     if kind == "broadcast":

@@ -24,7 +24,7 @@ ddp = Check(
 PLACES = {
     "['other requests']": "something else than broadcast and all_reduce was asked for.",
     "['losses']": "the losses that the ranks returned",
-    "['gradients']": "gradients, from rank 0 on",
+    "['gradients']": "`.grad` of the parameters, from rank 0 on",
     "['parameters kept']": "the step has changed parameters.",
     "['reduced']": "shapes and bytes of what was reduced, in order",
     "['values']": "parameters and buffers, from rank 0 on",
@@ -320,6 +320,70 @@ _wrong(
     "a rank that has no rows returns at once, and the others wait for it.",
     4,
     ("model.zero_grad()", "model.zero_grad()\n    if len(x) == 0:\n        return 0.0"),
+)
+
+
+_begun(
+    'buffers of floats',
+    'buffers of whole numbers keep what each rank had.',
+    4,
+    ('*model.buffers()]', '*(b for b in model.buffers() if b.is_floating_point())]'),
+)
+_begun(
+    'rank 0 sends to each',
+    'messages are asked for, and no collective.',
+    4,
+    ("got = (yield ('broadcast', tensor.detach(), 0))", "got = tensor.detach()\n        if rank:\n            got = yield ('recv', 0)\n        else:\n            for other in range(1, world):\n                yield ('send', other, got)"),
+)
+_wrong(
+    'old gradients are added in the end',
+    'what was in .grad before is added to the reduced gradients.',
+    3,
+    ('model.zero_grad()', 'old = {p: p.grad for p in model.parameters()}\n    model.zero_grad()'),
+    ('parameter.grad = piece.reshape(parameter.shape)', 'parameter.grad = piece.reshape(parameter.shape) + (0 if old[parameter] is None else old[parameter])'),
+)
+_wrong(
+    'means, and no number without rows',
+    "each rank's mean weighs the same, and that of a rank without rows is nan.",
+    4,
+    ("reduction='sum')", "reduction='mean')"),
+    ('buckets, room = ([], 0)', 'rows = torch.tensor(float(world))\n    buckets, room = ([], 0)'),
+)
+_wrong(
+    'the loss of the sum',
+    'the loss is the sum over all rows, and not the mean.',
+    4,
+    ('return (total / rows).item()', 'return total.item()'),
+)
+_wrong(
+    'no gradient for what is unused here',
+    "a parameter that a rank's own rows have not used has no gradient there in the end.",
+    3,
+    ('parameter.grad = piece.reshape(parameter.shape)', 'if parameter.grad is not None:\n                parameter.grad = piece.reshape(parameter.shape)'),
+)
+_wrong(
+    'no gradient where nobody used it',
+    'a parameter whose gradient is zero at all ranks has none in the end.',
+    3,
+    ('parameter.grad = piece.reshape(parameter.shape)', 'parameter.grad = piece.reshape(parameter.shape) if piece.any() else None'),
+)
+_wrong(
+    'a row for a rank that has none',
+    'a rank without rows divides by one row too many.',
+    4,
+    ('buckets, room = ([], 0)', 'rows = rows + (len(x) == 0)\n    buckets, room = ([], 0)'),
+)
+_wrong(
+    'a bucket as a matrix',
+    'what is reduced is not flat.',
+    4,
+    ("torch.cat([g.flatten() for g in flat]) / rows, 'sum'))", "torch.cat([g.flatten() for g in flat])[None] / rows, 'sum'))[0]"),
+)
+_wrong(
+    'a message beside it',
+    'ranks send to each other, beside the collectives.',
+    4,
+    ('buckets, room = ([], 0)', "if world > 1:\n        yield ('exchange', (rank + 1) % world, x, (rank - 1) % world)\n    buckets, room = ([], 0)"),
 )
 
 

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from utils.checks import Case, Check, edited
 
-from .shared import SUMS, ranks
+from .shared import SUMS, others, ranks
 
 fsdp_step = Check(
     "fsdp_step",
@@ -23,6 +23,7 @@ PLACES = {
     "['losses']": "the loss of each rank's own rows",
     "['shards']": "new shards, from rank 0 on",
     "['moments']": "new moments, from rank 0 on",
+    "['other requests']": "something else than all_gather and reduce_scatter was asked for.",
     "['asked for']": "what each rank asked for, in order",
 }
 
@@ -111,7 +112,10 @@ def _(draw):
         def play(subject):
             came = ranks(subject, each, of="fsdp_step")
             if part == gathered:
-                return {"asked for": [f"{event.kind} {event.shape}" for event in came.collectives]}
+                return {
+                    "asked for": [f"{event.kind} {event.shape}" for event in came.collectives],
+                    "other requests": others(came, "all_gather", "reduce_scatter"),
+                }
             found = {
                 "losses": [result[0] for result in came.results],
                 "shards": [result[1] for result in came.results],
@@ -356,6 +360,44 @@ _wrong(
     "the loss is a tensor, and no number.",
     2,
     ("F.mse_loss(h, y).item()", "F.mse_loss(h, y)"),
+)
+
+
+_wrong(
+    'no momentum in the step',
+    'the step is made of the new gradient alone, though the moments are right.',
+    3,
+    ('shards[k] - lr * new_moments[k]', 'shards[k] - lr * mine / world'),
+)
+_wrong(
+    'the old moments returned',
+    'the moments that come back are those that were passed in.',
+    3,
+    ('return (loss, new_shards, new_moments)', 'return (loss, new_shards, list(moments))'),
+)
+_wrong(
+    'moments first',
+    'moments come before shards.',
+    2,
+    ('return (loss, new_shards, new_moments)', 'return (loss, new_moments, new_shards)'),
+)
+_wrong(
+    'negative gradients are cut off',
+    'on the way back, the ReLU is applied to the gradient.',
+    2,
+    ('upstream = upstream @ weight * (inputs[k] > 0)', 'upstream = (upstream @ weight).relu()'),
+)
+_wrong(
+    'the loss times the ranks',
+    'the loss that is returned is larger, by the number of ranks.',
+    2,
+    ('return (loss,', 'return (loss * world,'),
+)
+_wrong(
+    'a shard sent along',
+    'ranks send shards to each other, beside the collectives.',
+    3,
+    ("pieces = (yield ('all_gather', shards[k]))", "if world > 1:\n            yield ('exchange', (rank + 1) % world, shards[k], (rank - 1) % world)\n        pieces = (yield ('all_gather', shards[k]))"),
 )
 
 

@@ -8,7 +8,7 @@ from utils.checks import Case, Check, edited
 from utils.compare import Tolerance
 from utils.drivers import distributed as driver
 
-from .shared import driven
+from .shared import driven, others
 
 minigpt_step = Check(
     "minigpt_step",
@@ -22,7 +22,8 @@ PLACES = {
     "['norms']": "the norm of each step, from rank 0 on",
     "['weights']": "the model's weights after the steps, from rank 0 on",
     "['held']": "how many numbers of the optimizer's state each rank has",
-    "['asked for']": "what each rank asked for, in order",
+    "['asked for']": "what each rank asked for, in order, with shapes and bytes",
+    "['other requests']": "something else than the four collectives was asked for.",
 }
 
 
@@ -87,7 +88,8 @@ def _(draw):
             found = {names[part]: [result[names[part]] for result in came.results]}
             if part == sent:  # right values first
                 found["losses"] = [result["losses"] for result in came.results]
-                found["asked for"] = [f"{event.kind} {event.shape}" for event in came.collectives]
+                found["asked for"] = [f"{e.kind} {e.shape}, {e.bytes} bytes" for e in came.collectives]
+                found["other requests"] = others(came, "all_reduce", "reduce_scatter", "all_gather")
             return found
 
         shown = f"{'the shipped model' if real else 'a small model'}, {len(lines)} rank{'s' * (len(lines) > 1)}"
@@ -232,6 +234,64 @@ _wrong(
     "each rank returns the mean over its own targets.",
     3,
     ("(total / count).item()", "(loss / max(1, counted)).item()"),
+)
+
+
+_wrong(
+    "the squares of its own lines' gradient",
+    "the norm is made of the ranks' own gradients, before they are added up.",
+    2,
+    ('gradient.square().sum().reshape(1)', '(flat / count).square().sum().reshape(1)'),
+)
+_wrong(
+    'the norms are added',
+    "the ranks' norms are added up, and not their squares.",
+    2,
+    ('gradient.square().sum().reshape(1)', 'gradient.norm().reshape(1)'),
+    ('squares.sqrt().item()', 'squares.item()'),
+)
+_wrong(
+    'the largest sum of squares',
+    "of the ranks' sums of squares the largest is taken.",
+    2,
+    ("gradient.square().sum().reshape(1), 'sum'", "gradient.square().sum().reshape(1), 'max'"),
+)
+_wrong(
+    'each number is clipped',
+    'numbers of the gradient are cut off, instead of all being made smaller.',
+    3,
+    ('gradient * min(1.0, max_norm / (norm + 1e-06))', 'gradient.clamp(-max_norm, max_norm)'),
+)
+_wrong(
+    'divided by the ranks, too',
+    'the gradient is smaller than that of all targets, by the number of ranks.',
+    2,
+    ('flat / count', 'flat / count / world'),
+)
+_wrong(
+    'gathered, and its own slice kept',
+    'each rank gathers the new slices, and has old weights in all but its own.',
+    3,
+    ("slices = (yield ('all_gather', mine))", "yield ('all_gather', mine)\n    slices = list(F.pad(weights, (0, missing)).chunk(world))\n    slices[rank] = mine"),
+)
+_wrong(
+    'the loss in float64',
+    'the two numbers are reduced in float64.',
+    4,
+    ('torch.tensor([loss.item(), counted])', 'torch.tensor([loss.item(), counted], dtype=torch.float64)'),
+    ('flat / count', 'flat / count.float()'),
+)
+_wrong(
+    'gradients as a column',
+    'what is scattered is not flat.',
+    4,
+    ("list(pieces), 'sum'))", "[p[:, None] for p in pieces], 'sum'))[:, 0]"),
+)
+_wrong(
+    'a slice sent along',
+    'ranks send slices to each other, beside the collectives.',
+    4,
+    ("slices = (yield ('all_gather', mine))", "if world > 1:\n        yield ('exchange', (rank + 1) % world, mine, (rank - 1) % world)\n    slices = (yield ('all_gather', mine))"),
 )
 
 

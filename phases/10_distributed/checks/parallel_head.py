@@ -22,6 +22,7 @@ PLACES = {
     "['finite']": "whether each rank's gradient is finite",
     "['too much']": "more than T · D + 3 · T numbers were put into the network.",
     "['logits']": "the logits of each rank",
+    "['times']": "how many times something was put into the network",
     "['numbers']": "how many numbers a rank put into the network, in all",
 }
 
@@ -98,6 +99,7 @@ def _(draw):
                 "logits": came.results,
                 "other requests": others(came, "all_reduce"),
                 "numbers": numbers,
+                "times": len(came.collectives),
             }
 
         shown = f"{world} rank{'s' * (world > 1)} with {', '.join(map(str, widths))} channels"
@@ -297,6 +299,44 @@ _rows(
     "the logits of the ranks' channels are averaged, and not added up.",
     4,
     ("x @ weight.T, 'sum')", "x @ weight.T / world, 'sum')"),
+)
+
+
+_columns(
+    'a largest one of zero or more',
+    'where all logits of a token are far below 0, its exponentials vanish.',
+    4,
+    ("logits.amax(dim=1), 'max')", "logits.amax(dim=1).clamp(min=0), 'max')"),
+)
+_columns(
+    'logits are clamped',
+    'large logits are cut off.',
+    4,
+    ('x @ weight.T + bias', '(x @ weight.T + bias).clamp(-60, 60)'),
+)
+_columns(
+    'the loss by the ranks',
+    'the loss is divided by the number of ranks.',
+    2,
+    ('chosen).mean()', 'chosen).mean() / world'),
+)
+_columns(
+    'the gradient by messages',
+    'messages are asked for.',
+    4,
+    ("gradient = (yield ('all_reduce', upstream @ weight / len(x), 'sum'))", "gradient = piece = upstream @ weight / len(x)\n    for _ in range(world - 1):\n        piece = yield ('exchange', (rank + 1) % world, piece, (rank - 1) % world)\n        gradient = gradient + piece"),
+)
+_rows(
+    'the largest part',
+    "of the ranks' parts the largest is taken, and they are not added up.",
+    4,
+    ("x @ weight.T, 'sum')", "x @ weight.T, 'max')"),
+)
+_rows(
+    'rows in two halves',
+    'the logits are put into the network in two parts.',
+    4,
+    ("logits = (yield ('all_reduce', x @ weight.T, 'sum'))", "left = yield ('all_reduce', x @ weight[:2].T, 'sum')\n    right = yield ('all_reduce', x @ weight[2:].T, 'sum')\n    logits = torch.cat([left, right], dim=1)"),
 )
 
 

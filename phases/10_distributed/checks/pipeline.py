@@ -262,6 +262,14 @@ _idle(
 )
 
 
+_wrong(
+    'GPipe from the last piece',
+    'with GPipe, forwards begin with the last piece.',
+    3,
+    ('for k in range(ahead)]', "for k in (range(micro)[::-1] if kind == 'gpipe' else range(ahead))]"),
+)
+
+
 @pipeline.alternate("queues")
 class _:
     def schedule(stages, micro, kind):

@@ -267,6 +267,56 @@ _wrong(
 )
 
 
+_wrong(
+    'DDP cuts the optimizer',
+    'with DDP, the optimizer is divided by the number of ranks.',
+    2,
+    ('float(16 * parameters)', '(4 + 12 / world) * parameters'),
+)
+_wrong(
+    'its own piece of the layer counts once',
+    "FSDP's whole layer is counted without the rank's own piece of it.",
+    2,
+    ('16 * parameters / world + weights / layers', '16 * parameters / world + weights / layers * (world - 1) / world'),
+)
+_wrong(
+    'a whole layer with everything',
+    "FSDP's whole layer has gradients and an optimizer, too.",
+    2,
+    ('16 * parameters / world + weights / layers', '16 * parameters / world + 8 * weights / layers'),
+)
+_wrong(
+    'gradients in float32',
+    'what is sent has four bytes for each number of a gradient.',
+    2,
+    ("'sent': layers * rounds * piece", "'sent': layers * rounds * piece * (2 if kind == 'ddp' else 4 / 3)"),
+)
+_wrong(
+    'an all-reduce has as many rounds',
+    'the seconds of an all-reduce are those of one of its halves.',
+    2,
+    ('communicating = layers * rounds', "communicating = layers * (rounds / 2 if kind == 'ddp' else rounds)"),
+)
+_wrong(
+    'whole layers in the seconds',
+    'seconds are those of rounds with a whole layer each.',
+    2,
+    ("piece / machine['bandwidth']", "weights / layers / machine['bandwidth']"),
+)
+_wrong(
+    'pieces for one rank less',
+    'pieces are larger, as if there were one rank fewer.',
+    1,
+    ('weights / layers / world', 'weights / layers / max(world - 1, 1)'),
+)
+_wrong(
+    'whole bytes',
+    "DDP's memory is an int, and no float.",
+    2,
+    ('float(16 * parameters)', '16 * parameters'),
+)
+
+
 @plan.alternate("closed formulas")
 def _(parameters, layers, world, kind, tokens, machine):
     share = (world - 1) / world

@@ -58,7 +58,7 @@ def _(draw):
             each = [(tensor,) for tensor in tensors]
             came = ranks(subject, each, rendezvous=part == waiting)
             results = [r - world * base if r.dtype == dtype else r for r in came.results]
-            found = {"other requests": others(came), "results": results}
+            found = {"other requests": others(came, "send"), "results": results}
             # each number that a rank has must leave it, in a sum or as the sum
             little = [came.sent(r) < tensors[r].nbytes for r in range(world)]
             found["sent too little"] = sum(little) if world > 1 else 0
@@ -260,6 +260,38 @@ _wrong(
     "the sum is float32, whatever the tensors are.",
     2,
     ("flat = tensor.flatten()", "flat = tensor.flatten().float()"),
+)
+
+
+_wrong(
+    'bits of its own',
+    'each rank changes its finished sum by the rounding of its own numbers.',
+    3,
+    ('return torch.cat(pieces)', 'own = tensor.flatten()[size * rank:size * (rank + 1)]\n    pieces[rank] = own + (pieces[rank] - own)\n    return torch.cat(pieces)'),
+)
+_wrong(
+    'the first piece once more',
+    'the second half passes on the piece that each rank began with, in the place of the finished one.',
+    0,
+    ('pieces[(rank + 1 - k) % world]', 'pieces[(rank - k) % world]'),
+)
+_wrong(
+    'no second half',
+    'each rank returns what it has after the first half.',
+    0,
+    ("for k in range(world - 1):\n        got = (yield ('exchange', after, pieces[(rank + 1", "for k in range(0):\n        got = (yield ('exchange', after, pieces[(rank + 1"),
+)
+_wrong(
+    'the mean, in the same dtype',
+    'the sum is divided by the number of ranks, and has the right dtype.',
+    0,
+    ('torch.cat(pieces)', '(torch.cat(pieces) / world).to(tensor.dtype)'),
+)
+_wrong(
+    'the rest is lost',
+    'pieces are of length n // world, and the numbers that are left over are in none of them.',
+    2,
+    ('math.ceil(len(flat) / world)', 'len(flat) // world'),
 )
 
 

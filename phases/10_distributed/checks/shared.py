@@ -2,6 +2,7 @@
 
 from utils.compare import Tolerance
 from utils.world import connect
+from utils.world.events import Computed, Message
 
 SUMS = Tolerance(1e-4, 1e-5, "float32 sums in another order")
 
@@ -31,5 +32,9 @@ def driven(subject, driver, each, of=None, **network):
 
 
 def others(came, *allowed):
-    """The names of collectives that were asked for and are not allowed, each once."""
-    return sorted({event.kind for event in came.collectives} - set(allowed))
+    """The names of requests that came about and are not allowed, each once.
+
+    Whatever carries a tensor from one rank to another counts as "send".
+    """
+    names = {Message: "send", Computed: "compute"}
+    return sorted({names.get(type(e)) or e.kind for e in came.log} - set(allowed))

@@ -50,7 +50,7 @@ def _(draw):
         def play(subject):
             came = ranks(subject, each, latency=1.0)
             got = [sum(m.bytes for m in came.messages if m.to == rank) for rank in range(world)]
-            found = {"other requests": others(came), "results": came.results}
+            found = {"other requests": others(came, "send"), "results": came.results}
             found["got too little"] = sum(
                 got[rank] < tensor.nbytes for rank in range(world) if rank != source
             )

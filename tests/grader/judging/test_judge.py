@@ -295,6 +295,15 @@ def test_a_case_puts_its_places_into_words():
     assert elsewhere == "at [1]: the wrong float"
 
 
+def test_a_gradient_that_is_none_is_no_missing_return():
+    check = Check("graded", parts={"p": 1}, reads="r")
+    check.reference(lambda: {"w": torch.ones(2)})
+    places = {"['w']": "`.grad` of w"}
+    check.cases(lambda draw: [Case("p", lambda subject: subject(), places=places)])
+    said = judge(check, lambda: {"w": None}, "s").parts[0].problem
+    assert said == "`.grad` of w: expected a tensor, got None"
+
+
 def test_a_variable_may_carry_a_forbidden_name():
     source = "def scaled(x, k):\n    einsum = x * k\n    return einsum"
     assert judge(scaled, scaled.alternates[0].thing, "s", source=source).status == "right"

@@ -1,0 +1,407 @@
+"""The rules of lab 10; :mod:`tests.phases.rules` says how to read them."""
+
+from tests.phases.rules import Rules
+
+RULES = {
+    "tree_broadcast": Rules(
+        asked={
+            "Each rank returns the tensor": (
+                "received and not returned",
+                "the source returns nothing",
+                "a copy with another dtype",
+            ),
+            "Only `send` and `recv` may be asked for": "everybody asks",
+            "It must be done after ⌈log₂ world⌉ rounds": ("one message at a time", "a heap"),
+            "Each rank but the source receives it once": "told twice",
+            "the source never does": "by way of rank 0",
+            "There is one rank or more": "nothing alone",
+            "any number": ("powers of two alone", "one round too few"),
+            "any of them may be the source": (
+                "rank 0 is the source",
+                "places taken for ranks",
+                "nobody sends to the source's back",
+            ),
+        },
+        told=(
+            "One rank, `source`, has a tensor",
+            "Write the program",
+            "Whoever has it already",
+            "A rank takes part in one message",
+        ),
+    ),
+    "ring_all_reduce": Rules(
+        asked={
+            "each returns the sum of all of them": ("the mean", "no second half", "added up twice"),
+            "of that shape": ("flat", "the padding stays"),
+            "and dtype again": ("all in float32", "float32, and back"),
+            "A rank sends to its successor alone": ("the other way around", "everything to rank 0"),
+            "Only `send`, `recv` and `exchange` may be asked for": "the collective itself",
+            "no message has more than c = ⌈n / world⌉ of them": (
+                "the whole tensor goes around",
+                "the last piece takes the rest",
+            ),
+            "a rank sends 2 · (world - 1) messages at most": (
+                "a round too many",
+                "messages in halves",
+            ),
+            "All ranks return the very same bits": "bits of its own",
+            "The tensor may have any shape": ("rows, not numbers", "the rest is lost"),
+            "fewer numbers than there are ranks": "torch.chunk's pieces",
+            "and none at all": "no numbers, no result",
+            "Its dtype is float32, float64 or int64": "the mean, in the same dtype",
+            "there is one rank or more": ("nothing alone", "even numbers of ranks"),
+            "For the one about sends that wait they are not": (
+                "everybody sends first",
+                "everybody receives first",
+            ),
+        },
+        told=("Write the program", "So the bytes that", "For two of the points sends"),
+    ),
+    "cost": Rules(
+        asked={
+            "A message of b bytes takes `latency + b / bandwidth` seconds": (
+                "one latency for all rounds",
+                "no latency",
+                "bytes by the second turned over",
+            ),
+            "send one and receive one at the same time": "send, and then receive",
+            "returns two floats": ("whole seconds", "whole numbers of bytes"),
+            "how many bytes that rank sends which sends most": (
+                "all ranks together",
+                "all that travels in the tree",
+                "sent once by the source",
+            ),
+            "and how many seconds": "seconds first",
+            "`size` is in bytes": "bits",
+            '`"all_reduce"`: a ring': ("one half of the ring", "a round for each rank"),
+            "with `world` pieces of one size": (
+                "the whole tensor in each round",
+                "a piece for each other rank",
+            ),
+            "the first half of that ring": "both halves for each",
+            "`size` is the size of all that one rank puts in": (
+                "what is scattered alone is one rank's"
+            ),
+            '`"all_gather"`: the second half': "both halves for each",
+            "`size` is the size of all that one rank has in the end": (
+                "what is gathered alone is one rank's"
+            ),
+            "⌈log₂ world⌉ rounds": (
+                "one round too many at powers of two",
+                "rounded down",
+                "the logarithm, rounded",
+                "a tree without its logarithm rounded",
+            ),
+            "in which the source always sends": "a star",
+            "which is not cut into pieces": "the tree in pieces",
+            "Alone, a rank sends nothing, and it takes no time": "a round even alone",
+        },
+        told=("`size` is the tensor's.",),
+    ),
+    "ddp": Rules(
+        asked={
+            "may be asked for `broadcast` and `all_reduce` only": (
+                "rank 0 sends to each",
+                "a message beside it",
+            ),
+            "gives all ranks the parameters and buffers of rank 0": (
+                "parameters alone",
+                "the mean of all ranks",
+                "the last rank's",
+            ),
+            "frozen ones, too": "trained ones alone",
+            "stay the same objects": "other objects",
+            "and get new values": "sent and not kept",
+            "buffers may be of any dtype": "buffers of floats",
+            "leaves the parameters alone": "a step is taken",
+            "The loss is the mean cross-entropy": "the loss of the sum",
+            "over the rows of *all* ranks together": (
+                "its own rows' loss",
+                "the mean of the ranks' means",
+            ),
+            "as a float": "a tensor for the loss",
+            "each `.grad` is the gradient of that loss": (
+                "a sum, and not a mean",
+                "divided by the ranks, too",
+            ),
+            "the same at all ranks": "gradients reduced and not written back",
+            "one may have none": (
+                "ranks without rows leave early",
+                "means, and no number without rows",
+                "a row for a rank that has none",
+            ),
+            "What was in `.grad` before counts for nothing": (
+                "old gradients stay",
+                "old gradients are added in the end",
+            ),
+            "A parameter that needs no gradient takes no part": "frozen ones fill buckets",
+            "and has none afterwards either": "frozen ones take part",
+            "is one parameter": "two places, two parameters",
+            "Another rank may have one, so it takes part with zeros": (
+                "what is not there is left out",
+                "no gradient for what is unused here",
+            ),
+            "where no rank has used it, its gradient is zero": "no gradient where nobody used it",
+            "in this order": "the loss at the end",
+            "an all-reduce of a float32 tensor": "the loss in float64",
+            "with two numbers": "two reduces for two numbers",
+            "in the reverse order of `model.parameters()`": "in the order of the model",
+            "A bucket takes the next parameter as long as": (
+                "one all-reduce for each parameter",
+                "one bucket for all",
+                "a bucket overflows",
+            ),
+            "`bucket_bytes` bytes or fewer": (
+                "a bucket that is full is too full",
+                "numbers for bytes",
+            ),
+            "a parameter that is larger is alone in a bucket": "large ones with small ones",
+            "one all-reduce of a flat tensor": "a bucket as a matrix",
+        },
+        free={"in any order": "the number of rows first"},
+        told=(
+            "Data parallel: each rank",
+            "Nothing is returned",
+            "`x` are this rank's rows",
+            "A parameter that this rank's rows",
+            "Parameters are float32",
+        ),
+    ),
+    "fsdp_step": Rules(
+        asked={
+            "filled up with zeros at its end": ("without zeros", "zeros in front", "rounded down"),
+            "the flat tensor": "rows are cut",
+            "is cut into `world` equal pieces": "every so many",
+            "of the tensor's dtype": "always float32",
+            "It has a storage of its own": ("a view", "contiguous is no copy"),
+            "with a ReLU between one and the next": (
+                "the gradient goes through the ReLU uncut",
+                "negative gradients are cut off",
+            ),
+            "none after the last": "a ReLU after the last layer",
+            "whose shape `(out, in)` is `shapes[k]`": "the wrong side of the weight",
+            "the loss is `F.mse_loss`": ("the mean over rows alone", "half the slope"),
+            "the mean over the rows of all ranks": (
+                "the sum over the ranks",
+                "its own rows' gradient",
+            ),
+            "m ← momentum · m + g": ("momentum not carried on", "dampened", "lr in the moment"),
+            "w ← w - lr · m": (
+                "stepped by the old moment",
+                "uphill",
+                "Nesterov's momentum",
+                "no momentum in the step",
+            ),
+            "the loss of *its own* rows": ("the loss of all", "the loss times the ranks"),
+            "a float": "a tensor for the loss",
+            "the list of new shards": ("moments first", "the last layer first"),
+            "the list of new moments": ("the old moments returned", "the gradients as moments"),
+            "Each rank asks for this and nothing else": "a shard sent along",
+            "as the forward pass comes to it": "all weights first",
+            "an all_gather of the shard again": ("weights are kept", "the last weight is kept"),
+            "a reduce_scatter of its gradient": "all-reduced",
+            "filled up with zeros and cut as a weight is": "a gradient without zeros",
+        },
+        told=(
+            "Fully sharded",
+            "is a plain function",
+            "is a program",
+            "It does one step of SGD",
+        ),
+    ),
+    "parallel_head": Rules(
+        asked={
+            "Of both programs the network may be asked for `all_reduce` only": (
+                "the gradient by messages",
+                "gathered and added",
+            ),
+            "for the words from number `first` on": (
+                "targets are numbers of its own words",
+                "a word too many",
+            ),
+            "ranks may have different numbers of words": "all ranks with as many words",
+            "numbers of words of the whole vocabulary": "the targets of one rank",
+            "the mean cross-entropy": (
+                "the loss of the sum",
+                "a loss for its own words",
+                "no bias",
+                "the loss by the ranks",
+            ),
+            "a 0-dim tensor": ("a loss of shape (1,)", "a loss for each token"),
+            "the gradient of it for `x`": (
+                "the gradient of the sum",
+                "a gradient of its own words",
+                "uphill",
+            ),
+            "Logits stay where they are": "the whole logits in a table",
+            "at most T · D + 3 · T numbers": ("two gradients", "one number more"),
+            "Logits of some thousands": ("no largest one taken off", "logits are clamped"),
+            "positive or negative": (
+                "a largest one of zero or more",
+                "one largest of all tokens",
+            ),
+            "is the whole one, at each rank": "a bias at each rank",
+            "Each rank returns the whole logits": (
+                "its own channels alone",
+                "no bias anywhere",
+                "the largest part",
+            ),
+            "It puts T · V numbers into the network": "the bias goes, too",
+            ", once.": "rows in two halves",
+        },
+        told=(
+            "Tensor parallel: the LM head's weight",
+            "Written on paper",
+            "this rank has some words",
+            "this rank has some channels",
+        ),
+    ),
+    "pipeline": Rules(
+        asked={
+            "numbered from 0": "pieces from 1",
+            "once it has done that forward itself": "none ahead at the last stage",
+            "a list with a list of such pairs for each stage": (
+                "one list for all",
+                "one more stage than there is",
+                "ranks in one dict",
+            ),
+            "each piece forward once and backward once": "the rest forgotten",
+            "there may be fewer pieces than stages": "more ahead than there are",
+            "A stage takes the pieces in the order of their numbers": (
+                "GPipe from the last piece",
+                "a backward of the piece just done",
+            ),
+            "each stage does all its forwards first": ("1F1B for both", "the kinds swapped"),
+            "No stage s ever has more than `stages - s` pieces in flight": (
+                "GPipe for both",
+                "one too many ahead",
+                "as many ahead at each stage",
+                "ahead by the stage's number",
+            ),
+            "nobody waits for ever": "none ahead at the last stage",
+            "the whole takes as little time as its rule allows": (
+                "one at a time",
+                "one too few ahead",
+                "each stage goes another way",
+            ),
+            "the share of its time": ("in percent", "at both ends"),
+            "a float": "whole shares",
+            "for which a stage stands idle": ("the share of work", "stages, and not one fewer"),
+            "it takes `micro + stages - 1` of both": ("half a bubble", "the bubble by the work"),
+        },
+        free={
+            'but for the backwards of `"gpipe"`, whose order is free': "GPipe the other way back"
+        },
+        told=(
+            "It does one thing at a time",
+            "a piece is *in flight* at a stage",
+            "Messages take no time here",
+        ),
+    ),
+    "plan": Rules(
+        asked={
+            "Each of the `world` ranks works on `tokens` tokens": (
+                "tokens of all ranks at each",
+                "tokens are shared",
+            ),
+            "Weights and gradients are bfloat16": ("everything in float32", "no gradients"),
+            "12 bytes a parameter": "two moments and no copy",
+            "a dict of three floats": ("the loads as well", "whole bytes"),
+            '`"memory"`: bytes': "gigabytes",
+            "With DDP each rank has all of it": ("DDP is cut, too", "DDP cuts the optimizer"),
+            "With FSDP everything is cut": "the optimizer alone is cut",
+            "the bfloat16 weights of one whole layer": (
+                "everything is cut, and nothing is whole",
+                "the whole layer is cut",
+                "a whole model beside it",
+                "its own piece of the layer counts once",
+                "a whole layer with everything",
+            ),
+            "bytes that a rank sends in a step": ("of one layer", "of all ranks"),
+            "by rings of equal pieces": "a round for each rank",
+            "DDP all-reduces the bfloat16 gradients": (
+                "DDP sends half of it",
+                "four bytes a number",
+            ),
+            "FSDP all-gathers the bfloat16 weights twice": (
+                "FSDP sends as much as DDP",
+                "FSDP all-reduces",
+            ),
+            "6 operations for a parameter and a token": (
+                "forward alone",
+                "FSDP computes its part",
+            ),
+            "Both kinds communicate layer by layer": "the whole model at once",
+            "A round of a ring takes `latency + piece / bandwidth`": (
+                "one latency for each collective",
+                "no latency",
+            ),
+            "a piece is the layer's bytes by `world`": (
+                "whole layers in each round",
+                "pieces for one rank less",
+                "whole bytes in a piece",
+            ),
+            "an all-reduce has twice as many rounds": "an all-reduce has as many rounds",
+            "a step takes as long as the longer of the two": (
+                "one after the other",
+                "the shorter of the two",
+                "computing alone",
+            ),
+        },
+        told=(
+            "Nobody tries out",
+            "Write `plan(",
+            "`machine` is a dict of floats",
+            "in bytes a second",
+            '`"seconds"`: of a step',
+        ),
+    ),
+    "minigpt_step": Rules(
+        asked={
+            "a share of the optimizer": "a whole optimizer at each rank",
+            "over the targets of *all* ranks": (
+                "the mean of the ranks' means",
+                "its own loss",
+            ),
+            "that are not -100": "padding counts",
+            "A rank may have none of them": "nothing to do without targets",
+            "The gradient of that loss": ("gradients of the sum", "divided by the ranks, too"),
+            "over all parameters together": "its own slice's norm",
+            "is clipped": ("not clipped", "each number is clipped"),
+            "with its norm n": "the root forgotten",
+            "if that is below 1": "clipped up",
+            "and the new state": ("the old state returned", "a new state each time"),
+            "The slice of a rank is its piece": "rank 0's slice for each",
+            "filled up with zeros": "no padding",
+            "`state` is this rank's": "one state for all calls",
+            "the model has new weights": "the weights not written back",
+            "the same at all ranks": (
+                "its own slice alone is new",
+                "gathered, and its own slice kept",
+            ),
+            "the norm before clipping": "the norm after clipping",
+            "both floats": "tensors, not floats",
+            "Each rank asks for this, in this order": "a slice sent along",
+            "an all_reduce of a float32 tensor": "the loss in float64",
+            "in flat pieces": "gradients as a column",
+            "shape (1,)": "a number without dimensions",
+            "the sum of the squares of its own piece": (
+                "the squares of its own lines' gradient",
+                "the norms are added",
+                "the largest sum of squares",
+            ),
+            "What was in `.grad` before counts for nothing": "on top of what was there",
+        },
+        free={
+            "with two numbers, in any order": "the number of targets first",
+            "in any order that all ranks share": "the last parameter first",
+        },
+        told=(
+            "This is what is called ZeRO-1",
+            "one training step",
+            "`tokens` and `targets` are this rank's",
+            "is AdamW with `eps=1e-5`",
+            "It returns the new values of a slice",
+        ),
+    ),
+}
