@@ -7,7 +7,7 @@
 # %% [markdown]
 # # Lab 10: Distributed
 #
-# Nine exercises and one question, 40 points, about four hours. They follow
+# Nine exercises and one question, 40 points, about five hours: solve it in two sittings. They follow
 # [lesson 10](../../notebooks/10_distributed.ipynb). You write what a library for distributed training is
 # made of: a broadcast, a ring, DDP, FSDP, a head that is cut in two, a pipeline's plan, and a cost model
 # for machines that are not here. In the end MiniGPT does a training step on several ranks, none of
@@ -179,6 +179,8 @@ try:
     run(ring_all_reduce, 3, mine)
 except Deadlock as deadlock:
     print("where sends wait:", deadlock)
+else:
+    print("where sends wait: nobody stands still")
 
 # %%
 odd = Each([torch.tensor([1.5, 2.5, 1e8]), torch.tensor([0.5, 0.25, 1.0]), *torch.rand(3, 3).unbind()])
@@ -279,13 +281,14 @@ verify("cost", cost)
 # - A parameter that needs no gradient takes no part, and has none afterwards either. One that is used
 #   in two places is one parameter.
 # - A parameter that this rank's rows have not used has no gradient here. Another rank may have one, so
-#   it takes part with zeros; where no rank has used it, its gradient is zero.
+#   it takes part with zeros; where no rank has used it, its gradient is zero. (DDP's stays None there.)
 # - Each rank asks for this, in this order. First an all-reduce of a float32 tensor with two numbers, in any
 #   order: the sum of the losses of its rows, and how many rows it has. Then gradients, in buckets: the parameters
 #   in the reverse order of `model.parameters()`, since that is about how a backward pass gets at them. A
 #   bucket takes the next parameter as long as all its gradients have `bucket_bytes` bytes or fewer
-#   together; a parameter that is larger is alone in a bucket. Each bucket is one all-reduce of a flat
-#   tensor. Parameters are float32.
+#   together; a parameter that is larger is alone in a bucket. (DDP's bucket may go over its limit by the
+#   last gradient; this one never does.) Each bucket is one all-reduce of a flat tensor. Parameters are
+#   float32.
 #
 # <details><summary>The mean over all rows</summary>
 #

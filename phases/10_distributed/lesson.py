@@ -257,7 +257,7 @@ message_lines(ways)
 message_lines(ways, run="rank 0 waits")
 
 # %% [markdown]
-# The most frequent deadlock of all has no `send` in it. **Predict.** A colleague wants the mean loss in the log, and only rank 0 writes a log.
+# A frequent deadlock has no `send` in it. **Predict.** A colleague wants the mean loss in the log, and only rank 0 writes a log.
 
 # %%
 def logged(rank, world, loss):
@@ -383,7 +383,7 @@ print([result[0].item() for result in outcome.results])
 print(f"a rank sends {outcome.sent(0):,} bytes of a tensor of 4,000")
 
 # %% [markdown]
-# Three rounds, and in each the whole tensor: log₂N · n bytes. (A program can be a part of another one: `total = yield from butterfly(rank, world, x)` runs it and has what it returns.) For a small tensor nothing is faster. For a gradient of gigabytes, ten times the gigabytes on 1,024 ranks is bad news. There is a better way.
+# Three rounds, and in each the whole tensor: log₂N · n bytes. (A program can be a part of another one: `total = yield from butterfly(rank, world, x)` runs it and has what it returns.) For a small tensor, and a power of two of ranks, nothing is faster. For a gradient of gigabytes, ten times the gigabytes on 1,024 ranks is bad news. There is a better way.
 
 # %% tags=["hide-input"]
 number(
@@ -456,7 +456,7 @@ for n in (2, 3, 4, 8):
     print(f"{n} ranks: {ring_of(tensors).sent[-1] / tensors[0].nbytes:.2f}")
 
 # %% [markdown]
-# 2·(N − 1) steps with n/N bytes each. That is less than 2n, for *any* number of ranks; all wires are busy all the time, and there is no way to do it with less. What does grow with N are the steps, each with its latency. Let us see who wins when, with α = 10 µs and β = 50 GB/s.
+# 2·(N − 1) steps with n/N bytes each. That is less than 2n, for *any* number of ranks; all wires are busy all the time, and no all-reduce sends less: of each number, every rank has to give away its own and get the sum. What does grow with N are the steps, each with its latency. Let us see who wins when, with α = 10 µs and β = 50 GB/s.
 
 # %%
 alpha, beta = 10e-6, 50e9
@@ -546,7 +546,7 @@ for n in (1, 5, 20, 100, 400):
     print(f"{n:3} in a bucket, {5 * n:5,} MB: over after {1e3 * over_after(n):4.0f} ms")
 
 # %% [markdown]
-# Too small: latency. Too large: nothing to overlap with. PyTorch takes 25 MB, and 1 MB for the first, so that something travels early (we shall ask it). And the buckets have *one order for all ranks*: the list of parameters backwards, and later the order in which rank 0 saw them get ready. So the question's bug can't happen: a bucket that is full too early waits for its turn.
+# Too small: latency. Too large: nothing to overlap with. PyTorch takes 25 MB, and 1 MB for the first, so that something travels early (we shall ask it); a bucket is closed by the gradient that takes it over its limit, so it may be larger. And the buckets have *one order for all ranks*: the list of parameters backwards, and later the order in which rank 0 saw them get ready. So the question's bug can't happen: a bucket that is full too early waits for its turn.
 #
 # A bucket that is *never* full is the other side of it. Whoever is in a bucket must get ready, or the whole bucket waits. **Predict.** Which of these parameters must not be in a bucket, or need care: a frozen one; one that is used in two places; one that this batch doesn't use?
 
@@ -598,7 +598,7 @@ print(reached(model(torch.ones(1, 4)), model))
 print(reached(model(torch.ones(1, 4), both=False), model))
 
 # %% [markdown]
-# That is `find_unused_parameters=True`, all of it: after each forward DDP walks the graph from what the forward *returned*, and marks as ready whatever it doesn't reach. It costs a walk in each step. It sees only tensors that it can find in the returned value. And without it, an unused parameter is no error in the step in which it is unused, but in the next: that is why leaving the flag out "sometimes works". The last two we shall see happen.
+# That is the heart of `find_unused_parameters=True`: after each forward DDP walks the graph from what the forward *returned*, and marks as ready whatever it doesn't reach. It costs a walk in each step. It sees only tensors that it can find in the returned value. And without it, an unused parameter is no error in the step in which it is unused, but in the next: that is why leaving the flag out "sometimes works". The last two we shall see happen.
 #
 # Last: accumulation. Four micro-batches to a step. **Predict.** How many bytes are reduced if every backward is followed by a reduce; how many need be? Is the result the same?
 

@@ -164,6 +164,8 @@ RULES = {
             "Nothing is returned",
             "`x` are this rank's rows",
             "A parameter that this rank's rows",
+            "(DDP's stays None there",
+            "(DDP's bucket may go over its limit",
             "Parameters are float32",
         ),
     ),

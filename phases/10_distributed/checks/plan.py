@@ -152,8 +152,8 @@ _wrong(
     ("16 * parameters / world + weights / layers", "(16 * parameters + weights / layers) / world"),
 )
 _wrong(
-    "a whole layer with its gradient",
-    "FSDP's memory has the layer that is being computed with twice.",
+    "a whole layer at four bytes",
+    "FSDP's whole layer counts 4 bytes a weight, as in float32 or with its gradient.",
     2,
     ("16 * parameters / world + weights / layers", "16 * parameters / world + 2 * weights / layers"),
 )

@@ -1,10 +1,10 @@
 """Every lab through nbgrader: reference 100 %, untouched 0 %, each misconception as predicted.
 
 Labs are graded in several courses, so that several workers grade at once. A course begins with two
-processes that import torch, so labs that are quickly graded share one. At full width the class is the whole sample
-class, with all that happens when a class hands in; else as few learners as hand in each alternate
-once, and each misconception that the seed of the run draws. (In test_checks.py every run judges all
-of them.)
+processes that import torch, so labs that are quickly graded share one. At full width the class is
+the whole sample class, with all that happens when a class hands in; else as few learners as hand in
+each alternate once, and each misconception that the seed of the run draws. (In test_checks.py every
+run judges all of them.)
 """
 
 import json
