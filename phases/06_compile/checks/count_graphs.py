@@ -228,15 +228,6 @@ _misconception(
     3,
     ("still_open = name in changed", "still_open = (name in changed and name != 'k')"),
 )
-_misconception(
-    "floats exact",
-    "a k that is a float is never open.",
-    3,
-    (
-        "still_open = name in changed",
-        "still_open = (name in changed and not isinstance(value, float))",
-    ),
-)
 _misconception("nine", "a ninth graph is made.", 3, ("len(graphs) < 8", "len(graphs) < 9"))
 _misconception(
     "changes of each dtype",
