@@ -103,14 +103,15 @@ function moveView(view) {
       await over.decode();
     }
     const whole = x < 0; // of another size than the base
-    base.src = whole ? over.src : first;
+    const source = whole ? over.src : first;
+    if (base.getAttribute("src") !== source) base.src = source;
     base.setAttribute("width", (whole ? width : wide) / 2);
     base.setAttribute("height", (whole ? height : high) / 2);
     base.alt = frame[1];
+    await base.decode(); // before what covers it goes: no empty stage in between
     stage.querySelector("canvas")?.remove();
     if (!data || whole) return;
     // Joined at full size: made smaller one by one, the edges of what is covered shine through.
-    await base.decode();
     const canvas = Object.assign(document.createElement("canvas"), { width: wide, height: high });
     canvas.setAttribute("aria-hidden", "true");
     canvas.getContext("2d").drawImage(base, 0, 0);
@@ -127,10 +128,10 @@ function moveView(view) {
     here = places.filter((place) => place[k] === to).reduce((a, b) => (far(b) < far(a) ? b : a));
     stand();
     const place = here.join(",");
-    turn = turn.then(load).then((set) => {
-      if (place !== here.join(",")) return undefined; // moved on meanwhile
-      view.dataset.at = place;
-      return show(set.pictures, set.frames[place]);
+    turn = turn.then(load).then(async (set) => {
+      if (place !== here.join(",")) return; // moved on meanwhile
+      await show(set.pictures, set.frames[place]);
+      view.dataset.at = place; // what is seen
     });
   };
 
