@@ -229,6 +229,24 @@ def test_whatever_a_checkpoint_lacks_shows(name):
     assert not all(map(same, runs))
 
 
+def test_weights_are_compared_where_no_step_follows():
+    nothing = {**right("checkpoint"), "resume": lambda trainer, saved: None}
+    assert same(stopped(right("checkpoint"), after=0))
+    assert not same(stopped(nothing, after=0))
+
+
+def test_the_other_trainer_has_begun_elsewhere_and_has_made_a_step():
+    seen = []
+
+    def resume(trainer, order):
+        states = len(trainer.optimizer.state)
+        seen.append((trainer.order.tolist() != order, trainer.position, states))
+
+    noting = {"checkpoint": lambda trainer: trainer.order.tolist(), "resume": resume}
+    stopped(noting, before=1)
+    assert seen == [(True, 4, 4)]  # of four weights, after a batch of four
+
+
 def test_a_checkpoint_that_is_no_copy_shows_in_memory_alone():
     names = "model", "optimizer", "schedule"
 
@@ -326,6 +344,14 @@ def test_whoever_touches_torchs_generator_is_told(mistake):
 
     given = {"n": 6, "seed": 3}
     assert driver.undisturbed({"batches": batches}, given, 3)["left alone"] is False
+
+
+def test_others_seed_torchs_generator_between_the_values():
+    def batches():
+        while True:
+            yield torch.initial_seed()
+
+    assert driver.undisturbed({"batches": batches}, {}, 3)["rows"] == [0, 1, 2]
 
 
 def test_right_batches_are_undisturbed():
