@@ -9,7 +9,7 @@
 #
 # Attention is one line of algebra: each word asks, every earlier word answers, and the answers are averaged. What takes a career is everything around the line: which places may be asked, what is kept from the last word, who picks the next one, and what becomes of all this when somebody else's library loads your weights.
 #
-# It takes an hour and a half. You need phase 01's views, phase 03's modules and phase 07's five lines. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes two sittings of an hour and a half or a little less, predictions and drills included. The first is attention itself, up to the choice of the next word, and ends at *A resting place*; the second is what one does with a trained model, and what another library does. You need phase 01's views, phase 03's modules and phase 07's five lines. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # Nothing here asks a network. Hugging Face's library is used for what it does with a folder on your disk.
 
@@ -603,6 +603,13 @@ true_false(
     "With `top_k=1`, temperature doesn't matter.", True,
     "The likeliest stays the likeliest whatever the logits are divided by, and it is the only one left. The same for a very small top p.",
 )
+
+# %% [markdown]
+# ## A resting place
+#
+# Here the first sitting ends: a sentence goes through the model, and a word comes out. With what you have read you can solve exercises 1 to 4 of [the lab](../release/08_transformer/08_transformer.ipynb), 17 of its 39 points: who may look where, attention in fifty lines, one token at a time, and the choice of a word. Exercise 10, about five lines of your own attention, can be answered then as well. The others belong to what follows.
+#
+# When you come back, run the cells above again (*Run → Run All Above Selected Cell*), for what follows uses their names.
 
 # %% [markdown]
 # ## Sentences of unequal length

@@ -9,9 +9,9 @@
 #
 # A program that is slow and a program that is wrong have this in common: whoever looks at them has a suspicion, and the suspicion is mostly false. This lesson is about instruments. Which one to take, what it can't see, and how to tell a finding from a mood of the machine.
 #
-# It takes an hour and a half. You need phase 07's training step; of phase 04 it helps to know what an operator is. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes two sittings of an hour and a half or a little less, predictions and drills included. The first is about finding what is slow, and ends at *A resting place*, from where half of the lab can be solved. The second is about mending it, about what is wrong and not slow, and ends with one step taken apart from end to end. You need phase 07's training step; of phase 04 it helps to know what an operator is. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# No GPU is needed, and none was used. What concerns one is shown on traces that are *drawn*, by a model of a machine, and each of them says so. What is measured is measured here, on a CPU, and the milliseconds on this page are those of the machine that made it. Yours will say others.
+# No GPU is needed, and none was used. What concerns one is shown on traces that are *drawn*, by a model of a machine, and each of them says so. The rest is measured here, on a CPU: the milliseconds on this page are those of the machine that made it, and yours will say others.
 
 # %%
 import os
@@ -27,11 +27,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
+from torch.utils.benchmark import Timer
 
 from utils.course import PHASES
 from utils.drills import choice, number, true_false
+from utils.instruments import Device, Neighbour, batches_by_length
 from utils.minigpt import MiniGPT, load_minigpt, training_lines
 from utils.views import course_path, timing_spread
+from utils.views.step_counts import counts
 
 # %% [markdown]
 # ## Where we are
@@ -88,24 +91,16 @@ def quick_step(x, y):
 
 # %%
 inputs, targets = training_lines()
-order = (inputs != 0).sum(1).argsort(stable=True)  # by length, so that little is padded
-buckets = [rows for rows in order.split(64) if len(rows) == 64]
-dice = torch.Generator().manual_seed(343)
-stream = iter([buckets[k] for k in torch.randperm(len(buckets), generator=dice)])
-
-
-def batch_of(rows):
-    width = int((inputs[rows] != 0).sum(1).max())
-    return inputs[rows, :width], targets[rows, :width]
+stream = batches_by_length(inputs, targets, size=64, seed=343)
+turn = iter(stream)
 
 
 def clock(function):
     """Seconds for one call on the next batch."""
-    x, y = batch_of(next(stream))
+    x, y = next(turn)
     began = time.perf_counter()
     function(x, y)
     return time.perf_counter() - began
-
 
 # %%
 first_old, first_new = clock(step), clock(quick_step)
@@ -129,15 +124,13 @@ print(f"the new step takes {again_new / again_old:.2f} of the time of the old on
 # The first of the three is the batch. Each call of `clock` takes the next one.
 
 # %%
-dice.manual_seed(343)
-dealt = [buckets[k] for k in torch.randperm(len(buckets), generator=dice)[:4]]
-for name, rows in zip(["old", "new", "old", "new"], dealt):
-    print(f"{name}: 64 lines of up to {batch_of(rows)[0].shape[1]} words")
+for name, (words, _) in zip(["old", "new", "old", "new"], stream):
+    print(f"{name}: 64 lines of up to {words.shape[1]} words")
 
 # %% [markdown]
-# What she measured was the data. More than twice as many words take more than twice as long, and whoever gets the long batch loses. (In phase 07 you met these batches: the long lines are lists of a verb's forms.) So from here on there is one batch, x and y, for everybody.
+# What she measured was the data: whoever gets the long batch loses. (In phase 07 you met these batches; the long lines are lists of a verb's forms.) So from here on there is one batch, x and y, for everybody.
 #
-# The second thing is the very first call. **Predict.** A convolution, six times on the same pictures, and then six times on larger ones. Which of the twelve calls are slow?
+# The second thing is the very first call. Here is a convolution, six times on the same pictures, and then six times on larger ones.
 
 # %%
 x, y = inputs[:32], targets[:32]
@@ -155,9 +148,9 @@ for size in (32, 40):
     print(f"{size} × {size}, ms:", *(f"{1e3 * seconds(F.conv2d, pictures, weight, clock=time.process_time):.2f}" for _ in range(6)))
 
 # %% [markdown]
-# The first of all, and the first of each size. (`process_time` is the CPU's own clock, which is steadier; more of it below.) The library (oneDNN, on a CPU) chooses a kernel for these sizes, rearranges, and keeps what it has prepared. In a training step there is more of the kind: AdamW makes its two numbers for each weight, memory is fetched from the operating system, modules are imported. On a GPU it is worse by far: there the first call may load code, tune, compile. **Warm up** before you measure, with the sizes that you will measure, and don't let it count.
+# Slow are the first of all, and the first of each size. (`process_time` counts the seconds in which a core worked for this process, as in phase 07. It doesn't feel a neighbour, and it stands still while the process waits, for a disk, a loader's worker or a GPU.) The library (oneDNN, on a CPU) chooses a kernel for these sizes, rearranges, and keeps what it has prepared. A first training step does more of the kind, and on a GPU the first call may load code, tune, compile. **Warm up** before you measure, with the sizes that you will measure, and don't let it count.
 #
-# The third thing: the two steps are the same. `zero_grad` sets gradients to None unless it is told not to, and has done so for years. Nothing could have been gained. So here is a case in which we know the truth, which is rare, and can see what a clock makes of it.
+# The third thing: the two steps are the same. `zero_grad` sets gradients to None unless it is told not to. Nothing could have been gained. So here is a case in which we know the truth, which is rare, and can see what a clock makes of it.
 
 # %%
 olds, news = [], []
@@ -166,7 +159,7 @@ for _ in range(40):
     news.append(seconds(quick_step, x, y))
 
 # %% [markdown]
-# **Predict.** Forty runs of one thing and, in turn with them, forty of the same thing. How far will their medians be apart? And if you had taken a single run of each, which differences could have come out?
+# **Predict.** Forty runs of one thing and, in turn with them, forty of the same thing. How far will their medians be apart? And if you had taken a single run of each?
 
 # %%
 timing_spread({"old": olds, "new": news})
@@ -174,9 +167,9 @@ timing_spread({"old": olds, "new": news})
 # %% [markdown]
 # Each point is a run. The box holds the middle half of them, from the first quartile to the third; the stroke is the median. Live, move the slider to 1: that is what the colleague saw, a ratio of two points out of the clouds.
 #
-# A ratio of medians without the boxes says nothing. With them there is a simple rule, which this course goes by: where the middle halves of both overlap, *nothing can be said*. (It is a cautious rule. A statistician can tell smaller differences apart, by repeating more often. But what is worth having in a training step is mostly larger than a cloud.) And fewer than five runs have no quartiles worth the name.
+# A ratio of medians without the boxes says nothing. With them there is a simple, cautious rule, which this course goes by: where the middle halves of both overlap, *nothing can be said*. And fewer than five runs have no quartiles worth the name.
 #
-# Why the median and not the mean? **Predict.** Of these forty runs one is disturbed, and takes a whole second. What do mean, median and minimum make of it?
+# Why the median and not the mean? Here one of these forty runs is disturbed, and takes a whole second.
 
 # %%
 disturbed = [*olds[:-1], 1.0]
@@ -184,113 +177,61 @@ for name, of in {"mean": statistics.mean, "median": statistics.median, "minimum"
     print(f"{name:8} {1e3 * of(olds):6.1f} ms, with the disturbed one {1e3 * of(disturbed):6.1f} ms")
 
 # %% [markdown]
-# Noise only ever adds: nothing makes a step faster than it is. So the mean is at the mercy of whoever else uses the machine. The minimum is the best guess at what the code needs when nobody disturbs, and says nothing of what you will wait for. The median says what you will wait for on a usual day.
+# Noise only ever adds. So the mean is at the mercy of whoever else uses the machine; the minimum is the best guess at what the code needs when nobody disturbs; and the median says what you will wait for on a usual day.
 #
-# There is a disturbance that no median cures. **Predict.** Twenty runs of the old step, then twenty of the new one, which is the same; and when the first twenty are done, somebody on the same machine begins to compute. What will be said of the new step?
-
-# %%
-import threading
-
-busy = threading.Event()
-
-
-def neighbour():
-    """Another thread of this process that wants to compute, too; now and then it rests."""
-    while not finished.is_set():
-        if busy.is_set():
-            sum(range(60_000))
-        time.sleep(0.001)
-
-
-finished = threading.Event()
-threading.Thread(target=neighbour, daemon=True).start()
-apart_old = [seconds(step, x, y) for _ in range(20)]
-busy.set()
-apart_new = [seconds(quick_step, x, y) for _ in range(20)]
+# There is a disturbance that no median cures. **Predict.** Twenty runs of the old step, then twenty of the new one, which is the same; and when the first twenty are done, somebody on the same machine begins to compute. What will be said of the new step? And if old and new are run *in turn*, with the same neighbour from half-way on?
 
 # %%
 in_turn_old, in_turn_new = [], []
-for run in range(40):  # the disturbance comes after the first half, as before
-    busy.set() if run >= 20 else busy.clear()
-    in_turn_old.append(seconds(step, x, y))
-    in_turn_new.append(seconds(quick_step, x, y))
-finished.set()
+with Neighbour() as neighbour:  # a thread that computes while it is `busy`
+    apart_old = [seconds(step, x, y) for _ in range(20)]
+    neighbour.busy = True
+    apart_new = [seconds(quick_step, x, y) for _ in range(20)]
+    for run in range(40):
+        neighbour.busy = run >= 20
+        in_turn_old.append(seconds(step, x, y))
+        in_turn_new.append(seconds(quick_step, x, y))
 
 for name, pairs in {"one after the other": zip(apart_old, apart_new), "in turn": zip(in_turn_old, in_turn_new)}.items():
     ratio = statistics.median(new / old for old, new in pairs)
     print(f"{name:20} the new step takes {ratio:.2f} of the old one's time")
 
 # %% [markdown]
-# Taken one after the other, the new step pays for the neighbour. Taken **in turn**, old, new, old, new, both are disturbed alike, and the ratio of each pair stays where it belongs, near 1. A machine that gets warm and slows down, a colleague's job, a battery: all of these are slow changes, and whoever measures in turn divides them out.
+# Taken one after the other, the new step pays for the neighbour. Taken **in turn**, old, new, old, new, both are disturbed alike, and the ratio of each pair stays near 1. A machine that gets warm, a colleague's job, a battery: all of these are slow changes, and whoever measures in turn divides them out.
 #
 # So wall time is told as a *ratio*, with its quartiles, measured side by side. PyTorch has a tool that does much of it.
 
 # %%
-from torch.utils.benchmark import Timer
-
 measured = Timer("step(x, y)", globals={"step": step, "x": x, "y": y}).blocked_autorange(min_run_time=1)
 print(measured)
 print(f"median {1e3 * measured.median:.1f} ms, middle half {1e3 * measured.iqr:.1f} ms wide")
 
 # %% [markdown]
-# `Timer` warms up, chooses how often to repeat (a statement of a microsecond is run thousands of times for one number), keeps all the times, warns where they are too wide apart, and on a GPU it waits for the device, of which more below. One thing it does unasked. **Predict.** The same product of matrices in a notebook that may use two threads: what does `Timer` say of one and of the other?
+# `Timer` warms up, chooses how often to repeat (a statement of a microsecond is run thousands of times for one number), keeps all the times, warns where they are too wide apart, and on a GPU it waits for the device. One thing it does unasked: it sets the number of threads to **one** while it measures, so that results can be compared between machines. What your training gets you learn with `num_threads`.
 
 # %%
 torch.set_num_threads(2)
-a = torch.randn(600, 600)
 for threads in ({}, {"num_threads": 2}):
-    found = Timer("a @ a", globals={"a": a}, **threads).blocked_autorange(min_run_time=0.3)
-    print(threads or "nothing said", f"{1e3 * found.median:.1f} ms")
-print("threads outside of it:", torch.get_num_threads())
+    seen = set()
+    Timer("seen.add(threads())", globals={"seen": seen, "threads": torch.get_num_threads}, **threads).timeit(3)
+    print(threads or "nothing said", seen)
 torch.set_num_threads(1)
 
 # %% [markdown]
-# It sets the number of threads to **one** while it measures, whatever you have set, so that results can be compared between machines. (Whether two threads are then any faster depends on whether a second core has time.) What your training gets you learn with `num_threads`.
-#
-# And there is the other clock. `time.perf_counter` is the clock on the wall. `time.process_time` counts the seconds in which a core worked for this process, and stands still while it waits. **Predict.** What do both say of a nap of 50 ms, and of a product?
-
-# %%
-for name, function in {"a nap": lambda: time.sleep(0.05), "a product": lambda: a @ a}.items():
-    wall, cpu = time.perf_counter(), time.process_time()
-    function()
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    print(f"{name:9} {1e3 * wall:5.1f} ms on the wall, {1e3 * cpu:5.1f} ms of CPU")
-
-# %% [markdown]
-# CPU time doesn't feel a neighbour, and for code that only computes on one thread it is the steadier clock; phase 07 used it for that. It is blind to all waiting, for a disk, for a loader's worker, for a GPU, and that is where the time of a training mostly goes.
-#
-# Best of all is what needs no clock. Here is a mode of phase 04 that counts. **Predict.** Sixty steps by the clock and by counts: how far apart are the smallest and the largest of each?
-
-# %%
-from torch.utils._python_dispatch import TorchDispatchMode
-
-
-class Counted(TorchDispatchMode):
-    """Counts operators, and the bytes of the tensors that they return."""
-
-    def __init__(self):
-        super().__init__()
-        self.operators, self.bytes = 0, 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        self.operators += 1
-        if isinstance(out, torch.Tensor) and not func.is_view:
-            self.bytes += out.nbytes
-        return out
-
+# Best of all is what needs no clock. `counts` runs a function under a dispatch mode, as in phase 04, and counts operators and the bytes of the tensors that they make. **Predict.** Thirty steps by the clock and by counts: how far apart are the smallest and the largest of each?
 
 # %%
 walls, numbers = [], set()
-for _ in range(60):
-    with Counted() as counted:
-        walls.append(1e3 * seconds(step, x, y))
-    numbers.add((counted.operators, counted.bytes))
+for _ in range(30):
+    began = time.perf_counter()
+    found = counts(step, x, y)
+    walls.append(1e3 * (time.perf_counter() - began))
+    numbers.add((found.calls, found.bytes))
 print(f"by the clock: {min(walls):.0f} to {max(walls):.0f} ms")
 print("by counts:", *(f"{operators} operators, {size:,} bytes" for operators, size in numbers))
 
 # %% [markdown]
-# One line: sixty times the same. Counts don't say how long something takes. But where a mend is meant to do *less*, fewer operators, fewer bytes, fewer waits, then counts prove that it does, on any machine, in one run. The clock is asked once more at the end, for the ratio.
+# One line: thirty times the same. Counts don't say how long something takes. But where a mend is meant to do *less*, fewer operators, fewer bytes, fewer waits, then counts prove that it does, on any machine, in one run. The clock is asked once more at the end, for the ratio.
 
 # %% tags=["hide-input"]
 choice(
@@ -338,9 +279,9 @@ events = of_profile(profiled)
 flame_chart(events)
 
 # %% [markdown]
-# Those of the whole upper row, nearly: there are the callers. What is left are the products, `mm` in the backward and `addmm` in the forward, two or three functions that walk over the logits, and the optimizer. Zoom in, until single words can be read; move along. There are 2,500 events in one step of a small model.
+# Those of the whole upper row, nearly: there are the callers. What is left are the products, `mm` in the backward and `addmm` in the forward, two or three functions that walk over the logits, and the optimizer. There are 2,500 events in one step of a small model.
 #
-# By shapes it is still clearer. (`record_shapes=True` is for that.) **Predict.** Of all that MiniGPT does, which sizes take most?
+# By shapes it is still clearer. (`record_shapes=True` is for that.)
 
 # %%
 with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiled:
@@ -350,10 +291,8 @@ by_shape = sorted(profiled.key_averages(group_by_input_shape=True), key=lambda r
 for row in by_shape[:6]:
     shapes = " ".join(str(tuple(shape)) for shape in row.input_shapes if shape)
     print(f"{row.self_cpu_time_total / 8e3:5.1f} ms  {row.count // 8:3} ×  {row.key:28} {shapes}")
-words = [row for row in by_shape if any(600 in shape for shape in row.input_shapes)]
-whole = sum(row.self_cpu_time_total for row in by_shape)
-part = sum(row.self_cpu_time_total for row in words) / whole
-print(f"with a 600 among their shapes: {len(words)} of {len(by_shape)} rows, {part:.0%} of all self time")
+words = sum(row.self_cpu_time_total for row in by_shape if any(600 in shape for shape in row.input_shapes))
+print(f"with a 600 among their shapes: {words / sum(row.self_cpu_time_total for row in by_shape):.0%} of all self time")
 
 # %% [markdown]
 # (The mean of eight steps.) 1,024 words times 600: the LM head, and the loss behind it, are a good part of the step, though the head is one of 13 linear layers. A vocabulary is wide even in a small model.
@@ -368,6 +307,7 @@ def countdown(level):
             countdown(level - 1)
 
 
+countdown(5)  # warm
 with profile(activities=[ProfilerActivity.CPU]) as nested:
     countdown(5)
 (row,) = [row for row in nested.key_averages() if row.key == "countdown"]
@@ -375,7 +315,7 @@ whole = max(event.end for event in of_profile(nested)) - min(event.start for eve
 print(f"took {whole / 1e6:.1f} ms; the table's total for {row.count} calls: {row.cpu_time_total / 1e3:.1f} ms")
 
 # %% [markdown]
-# Far more than there was: the innermost call lies in all five. A total that means something counts an event only if no event of the same name is around it. In the lab you compute both columns from a list of events, and do it right.
+# Far more than there was: the innermost call lies in all five. A total that means something counts an event only if no event of the same name is around it. In the lab you compute both columns from a list of events.
 
 # %% tags=["hide-input"]
 number(
@@ -412,11 +352,7 @@ print(*(f"{number}: {plan(number).name}" for number in range(10)), sep="\n")
 # %%
 def watch(tell_it):
     cycles = []
-
-    def ready(prof):
-        cycles.append(len(of_profile(prof)))
-
-    with profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=ready) as prof:
+    with profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=lambda prof: cycles.append(len(of_profile(prof)))) as prof:
         for _ in range(10):
             loss_of(model, x[:2], y[:2])
             if tell_it:
@@ -430,7 +366,7 @@ with warnings.catch_warnings():
     print("without prof.step(): ", watch(False))
 
 # %% [markdown]
-# Nothing: it waits for ever in step 0. No error.
+# Nothing: it waits for ever in step 0, and says so nowhere.
 #
 # Ranges of your own make a trace readable. `record_function("…")` puts a name around whatever runs inside. (A module's name doesn't stand in a trace unless you put it there.)
 
@@ -456,34 +392,27 @@ profiled.export_chrome_trace(str(file))
 print(f"{file.stat().st_size / 1e6:.1f} MB")
 
 # %% [markdown]
-# That file is a *Chrome trace*, JSON that a page draws: put it into ui.perfetto.dev, which reads it in your browser and sends it nowhere, or into Chrome's own chrome://tracing. Every profiler writes this format or can be brought to. It is no secret. **Predict.** What will an event need, so that it can be drawn?
+# That file is a *Chrome trace*, JSON that a page draws: put it into ui.perfetto.dev, which reads it in your browser and sends it nowhere, or into Chrome's own chrome://tracing. Every profiler writes this format or can be brought to. What does an event need, so that it can be drawn?
 
 # %%
 import json
 
 trace = json.loads(file.read_text())["traceEvents"]
 spans = [event for event in trace if event.get("ph") == "X" and event["name"].startswith("aten::")]
-print({key: spans[20][key] for key in ("name", "ph", "ts", "dur", "pid", "tid")})
-print(len(spans), "of them; and this is memory:")
-memory = next(event for event in trace if event["name"] == "[memory]")
-print({key: memory["args"][key] for key in ("Addr", "Bytes", "Total Allocated")})
+print(len(spans), "of them, such as", {key: spans[20][key] for key in ("name", "ph", "ts", "dur", "pid", "tid")})
 
 # %% [markdown]
-# A name, a start `ts` and a length `dur` in microseconds, and a lane, process and thread. `"ph": "X"` means a complete event; `"i"` is a moment, `"s"` and `"f"` are the two ends of an arrow, here from a forward operator to its backward. Who calls whom isn't written down: it is *read off* the times, as in the picture above. `utils.traces` reads such a file into plain `Event`s, with whole nanoseconds, and those are what the lab works on.
+# A name, a start `ts` and a length `dur` in microseconds, and a lane, process and thread. `"ph": "X"` means a complete event. Who calls whom isn't written down: it is *read off* the times, as in the picture above. `utils.traces` reads such a file into plain `Event`s, with whole nanoseconds, and those are what the lab works on.
 #
-# Looking isn't free. **Predict.** How much slower is a step under the profiler, under the profiler with shapes, stacks and memory, under a dispatch mode, under `detect_anomaly`? Order them.
+# Looking isn't free. **Predict.** How much slower is a step under the profiler, under the profiler with shapes, stacks and memory, under `detect_anomaly`, of which more below? Order them.
 
 # %%
-class Nothing(TorchDispatchMode):
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
-
+import contextlib
 
 CPU = [ProfilerActivity.CPU]
 looks = {
     "profiler": lambda: profile(activities=CPU),
     "profiler, all of it": lambda: profile(activities=CPU, record_shapes=True, with_stack=True, profile_memory=True),
-    "dispatch mode": Nothing,
     "detect_anomaly": torch.autograd.detect_anomaly,
 }
 
@@ -494,10 +423,7 @@ def cpu_seconds(look):
         step(x, y)
     return time.process_time() - began
 
-
 # %%
-import contextlib
-
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     for name, look in looks.items():
@@ -505,19 +431,7 @@ with warnings.catch_warnings():
         print(f"{name:20} {ratios[4]:.1f} times as long (middle half {ratios[2]:.1f} to {ratios[6]:.1f})")
 
 # %% [markdown]
-# (Starting and stopping are counted in.) And it isn't spread evenly: what is paid is paid for each operator, by the piece. **Predict.** 500 operators on eight numbers, and three products of 700 × 700, under the profiler: how much slower is either?
-
-# %%
-wide = torch.randn(700, 700)
-pieces = {"500 tiny ones": lambda: [torch.ones(8).add_(1) for _ in range(250)], "3 products": lambda: [wide @ wide for _ in range(3)]}
-for name, function in pieces.items():
-    plain = statistics.median(seconds(function, clock=time.process_time) for _ in range(9))
-    with profile(activities=CPU):
-        watched = statistics.median(seconds(function, clock=time.process_time) for _ in range(9))
-    print(f"{name:14} {watched / plain:.2f} times as much CPU")
-
-# %% [markdown]
-# So a profile makes small operators look worse than they are. It is for finding out *where*. For *how much faster* take the profiler away, and measure.
+# (Starting and stopping are counted in.) What is paid is paid for each operator, by the piece, so that a profile makes small operators look worse than they are. It is for finding out *where*. For *how much faster* take the profiler away, and measure.
 
 # %% tags=["hide-input"]
 number(
@@ -531,28 +445,11 @@ number(
 #
 # A GPU is another computer. Your Python, on the *host*, does not add or multiply there: it puts orders into a queue and goes on. The *device* takes them out, one after the other, in its own time. Whoever looks at the host's clock sees how long it takes to give orders.
 #
-# There is no GPU here. But one can stand in for it: a thread with a queue, that works off what it is given. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
-
-# %%
-from concurrent.futures import ThreadPoolExecutor
-
-
-class Device:
-    """Stands in for a GPU: works off a queue, one order after the other. It is a thread."""
-
-    def __init__(self):
-        self.queue = ThreadPoolExecutor(max_workers=1)
-
-    def launch(self, function, *args):
-        self.last = self.queue.submit(function, *args)  # returns at once
-
-    def item(self):
-        return self.last.result().sum().item()  # waits for all that was launched
-
+# There is no GPU here. But one can stand in for it: a thread with a queue, `Device` of `utils/instruments.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
 
 # %%
 device, big = Device(), torch.randn(1000, 1000)
-device.launch(torch.ones, 1)
+device.launch(torch.matmul, big, big)
 device.item()  # warm
 for line in ("launch", "launch", "launch", "item"):
     began = time.perf_counter()
@@ -562,9 +459,9 @@ for line in ("launch", "launch", "launch", "item"):
 # %% [markdown]
 # Three products for nothing, and `item` costs all! This table has sent people hunting for a faster `item`, and has sold many a kernel as a thousand times faster than it was. The time is right, the *blame* is wrong: `item` waits, for what others have ordered.
 #
-# So, to measure something on a device: wait until it is idle, start the clock, give the orders, **wait again**, stop the clock. `torch.accelerator.synchronize()` waits, on any kind of device, and `Timer` does all that for you. Or one lets the device keep time itself: two events (`torch.Event(enable_timing=True)`) go into the queue around the orders. (None of this was run here.)
+# So, to measure something on a device: wait until it is idle, start the clock, give the orders, **wait again**, stop the clock. `torch.accelerator.synchronize()` waits, on any kind of device, and `Timer` does all that for you. (None of this was run here.)
 #
-# Next a trace with both sides. It is *drawn*: a small program in `utils.traces` plays host and queue, with noise on every duration, of the size that they have on a present GPU. Nothing in it was measured. Three rows for the host: ranges, operators in them, and calls of CUDA in those. Below, the device's streams: kernels are blue, copies purple. On the host, waiting is red, launching amber, and the loader green. A line leads from a launch to what it launched. **Predict.** Read the picture before you read on: where does the host wait, and for what?
+# Next a trace with both sides. It is *drawn*: a small program in `utils.traces` plays host and queue, with durations and noise such as a present GPU has. Nothing in it was measured. Three rows for the host: ranges, operators in them, and calls of CUDA in those. Below, the device's streams: kernels are blue, copies purple. On the host, waiting is red, launching amber, and the loader green. A line leads from a launch to what it launched. **Predict.** Read the picture before you read on: where does the host wait, and for what?
 
 # %%
 from utils.traces import drawn
@@ -573,7 +470,7 @@ from utils.views import two_lanes
 two_lanes({"a healthy step (drawn)": drawn("compute", 1, steps=1, covered="nothing")}, at=60)
 
 # %% [markdown]
-# The host is far ahead. It has given all its orders in less than a fifth of the time and then, since the program wants to print the loss, it waits in `cudaStreamSynchronize` until the queue is empty. The device works without a gap, and so this is as it should be: **a step is as fast as its device, as long as the queue never runs dry.** The long red bar costs nothing; take it away, and the step takes as long, for the device has to do the same. Move the cursor and read how many kernels wait.
+# The host is far ahead. It has given all its orders in less than a fifth of the time and then, since the program wants to print the loss, it waits in `cudaStreamSynchronize` until the queue is empty. The device works without a gap, and so this is as it should be: **a step is as fast as its device, as long as the queue never runs dry.** The long red bar costs nothing; take it away, and the step takes as long.
 #
 # Three quantities to look for in such a trace. How *busy* is the device, of the time that the step takes? How long is its longest *gap*? And how long is it from a launch to the start of its kernel: with a full queue long, and that is good; some microseconds where the device stood idle and waited for the order, and that is bad.
 
@@ -609,11 +506,9 @@ allocations = allocations_of_profile(profiled)
 memory_timeline(of_profile(profiled), allocations)
 
 # %% [markdown]
-# It climbs through the forward, since autograd keeps what the backward will need, and falls through the backward, as each node gives its share away. The peak is just after the turn, when nothing has been given back yet and the first gradients are there. And who is alive there? The logits' children: `_log_softmax`, and two gradients of the same size, 1,024 rows of 600. In a real model, with 150,000 words, this moment decides whether the batch fits. (Then one takes the loss in pieces, or with a kernel that never writes the logits' gradient down.)
+# It climbs through the forward, since autograd keeps what the backward will need, and falls through the backward, as each node gives its share away. The peak is just after the turn, when nothing has been given back yet and the first gradients are there. And who is alive there? The logits' children: `_log_softmax`, and two gradients of the same size, 1,024 rows of 600. In a model with 150,000 words this moment decides whether the batch fits.
 #
-# What was there before the step, weights and AdamW's two numbers, isn't in the curve, which begins at 0. So a record can give back more than it took.
-#
-# A name for a block would be useful, and there is only its address. **Predict.** Is an address as good as a name?
+# What was there before the step, weights and AdamW's two numbers, isn't in the curve, which begins at 0. So a record can give back more than it took. And a block has no name, only an address:
 
 # %%
 addresses = [allocation.address for allocation in allocations if allocation.bytes > 0]
@@ -623,7 +518,7 @@ before = [a for a in allocations if a.bytes < 0 and a.address not in known]
 print("given back, though never handed out in this record:", len(before))
 
 # %% [markdown]
-# No: an address is used again as soon as it is free. A block is an address *from one moment to another*. Whoever keeps books has to go through the list in order, and has to be prepared for the return of something that he never saw leave.
+# An address is used again as soon as it is free. So a block is an address *from one moment to another*, and whoever keeps books has to go through the list in order, prepared for the return of something that he never saw leave.
 #
 # A peak that grows from step to step is the other case. **Predict.** Four steps, and a list for the losses. What is held at the end, with each of these three?
 
@@ -639,7 +534,7 @@ for name, keep in keeps.items():
 # %% [markdown]
 # A loss holds its graph, and the graph holds all that was saved for the backward: twelve MiB for each number in the list. (After a `backward` much of that is freed, but in a *validation* without `no_grad` there is none.) `detach` holds four bytes, `item` a Python number; and `item` waits, on a GPU, where `detach` doesn't.
 #
-# On a GPU there is one thing more. Its memory is handed out by PyTorch's own *caching allocator*, which asks the driver for large pieces and keeps them. So there are three figures: `torch.cuda.memory_allocated`, what tensors hold; `memory_reserved`, what the allocator has taken from the driver, which is more; and what `nvidia-smi` shows, which is more again. `torch.cuda.memory._record_memory_history()` and `_dump_snapshot` write a record with the Python line of each block, and pytorch.org/memory_viz draws it. (Not run here: it needs a GPU.)
+# On a GPU, PyTorch's own *caching allocator* asks the driver for large pieces and keeps them. So there are three figures: `torch.cuda.memory_allocated`, what tensors hold; `memory_reserved`, what the allocator has taken from the driver, which is more; and what `nvidia-smi` shows, which is more again. `torch.cuda.memory._record_memory_history()` and `_dump_snapshot` write a record with the Python line of each block, and pytorch.org/memory_viz draws it. (Not run here: it needs a GPU.)
 
 # %% tags=["hide-input"]
 number(
@@ -670,7 +565,7 @@ drawn_traces = {letter: drawn(kind, seed=3, steps=1) for letter, kind in KINDS_H
 two_lanes(drawn_traces, trace="A", at=90)
 
 # %% [markdown]
-# A is the hidden wait: after each operator a red bar, and in the stream one kernel at a time with a gap behind it. In B one copy, "Pageable → Device", takes up nearly all of the step; the host waits for it, and kernels come at the very end. In C the device idles, and the host's rows are nearly empty as well: what happens there, no operator tells, and no call. That is Python. D is healthy. E begins with a green bar that is far longer than all the rest: the loader. F is dense on the host's side, operator upon operator without a pause, and every kernel is thinner than its launch.
+# A is the hidden wait: after each operator a red bar, and in the stream one kernel at a time with a gap behind it. In B one copy, "Pageable → Device", takes up nearly all of the step, and kernels come at the very end. In C the device idles, and the host's rows are nearly empty as well: what happens there, no operator tells, and no call. That is Python. D is healthy. E begins with a green bar that is far longer than all the rest: the loader. F is dense on the host's side, operator upon operator without a pause, and every kernel is thinner than its launch.
 #
 # Could one tell them by adding up what the names say? **Predict.** In which of the six is the sum of all waiting, `cudaStreamSynchronize`, the largest part of the step?
 
@@ -689,47 +584,38 @@ for letter, events in drawn_traces.items():
     print(f"{letter}   ", *(f"{part:8.0%}" for part in parts), f"{len(kernels):5} of {typical / 1e3:.1f} µs")
 
 # %% [markdown]
-# In D, the healthy one, the host waits for nine tenths of the time, and so it does in B; in A, whose illness it is, for half. A sum over names doesn't know what went on *at the same time*. So ask another question, moment by moment: is a kernel running? Then all is well, whatever the host does. If not, is a copy running? If not either, the device idles, and then: *what is the host doing?* (After a wait there is more to it. The queue ran dry *because* the host stood still, and until it has given the next order the gap is the wait's fault; so one looks at what the host did when the device fell idle.) Each moment of the step gets one of six words in this way, and the word that gets most is the brake. You write that in the lab.
+# In D, the healthy one, and in B the host waits for nine tenths of the time; in A, whose illness it is, for half. A sum over names doesn't know what went on *at the same time*. So ask another question, moment by moment: is a kernel running? Then all is well, whatever the host does. If not, is a copy running? If not either, the device idles, and then: *what is the host doing?* (After a wait there is more to it. The queue ran dry *because* the host stood still, and until it has given the next order the gap is the wait's fault; so one looks at what the host did when the device fell idle.) Each moment of the step gets one of six words in this way, and the word that gets most is the brake. You write that in the lab.
 #
-# Nothing here should be taken for a law. The pictures are of a model, in which one thing is always much larger than the rest. In a real trace there are two or three, and when you have mended one the next appears.
+# In these pictures one thing is always much larger than the rest. In a real trace there are two or three, and when you have mended one the next appears.
 #
-# On a CPU the same five look otherwise: there is only one lane, and every operator waits for itself. **Predict.** Three ways to lose time, on this machine: a dataset that is slow to give its items, a loop over rows, a needless conversion to float64. What will be at the top of a table, by self time?
+# On a CPU the same brakes look otherwise: there is only one lane, and every operator waits for itself. **Predict.** Three ways to lose time, on this machine: a dataset that is slow to give its items, a loop over rows, a needless conversion to float64. What will be at the top of a table, by self time?
 
 # %%
 from torch.utils.data import DataLoader
 
+from utils.instruments import by_self
 
-class Slow:
-    def __len__(self):
-        return 64
 
+class Slow(list):
     def __getitem__(self, k):
         time.sleep(0.001)  # a disk, say
-        return inputs[k], targets[k]
+        return super().__getitem__(k)
 
 
-def slow_loader():
-    words, _ = next(iter(DataLoader(Slow(), batch_size=32)))
-    model(words)
-
-
-def row_loop():
-    return [row.softmax(-1).max() for row in logits.flatten(0, 1)]
-
-
-def double():
-    return logits.double().softmax(-1).float()
-
+loader = DataLoader(Slow(inputs[:64]), batch_size=32)
+slow_ways = {
+    "loader": lambda: model(next(iter(loader))),
+    "row loop": lambda: [row.softmax(-1).max() for row in logits.flatten(0, 1)],
+    "float64": lambda: logits.double().softmax(-1).float(),
+}
 
 # %%
 with torch.no_grad():
     logits = model(x)
-for function in (slow_loader, row_loop, double):
+for name, function in slow_ways.items():
     with torch.no_grad(), profile(activities=CPU) as profiled:
         function()
-    rows = sorted(profiled.key_averages(), key=lambda row: -row.self_cpu_time_total)[:3]
-    told = "; ".join(f"{row.key[-34:]} {row.self_cpu_time_total / 1e3:.1f} ms ({row.count} ×)" for row in rows)
-    print(f"{function.__name__:12} {told}")
+    print(f"{name:9}", "; ".join(f"{row.name[-34:]} {row.ms:.1f} ms ({row.calls} ×)" for row in by_self(profiled)[:3]))
 
 # %% [markdown]
 # The loader has an entry of its own, and its self time is what isn't an operator in it: the disk. The loop shows in the column of *counts*: 1,024 calls of what should be called once. The conversion shows as `copy_`, once for the way there and once for the way back, and as a softmax on twice the bytes.
@@ -744,6 +630,13 @@ choice(
     },
     answer="small launches",
 )
+
+# %% [markdown]
+# ## A resting place
+#
+# Here the first sitting ends: you can find what is slow. With what you have read you can solve exercises 1 to 5 of [the lab](../release/09_profiling/09_profiling.ipynb), 19 of its 40 points: two series of timings, total and self, the two lanes, the brake, and the books of an allocator. Exercise 6 needs the next section, 7 to 9 those behind it, and 10, a question in words, is best left to the end.
+#
+# When you come back, run the cells above again (*Run → Run All Above Selected Cell*, a minute or two), for what follows goes on with the same model and the same batch.
 
 # %% [markdown]
 # ## Fewer, larger, later
@@ -784,9 +677,9 @@ def lines(n):
 step_counts({"row by row": hits_by_row, "at once": hits}, lines, [1, 2, 4, 8, 16, 32], size=8)
 
 # %% [markdown]
-# Move the size: the first grows with it, the second stands still. (It makes more bytes, and three KiB are no matter.) That is the proof that a loop over rows has gone, and it needs no clock. A *number asked for* is a call of `_local_scalar_dense`, which is what becomes of `item()`, `float()`, `if tensor:`, and of printing. On a CPU it costs a microsecond. On a GPU each of them is a hidden wait, and you have seen trace A.
+# Move the size: the first grows with it, the second stands still. That is the proof that a loop over rows has gone, and it needs no clock. A *number asked for* is a call of `_local_scalar_dense`, which is what becomes of `item()`, `float()`, `if tensor:`, and of printing. On a CPU it costs a microsecond. On a GPU each of them is a hidden wait, and you have seen trace A.
 #
-# Is there a trick to find hidden waits without counting? **Predict.** On the device `meta` tensors have shapes and no numbers. What do both functions do there?
+# There is a trick to find hidden waits without counting: on the device `meta` tensors have shapes and no numbers. **Predict.** What do both functions do there?
 
 # %%
 for function in (hits_by_row, hits):
@@ -796,7 +689,7 @@ for function in (hits_by_row, hits):
         print(f"{function.__name__:12} {error}")
 
 # %% [markdown]
-# Who asks for a number can't go on; who doesn't goes through, and even gets the result's shape. (On a GPU there is `torch.cuda.set_sync_debug_mode("warn")`, which warns at each wait. Not run here.)
+# Who asks for a number can't go on; who doesn't goes through, and even gets the result's shape. (On a GPU there is `torch.cuda.set_sync_debug_mode("warn")`. Not run here.)
 #
 # The second function gives a tensor back and not a number. That is "later": whoever prints it may wait for it. And now the clock, in turn, for the ratio.
 
@@ -809,33 +702,7 @@ ratios = sorted(a / b for a, b in zip(slow, fast))
 print(f"{ratios[7]:.0f} times as fast (middle half {ratios[3]:.0f} to {ratios[11]:.0f})")
 
 # %% [markdown]
-# Fewer operators are not always less. **Predict.** Distances between all pairs of 300 points in 64 dimensions: a loop over points, one broadcast, and the form with a product, |a|² + |b|² − 2ab. Which has fewest operators, which makes fewest bytes?
-
-# %%
-from utils.views.step_counts import counts
-
-points = torch.randn(300, 64)
-
-
-def pairs_by_loop(p):
-    return torch.stack([(p - q).square().sum(-1) for q in p])
-
-
-def pairs_at_once(p):
-    return (p[:, None] - p).square().sum(-1)
-
-
-def pairs_by_product(p):
-    squares = p.square().sum(-1)
-    return squares[:, None] + squares - 2 * (p @ p.T)
-
-
-for function in (pairs_by_loop, pairs_at_once, pairs_by_product):
-    found = counts(function, points)
-    print(f"{function.__name__:17} {found.calls:5} operators, {found.bytes / 2**20:5.1f} MiB made")
-
-# %% [markdown]
-# The broadcast has four operators, and makes two tensors of 300 × 300 × 64: as many bytes as the loop, which made them one after the other, but all at the same time. Eight operators and a thirtieth of the bytes is better than either. So count both, operators *and* bytes. (And look at the numbers: the last form subtracts large numbers that are nearly equal, and is less exact for points that lie close together.)
+# Look at the bytes again: *at once* makes more of them. Three KiB are no matter, but a broadcast that puts a table of gigabytes in place of a loop is one. So count both.
 #
 # Then larger. AdamW has 38 tensors of weights to treat, most of them tiny. You met its three forms in phase 07. **Predict.** How many operators does one `step` of each take?
 
@@ -847,11 +714,11 @@ for form in ({"foreach": False}, {"foreach": True}, {"fused": True}):
     print(f"{form}: {found.calls} operators, {found.asked} numbers asked for")
 
 # %% [markdown]
-# A loop of ten or so for each tensor; one for all tensors at a time; and one kernel for everything. On a GPU, where each is a launch of some microseconds, it is the first thing to look at in a small model. And see the last column: the step count is kept as a *tensor* for each weight, and to compute with it Python asks for its value. On a CPU nobody notices.
+# A loop of ten or so for each tensor; one for all tensors at a time; and one kernel for everything. On a GPU, where each is a launch of some microseconds, it is the first thing to look at in a small model. And see the last column: the step count is kept as a *tensor* for each weight, and to compute with it Python asks for its value.
 #
-# Larger still is a whole model as one launch: `torch.compile` fuses operators into fewer kernels (phase 06), and with `mode="reduce-overhead"` it records the launches of a step as a *CUDA graph* and replays them by one order. (It needs a GPU.)
+# Larger still is a whole model as one launch: `torch.compile` fuses operators into fewer kernels (phase 06), and with `mode="reduce-overhead"` it replays the launches of a step as a *CUDA graph*, by one order. (It needs a GPU.)
 #
-# And later. What a loader does beforehand with workers (`num_workers`) costs the step nothing. From memory that is pinned (`pin_memory=True`) a copy to the device can run beside the kernels, with `.to(device, non_blocking=True)`; from ordinary memory the host has to stand by. Losses are kept as tensors and read every fifty steps. (There is a trap in the other direction: a copy back, `tensor.to("cpu", non_blocking=True)`, may give you a tensor whose numbers aren't there yet. Wait before you read them.)
+# And later. What a loader does beforehand with workers (`num_workers`) costs the step nothing. From memory that is pinned (`pin_memory=True`) a copy to the device can run beside the kernels, with `.to(device, non_blocking=True)`; from ordinary memory the host has to stand by. Losses are kept as tensors and read every fifty steps.
 
 # %% tags=["hide-input"]
 choice(
@@ -900,27 +767,14 @@ broken = sum(not p.grad.isfinite().all() for p in model.parameters())
 print(f"value {loss.item():.3f}; parameters with a gradient that isn't finite: {broken} of {len(list(model.parameters()))}")
 
 # %% [markdown]
-# The value is right, and all gradients are lost. `where` chooses between two *values*; both have been computed. Backward, it hands a gradient of 0 to the branch that wasn't chosen, and that branch computes on: 0 times log p, 0 times −∞, NaN again. A test of values sees nothing, the loss looks fine, and one step later the model is gone.
+# The value is right, and all gradients are lost. `where` chooses between two *values*; both have been computed. Backward, it hands a gradient of 0 to the branch that wasn't chosen, and that branch computes on: 0 times log p, 0 times −∞, NaN again. The loss looks fine, and one step later the model is gone.
 #
-# Who tells where? `detect_anomaly` looks at what each node of the backward returns. **Predict.** Which operator will it name: `where`, `log` or the product?
+# Who tells where? `detect_anomaly` looks at what each node of the backward returns. (`anomaly` of `utils/instruments.py` runs a backward under it, and gives what it says in short.) **Predict.** Which operator will it name: `where`, `log` or the product?
 
 # %%
-def hunted(function):
-    """Run a backward under detect_anomaly; print what it says, and the line of the forward that it blames."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        try:
-            with torch.autograd.detect_anomaly():
-                function().backward()
-            print("nothing was said")
-        except RuntimeError as error:
-            print(error)
-    lines = [line.strip() for each in said for line in str(each.message).splitlines()]
-    frames = [k for k, line in enumerate(lines) if line.startswith("File")]
-    print("\n".join(f"  {lines[k].split(', ')[-1]}: {lines[k + 1]}" for k in frames[-2:]))
+from utils.instruments import Messages, anomaly, tried
 
-
-hunted(lambda: entropy_where(guesses(model, x[:4])))
+print(anomaly(lambda: entropy_where(guesses(model, x[:4]))))
 
 # %% [markdown]
 # The product, `MulBackward0`: the first node that *made* a NaN. And it shows the line of the forward that had made the node. (For that each operator keeps its Python stack while the mode is on, which is what makes it slow.)
@@ -932,31 +786,18 @@ def ready():
     return torch.tensor([1.0, 0.0], requires_grad=True)
 
 
-def verdict(function):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            with torch.autograd.detect_anomaly():
-                loss = function()
-                loss.backward()
-        except RuntimeError as error:
-            return error
-    return f"nothing; the loss is {loss.item():.1f}"
-
-
-# %%
 cases = {
     "a product with a NaN": lambda: (ready() * torch.tensor([1.0, torch.nan])).nansum(),
     "the logarithm of -1": lambda: (ready() - 1).log().sum(),
     "an infinite gradient": lambda: ready().sqrt().sum(),
 }
 for name, function in cases.items():
-    print(f"{name:20}  {verdict(function)}")
+    print(f"{name:20}  {anomaly(function).splitlines()[0]}")
 
 # %% [markdown]
-# Only the first is noticed: there the *backward* makes a NaN (though `nansum` had hidden it from the loss). The logarithm of −1 is NaN in the forward and the loss is NaN, but the gradient, 1/x, is a number; the mode has nothing to say. An infinite gradient isn't a NaN; it becomes one a step later. So: `detect_anomaly` finds NaNs that are born in the backward. For those of the forward one hangs *hooks* on the modules. One that only notes sizes is often enough, since before something is infinite it is large.
+# Only the first is noticed: there the *backward* makes a NaN (though `nansum` had hidden it from the loss). The logarithm of 0 − 1 is NaN in the forward, but its gradient, 1/x, is a number; the mode has nothing to say. An infinite gradient isn't a NaN; it becomes one a step later. So: `detect_anomaly` finds NaNs that are born in the backward. For those of the forward one hangs *hooks* on the modules. One that only notes sizes is often enough, since before something is infinite it is large.
 #
-# Here a single weight of MiniGPT is spoiled. **Predict.** One number in an early layer. Through which modules will it show, and as what?
+# Here two numbers in an early layer of MiniGPT are spoiled. **Predict.** Through which modules will it show, and as what?
 
 # %%
 sick = load_minigpt()
@@ -975,7 +816,7 @@ for hook in hooks:
 print(*(f"{name:26} {size:9.3g}" for name, size in list(sizes.items())[:17]), sep="\n")
 
 # %% [markdown]
-# `mlp.up` is large, and finite; `mlp.down` multiplies it and overflows to ∞; the next LayerNorm subtracts a mean that is ∞ from an ∞, and from there on all is NaN. Whoever looks only at the end sees NaN everywhere; the first that isn't finite *while what went in was finite* is where to look. That the cause was one module earlier still only the sizes tell. In the lab you write a hook that names it. (Take hooks off again: each stays, and each costs.)
+# `mlp.up` is large, and finite; `mlp.down` multiplies it and overflows to ∞; the next LayerNorm subtracts a mean that is ∞ from an ∞, and from there on all is NaN. Whoever looks only at the end sees NaN everywhere; the first that isn't finite *while what went in was finite* is where to look. That the cause was one module earlier still only the sizes tell. (Take hooks off again: each stays, and each costs.)
 #
 # Back to the entropy. How does one mend it? The branch that isn't taken must be *computable*: choose the input first, then compute, then choose the result.
 
@@ -991,7 +832,7 @@ loss.backward()
 print(f"value {loss.item():.3f}; all gradients finite:", all(p.grad.isfinite().all().item() for p in model.parameters()))
 
 # %% [markdown]
-# Here the result of the replaced input happens to be the right one; in general a second `where` puts it right. Clamping p at 1e-8 would have made the value a little wrong everywhere near 0 and the gradient 0 below; adding 1e-8 makes it wrong everywhere. What is exact is as short.
+# Here the result of the replaced input happens to be the right one; in general a second `where` puts it right. Clamping p at 1e-8, or adding 1e-8, makes value or gradient a little wrong. What is exact is as short.
 
 # %% tags=["hide-input"]
 choice(
@@ -1024,7 +865,7 @@ for name, test in {"finite": torch.isfinite, "inf": torch.isinf, "nan": torch.is
     print(f"{name:7} {test(weights).double().mean().item():.1%}")
 
 # %% [markdown]
-# Next to none. No NaN in the forward, none in the backward: every check so far has passed. Go through AdamW's formula, number by number, with a small gradient such as 1e-4, in 16 bits. **Predict.** Which of these four becomes what?
+# Next to none, and every check so far has passed. Go through AdamW's formula, number by number, with a small gradient such as 1e-4, in 16 bits. **Predict.** Which of these four becomes what?
 
 # %%
 g = torch.tensor(1e-4, dtype=torch.float16)
@@ -1035,9 +876,9 @@ print("m / (√v + ε):", (parts["m = 0.1 g"] / (parts["v = 0.001 g²"].sqrt() +
 print(f"of all gradients 0: {(gradient == 0).double().mean():.0%}, with a square that is 0: {(gradient * gradient == 0).double().mean():.0%}")
 
 # %% [markdown]
-# The square of a small number is a very small number, and float16 has nothing between 0 and 6e-8. So v is 0. ε, which is there for just that case, is 0 as well, since 1e-8 is too small. What is left is m/0, infinite; and where the gradient itself is 0, 0/0, NaN. (And 0.1 g is 10⁻⁵, of which float16 keeps six bits.)
+# The square of a small number is a very small number, and float16 has nothing between 0 and 6e-8. So v is 0. ε, which is there for just that case, is 0 as well, since 1e-8 is too small. What is left is m/0, infinite; and where the gradient itself is 0, 0/0, NaN.
 #
-# Then a larger ε, says somebody; or plain SGD, which has no v. **Predict.** With SGD and a learning rate of 0.001 nothing can become infinite. What part of the weights that have a gradient moves at all?
+# Then plain SGD, says somebody, which has no v. With it and a learning rate of 0.001 nothing can become infinite. What part of the weights that have a gradient moves at all?
 
 # %%
 half.load_state_dict(load_minigpt().state_dict())
@@ -1065,7 +906,7 @@ for name, function in tries.items():
     print(f"{name:32} {function(torch.float32).item():8.0f} {function(torch.float16).item():8.0f}")
 
 # %% [markdown]
-# The squares overflow before the mean can make them smaller: 90,000 is too much, though mean and root would have fitted. `norm` has the same squares inside and is right, since it sums in float32 and rounds at the end; so does `cumsum` on a CPU. What PyTorch calls one operator, it computes inside with more digits; what *you* write as three has its steps rounded, one after the other. So the same formula can be right as one operator and wrong as three.
+# The squares overflow before the mean can make them smaller: 90,000 is too much, though the mean's root would have fitted. `norm` has the same squares inside and is right, since it sums in float32 and rounds at the end; so does `cumsum` on a CPU. What PyTorch calls one operator, it computes inside with more digits; what *you* write as three has its steps rounded, one after the other.
 #
 # That is also how to hunt: go through the formula step by step, in float32 and in float16, and for each step ask two questions. How wrong is its result, if it is fed what the steps before made of it in 16 bits? And how wrong, if it is fed the *right* input, rounded? The first error is inherited, the second its own.
 
@@ -1079,7 +920,7 @@ print("mean of squares of 200:", wide_row.half().square().mean().item(), "   its
 # %% [markdown]
 # With 300 the mean is already infinite when it comes to the root, and the root, quite rightly, gives 0; with 200 all is well. The step to mend is the square and not the root, though it is the root's result that looked wrong.
 #
-# And the mend for training you know from phase 07: weights, gradients and the optimizer's memory stay in float32, `autocast` takes 16 bits for products alone, and a scaler keeps gradients from becoming 0. Or bfloat16, which has float32's range, and for a weight of 1 an even wider gap. "Why did fp16 make it worse" has nearly always one of these answers: something that should have stayed in 32 bits didn't.
+# And the mend for training you know from phase 07: weights, gradients and the optimizer's memory stay in float32, `autocast` takes 16 bits for products alone, and a scaler keeps gradients from becoming 0. Or bfloat16, which has float32's range, and for a weight of 1 an even wider gap.
 
 # %% tags=["hide-input"]
 number(
@@ -1092,7 +933,7 @@ number(
 # %% [markdown]
 # ## A gradient on trial
 #
-# A model that trains badly has a wrong gradient, a wrong learning rate or wrong data. The first can be ruled out in two lines, if there is a backward of your own anywhere. You have used `gradcheck` in phases 02 and 05 to prove a backward. As an instrument it needs some care, because it can lie in both directions.
+# A model that trains badly has a wrong gradient, a wrong learning rate or wrong data. The first can be ruled out in two lines, if there is a backward of your own anywhere. `gradcheck` you know from phases 02 and 05; as an instrument it needs some care, because it can lie in both directions. (`tried` returns what it returns, or its complaint.)
 #
 # Here is SiLU, x·σ(x), with a backward that somebody derived in a hurry. **Predict.** σ(x) + x·σ(x)(1 − σ(x)) is right. How many of five inputs will show that a factor is missing?
 
@@ -1111,16 +952,6 @@ class SiLU(torch.autograd.Function):
 
 
 # %%
-from torch.autograd.gradcheck import GradcheckError, gradcheck
-
-
-def tried(function, *inputs, **how):
-    try:
-        return gradcheck(function, inputs, **how)
-    except GradcheckError as error:
-        return str(error)
-
-
 torch.manual_seed(0)
 five = torch.randn(5, dtype=torch.float64, requires_grad=True)
 print(tried(SiLU.apply, five))
@@ -1132,9 +963,7 @@ print("at 0 alone:", tried(SiLU.apply, torch.zeros(1, dtype=torch.float64, requi
 # **Predict.** Now three functions that are right. Which of them does it call wrong?
 
 # %%
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    print("float32:", str(tried(torch.sigmoid, five.detach().float().requires_grad_())).splitlines()[0])
+print("float32:", str(tried(torch.sigmoid, five.detach().float().requires_grad_())).splitlines()[0])
 print("a kink: ", str(tried(torch.relu, torch.tensor([0.0, 1.0], dtype=torch.float64, requires_grad=True))).splitlines()[0])
 print("dice:   ", str(tried(lambda t: F.dropout(t, 0.5), five)).splitlines()[0])
 
@@ -1159,27 +988,14 @@ print(len(values), "tensors of weights:", tried(loss_of_weights, *values, fast_m
 # %% [markdown]
 # ## Twenty messages
 #
-# Most of the time that debugging costs is spent before one has read the message. PyTorch's are good, once you know in which order to read them. Below are twenty, each really raised by the PyTorch that runs here, and without the line that raised it. **Predict.** For each: what is wrong, in one breath, and where do you look first? Shapes first.
+# Most of the time that debugging costs is spent before one has read the message. Below are twenty, each really raised by the PyTorch that runs here, and without the line that raised it. **Predict.** For each: what is wrong, in one breath, and where do you look first? Shapes first.
 
 # %%
 linear, tall = nn.Linear(64, 600), torch.randn(2, 3)
-raised = {}
-
-
-def collect(causes):
-    """Run each piece of code, and print the number and the message of what it raises."""
-    for code in causes:
-        try:
-            eval(code)
-            raise AssertionError(f"{code} raised nothing")
-        except (RuntimeError, IndexError, ValueError, TypeError) as error:
-            raised[code] = error
-            said = " ".join(str(error).split())
-            print(f"{len(raised):2}  {type(error).__name__}: {said[:200]}{'…' if len(said) > 200 else ''}")
-
+messages = Messages(globals())
 
 # %% tags=["hide-input"]
-collect([
+messages.of([
     "linear(torch.randn(4, 7, 32))",
     "torch.randn(4, 3) + torch.randn(4)",
     "tall.t().view(6)",
@@ -1190,18 +1006,18 @@ collect([
 ])  # fmt: skip
 
 # %% [markdown]
-# Read on when you have seven answers. Here are the lines that raised them.
+# When you have seven answers: here are the lines that raised them.
 
 # %%
-print(*(f"{k:2}  {code}" for k, code in enumerate(list(raised)[:7], 1)), sep="\n")
+messages.causes()
 
 # %% [markdown]
-# 1: the last size of the first is 32, the layer wants 64. The message speaks of *mat1*, 28 × 32, though nothing of yours has that shape: all leading dimensions were flattened. So read the **last** number of mat1 and the **first** of mat2. 2: sizes are aligned from the *right*; dimension 1 is where it fails, and (4, 1) was meant. 3: strides, as in phase 01: `reshape`, or ask why it is transposed. 4: from a loader this is always the collate: items of several lengths. 5: `cross_entropy` wants the classes in dimension 1; [2, 600] is what the target would have to be. Flatten both, or move the classes. 6 is a message that *misleads*: nothing here is sparse, `permute` simply asks somebody who says so. Read the end: 2 dimensions, 3 given. 7 holds three messages in one: a key that is missing, one that nobody knows (look at both: it is one word, misspelt), and a shape.
+# 1: *mat1* is 28 × 32, though nothing of yours has that shape: all leading dimensions were flattened. So read the **last** number of mat1 and the **first** of mat2. 2: sizes are aligned from the *right*; dimension 1 is where it fails, and (4, 1) was meant. 3: strides, as in phase 01: `reshape`, or ask why it is transposed. 4: from a loader this is always the collate: items of several lengths. 5: `cross_entropy` wants the classes in dimension 1; [2, 600] is what the target would have to be. Flatten both, or move the classes. 6 *misleads*: nothing here is sparse. Read the end: 2 dimensions, 3 given. 7 holds three messages in one: a key that is missing, one that nobody knows (it is one word, misspelt), and a shape.
 #
 # Now numbers, kinds and places.
 
 # %% tags=["hide-input"]
-collect([
+messages.of([
     "model(torch.full((1, 4), 600))",
     "F.cross_entropy(torch.randn(4, 6), torch.tensor([1, 2, 3, 6]))",
     "linear(torch.randn(4, 64, dtype=torch.float64))",
@@ -1213,12 +1029,12 @@ collect([
 ])  # fmt: skip
 
 # %%
-print(*(f"{k:2}  {code}" for k, code in list(enumerate(raised, 1))[7:]), sep="\n")
+messages.causes()
 
 # %% [markdown]
-# 8: *self* is the embedding's table, which has 600 rows, so 599 is the last. 9: the same for the loss; 6 classes are 0 to 5. (On a GPU both are a "device-side assert": told late, at some later line, and the process can't go on. Run the same thing on a CPU, and you get these messages.) 10: Double comes from NumPy, nearly always. 11: *Long* is int64: targets are indices. 12: in place means into the old dtype. 13: the mean of integers has no integer to be; `.float()` first. 14: two devices; the message names the one that surprised it. 15: read the number of bytes: 4·10¹⁵. A number of that size is a product of two shapes that should have been aligned, as in phase 01's (64, 64) bug.
+# 8: *self* is the embedding's table, which has 600 rows, so 599 is the last. 9: the same for the loss; 6 classes are 0 to 5. (On a GPU both are a "device-side assert": told late, at some later line, and the process can't go on. Run the same thing on a CPU, and you get these messages.) 10: Double comes from NumPy, nearly always. 11: *Long* is int64: targets are indices. 12: in place means into the old dtype. 13: the mean of integers has no integer to be; `.float()` first. 14: two devices; the message names the one that surprised it. 15: read the number of bytes, 4·10¹⁵: a number of that size is a product of two shapes that should have been aligned, as in phase 01's (64, 64) bug.
 #
-# Two of these look otherwise on a GPU, and can't be raised here. Of 14 the words lie in this machine's library all the same, with room for two devices, such as `cuda:0` and `cpu`; of 15 the words are PyTorch's (`c10/cuda/CUDACachingAllocator.cpp`), the figures those of a public report, pytorch/pytorch issue 16417, comment of March 2024.
+# Two of these look otherwise on a GPU, and can't be raised here. Of 14 the words lie in this machine's library all the same; of 15 the words are PyTorch's (`c10/cuda/CUDACachingAllocator.cpp`), the figures those of a public report, pytorch/pytorch issue 16417, comment of March 2024.
 
 # %%
 library = Path(torch.__file__).parent / "lib"
@@ -1236,7 +1052,7 @@ is reserved by PyTorch but unallocated.""")
 #
 # 22.9 of 23.65 GiB are held by tensors, so it is full with what the program itself keeps: no other process is to blame (in use: 23.60), and no pieces (reserved but unallocated: 0.19; with gigabytes there, `expandable_segments` would help). The 22 MiB are the last drop and innocent. *Whether* it leaks it doesn't say: look at whether the peak of step 10 is that of step 2.
 #
-# Last, graphs.
+# Last, graphs. Again cause and place, in one breath.
 
 # %% tags=["hide-input"]
 def second_time():
@@ -1252,7 +1068,7 @@ def changed():
     e.sum().backward()
 
 
-collect([
+messages.of([
     "torch.randn(3).sum().backward()",
     "linear(torch.randn(4, 64)).backward()",
     "second_time()",
@@ -1260,15 +1076,12 @@ collect([
     "linear.weight.add_(1)",
 ])  # fmt: skip
 
-# %% [markdown]
-# **Predict.** The same exercise: cause and place, in one breath.
-
 # %%
-print(*(f"{k:2}  {code}" for k, code in list(enumerate(raised, 1))[15:]), sep="\n")
-print("changed():  t = …; e = t.exp(); e += 1; e.sum().backward()")
+messages.causes()
+print("    changed():  t = …; e = t.exp(); e += 1; e.sum().backward()")
 
 # %% [markdown]
-# 16: nobody in the whole computation requires a gradient: a frozen model, a `no_grad`, a `detach` or `.item()` on the way, or integers. 17: a loss is one number; a `mean()` was forgotten. 18: mostly not a second `backward` that one has written, but something of the *last* step that lives on, such as a hidden state that wasn't detached. `retain_graph=True` silences it, and hoards memory. 19: read it as a form: which tensor (`[3]`, output of `Exp`), which version it has, which was saved. Something wrote into it after the forward; look for `+=`, `relu_`, `x[...] =`. 20: a parameter was written to outside of `no_grad`.
+# 16: nobody in the whole computation requires a gradient: a frozen model, a `no_grad`, a `detach` or `.item()` on the way, or integers. 17: a loss is one number; a `mean()` was forgotten. 18: mostly not a second `backward` that one has written, but something of the *last* step that lives on, such as a hidden state that wasn't detached. `retain_graph=True` silences it, and hoards memory. 19: read it as a form: which tensor (`[3]`, output of `Exp`), which version it has, which was saved. Look for `+=`, `relu_`, `x[...] =` after the forward. 20: a parameter was written to outside of `no_grad`.
 #
 # One habit for all: read the **last line** first, then find the lowest line of the traceback that is *yours*, and print shape, dtype and device of what stands in it. And one caution. **Predict.** These lines are as wrong as any of the twenty. What do they raise?
 
@@ -1301,7 +1114,7 @@ true_false(
 # %% [markdown]
 # ## Reading nvidia-smi
 #
-# The first thing that one looks at on a machine with a GPU. The table below is *drawn*: made up in the form of the command's, with figures as an H100 could have them. It was printed nowhere.
+# The first thing that one looks at on a machine with a GPU. The table below is *drawn*: made up in the form of the command's, with figures as an H100 could have them.
 #
 # ```text
 # | GPU  Name              Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
@@ -1317,9 +1130,9 @@ true_false(
 #
 # *GPU-Util* is the trap. By NVIDIA's own definition it is the part of the last sample period in which *one or more kernels* were running. One kernel on one of 132 multiprocessors counts as much as one that fills them all. 97 % says only: the queue rarely ran dry.
 #
-# *Pwr* is the honest one. Arithmetic needs current: 131 of 700 watts are little more than idling. Together they say: something runs all the time, and hardly anything is computed. Small kernels, or copies.
+# *Pwr* is the honest one. Arithmetic needs current: 131 of 700 watts are little more than idling. Something runs all the time, and hardly anything is computed: small kernels, or copies.
 #
-# *Perf* is the state of the clocks (P0 the fastest, P8 asleep), *Temp* tells whether it will have to slow down, *ECC* counts memory errors that couldn't be mended: there anything but 0 is a reason to send the machine to the doctor. `nvidia-smi dmon` prints a line a second, and `nvidia-smi --query-gpu=utilization.gpu,power.draw,memory.used --format=csv -l 1` writes what you want to keep.
+# *Perf* is the state of the clocks (P0 the fastest, P8 asleep), *Temp* tells whether it will have to slow down, *ECC* counts memory errors that couldn't be mended: anything but 0 is a reason to have the machine looked at. `nvidia-smi dmon` prints a line a second, and `nvidia-smi --query-gpu=utilization.gpu,power.draw,memory.used --format=csv -l 1` writes what you want to keep.
 
 # %% tags=["hide-input"]
 choice(
@@ -1379,29 +1192,27 @@ print(f"loss {reference[0]:.6f}, norm of the gradient {reference[1].norm():.4f}"
 grown_step(x, y)  # warm
 with profile(activities=CPU) as profiled:
     grown_step(x, y)
-table = sorted(profiled.key_averages(), key=lambda row: -row.self_cpu_time_total)
-in_all = sum(row.self_cpu_time_total for row in table)
-for row in table[:9]:
-    print(f"{row.self_cpu_time_total / in_all:5.0%} {row.count:6,} ×  {row.key[-40:]}")
+table = by_self(profiled)
+print(*(f"{row.share:5.0%} {row.calls:6,} ×  {row.name[-40:]}" for row in table[:9]), sep="\n")
 found = counts(grown_step, x, y)
 print(f"{found.calls:,} operators, {found.bytes / 2**20:.0f} MiB made, {found.asked} numbers asked for")
 
 # %% [markdown]
-# By self time the products are near the top, as they should be, and nothing sticks out. The *counts* do: MiniGPT has 13 linear layers, and `addmm` is called 32 times as often, once a line. That is the loop, and it has spread all shares so thin that no single name looks guilty. The conversions are in `copy_`, among copies that have to be. And that so many numbers are asked for shows nowhere: on a CPU an `item` costs a microsecond. Only the count tells, and on a GPU it might be the worst of all.
+# By self time the products are near the top, as they should be, and nothing sticks out. The *counts* do: MiniGPT has 13 linear layers, and `addmm` is called 32 times as often, once a line. That is the loop, and it has spread all shares so thin that no single name looks guilty. The conversions are in `copy_`, among copies that have to be. And that so many numbers are asked for shows nowhere: only the count tells, and on a GPU it might be the worst of all.
 #
-# *Three: name it, and reckon what it can bring.* If a part takes the share s of the time and is made k times as fast, the whole takes 1 − s + s/k of what it took. With k without end that is 1 − s, and so no mend of this part can make the step more than 1/(1 − s) times as fast. It is **Amdahl's law**, and it is worth a minute before a day's work.
+# *Three: name it, and reckon what it can bring.* If a part takes the share s of the time and is made k times as fast, the whole takes 1 − s + s/k of what it took. With k without end that is 1 − s: no mend of this part can make the step more than 1/(1 − s) times as fast. It is **Amdahl's law**, and it is worth a minute before a day's work.
 #
 # **Predict.** The products of matrices, `mm`, `addmm` and `bmm`, can't be mended: they are the model. By how much could the step become faster if all else cost nothing? And if only the optimizer cost nothing, or only the copies?
 
 # %%
-products = sum(row.self_cpu_time_total for row in table if row.key in ("aten::mm", "aten::addmm", "aten::bmm"))
-print(f"products take {products / in_all:.0%}: at most {in_all / products:.1f} times as fast")
-parts = {row.key: row.cpu_time_total / in_all for row in table}
+products = sum(row.share for row in table if row.name in ("aten::mm", "aten::addmm", "aten::bmm"))
+print(f"products take {products:.0%}: at most {1 / products:.1f} times as fast")
+parts = {row.name: row.total_share for row in table}
 for name in ("Optimizer.step#AdamW.step", "aten::copy_"):
     print(f"{name:26} {parts[name]:4.0%}; without it {1 / (1 - parts[name]):.2f} times as fast, at most")
 
 # %% [markdown]
-# Not the single names are to be mended, then, but what makes all of them so many. Amdahl's law asks for the share of what would *go*, and what goes with a loop has many names.
+# Not the single names are to be mended, then, but what makes all of them so many: the loop, named by the counts.
 #
 # *Four: mend.* Fewer: all lines at once, and one loss for them, by `cross_entropy`, which picks the right word by its index and needs no table of zeros and ones. No float64. Larger: the optimizer's tensors together, and one norm for all. Later: loss and norm stay tensors.
 
@@ -1438,21 +1249,19 @@ for _ in range(25):
 timing_spread({"grown": grown, "mended": quick})
 
 # %% [markdown]
-# The boxes lie apart. The ratio in the title is this page's; *that* the boxes lie apart is what should repeat on yours. And it is less than the counts would have one hope for: on a CPU an operator costs a few microseconds, and the sums are the same before and after. On a GPU the same mend would weigh much more, for the waits and the launches; how much, only a GPU can say.
+# The boxes lie apart. The ratio in the title is this page's; *that* the boxes lie apart is what should repeat on yours. And it is less than the counts would have one hope for: on a CPU an operator costs a few microseconds, and the sums are the same before and after. On a GPU the same mend would weigh more, for the waits and the launches; how much, only a GPU can say.
 #
-# *Six: look again.* What is the top of the table now? And is it worth going on? For that one needs a measure that doesn't compare with yesterday's code: with what the machine can do. From phase 07: a step's FLOPs are 6 · N · tokens, with N the weights that are multiplied (nearly all but the embeddings), and what part of the peak that is per second is the MFU.
+# *Six: look again.* What is the top of the table now? And is it worth going on? For that one compares with what the machine can do. From phase 07: a step's FLOPs are 6 · N · tokens, with N the weights that are multiplied (nearly all but the embeddings), and what part of the peak that is per second is the MFU.
 
 # %%
 with profile(activities=CPU) as profiled:
     mended_step(x, y)
-table = sorted(profiled.key_averages(), key=lambda row: -row.self_cpu_time_total)
-in_all = sum(row.self_cpu_time_total for row in table)
-print(*(f"{row.self_cpu_time_total / in_all:.0%} {row.key.removeprefix('aten::')}" for row in table[:5]), sep=", ")
+print(*(f"{row.share:.0%} {row.name.removeprefix('aten::')}" for row in by_self(profiled)[:5]), sep=", ")
 
+wide = torch.randn(700, 700)
 matrices = sum(p.numel() for name, p in gpt.named_parameters() if p.dim() == 2 and "embedding" not in name)
-flops = 6 * matrices * x.numel()
 best = min(seconds(torch.mm, wide, wide) for _ in range(20))
-peak, rate = 2 * 700**3 / best, flops / statistics.median(quick)
+peak, rate = 2 * 700**3 / best, 6 * matrices * x.numel() / statistics.median(quick)
 print(f"{rate / 1e9:.0f} of {peak / 1e9:.0f} GFLOP/s: an MFU of {rate / peak:.0%}")
 print(f"a million tokens at this pace: {1e6 / x.numel() * statistics.median(quick) / 60:.1f} minutes")
 

@@ -1,0 +1,379 @@
+"""The drivers of lab 07: what they return of right and wrong pieces, and what they spare."""
+
+import math
+import pickle
+from fractions import Fraction
+from itertools import count
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from grader.judging.catalogue import find_check
+from utils.drivers import training as driver
+from utils.minigpt import MiniGPT, MiniGPTConfig
+
+
+def right(name):
+    return find_check(name)[1].right
+
+
+def wrong(name, mistake):
+    """The lab's own example of a mistake."""
+    (found,) = (m.thing for m in find_check(name)[1].misconceptions if m.name == mistake)
+    return found
+
+
+# datasets
+
+NAME = "TokenWindows"
+WORDS = torch.arange(1, 13)
+
+
+def settings(context=5, stride=3):
+    return {"tokens": WORDS.clone(), "context": context, "stride": stride, "pad": 0}
+
+
+def numbers(pairs):
+    return [tuple(part.tolist() for part in pair) for pair in pairs]
+
+
+def test_every_window_is_read_and_what_lies_behind_the_last():
+    came = driver.windows(right(NAME), settings())
+    assert came["length"] == 4
+    assert numbers(came["items"])[0] == ([1, 2, 3, 4, 5], [2, 3, 4, 5, 6])
+    assert numbers(came["items"])[3] == ([10, 11], [11, 12])
+    assert came["past the end"] == came["far past the end"] == "IndexError"
+
+
+def test_an_end_that_is_not_told_or_not_rightly_shows():
+    came = driver.windows(wrong(NAME, "the end not told"), settings())
+    assert came["past the end"] == came["far past the end"] == "nothing raised"
+
+    class Dividing(right(NAME)):
+        def __getitem__(self, index):
+            return 1 / 0 if index == len(self) else super().__getitem__(index)
+
+    came = driver.windows(Dividing, settings())
+    assert (came["past the end"], came["far past the end"]) == ("ZeroDivisionError", "IndexError")
+    assert driver.windows(wrong(NAME, "only full windows"), settings())["length"] == 3
+
+
+def test_an_item_that_cannot_be_read_is_not_hidden():
+    class Broken(right(NAME)):
+        def __getitem__(self, index):
+            raise KeyError("no such window")
+
+    with pytest.raises(KeyError, match="no such window"):
+        driver.windows(Broken, settings())
+
+
+def test_zeros_that_were_written_into_copies_are_seen_nowhere_else():
+    came = driver.overwritten(right(NAME), settings())
+    assert came["inputs"].tolist() == [1, 2, 3, 4, 5]
+    assert came["targets"].tolist() == [2, 3, 4, 5, 6]
+    assert numbers([came["again"], came["next"]])[0] == ([1, 2, 3, 4, 5], [2, 3, 4, 5, 6])
+    assert came["next"][0].tolist() == [4, 5, 6, 7, 8]
+    assert torch.equal(came["stream"], WORDS)
+
+
+def test_zeros_that_were_written_into_views_are_seen():
+    came = driver.overwritten(wrong(NAME, "one storage"), settings())
+    assert came["inputs"].tolist() == [0] * 5
+    assert came["targets"].tolist() == [0] * 4 + [6]
+    assert came["again"][0].tolist() == [0] * 5
+    assert came["next"][0].tolist() == [0, 0, 0, 7, 8]
+    assert came["stream"].tolist() == [0] * 6 + [7, 8, 9, 10, 11, 12]
+    came = driver.overwritten(wrong(NAME, "one copy for both"), settings())
+    assert came["inputs"].tolist() == [1, 0, 0, 0, 0]
+    assert came["targets"].tolist() == [0] * 4 + [6]
+    assert torch.equal(came["stream"], WORDS)
+
+
+def test_a_loader_reads_in_order_and_collates_with_the_learners_method():
+    before = torch.get_rng_state()
+    came = driver.loaded(right(NAME), settings(), 3)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert [tuple(inputs.shape) for inputs, _ in came] == [(3, 5), (1, 2)]
+    assert torch.cat([inputs[:, 0] for inputs, _ in came]).tolist() == [1, 4, 7, 10]
+
+    class Noting(right(NAME)):
+        def collate(self, items):
+            return len(items)
+
+    assert driver.loaded(Noting, settings(), 3) == [3, 1]
+
+
+# accumulating
+
+MATRICES = [
+    torch.randn(3, 4, generator=torch.Generator().manual_seed(0)),
+    torch.randn(4, 5, generator=torch.Generator().manual_seed(1)),
+]
+ROWS = torch.randn(6, 3, generator=torch.Generator().manual_seed(2))
+CLASSES = torch.tensor([0, 4, -100, 2, 1, 3])
+PARTS = [(ROWS[:1], CLASSES[:1]), (ROWS[1:4], CLASSES[1:4]), (ROWS[4:], CLASSES[4:])]
+
+
+def accumulated(accumulate, old=None):
+    return driver.accumulated(accumulate, [w.clone() for w in MATRICES], PARTS, old)
+
+
+@pytest.mark.parametrize("old", [None, 2.0])
+def test_a_right_accumulation_is_one_large_batch(old):
+    leaves = [w.clone().requires_grad_() for w in MATRICES]
+    loss = F.cross_entropy((ROWS @ leaves[0]).tanh() @ leaves[1], CLASSES)
+    loss.backward()
+    came = accumulated(right("accumulate"), old)
+    assert came["loss"] == pytest.approx(loss.item(), rel=1e-5)
+    torch.testing.assert_close(came["gradients"], [w.grad for w in leaves])
+    assert came["rows"] == [1, 3, 2]
+    assert came["alive"] == 0
+
+
+def test_mistakes_in_accumulating_show():
+    good, old = accumulated(right("accumulate")), accumulated(right("accumulate"), 2.0)
+
+    def gradient(mistake, old):
+        return accumulated(wrong("accumulate", mistake), old)["gradients"][0]
+
+    kept = gradient("old gradients kept", 2.0)
+    torch.testing.assert_close(kept, old["gradients"][0] + 2.0)
+    assert not torch.allclose(gradient("the last part alone", None), good["gradients"][0])
+    assert accumulated(wrong("accumulate", "the last part's loss"))["loss"] != good["loss"]
+    assert accumulated(wrong("accumulate", "one big batch"))["rows"] == [6]
+
+
+def test_graphs_that_live_on_are_counted():
+    assert accumulated(wrong("accumulate", "graphs of earlier parts"))["alive"] == 2
+
+    def kept(model, parts):
+        for x, targets in parts:
+            loss = F.cross_entropy(model(x), targets)
+            loss.backward(retain_graph=True)
+            losses.append(loss)
+
+    losses = []
+    assert accumulated(kept)["alive"] == 2
+
+    def once_walked(model, parts):  # the loss lives on, and what its graph had saved doesn't
+        for x, targets in parts:
+            losses.append(F.cross_entropy(model(x), targets))
+            losses[-1].backward()
+
+    assert accumulated(once_walked)["alive"] == 0
+
+    def dropped(model, parts):  # nobody walks back, and nobody keeps them
+        for x, _ in parts:
+            model(x)
+
+    assert accumulated(dropped)["alive"] == 0
+
+
+def test_calls_without_a_graph_are_rows_and_no_graphs():
+    @torch.no_grad()
+    def looking(model, parts):
+        for x, _ in parts:
+            model(x)
+
+    came = accumulated(looking)
+    assert (came["rows"], came["alive"]) == ([1, 3, 2], 0)
+    assert came["gradients"] == [None, None]
+    nothing = accumulated(lambda model, parts: 0.0)
+    assert (nothing["loss"], nothing["rows"], nothing["alive"]) == (0.0, [], 0)
+
+
+# stopping and going on
+
+DATA = {"x": ROWS, "y": ROWS[:, :1] * 2, "seed": 3, "batch_size": 4}
+
+
+def stopped(functions, before=3, after=3, dropout=0.0, through="a copy"):
+    return driver.stopped(functions, DATA | {"dropout": dropout}, before, after, through)
+
+
+def same(came):
+    whole, resumed = came["whole"], came["resumed"]
+    weights = all(map(torch.equal, whole["weights"], resumed["weights"]))
+    return whole["losses"] == resumed["losses"] and weights
+
+
+@pytest.mark.parametrize("through", ["a copy", "a file", "memory"])
+def test_a_right_checkpoint_goes_on_bit_for_bit(through):
+    came = stopped(right("checkpoint"), dropout=0.5, through=through)
+    assert same(came)
+    assert len(came["whole"]["losses"]) == 3
+    trainer = driver.Trainer(**DATA, dropout=0.5)
+    losses = [trainer.step() for _ in range(6)]
+    assert came["whole"]["losses"] == losses[3:]  # the run with a checkpoint in between is that one
+
+
+def without(name):
+    """A checkpoint that lacks one thing; what lacks stays as the other trainer has it."""
+    good = right("checkpoint")
+
+    def resume(trainer, saved):
+        own = good["checkpoint"](trainer)
+        good["resume"](trainer, saved | {name: own[name]})
+
+    return {**good, "resume": resume}
+
+
+PARTS_OF_A_RUN = "model", "optimizer", "schedule", "generator", "order", "position", "dice"
+
+
+@pytest.mark.parametrize("name", PARTS_OF_A_RUN)
+def test_whatever_a_checkpoint_lacks_shows(name):
+    # after 3 steps there is an order to go on in, and after 4 another position
+    runs = [stopped(without(name), before=before, after=3, dropout=0.5) for before in (3, 4)]
+    assert not all(map(same, runs))
+
+
+def test_weights_are_compared_where_no_step_follows():
+    nothing = {**right("checkpoint"), "resume": lambda trainer, saved: None}
+    assert same(stopped(right("checkpoint"), after=0))
+    assert not same(stopped(nothing, after=0))
+
+
+def test_the_other_trainer_has_begun_elsewhere_and_has_made_a_step():
+    seen = []
+
+    def resume(trainer, order):
+        states = len(trainer.optimizer.state)
+        seen.append((trainer.order.tolist() != order, trainer.position, states))
+
+    noting = {"checkpoint": lambda trainer: trainer.order.tolist(), "resume": resume}
+    stopped(noting, before=1)
+    assert seen == [(True, 4, 4)]  # of four weights, after a batch of four
+
+
+def test_a_checkpoint_that_is_no_copy_shows_in_memory_alone():
+    names = "model", "optimizer", "schedule"
+
+    def checkpoint(trainer):
+        kept = right("checkpoint")["checkpoint"](trainer)
+        return kept | {name: getattr(trainer, name).state_dict() for name in names}
+
+    def resume(trainer, saved):
+        for name in names:
+            getattr(trainer, name).load_state_dict(saved[name])
+        trainer.generator.set_state(saved["generator"])
+        trainer.order, trainer.position = saved["order"], saved["position"]
+        torch.set_rng_state(saved["dice"])
+
+    views = {"checkpoint": checkpoint, "resume": resume}
+    assert same(stopped(views))
+    assert same(stopped(views, through="a file"))
+    assert not same(stopped(views, through="memory"))
+    # right when it is taken, and used up by the first who resumes
+    used = {**views, "checkpoint": right("checkpoint")["checkpoint"]}
+    assert same(stopped(used))
+    assert not same(stopped(used, through="memory"))
+
+
+def test_a_file_takes_no_objects():
+    objects = {
+        "checkpoint": lambda trainer: {"share": Fraction(1, 2)},
+        "resume": lambda trainer, saved: None,
+    }
+    assert not same(stopped(objects))
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        stopped(objects, through="a file")
+
+
+def test_a_trainers_last_batch_is_smaller_and_then_comes_another_order():
+    trainer = driver.Trainer(**DATA)
+    first = trainer.order
+    trainer.step()
+    assert trainer.position == 4
+    trainer.step()
+    assert trainer.position == 6
+    assert trainer.order is first
+    trainer.step()
+    assert trainer.position == 4
+    assert trainer.order is not first
+    assert sorted(trainer.order.tolist()) == list(range(6))
+
+
+# lines, perplexities, generators
+
+CONFIG = MiniGPTConfig(vocab_size=5, d_model=4, n_heads=2, n_layers=1, d_ff=8, context=6)
+
+
+def test_lines_that_are_longer_are_left_out_whole():
+    inputs = torch.tensor([[1, 3, 4, 2, 0], [1, 3, 2, 0, 0], [1, 3, 2, 0, 0]])
+    targets = torch.tensor([[3, 4, 2, -100, -100], [3, 2, -100, -100, -100], [3, 2, -100, 4, -100]])
+    came = driver.sentences(inputs, targets, 3)
+    assert [part.tolist() for part in came] == [[[1, 3, 2]], [[3, 2, -100]]]
+    assert driver.sentences(inputs, targets, 5)[0].tolist() == inputs.tolist()
+
+
+def test_a_run_is_called_once_for_each_seed_while_the_dice_move_on():
+    def train(inputs, targets, config, steps, seed):
+        states.append(torch.get_rng_state())
+        return {"seed": seed, "given": (inputs, targets, config, steps)}
+
+    states = []
+    came = driver.repeated(train, ROWS, CLASSES, CONFIG, 3, [5, 5, 6])
+    assert [each["seed"] for each in came] == [5, 5, 6]
+    assert came[0]["given"] == (ROWS, CLASSES, CONFIG, 3)
+    assert not torch.equal(states[0], states[1])
+    assert not torch.equal(states[1], states[2])
+
+
+def test_perplexity_counts_what_counts_and_rolls_nobodys_dice():
+    weights = {name: torch.zeros_like(t) for name, t in MiniGPT(CONFIG).state_dict().items()}
+    weights["lm_head.bias"] = torch.tensor([0.5, 0.25, 0.125, 0.0625, 0.0625]).log()
+    inputs, targets = torch.tensor([[1, 3, 2]]), torch.tensor([[0, 1, -100]])
+    before = torch.get_rng_state()
+    came = driver.perplexity(weights, CONFIG, inputs, targets)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert came == pytest.approx(math.sqrt(2 * 4))
+    with pytest.raises(RuntimeError, match=r"Missing key.*lm_head\.bias"):
+        driver.perplexity({n: weights[n] for n in list(weights)[:-1]}, CONFIG, inputs, targets)
+
+
+@pytest.mark.parametrize("mistake", ["asked", "seeded"])
+def test_whoever_touches_torchs_generator_is_told(mistake):
+    def batches(n, seed):
+        own = torch.Generator().manual_seed(seed)
+        while True:
+            if mistake == "seeded":
+                torch.manual_seed(seed)
+            yield torch.randperm(n, generator=None if mistake == "asked" else own).tolist()
+
+    given = {"n": 6, "seed": 3}
+    assert driver.undisturbed({"batches": batches}, given, 3)["left alone"] is False
+
+
+def test_others_seed_torchs_generator_between_the_values():
+    def batches():
+        while True:
+            yield torch.initial_seed()
+
+    assert driver.undisturbed({"batches": batches}, {}, 3)["rows"] == [0, 1, 2]
+
+
+def test_right_batches_are_undisturbed():
+    asked = {"n": 7, "batch_size": 3, "seed": 5, "drop_last": False}
+    came = driver.undisturbed(right("batches"), asked, 5)
+    assert came["left alone"] is True
+    assert came["rows"] == driver.take(right("batches")["batches"](**asked), 5)
+    assert sorted(sum(came["rows"][:3], [])) == list(range(7))
+
+
+def test_no_more_is_asked_of_an_endless_generator_than_was_said():
+    numbers = count()
+    assert driver.take(numbers, 3) == [0, 1, 2]
+    assert next(numbers) == 3
+
+    def endless():
+        while True:
+            resumed.append(1)
+            yield 0
+
+    resumed = []
+    came = driver.undisturbed({"batches": endless}, {}, 4)
+    assert came == {"rows": [0] * 4, "left alone": True}
+    assert len(resumed) == 4
+    assert driver.take(iter([1]), 3) == [1]

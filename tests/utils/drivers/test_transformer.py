@@ -1,0 +1,481 @@
+"""The drivers of lab 08: what they return of right pieces and of wrong ones, and what they undo."""
+
+import logging
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import GPT2LMHeadModel
+
+from grader.judging.catalogue import find_check
+from utils.drivers import transformer as driver
+from utils.minigpt import MiniGPT, MiniGPTConfig
+from utils.minigpt.model import CausalSelfAttention
+
+CONFIG = MiniGPTConfig(vocab_size=11, d_model=4, n_heads=2, n_layers=1, d_ff=8, context=6)
+
+
+def right(name):
+    return find_check(name)[1].right
+
+
+def wrong(name, mistake):
+    """The lab's own example of a mistake."""
+    (found,) = (m.thing for m in find_check(name)[1].misconceptions if m.name == mistake)
+    return found
+
+
+# attention
+
+
+def attention_of(d_model, n_heads):
+    return CausalSelfAttention(MiniGPTConfig(d_model=d_model, n_heads=n_heads))
+
+
+def weights_of(module, seed=0, dtype=torch.float32):
+    g = torch.Generator().manual_seed(seed)
+    state = module.state_dict()
+    return {name: torch.randn(t.shape, generator=g, dtype=dtype) for name, t in state.items()}
+
+
+WEIGHTS = weights_of(attention_of(4, 2))
+DOUBLE = weights_of(attention_of(4, 2), dtype=torch.float64)
+X = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+PAST = torch.ones(1, 3, 3, dtype=torch.bool).tril()
+
+
+def torch_says(weights, x, allowed):
+    def part(name):
+        mapped = F.linear(x, weights[f"{name}.weight"], weights[f"{name}.bias"])
+        return mapped.unflatten(-1, (2, -1)).transpose(1, 2)
+
+    mask = None if allowed is None else allowed[:, None]
+    mixed = F.scaled_dot_product_attention(*map(part, ("query", "key", "value")), attn_mask=mask)
+    return F.linear(
+        mixed.transpose(1, 2).flatten(2), weights["output.weight"], weights["output.bias"]
+    )
+
+
+@pytest.mark.parametrize("allowed", [None, PAST], ids=["everything", "the past"])
+def test_attention_has_the_output_and_the_gradients_of_the_weights_that_it_was_given(allowed):
+    leaves = {name: t.float().double().requires_grad_() for name, t in DOUBLE.items()}
+    x = X.clone().requires_grad_()
+    expected = torch_says(leaves, x, allowed)
+    expected.backward(torch.ones_like(X))
+    came = driver.attention(
+        right("MultiHead"), [4, 2], DOUBLE, X, allowed, upstream=torch.ones_like(X)
+    )
+    assert came["output"].dtype == torch.float64
+    torch.testing.assert_close(came["output"], expected.detach())
+    torch.testing.assert_close(came["gradients"], {name: t.grad for name, t in leaves.items()})
+    torch.testing.assert_close(came["x"], x.grad)
+    assert X.grad is None
+    assert not X.requires_grad
+    assert not came["output"].requires_grad
+
+
+def test_without_an_upstream_there_is_the_output_alone():
+    assert set(driver.attention(right("MultiHead"), [4, 2], WEIGHTS, X, PAST)) == {"output"}
+
+
+def test_a_mask_is_handed_over_only_where_there_is_one():
+    class Noting(nn.Linear):
+        def forward(self, *handed):
+            told.append(len(handed))
+            return handed[0]
+
+    told = []
+    for allowed in (None, PAST):
+        driver.attention(Noting, [4, 2], nn.Linear(4, 2).state_dict(), X, allowed)
+    assert told == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "mistake", ["a view over heads", "not scaled", "NaN where nothing is seen"]
+)
+def test_a_mistake_in_attention_shows_in_its_output(mistake):
+    blind = PAST.clone()
+    blind[0, 1] = False
+    seen = [
+        driver.attention(module, [4, 2], WEIGHTS, X.float(), blind)["output"]
+        for module in (right("MultiHead"), wrong("MultiHead", mistake))
+    ]
+    assert not torch.allclose(*seen)
+
+
+def test_a_mistake_in_the_backward_shows_in_the_gradients_alone():
+    module = wrong("MultiHead", "no way back through the keys")
+    ones = torch.ones(2, 3, 4)
+    good, bad = (
+        driver.attention(each, [4, 2], WEIGHTS, X.float(), PAST, ones)
+        for each in (right("MultiHead"), module)
+    )
+    assert torch.allclose(good["output"], bad["output"])
+    assert good["gradients"]["key.weight"].any()
+    assert bad["gradients"]["key.weight"] is None or not bad["gradients"]["key.weight"].any()
+
+
+def test_attention_without_one_of_the_four_maps_is_told_by_name():
+    class Three(nn.Module):
+        def __init__(self, d_model, n_heads):
+            super().__init__()
+            for name in ("query", "key", "value"):
+                setattr(self, name, nn.Linear(d_model, d_model))
+
+    with pytest.raises(RuntimeError, match=r"Unexpected key.*output\.weight"):
+        driver.attention(Three, [4, 2], WEIGHTS, X, None)
+
+
+# fewer keys and values
+
+
+def one_head(weights):
+    """The weights of attention whose keys and values are those of the first head alone."""
+    shared = ("key", "value")
+    return {name: t[:2] if name.startswith(shared) else t for name, t in weights.items()}
+
+
+def test_grouped_attention_is_the_whole_one_whose_heads_are_alike():
+    alike = {
+        name: torch.cat([t[:2], t[:2]]) if name.startswith(("key", "value")) else t
+        for name, t in DOUBLE.items()
+    }
+    came = driver.grouped_attention(right("grouped"), CONFIG, 1, one_head(DOUBLE), X, X)
+    torch.testing.assert_close(came["output"], torch_says(alike, X, PAST), rtol=1e-6, atol=1e-6)
+    assert came["shapes"]["key.weight"] == came["shapes"]["value.weight"] == (2, 4)
+    assert set(came["gradients"]) == set(came["shapes"]) == set(DOUBLE)
+
+
+def test_a_mistake_in_grouped_attention_shows():
+    def drive(functions):
+        return driver.grouped_attention(functions, CONFIG, 1, one_head(WEIGHTS), X.float())
+
+    good, bad = drive(right("grouped")), drive(wrong("grouped", "not causal"))
+    assert not torch.allclose(good["output"], bad["output"])
+    assert good["shapes"] == bad["shapes"]
+    whole = {"GroupedAttention": lambda config, kv_heads: CausalSelfAttention(config)}
+    with pytest.raises(RuntimeError, match=r"size mismatch for key\.weight"):
+        drive(whole)
+    with pytest.raises(RuntimeError, match="Missing key"):  # a buffer is in the state dict
+        drive(wrong("grouped", "a buffer"))
+
+
+def test_the_weights_of_what_was_converted_are_those_before_zeros_were_written():
+    came = driver.converted(right("grouped"), CONFIG, 1, WEIGHTS)
+    means = WEIGHTS["key.weight"].unflatten(0, (2, 2)).mean(0)
+    torch.testing.assert_close(came["weights"]["key.weight"], means)
+    assert torch.equal(came["weights"]["query.weight"], WEIGHTS["query.weight"])
+    assert all(torch.equal(came["left"][name], WEIGHTS[name]) for name in WEIGHTS)
+
+
+def test_whoever_shares_weights_with_the_old_attention_leaves_zeros_in_it():
+    came = driver.converted(
+        wrong("grouped", "query and output are the old ones"), CONFIG, 1, WEIGHTS
+    )
+    assert torch.equal(came["weights"]["query.weight"], WEIGHTS["query.weight"])
+    assert not came["left"]["query.weight"].any()
+    assert torch.equal(came["left"]["key.weight"], WEIGHTS["key.weight"])
+    written = driver.converted(wrong("grouped", "means written back"), CONFIG, 1, WEIGHTS)
+    assert not torch.equal(written["left"]["key.weight"], WEIGHTS["key.weight"])
+
+
+# generating
+
+SHAPES = {"words": (9, 8), "positions": (16, 8), "head": (8, 9)}
+SHAPES |= dict.fromkeys(("query", "key", "value"), (8, 8))
+DICE = torch.Generator().manual_seed(11)  # a model by which mistakes show
+TOY = {name: torch.randn(shape, generator=DICE) for name, shape in SHAPES.items()}
+PROMPTS = [[1, 2, 3, 4], [5], [6, 7]]
+FIRST = torch.tensor([[0, 1, 2, 3]])
+
+
+def alone(prompt, limit, eos):
+    """The likeliest words after a prompt, all of it read anew for each."""
+    read, said = list(prompt), []
+    while len(said) < limit and eos not in said:
+        whole = torch.tensor([read])
+        logits, _ = driver.TinyDecoder(TOY)(
+            whole, torch.arange(len(read))[None], torch.ones_like(whole, dtype=torch.bool), None
+        )
+        said.append(int(logits[0, -1].argmax()))
+        read.append(said[-1])
+    return said
+
+
+def test_with_a_cache_the_decoder_says_what_it_says_without_one():
+    model, tokens = driver.TinyDecoder(TOY), torch.tensor([[3, 1, 4, 1], [5, 8, 2, 6]])
+    places, real = FIRST.expand(2, 4), torch.ones(2, 4, dtype=torch.bool)
+    whole, _ = model(tokens, places, real, None)
+    first, cache = model(tokens[:, :2], places[:, :2], real[:, :2], None)
+    rest, cache = model(tokens[:, 2:], places[:, 2:], real, cache)
+    torch.testing.assert_close(torch.cat([first, rest], 1), whole)
+    assert cache[0].shape == cache[1].shape == (2, 4, 8)
+    assert model.columns == [4, 2, 2]
+
+
+def test_the_decoder_sees_neither_padding_nor_what_comes_later():
+    model, real = driver.TinyDecoder(TOY), torch.tensor([[False, True, True, True]])
+    places = torch.tensor([[0, 0, 1, 2]])
+    came = [
+        model(torch.tensor([tokens]), places, real, None)[0]
+        for tokens in ([0, 3, 1, 4], [7, 3, 1, 4], [0, 3, 1, 5], [0, 2, 1, 4])
+    ]
+    assert torch.equal(came[0][:, 1:], came[1][:, 1:])
+    assert torch.equal(came[0][:, 1:3], came[2][:, 1:3])
+    assert not torch.allclose(came[0][:, 3], came[3][:, 3])
+
+
+@pytest.mark.parametrize(
+    ("padding", "positions", "raised", "words"),
+    [
+        ((1, 3), [0, 1, 2, 3], ValueError, r"expected \(1, 4\).* 0 before and the 4 new.*\(1, 3\)"),
+        ((2, 4), [0, 1, 2, 3], ValueError, r"got \(2, 4\)"),
+        ((1, 4), [0, 1, 2, -1], IndexError, r"from 0 to the largest.*2, got \[\[0, 1, 2, -1\]\]"),
+    ],
+    ids=["a column too few", "a row too many", "before the first"],
+)
+def test_the_decoder_says_what_it_was_handed(padding, positions, raised, words):
+    model, real = driver.TinyDecoder(TOY), torch.ones(padding, dtype=torch.bool)
+    with pytest.raises(raised, match=words):
+        model(torch.zeros(1, 4, dtype=torch.int64), torch.tensor([positions]), real, None)
+    assert model.columns == [4]  # it was called
+
+
+def test_padding_stands_nowhere_that_no_real_token_does():
+    model, real = driver.TinyDecoder(TOY), torch.tensor([[False, True, True, True]])
+    tokens = torch.zeros(1, 4, dtype=torch.int64)
+    model(tokens, torch.tensor([[2, 0, 1, 2]]), real, None)
+    with pytest.raises(IndexError, match=r"a real token, 2, got \[\[3, 0, 1, 2\]\]"):
+        model(tokens, torch.tensor([[3, 0, 1, 2]]), real, None)
+
+
+def test_padding_must_cover_the_cache_as_well():
+    model, tokens = driver.TinyDecoder(TOY), torch.zeros(1, 4, dtype=torch.int64)
+    real = torch.ones(1, 4, dtype=torch.bool)
+    _, cache = model(tokens, FIRST, real, None)
+    with pytest.raises(ValueError, match=r"expected \(1, 5\), a column for each of the 4 before"):
+        model(tokens[:, :1], FIRST[:, 3:], real, cache)
+
+
+def test_a_right_generate_says_to_each_prompt_what_it_says_alone():
+    came = driver.generated(right("generate"), TOY, PROMPTS, 5, 6, 7)
+    assert came["words"] == [alone(prompt, 5, 7) for prompt in PROMPTS]
+    assert came["columns"] == [4, 1, 1, 1, 1]
+    assert driver.generated(right("generate"), TOY, PROMPTS, 0, 6, 7) == {
+        "words": [[], [], []],
+        "columns": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("mistake", "shows"),
+    [
+        ("padded on the right", "words"),
+        ("all columns are real", "words"),
+        ("new words at their columns", "IndexError"),
+        ("on after the end", "words"),
+        ("a call too many", "columns"),
+        ("word by word through the prompts", "columns"),
+    ],
+)
+def test_a_mistake_in_generate_shows(mistake, shows):
+    given = (TOY, PROMPTS, 5, 6, 7)
+    good = driver.generated(right("generate"), *given)
+    if shows == "IndexError":
+        long = [[1] * 16, [2]]  # where a column is a place that the model doesn't have
+        given = (TOY, long, *given[2:])
+    try:
+        bad = driver.generated(wrong("generate", mistake), *given)
+    except IndexError:
+        bad = {"IndexError": True}
+    assert bad[shows] != good.get(shows)
+
+
+def test_a_generate_that_writes_into_its_prompts_does_not_write_into_the_callers():
+    def careless(model, prompts, limit, pad, eos):
+        for prompt in prompts:
+            prompt.clear()
+        prompts.clear()
+        return "nothing"
+
+    given = [[1, 2], [3]]
+    assert driver.generated(careless, TOY, given, 1, 0, 8) == {"words": "nothing", "columns": []}
+    assert given == [[1, 2], [3]]
+
+
+# a folder
+
+SMALL = {"vocab_size": 11, "d_model": 4, "n_heads": 2, "n_layers": 1, "d_ff": 8, "context": 6}
+COUNT = sum(p.numel() for p in MiniGPT(CONFIG).parameters())
+NUMBERS = torch.randn(COUNT, generator=torch.Generator().manual_seed(5))
+NORM = "transformer.ln_f.weight"
+
+
+def came_of(load, what, gone=""):
+    if isinstance(load, dict):
+        load = load["load_strictly"]
+    return driver.loaded_strictly(load, SMALL, NUMBERS, what, gone)
+
+
+def test_a_whole_folder_gives_the_logits_of_its_numbers():
+    model = MiniGPT(CONFIG)
+    nn.utils.vector_to_parameters(NUMBERS, model.parameters())
+    came = came_of(right("from_hf"), "whole")
+    with torch.no_grad():
+        torch.testing.assert_close(came["logits"], model(torch.arange(6)[None]))
+    assert (came["raised"], came["names"], came["training"]) == ("", [], False)
+
+
+@pytest.mark.parametrize(
+    ("what", "gone", "raised", "names"),
+    [
+        ("stock", "", "ValueError", ["lm_head.bias"]),
+        ("missing", NORM, "ValueError", [NORM]),
+        ("stock", NORM, "ValueError", ["lm_head.bias", NORM]),
+        ("nowhere", "", "FileNotFoundError", []),
+    ],
+)
+def test_a_strict_load_raises_what_is_asked_for(what, gone, raised, names):
+    came = came_of(right("from_hf"), what, gone)
+    assert came == {"raised": raised, "names": names, "training": None, "logits": None}
+
+
+def test_mistakes_in_loading_show():
+    dropped = came_of(wrong("from_hf", "what was dropped is not said"), "stock")
+    assert (dropped["raised"], dropped["logits"].shape) == ("", (1, 6, 11))
+    missing = came_of(wrong("from_hf", "what is missing is not said"), "missing", NORM)
+    assert (missing["raised"], missing["logits"]) == ("", None)  # drawn at random
+    assert came_of(wrong("from_hf", "in training mode"), "whole")["training"] is True
+    assert came_of(wrong("from_hf", "no names"), "missing", NORM)["names"] == []
+    few = came_of(wrong("from_hf", "one name of several"), "stock", NORM)
+    assert few["raised"] == "ValueError"
+    assert len(few["names"]) == 1
+    assert came_of(wrong("from_hf", "the hub asked"), "nowhere")["raised"] != "FileNotFoundError"
+
+
+def test_the_class_and_the_folder_are_those_that_were_asked_for():
+    told = []
+
+    def note(model_class, folder):
+        told.append((model_class is GPT2LMHeadModel, Path(folder).name, Path(folder).is_dir()))
+        raise KeyError
+
+    assert [came_of(note, what)["raised"] for what in ("whole", "stock", "nowhere")] == [
+        "KeyError"
+    ] * 3
+    assert told == [(False, "model", True), (True, "model", True), (False, "modle", False)]
+
+
+@pytest.mark.parametrize("ends", [ValueError, KeyboardInterrupt])
+def test_a_load_leaves_no_folder_and_no_silence(ends, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    logger = logging.getLogger("transformers")
+    monkeypatch.setattr(logger, "level", logging.WARNING)
+    logger.setLevel(logging.WARNING)  # what was kept of another level is forgotten, too
+
+    def hostile(model_class, folder):
+        print("a report", file=sys.stderr)
+        assert logger.getEffectiveLevel() == logging.CRITICAL
+        (Path(folder).parent / "mine").write_text("left behind")
+        raise ends("no")
+
+    if ends is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            came_of(hostile, "whole")
+    else:
+        assert came_of(hostile, "whole")["raised"] == "ValueError"
+    assert list(tmp_path.iterdir()) == []
+    assert logger.level == logging.WARNING
+    print("heard", file=sys.stderr)
+    assert capsys.readouterr().err == "heard\n"
+
+
+# fine-tuning
+
+GIVEN = {name: t.clone() for name, t in MiniGPT(CONFIG).state_dict().items()}
+TOKENS = torch.randint(11, (40, 6), generator=torch.Generator().manual_seed(7))
+LINES = (TOKENS[:, :5], TOKENS[:, 1:].clone())
+
+
+def tuned(fine_tune, steps=2):
+    return driver.tuned_twice(fine_tune, GIVEN, CONFIG, LINES, LINES, steps, 4)
+
+
+def alike(one, other):
+    return all(torch.equal(one[name], other[name]) for name in GIVEN)
+
+
+def test_a_right_run_repeats_and_leaves_what_it_was_given():
+    came = tuned(right("fine_tune"))
+    assert alike(came["once"], came["again"])
+    assert alike(came["given"], GIVEN)
+    assert not alike(came["once"], GIVEN)
+    assert came["steps"] == 2
+
+
+def test_a_run_with_everybodys_dice_does_not_repeat():
+    torch.manual_seed(0)
+    came = tuned(wrong("fine_tune", "dice of everybody"))
+    assert not alike(came["once"], came["again"])
+
+
+def test_torchs_generator_moves_on_between_the_calls():
+    def seeded_before(*_):
+        states.append(torch.get_rng_state())
+        return {}
+
+    states = []
+    tuned(seeded_before)
+    assert not torch.equal(*states)
+
+
+def test_the_steps_that_were_taken_are_counted_not_those_that_were_asked_for():
+    taken = tuned(wrong("fine_tune", "a number of steps of its own"))["steps"]
+    assert taken > 2
+
+    def none(weights, *_):
+        return weights
+
+    assert tuned(none)["steps"] == 0
+
+    def two_optimizers(weights, config, new, old, steps, seed):
+        for times in (1, 3):
+            optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))])
+            for _ in range(times):
+                optimizer.step()
+            kept.append(optimizer)  # so that no other has its place
+        return weights
+
+    kept = []
+    assert tuned(two_optimizers)["steps"] == 3
+
+
+def test_weights_that_are_written_to_are_the_drivers_own_and_show():
+    def hostile(weights, *_):
+        for tensor in weights.values():
+            tensor.add_(1)
+        return weights  # the same tensors in both calls
+
+    before = {name: t.clone() for name, t in GIVEN.items()}
+    came = tuned(hostile)
+    assert alike(GIVEN, before)
+    assert not alike(came["given"], GIVEN)
+    assert not alike(came["once"], came["again"])
+
+
+def test_nobody_counts_steps_after_a_run_that_broke_off():
+    from torch.optim.optimizer import _global_optimizer_post_hooks as hooks
+
+    def broken(*_):
+        during.append(len(hooks))
+        raise RuntimeError("broken off")
+
+    during, before = [], len(hooks)
+    with pytest.raises(RuntimeError, match="broken off"):
+        tuned(broken)
+    assert during == [before + 1]
+    assert len(hooks) == before
