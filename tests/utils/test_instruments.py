@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
+from tests.patience import PATIENCE, eventually
 from utils.instruments import (
     Device,
     Messages,
@@ -48,24 +49,23 @@ def test_a_table_is_sorted_by_self_time_and_its_shares_add_up():
 
 
 def test_a_neighbour_computes_while_it_is_busy_and_is_gone_afterwards():
-    def cpu_of_a_nap():
-        began = time.process_time()
-        time.sleep(0.1)
-        return time.process_time() - began
-
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with Neighbour() as neighbour:
-        idle = cpu_of_a_nap()
+        (thread,) = set(threading.enumerate()) - before
+        clock = time.pthread_getcpuclockid(thread.ident)
+        time.sleep(0.05)
+        idle = time.clock_gettime(clock)
         neighbour.busy = True
-        assert cpu_of_a_nap() > 2 * idle
-    assert threading.active_count() == before
+        eventually(lambda: time.clock_gettime(clock) > idle + 0.1, "a neighbour's work")
+    assert idle < 0.05
+    assert not thread.is_alive()
 
 
 def test_a_device_returns_at_once_and_answers_when_all_is_done():
     device, may_end, order = Device(), threading.Event(), []
 
     def work(number):
-        may_end.wait(5)
+        may_end.wait(PATIENCE)
         order.append(number)
         return torch.full((2,), number)
 
