@@ -180,13 +180,13 @@ def _specialised(launched: Launched) -> tuple[dict[str, str], dict[str, Any], di
             signature[name], constants[name] = "constexpr", value
             continue
         number = value.data_ptr() if isinstance(value, torch.Tensor) else value
-        signature[name] = _type_of(value)
+        signature[name] = _type_of(name, value)
         if free and type(number) is int and number % _ALIGNED == 0:
             attributes[(place,)] = [["tt.divisibility", _ALIGNED]]
     return signature, constants, attributes
 
 
-def _type_of(value: Any) -> str:
+def _type_of(name: str, value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return pointer_type(value.dtype)
     if isinstance(value, bool):
@@ -195,7 +195,10 @@ def _type_of(value: Any) -> str:
         return "i32" if -_INT32 <= value < _INT32 else "i64"
     if isinstance(value, float):
         return "fp32"
-    raise CompileError(f"a kernel takes tensors and numbers, got a {type(value).__name__}")
+    raise CompileError(
+        f"{name} is a {type(value).__name__}; a compiled kernel is passed tensors and numbers, and "
+        "what else it takes must be a tl.constexpr"
+    )
 
 
 def _said(error: BaseException) -> str:

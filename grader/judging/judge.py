@@ -23,6 +23,11 @@ from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
 from grader.verdict import Cause, PartResult, Status, Verdict
 from utils.checks import Case, Check
 
+# Operators that hardly anybody calls by name: what stands in the learner's code.
+CALLED_BY = {
+    "aten.clone": " (as `contiguous` and `reshape` do)",
+    "aten._to_copy": " (as `to` and `float` do)",
+}
 OUT_OF_TIME = "nothing before the cell's time was up (an infinite loop?)"
 
 
@@ -238,6 +243,6 @@ def _broken_rule(check: Check, c: Case, got: CaseOutcome, look: RuleReader) -> s
     who = f"`{c.of}`" if c.of else "your code"
     refused = rule.refused_ops(op for call in got.calls for op in call.ops)
     if refused:
-        names = ", ".join(f"`{op.removeprefix('aten.')}`" for op in refused)
+        names = ", ".join(f"`{op.removeprefix('aten.')}`{CALLED_BY.get(op, '')}" for op in refused)
         return f"{who} used torch's own {names}; {rule.because}"
     return look.refusal(c.of)

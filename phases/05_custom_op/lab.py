@@ -19,7 +19,8 @@
 # graded cell begins with `check(...)`, which gives the verdict that grading would: it uses the same
 # drivers with sizes, strides and dtypes that you have not seen, new ones each time. A driver hands
 # over tensors that are cut from a larger storage full of NaN: whoever reads beside a row will notice,
-# and whoever writes there, too.
+# and whoever writes there, too. Some things can only be seen where your code runs, such as whether a
+# kernel compiles: there “your own process says” it, and the grader takes its word.
 #
 # Parts of an exercise earn their points separately, and no exercise needs the answer to another:
 # where one is built from kernels, the driver brings right ones. Stuck? Each holds two hints, folded
@@ -44,8 +45,10 @@ from utils.verdict import check
 # *Easy, 15 minutes, 3 points: one for wide rows, one for narrow ones, one for the ends.*
 # From the lesson: [One program, one row](../../notebooks/05_custom_op.ipynb#cell-id=one-program-one-row).
 #
-# A block of Triton's has a power of two of lanes, and matrices rarely have as many columns. Plan how
-# a matrix of `rows` rows and `columns` columns, with numbers of `itemsize` bytes, is cut into tiles.
+# A block of Triton's has a power of two of lanes, and matrices rarely have as many columns. In the
+# lesson each program took one row. Where rows are narrow it may take several, one below the other,
+# each as wide as a block: a *tile*. Plan how a matrix of `rows` rows and `columns` columns, with
+# numbers of `itemsize` bytes, is cut into tiles.
 # `plan_rows(rows, columns, itemsize)` returns a tuple of four numbers:
 #
 # - how many programs there must be, so that each row is in one;
@@ -325,11 +328,12 @@ def reductions(ptx: str) -> tuple[int, int]:
 narrow = driver.compile_softmax(600)
 wide = driver.compile_softmax(4096)
 expect_equal("a load, guarded", accesses("@%p1 ld.global.b32 %r1, [%rd1];"), (1, 0))
+expect_equal("a word on caches", widths("@%p2 st.global.L1::evict_first.b16 [ %rd5 + 0 ], { %rs7 };", "st"), [2])
 expect_equal("600 columns: loads and stores", accesses(narrow), (8, 8))
 expect_equal("4096 columns: loads and stores", accesses(wide), (8, 8))
 expect_equal("600 columns, one by one", widths(narrow, "ld"), [4] * 8)
 expect_equal("4096 columns, four by four", widths(wide, "ld"), [16] * 8)
-expect_equal("reductions: two of five steps, and of two among four warps", reductions(narrow), (14, 5))
+expect_equal("a maximum and a sum: five steps in a warp, two among four", reductions(narrow), (14, 5))
 print(*[line for line in wide.splitlines() if ".global." in line], sep="\n")
 
 # %% test="read_ptx" points=4
@@ -358,8 +362,8 @@ verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
 # - `backward(g, y)` takes the gradient of the result and the result, and returns the gradient of `x`,
 #   a new contiguous tensor.
 #
-# They may be those of a softmax with a bias that you don't know, `softmax(x + b)`, and the gradient
-# may come with a factor; so call them, and nothing in their place.
+# They may be those of a softmax with a bias that you don't know, `softmax(x + b)`, and `backward` may
+# multiply its result by a factor; so call them, and nothing in their place.
 # Register two operators with `torch.library`: one called `name`, which takes a tensor and returns
 # one, and one called `name` with `_backward` behind, which takes two, `g` and `y`. Both write into
 # none of their arguments. Each gets a fake: a function that says the shape, strides, dtype and device
@@ -367,17 +371,20 @@ verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
 # the formula of its gradient. What your function returns does not matter: torch is asked for the
 # operator by its name.
 #
-# Whether opcheck passes, and into how many graphs `torch.compile` cuts a function that calls your
-# operator, your own process is asked; the numbers that come out count just as much.
+# Two of opcheck's tests, `test_schema` and `test_autograd_registration`, belong to the point for the
+# schema; what the other two look for, a fake that lies and a kernel that is launched while a step is
+# traced, costs the point for the fake or for one graph. Whether opcheck passes, and into how many
+# graphs `torch.compile` cuts a function that calls your operator, your own process is asked; the
+# numbers that come out count just as much.
 #
 # <details><summary>Where do I start?</summary>
 #
 # With `torch.library.custom_op`: as a decorator it takes the schema from the function's annotations,
-# and gives an object with `register_fake` and `register_autograd`. The latter takes the formula, and
-# `setup_context=`, which saves what is needed. torch calls the latter with names, so its parameters
-# must be called `ctx`, `inputs` and `output`.
+# and gives an object with `register_fake` and `register_autograd`. `register_autograd` takes the
+# formula, and as `setup_context=` a function that saves what the formula needs. torch calls this one
+# with names, so its parameters must be called `ctx`, `inputs` and `output`.
 # </details>
-# <details><summary>It works, and torch.compile or opcheck refuses it</summary>
+# <details><summary>It works, and the fake or one graph is refused</summary>
 #
 # A compiler follows a step on fake tensors, there and back. So nothing of what it follows may launch
 # a kernel: neither a fake nor autograd's formula. And a fake must not promise the input's strides
@@ -494,11 +501,11 @@ def make_twice(name: str, forward, backward) -> None:
     ### END SOLUTION
 
 # %%
-x, g = torch.tensor([[0.0, 1.0, -1.0]]), torch.tensor([[1.0, 0.0, 0.5]])
-came = driver.run_twice(make_twice, x, g, torch.tensor([[0.0, 1.0, 2.0]]))
-expect_close("the gradient", came["gradient"], [[0.1738, -0.1927, 0.0189]])
-expect_close("of g", came["of_g"], [[-0.2069, 0.1029, 0.1040]])
-expect_close("of x", came["of_x"], [[-0.1090, 0.0732, 0.0358]])
+x, g = torch.tensor([[0.0, 1.0, -1.0], [2.0, 0.0, 1.0]]), torch.tensor([[1.0, 0.0, 0.5], [0.0, 2.0, -1.0]])
+came = driver.run_twice(make_twice, x, g, torch.tensor([[0.0, 1.0, 2.0], [1.0, -1.0, 0.0]]))
+expect_close("the gradient", came["gradient"], [[0.1738, -0.1927, 0.0189], [0.0430, 0.1859, -0.2289]])
+expect_close("of g", came["of_g"], [[-0.2069, 0.1029, 0.1040], [0.2826, -0.1418, -0.1408]])
+expect_close("of x", came["of_x"], [[-0.1090, 0.0732, 0.0358], [0.1133, -0.2799, 0.1666]])
 
 # %% test="make_twice" points=4
 # Graded
@@ -589,7 +596,7 @@ verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
 # The check hands over a softmax that is sharper than torch's, so that numbers show where it is used,
 # and for `torch.compile` and the GPU the course's own Triton operator. Into how many graphs it is cut,
 # your own process says. A GPU is asked where there is one; where there is none, and none was
-# recorded, that point is not counted, for nor against.
+# recorded, that point is withheld from everybody: 5 of 6 is all there is.
 #
 # <details><summary>How do I change one module and no other?</summary>
 #
@@ -625,8 +632,8 @@ expect_close("a row of the logits", came["logits"][1, 3, :4], [0.7115, 1.6394, -
 expect_close("the same row, as probabilities", came["probabilities"][1, 3], torch.softmax(1.5 * came["logits"][1, 3], -1))
 expect_equal("the same parameters", came["parameters"], True)
 expect_equal("under the same names", came["names"], list(MiniGPT(small).state_dict()))
-expect_equal("other models", [torch.equal(a, b) for a, b in zip(came["others"][:2], came["others"][2:])], [True, True])
-expect_close("other models, too", came["others"][0][1, 3, :4], [0.7114, 1.6481, -0.6029, 0.5979])
+expect_equal("other models, made before and later", [torch.equal(a, b) for a, b in zip(came["others"][:2], came["others"][2:])], [True, True])
+expect_close("their logits are torch's", came["others"][0][1, 3, :4], [0.7114, 1.6481, -0.6029, 0.5979])
 
 # %% test="swap_softmax" points=6
 # Graded

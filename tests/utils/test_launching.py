@@ -83,6 +83,17 @@ def test_what_only_the_interpreter_accepts_does_not_compile(kernel):
         ptx_of(found)
 
 
+def test_an_argument_that_must_be_a_constant_is_named():
+    @triton.jit
+    def widened(x_ptr, ACC):
+        tl.store(x_ptr, tl.load(x_ptr).to(ACC))
+
+    with recorded_launches() as found:
+        launch(widened, (1,), torch.zeros(1), tl.float32)
+    with pytest.raises(CompileError, match="ACC is a dtype; .+ must be a tl.constexpr"):
+        ptx_of(found[0])
+
+
 def test_16_columns_are_known_to_be_aligned_and_600_are_not():
     @triton.jit
     def copy(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):

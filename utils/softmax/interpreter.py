@@ -8,6 +8,7 @@ time, and restores the language afterwards.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
 import types
@@ -199,7 +200,7 @@ def _outside(
     start, end, name = min(storages, key=lambda one: abs(one[0] - address))
     return (
         f"program {program[0]} {kind} element {(address - start) // wide} of what {name} lies in, "
-        f"which has {(end - start) // wide} elements: is a mask missing?"
+        f"which has {(end - start) // wide} elements: is a mask missing, or a stride wrong?"
     )
 
 
@@ -259,7 +260,7 @@ def _changes() -> list[tuple[Any, str, Any]]:
                     setattr(place, name, _twin(value.fn))
         # It looks for the language among the globals of a function.
         interpreter._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
-        return [
+        changes = [
             (place, name, value)
             for place, names in before
             for name, value in vars(place).items()
@@ -272,3 +273,8 @@ def _changes() -> list[tuple[Any, str, Any]]:
             for name, value in names.items():
                 if vars(place).get(name) is not value:
                     setattr(place, name, value)
+    # Every sum and product of integers is computed again in 64 bits, to assert that it did not
+    # overflow. Without `debug` the assertion is dropped, and a quarter of a launch is for nothing.
+    builder = interpreter.interpreter_builder
+    options = dataclasses.replace(builder.options, sanitize_overflow=builder.options.debug)
+    return [*changes, (builder, "options", options)]

@@ -188,6 +188,15 @@ _misconception(
     ("g * (v * y).sum(-1, keepdim=True)", "g * vy"),
 )
 _misconception(
+    "one sum for all rows",
+    "in the gradient of y both sums go over all rows at once, as where they were one softmax.",
+    2,
+    (
+        "v * (g - (g * y).sum(-1, keepdim=True)) - g * (v * y).sum(-1, keepdim=True)",
+        "v * (g - (g * y).sum()) - g * (v * y).sum()",
+    ),
+)
+_misconception(
     "the two exchanged",
     "the gradient of g is handed to y, and that of y to g.",
     1,

@@ -88,6 +88,8 @@ def _(draw):
         return Case(part, play, of, words, places)
 
     for words, ptx in asked.items():
+        if words in LINES and "\n" not in ptx:
+            words += f" (`{' '.join(ptx.split())}`)"
         yield pair(loads, "accesses", ptx, words, "loads", "stores")
         yield case(widths, ptx, "ld", of="widths", shown=f"the loads' widths, {words}")
         yield case(widths, ptx, "st", of="widths", shown=f"the stores' widths, {words}")

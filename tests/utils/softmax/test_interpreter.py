@@ -9,6 +9,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.language.semantic import TritonSemantic
+from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 
 from utils.softmax.interpreter import interpreted
@@ -44,6 +46,24 @@ def test_the_language_is_put_back_when_a_kernel_fails():
     with pytest.raises(triton.runtime.errors.InterpreterError):
         interpreted(row_maximum)[(3,)](torch.zeros(3, 4), None, 4, BLOCK=3)
     assert language() == before
+
+
+@triton.jit
+def beyond_32_bits(x_ptr, y_ptr):
+    x = tl.load(x_ptr)
+    tl.store(y_ptr, x + x)
+    tl.store(y_ptr + 1, x * x - x)
+
+
+def test_integers_overflow_without_a_check_that_nothing_reads(monkeypatch):
+    asserted = []
+    monkeypatch.setattr(TritonSemantic, "device_assert", lambda *given: asserted.append(given))
+    before = interpreter.interpreter_builder.options
+    x, y = torch.tensor([2**30 + 1], dtype=torch.int32), torch.zeros(2, dtype=torch.int32)
+    interpreted(beyond_32_bits)[(1,)](x, y)
+    assert torch.equal(y, torch.cat([x + x, x * x - x]))
+    assert not asserted
+    assert interpreter.interpreter_builder.options is before
 
 
 def test_where_triton_interprets_anyway():
