@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
@@ -121,6 +122,33 @@ def stepped(
     }
     same = all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
     return {"loss": loss, "gradients": gradients, "parameters kept": same}
+
+
+def buckets(parameters: Iterable[Tensor], bucket_bytes: int) -> list[list[Tensor]]:
+    """Put parameters, in their order, into buckets.
+
+    A bucket takes the next one as long as all in it have ``bucket_bytes`` bytes or fewer together;
+    a parameter that is larger is alone.
+    """
+    found: list[list[Tensor]] = []
+    left = 0
+    for parameter in parameters:
+        size = parameter.numel() * parameter.element_size()
+        if not found or size > left:
+            found.append([])
+            left = bucket_bytes
+        found[-1].append(parameter)
+        left -= size
+    return found
+
+
+def pieces(tensors: Iterable[Tensor], world: int) -> list[Tensor]:
+    """Return the numbers of all tensors, one after the other, in ``world`` flat pieces.
+
+    The pieces are equal: zeros are filled in at the end. They are outside of any graph.
+    """
+    flat = torch.cat([tensor.detach().flatten() for tensor in tensors])
+    return list(F.pad(flat, (0, -len(flat) % world)).chunk(world))
 
 
 def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Tensor, dict]:

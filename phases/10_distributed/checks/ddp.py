@@ -217,6 +217,13 @@ _wrong(
     ("total, rows = (yield ('all_reduce', torch.tensor([loss.item(), len(x)]), 'sum'))", "total, rows = (yield ('all_reduce', torch.tensor([loss.item(), float(len(x))]), 'sum'))[0], world"),
 )
 _wrong(
+    "the mean of the ranks' gradients",
+    "the loss is right, and in the gradient each rank's mean weighs the same, however many rows it has.",
+    4,
+    ("loss.backward()", "(loss / max(1, len(x))).backward()"),
+    ("/ rows, 'sum'", "/ world, 'sum'"),
+)
+_wrong(
     "a sum, and not a mean",
     "gradients are those of the sum over all rows.",
     1,

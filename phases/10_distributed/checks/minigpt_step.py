@@ -155,6 +155,12 @@ _wrong(
     ("counted = (targets != -100).sum().item()", "counted = 1.0\n    few = max(1, (targets != -100).sum().item())\n    flat, loss = (flat / few, loss / few)"),
 )
 _wrong(
+    "the mean of the ranks' gradients",
+    "the loss is right, and in the gradient each rank's mean weighs the same, however many targets it has.",
+    2,
+    ("flat / count", "flat / max(1, counted) / world"),
+)
+_wrong(
     "gradients of the sum",
     "gradients are not divided by the number of targets.",
     2,
@@ -165,6 +171,13 @@ _wrong(
     "the norm is that of the rank's own piece of the gradient.",
     2,
     ("norm = squares.sqrt().item()", "norm = gradient.norm().item()"),
+)
+_wrong(
+    "the norm of the sum",
+    "the norm is that of the sum over all targets: as if it were taken before dividing by their number.",
+    2,
+    ("flat / count", "flat"),
+    ("gradient = gradient * ", "gradient = gradient / count * "),
 )
 _wrong(
     "the root forgotten",

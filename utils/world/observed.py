@@ -1,0 +1,35 @@
+"""What `torch.distributed`'s own tools send, as numbers that a lesson can print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.nn.parallel import DistributedDataParallel
+
+
+def reduced_buckets(ddp: DistributedDataParallel) -> list[int]:
+    """Return a list that grows by the numbers in a bucket whenever one is reduced.
+
+    It hangs on DDP's communication hook, which takes the place of the averaging: so that is done
+    here, too.
+    """
+    buckets: list[int] = []
+
+    def reduce(state: Any, bucket: dist.GradBucket) -> Any:
+        buckets.append(bucket.buffer().numel())
+        share = bucket.buffer().div_(dist.get_world_size())
+        sent = dist.all_reduce(share, async_op=True)
+        return sent.get_future().then(lambda done: done.value()[0])
+
+    ddp.register_comm_hook(None, reduce)
+    return buckets
+
+
+def collectives(comms: CommDebugMode) -> dict[str, int]:
+    """Return how many collectives of each kind were called in a `CommDebugMode`."""
+    return {
+        str(kind).split(".")[-1].strip("_"): number
+        for kind, number in comms.get_comm_counts().items()
+    }
