@@ -860,7 +860,8 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 
 def gradient_of_ddp(rank, world, head, hidden, targets):
-    F.cross_entropy(DDP(head)(hidden), targets).backward()
+    ddp = DDP(head)  # by a name: its hooks live as long as it does
+    F.cross_entropy(ddp(hidden), targets).backward()
     return head.weight.grad
 
 
@@ -988,10 +989,10 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_d
 from torch.distributed.tensor.debug import CommDebugMode
 
 
-def real_fsdp(rank, world, tokens, words, let_go):
+def real_fsdp(rank, world, tokens, words, reshard):
     model, mesh = load_minigpt(), init_device_mesh("cpu", (world,))
     for unit in (*model.blocks, model):
-        fully_shard(unit, mesh=mesh, reshard_after_forward=let_go)
+        fully_shard(unit, mesh=mesh, reshard_after_forward=reshard)
     with CommDebugMode() as comms:
         F.cross_entropy(model(tokens).flatten(0, 1), words.flatten()).backward()
     grad = torch.cat([p.grad.full_tensor().flatten() for p in model.parameters()])
@@ -1008,9 +1009,9 @@ def real_fsdp(rank, world, tokens, words, let_go):
 tokens, words = x[:16, :-1], x[:16, 1:]
 loss = F.cross_entropy(gpt(tokens).flatten(0, 1), words.flatten())
 whole = torch.cat([grad.flatten() for grad in torch.autograd.grad(loss, list(gpt.parameters()))])
-for let_go in (True, False):
+for reshard in (None, False):  # None is the default
     shares = Each(tokens.chunk(4)), Each(words.chunk(4))
-    held, m, grad, sent = in_processes(real_fsdp, 4, *shares, let_go)[0]
+    held, m, grad, sent = in_processes(real_fsdp, 4, *shares, reshard)[0]
     print(f"held {held:,}, in AdamW's m {m:,}; off by {(grad - whole).abs().max():.0e}; sent {sent}")
 
 # %% [markdown]

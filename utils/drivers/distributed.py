@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -175,9 +177,16 @@ def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Te
 
 def minigpt_of(config: Mapping[str, int] | None, values: int = 0) -> MiniGPT:
     """Return the shipped MiniGPT, or a smaller one of other sizes with drawn weights."""
-    if config is None:
+    sizes = None if config is None else tuple(config.items())
+    return copy.deepcopy(_minigpt_once(sizes, values))
+
+
+@lru_cache(maxsize=4)
+def _minigpt_once(sizes: tuple[tuple[str, int], ...] | None, values: int) -> MiniGPT:
+    """The model that all ranks of a world get copies of: a copy is made sooner than a model."""
+    if sizes is None:
         return load_minigpt()
-    model = MiniGPT(MiniGPTConfig(**config))
+    model = MiniGPT(MiniGPTConfig(**dict(sizes)))
     _fill(model.parameters(), values, 0.3)
     return model
 

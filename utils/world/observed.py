@@ -1,9 +1,9 @@
 """What `torch.distributed`'s own tools send, as numbers that a lesson can print."""
 
-from __future__ import annotations
-
+# DDP reads the annotations of its hook as objects: so they are not turned into strings here.
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
@@ -17,7 +17,7 @@ def reduced_buckets(ddp: DistributedDataParallel) -> list[int]:
     """
     buckets: list[int] = []
 
-    def reduce(state: Any, bucket: dist.GradBucket) -> Any:
+    def reduce(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         buckets.append(bucket.buffer().numel())
         share = bucket.buffer().div_(dist.get_world_size())
         sent = dist.all_reduce(share, async_op=True)

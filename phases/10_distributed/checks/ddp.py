@@ -490,13 +490,6 @@ ddp.equivalent(
     because="two numbers of a float32 tensor come of it, which is filled as a whole",
 )
 ddp.equivalent(
-    ("([], 0)", "([], 1)"),
-    ("([], 0)", "([], -1)"),
-    ("not buckets or needed > room", "needed > room"),
-    because="the first parameter has more than a byte, and opens a bucket in any case",
-    of="the lab's solution",
-)
-ddp.equivalent(
     ("tensor.data if rank == 0 else None", "tensor.data"),
     ("rank == 0", "rank <= 0"),
     ("rank == 0", "rank >= 0"),
