@@ -9,7 +9,7 @@
 #
 # Nine exercises and one question, 40 points, about four hours: two sittings, like
 # [lesson 10](../../notebooks/10_distributed.ipynb), which they follow. Its first half is enough for
-# exercises 1 to 4, an hour and a half; 5 to 10 take two hours and a half. You write what a library for distributed training is
+# exercises 1 to 4, an hour and a half or so; 5 to 10 take two and a half. You write what a library for distributed training is
 # made of: a broadcast, a ring, DDP, FSDP, a head that is cut in two, a pipeline's plan, and a cost model
 # for machines that are not here. In the end MiniGPT does a training step on several ranks, none of
 # which has room for the whole optimizer.
@@ -372,7 +372,7 @@ verify("ddp", ddp_start=ddp_start, ddp_step=ddp_step)
 # %% [markdown]
 # ## 5 · Who holds what
 #
-# *Medium, 30 minutes, 4 points: one for shards, one for the step, one for momentum, one for what is
+# *Medium, 25 minutes, 4 points: one for shards, one for the step, one for momentum, one for what is
 # gathered when.*
 # From the lesson: [Who holds what](../../notebooks/10_distributed.ipynb#cell-id=who-holds-what).
 #
@@ -397,13 +397,13 @@ verify("ddp", ddp_start=ddp_start, ddp_step=ddp_step)
 # moments. Each rank asks for this and nothing else: for layers 0 to last an all_gather of the shard, as
 # the forward pass comes to it; then, from the last layer to the first, an all_gather of the shard again,
 # because the weight was let go, and a reduce_scatter of its gradient, which is filled up with zeros and
-# cut as a weight is.
+# cut as a weight is. The formulas are done for you: for z = h Wᵀ, `driver.linear_backward(h, weight,
+# gradient_of_z)` returns the gradients for the weight and for h.
 #
 # <details><summary>The backward pass of a layer</summary>
 #
-# For z = h Wᵀ and the gradient u of z: Wᵀ's formula gives uᵀ h for W, and u W for h. Through a ReLU goes
-# only what belongs to a positive number. Or keep the inputs of the layers, and let
-# `torch.autograd.grad` do one layer at a time.
+# Keep the inputs of all layers, and begin with the gradient of the loss for the last z. Through a ReLU
+# goes only what belongs to a positive number.
 # </details>
 # <details><summary>The mean over all ranks</summary>
 #
@@ -441,8 +441,8 @@ def fsdp_step(rank: int, world: int, shards: list, moments: list, shapes: list, 
     new_shards, new_moments = list(shards), list(moments)
     for k in reversed(range(last + 1)):
         weight = yield from gather(k)
-        gradient = upstream.T @ inputs[k]
-        upstream = (upstream @ weight) * (inputs[k] > 0)
+        gradient, upstream = driver.linear_backward(inputs[k], weight, upstream)
+        upstream = upstream * (inputs[k] > 0)
         missing = len(shards[k]) * world - gradient.numel()
         pieces = F.pad(gradient.flatten(), (0, missing)).chunk(world)
         mine = yield "reduce_scatter", pieces, "sum"
@@ -747,7 +747,7 @@ verify("plan", plan)
 # %% [markdown]
 # ## 9 · MiniGPT on several ranks
 #
-# *Hard, 35 minutes, 5 points: one for the loss, one for the gradient's norm, two for the new weights, one
+# *Hard, 30 minutes, 5 points: one for the loss, one for the gradient's norm, two for the new weights, one
 # for what is sent and held.*
 # From the lesson: [Who holds what](../../notebooks/10_distributed.ipynb#cell-id=who-holds-what).
 #

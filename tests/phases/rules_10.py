@@ -209,6 +209,7 @@ RULES = {
             "is a plain function",
             "is a program",
             "It does one step of SGD",
+            "The formulas are done for you",
         ),
     ),
     "parallel_head": Rules(

@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from utils.world import Each
 from utils.world.gloo import NoGloo
-from utils.world.observed import collectives, reduced_buckets
+from utils.world.observed import Returns, collectives, reduced_buckets
 from utils.world.processes import in_processes, torchrun
 
 pytestmark = pytest.mark.slow(8)
@@ -84,3 +84,11 @@ def test_the_collectives_of_a_dtensor_are_counted():
 
     found = in_processes(function, 2, torch.ones(4, 2))
     assert found == [({}, {"all_gather_into_tensor": 1})] * 2
+
+
+@pytest.mark.parametrize("how", ["tensor", "dict", "object"])
+def test_what_a_module_returns_is_wrapped_and_taken_out_again(how):
+    module = Returns(nn.ReLU(), how)
+    returned = module(torch.tensor([-1.0, 2.0]))
+    assert isinstance(returned, torch.Tensor) == (how == "tensor")
+    assert module.tensor_in(returned).tolist() == [0.0, 2.0]

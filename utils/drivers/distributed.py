@@ -153,6 +153,11 @@ def pieces(tensors: Iterable[Tensor], world: int) -> list[Tensor]:
     return list(F.pad(flat, (0, -len(flat) % world)).chunk(world))
 
 
+def linear_backward(inputs: Tensor, weight: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients for W and for h of z = h Wᵀ, where ``gradient`` is that for z."""
+    return gradient.T @ inputs, gradient @ weight
+
+
 def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Tensor, dict]:
     """One step of AdamW on a slice of the parameters, by the formulas of phase 07.
 

@@ -41,3 +41,11 @@ def test_pieces_are_equal_and_padded_at_the_end(world, size):
     assert flat[:6].tolist() == [1, 2, 3, 4, 5, 6]
     assert not flat[6:].any()
     assert not flat.requires_grad
+
+
+def test_the_formulas_of_a_layer_are_autograds():
+    h, weight = torch.randn(5, 3, requires_grad=True), torch.randn(2, 3, requires_grad=True)
+    z, above = h @ weight.T, torch.randn(5, 2)
+    want = torch.autograd.grad(z, (weight, h), above)
+    found = driver.linear_backward(h.detach(), weight.detach(), above)
+    assert all(torch.allclose(a, b) for a, b in zip(found, want, strict=True))
