@@ -500,10 +500,10 @@ number(
 big = gradient(hidden, targets)
 mean = in_order / 4
 length = big.norm()
-print(f"equal shares: off by {(mean - big).norm() / length:.1e} of its length")
+print(f"equal shares: off by {(mean - big).norm() / length:.2g} of its length")
 sizes = [300, 150, 50, 12]
 parts = [gradient(h, t) for h, t in zip(hidden.split(sizes), targets.split(sizes))]
-print(f"unequal shares: off by {(sum(parts) / 4 - big).norm() / length:.1f} of its length")
+print(f"unequal shares: off by {(sum(parts) / 4 - big).norm() / length:.2g} of its length")
 print("each share's own gradient:", *(f"{part.norm() / length:.1f}" for part in parts), "lengths")
 
 # %% [markdown]
@@ -847,7 +847,7 @@ def gradient_of_ddp(rank, world, head, hidden, targets):
 for name, sizes in (("equal", [256, 256]), ("unequal", [450, 62])):
     shares = Each(hidden.split(sizes)), Each(targets.split(sizes))
     found = in_processes(gradient_of_ddp, 2, head, *shares)[0]
-    print(f"{name:8} shares: off by {(found - big).norm() / length:.1e} of its length")
+    print(f"{name:8} shares: off by {(found - big).norm() / length:.2g} of its length")
 
 # %% [markdown]
 # It divides by the number of ranks, so the big batch comes out only for equal shares.
