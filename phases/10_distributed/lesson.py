@@ -927,6 +927,10 @@ def trial(rank, world, kind, users, find, steps):
         return f"step {step}: {str(problem).split('.')[0]}"
 
 
+# %% [markdown]
+# And the table once more, for Python:
+
+# %%
 trials = {
     "A": ("tensor", (), False, 1), "B": ("tensor", (), False, 2), "C": ("tensor", (), True, 2),
     "D": ("tensor", (0,), True, 2), "E": ("dict", (), True, 2), "F": ("object", (), True, 2),
