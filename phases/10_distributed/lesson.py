@@ -9,7 +9,7 @@
 #
 # So far a training was one process. From here on it is many, on many devices, and they share nothing: no variable, no lock, no byte of memory. All they have is messages. This lesson takes the big names apart, DDP, FSDP, tensor and pipeline parallelism, and finds in each of them the same few messages, in another order.
 #
-# It takes an hour and a half. You need phase 07's training step, and from phase 02 that a gradient is a sum over paths. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes two sittings of an hour and a quarter each. The first is about one big batch: messages, collectives, the ring, DDP; it ends at a resting place that says so. The second cuts the model, too, and then asks the real ones, and a thousand ranks. You need phase 07's training step, and from phase 02 that a gradient is a sum over paths. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # No GPU is needed, and no second machine. Ranks are processes on your CPU, with *gloo*, the library by which PyTorch connects CPUs; or they are simulated, and then this is said. What 1,024 ranks would do is computed, from assumptions that stand beside it, and that is said, too.
 
@@ -251,10 +251,22 @@ for how in ("all send first", "rank 0 waits", "evens first", "exchange"):
 message_lines(ways)
 
 # %% [markdown]
-# Each rank is a line, time goes to the right, a slanted line is a message, amber is waiting. What is red will never happen, and its arrows say who waits for whom: they form a **circle**, and whoever waits in a circle waits for ever. Live, move the first slider. A single rank that receives first breaks the circle, but then one message waits for the other, like dominoes: four seconds. If the even ones send first it is two. And *exchange*, which starts both and then waits for both (`isend` and `irecv` in PyTorch), takes one.
+# Each rank is a line, time goes to the right, a slanted line is a message, amber is waiting. What is red will never happen, and its arrows say who waits for whom: they form a **circle**, and whoever waits in a circle waits for ever. A single rank that receives first breaks the circle, but then one message waits for the other, like dominoes: four seconds.
 
 # %%
 message_lines(ways, run="rank 0 waits")
+
+# %% [markdown]
+# If the even ones send first it is two.
+
+# %%
+message_lines(ways, run="evens first")
+
+# %% [markdown]
+# And *exchange*, which starts both and then waits for both (`isend` and `irecv` in PyTorch), takes one.
+
+# %%
+message_lines(ways, run="exchange")
 
 # %% [markdown]
 # A frequent deadlock has no `send` in it. **Predict.** A colleague wants the mean loss in the log, and only rank 0 writes a log.
@@ -369,21 +381,9 @@ message_lines(told, run="with help")
 # %% [markdown]
 # Whoever knows it helps to spread it. 1, 2, 4, 8: in each round twice as many know, and after ⌈log₂ N⌉ rounds all do. It is a *tree*. The rounds were written out by hand here; in the lab you find the rule, for any number of ranks and any source, and each rank has to work out by itself from whom it hears and whom it tells.
 #
-# Who helps and who only listens is the whole art. For all-reduce there is a like trick: in round k exchange what you have with the rank whose number differs in bit k, and add. **Predict.** 8 ranks: how many rounds? How many bytes does a rank send, if the tensor has n?
-
-# %%
-def butterfly(rank, world, x):
-    for k in range(world.bit_length() - 1):
-        x = x + (yield "exchange", rank ^ 2**k, x, rank ^ 2**k)
-    return x
-
-
-outcome = run(butterfly, 8, Each([torch.full((1000,), float(rank)) for rank in range(8)]))
-print([result[0].item() for result in outcome.results])
-print(f"a rank sends {outcome.sent(0):,} bytes of a tensor of 4,000")
-
-# %% [markdown]
-# Three rounds, and in each the whole tensor: log₂N · n bytes. (A program can be a part of another one: `total = yield from butterfly(rank, world, x)` runs it and has what it returns.) For a small tensor, and a power of two of ranks, nothing is faster. For a gradient of gigabytes, ten times the gigabytes on 1,024 ranks is bad news. There is a better way.
+# For all-reduce there is a like trick, the *butterfly*: in round k each rank exchanges what it has with the rank whose number differs in bit k, and adds. After log₂N rounds all have the sum, and each has sent the whole tensor log₂N times. For a small tensor, and a power of two of ranks, nothing is faster. For a gradient of gigabytes, ten times the gigabytes on 1,024 ranks is bad news. There is a better way.
+#
+# (A program can be a part of another one: `total = yield from butterfly(rank, world, x)` would run it and have what it returns.)
 
 # %% tags=["hide-input"]
 number(
@@ -444,19 +444,16 @@ ring_stepper(gradients, step=3)
 # Each rank has one complete chunk (green): that was the reduce-scatter. Then the complete chunks go around once more, and this time nothing is added, they replace what is there: the all-gather. After 2·(N − 1) = 6 steps all have all.
 #
 # Which chunk does rank r send in step s? Read it off the figure; it is one short expression, the same in both rounds, and it is the heart of the exercise.
-
 #
-# **Predict.** Now count. A tensor of n bytes, N ranks: how many bytes does a rank send in all? What becomes of that as N grows? (Here it is counted, in lengths of the tensor.)
+# **Predict.** Now count. A tensor of n bytes, N ranks: how many bytes does a rank send in all? What becomes of that as N grows?
 
 # %%
-from utils.views.ring_stepper import read as ring_of
-
-for n in (2, 3, 4, 8):
-    tensors = [torch.ones(840)] * n
-    print(f"{n} ranks: {ring_of(tensors).sent[-1] / tensors[0].nbytes:.2f}")
+for n in (2, 3, 4, 8, 1024):
+    steps, piece = 2 * (n - 1), 1 / n
+    print(f"{n:5,} ranks: {steps * piece:.3f} times the tensor")
 
 # %% [markdown]
-# 2·(N − 1) steps with n/N bytes each. That is less than 2n, for *any* number of ranks; all wires are busy all the time, and no all-reduce sends less: of each number, every rank has to give away its own and get the sum. What does grow with N are the steps, each with its latency. Let us see who wins when, with α = 10 µs and β = 50 GB/s.
+# 2·(N − 1) steps with n/N bytes each (the figure counts them, too: live, move it to step 6). That is less than 2n, for *any* number of ranks; all wires are busy all the time, and no all-reduce sends less: of each number, every rank has to give away its own and get the sum. What does grow with N are the steps, each with its latency. Let us see who wins when, with α = 10 µs and β = 50 GB/s.
 
 # %%
 alpha, beta = 10e-6, 50e9
@@ -494,12 +491,6 @@ number(
     wrong={80: "That is one round; the sums have to come back to all.", 200: "100 MB twice would be the limit for endlessly many ranks.", 800: "Eight steps, but with a fifth of the tensor each."},
 )
 
-# %% tags=["hide-input"]
-true_false(
-    "With twice as many ranks, a ring all-reduce of a large tensor takes about twice as long.", False,
-    "The bytes a rank sends go from 2(N−1)/N · n to a little more. Only the latencies double, and for a large tensor they are small.",
-)
-
 # %% [markdown]
 # ## One big batch
 #
@@ -508,13 +499,15 @@ true_false(
 # %%
 big = gradient(hidden, targets)
 mean = in_order / 4
-print(f"equal shares: off by {(mean - big).norm() / big.norm():.0e}")
+length = big.norm()
+print(f"equal shares: off by {(mean - big).norm() / length:.2g} of its length")
 sizes = [300, 150, 50, 12]
 parts = [gradient(h, t) for h, t in zip(hidden.split(sizes), targets.split(sizes))]
-print(f"unequal shares: off by {(sum(parts) / 4 - big).norm() / big.norm():.0%}")
+print(f"unequal shares: off by {(sum(parts) / 4 - big).norm() / length:.2g} of its length")
+print("each share's own gradient:", *(f"{part.norm() / length:.1f}" for part in parts), "lengths")
 
 # %% [markdown]
-# Phase 07 all over: a mean of means is the mean only if all have the same number of words. There it was micro-batches, here it is ranks, and *the sum and the count* are what has to be added up. (DistributedDataParallel doesn't do that for you. It divides by the number of ranks, whatever they had, as we shall measure.) In the lab some shares are empty.
+# Off by more than its own length. The mean of twelve words is mostly chance, 6.2 times as long as the mean of all, and it counts for a quarter here instead of a fortieth. Phase 07 all over: a mean of means is the mean only if all have the same number of words. There it was micro-batches, here it is ranks, and *the sum and the count* are what has to be added up. (DistributedDataParallel doesn't do that for you. It divides by the number of ranks, whatever they had, as we shall measure.) In the lab some shares are empty.
 #
 # Four conditions, then, and the replicas stay together for ever: the same start, the same gradients, the same optimizer, the same number of steps. So at the beginning rank 0's parameters *and buffers* are broadcast. Nothing is ever compared afterwards.
 #
@@ -600,23 +593,7 @@ print(reached(model(torch.ones(1, 4), both=False), model))
 # %% [markdown]
 # That is the heart of `find_unused_parameters=True`: after each forward DDP walks the graph from what the forward *returned*, and marks as ready whatever it doesn't reach. It costs a walk in each step. It sees only tensors that it can find in the returned value. And without it, an unused parameter is no error in the step in which it is unused, but in the next: that is why leaving the flag out "sometimes works". The last two we shall see happen.
 #
-# Last: accumulation. Four micro-batches to a step. **Predict.** How many bytes are reduced if every backward is followed by a reduce; how many need be? Is the result the same?
-
-# %%
-def accumulated(rank, world, parts, each_time):
-    total = torch.zeros_like(parts[0])
-    for part in parts:
-        total += (yield "all_reduce", part, "sum") if each_time else part
-    return total if each_time else (yield "all_reduce", total, "sum")
-
-
-micro = torch.stack([gradient(h, t) for h, t in zip(hidden.chunk(8), targets.chunk(8))])
-each, once = (run(accumulated, 2, Each(micro.chunk(2)), each_time) for each_time in (True, False))
-print(*(f"{sum(c.bytes for c in outcome.collectives):,} bytes" for outcome in (each, once)))
-print(torch.allclose(each.results[0], once.results[1], atol=1e-8))
-
-# %% [markdown]
-# Adding commutes with adding, so nothing needs to travel before the last of them. In DDP that is the context `no_sync()`.
+# Last: accumulation, several micro-batches to a step. Adding commutes with adding, so nothing needs to travel before the last backward of a step: a reduce after each of four would send four times the bytes for the same sum. In DDP that is the context `no_sync()`.
 
 # %% tags=["hide-input"]
 choice(
@@ -636,6 +613,9 @@ true_false(
 )
 
 # %% [markdown]
+# **A resting place.** This is half of it, and a good place to stop for today. All ranks run one program; what they do together is matched by order alone; an all-reduce costs 2(N − 1)/N of the tensor, however many they are; and DDP is that, in buckets, during the backward. Exercises 1 to 4 of [the lab](../release/10_distributed/10_distributed.ipynb) ask for no more: a tree, a ring, what they cost, and DDP. The second half cuts what DDP leaves whole.
+
+# %% [markdown]
 # ## Who holds what
 #
 # DDP has a luxury: N copies of everything. And *everything* is more than the weights. With AdamW in float32 a parameter is 4 bytes of weight, 4 of gradient and 8 of the optimizer's memory. (With bfloat16 it is 2, 2 and 12, as one keeps the weight in float32 besides.) N ranks hold the same 16 bytes N times.
@@ -646,11 +626,11 @@ true_false(
 memory_a_rank(gpt, ranks=8)
 
 # %% [markdown]
-# Live, move the ranks. From top to bottom:
+# (MB and GB are powers of ten in this lesson, as on data sheets.) Live, move the ranks. From top to bottom:
 #
 # *ZeRO-1* cuts the optimizer's memory. Each rank updates its eighth of the weights, and then the new weights are gathered. A reduce-scatter of the gradients is enough for that, and reduce-scatter and all-gather are the two halves of the all-reduce: it costs *not a byte more* than DDP. *ZeRO-2* keeps no more of the gradients than the own share, either. *FSDP*, or ZeRO-3, cuts the weights, too. That is another matter: to compute with a layer one needs all of it.
 #
-# So a layer is gathered when it is needed, and let go afterwards.
+# So a layer is gathered when it is needed, and let go afterwards. That is the green part: one unit's weights, and in the backward its whole gradient, too, until that is summed up and cut. (The lab's plan asks for the weights alone.)
 
 # %%
 def sharded_linear(rank, world, own_rows, x):
@@ -692,26 +672,21 @@ for n in (2, 8, 64, 1024):
 # %% [markdown]
 # Three times (N − 1)/N: half as much again. That is the price; it can be paid while the layer before computes. (`reshard_after_forward=False` keeps what was gathered in the forward: two thirds of the traffic, and the weights of all layers at the backward's start.)
 #
-# The layers are gathered in *units*, mostly a block each. **Predict.** What if there is only one unit, the whole model?
+# The layers are gathered in *units*, mostly a block each. **Predict.** What becomes of the last bar if there is only one unit, the whole model?
 
 # %%
-from utils.views.memory_a_rank import held, read
-
-parameters = {"by blocks": gpt, "as one unit": {"all": sum(p.numel() for p in gpt.parameters())}}
-for name, units in parameters.items():
-    parts = held(read(units), "FSDP", 8, "float32")
-    print(f"{name:12}", {part: f"{size:,}" for part, size in parts.items()}, f"{sum(parts.values()):,} bytes")
+memory_a_rank({"the whole model": sum(p.numel() for p in gpt.parameters())}, ranks=8)
 
 # %% [markdown]
 # Then everything is there at once, and little is won. With units as small as a layer there are more and smaller messages. A block is the usual compromise.
 #
-# And what doesn't divide evenly? An all-gather takes equal shapes, so shares are padded. **Predict.** Five rows over four ranks, by `torch.chunk`, which is how PyTorch cuts.
+# And what doesn't divide evenly? There are two ways to cut. PyTorch's `fully_shard` cuts each parameter by rows, with `torch.chunk`, so that a share is still a matrix (it was done so above). **Predict.** Five rows over four ranks?
 
 # %%
 print([len(piece) for piece in torch.arange(5).chunk(4)], [len(piece) for piece in torch.arange(600).chunk(7)])
 
 # %% [markdown]
-# Two, two, one; and the fourth rank has nothing, and must take part all the same. An empty share is no excuse to leave out a collective.
+# Two, two, one; and the fourth rank has nothing, and must take part all the same. An empty share is no excuse to leave out a collective. The other way is that of FSDP's first version, and of the lab: make it *flat*, fill it up with zeros until the number of ranks divides it, and cut. All shares are equal then, as an all-gather wants them, whatever the shape; but a share has no rows any more. The memory figure counts in this way.
 #
 # That an optimizer can work on shares at all is luck, or rather: AdamW treats each number by itself. What doesn't? Clipping by the global norm, for one. It needs a sum over *all* gradients, and so a small all-reduce: of one number, the squares.
 
@@ -720,17 +695,6 @@ number(
     "AdamW in float32, ZeRO-1 on 4 ranks. How many bytes does a rank hold for each parameter?", 10,
     why="4 for the weight, 4 for the gradient, and 8/4 of the optimizer's memory.",
     wrong={4: "That would be all 16 cut, as in FSDP.", 16: "That is DDP.", 12: "The optimizer has two numbers, 8 bytes, and of these a quarter."},
-)
-
-# %% tags=["hide-input"]
-choice(
-    "Which of these can't be computed from a rank's own share alone?",
-    {
-        "AdamW's update": "Each number has its own gradient, m and v.",
-        "The weight decay": "It is a factor for each weight.",
-        "Clipping by the global norm": "The norm is over all gradients. Each rank sums its own squares, and one number is all-reduced.",
-    },
-    answer="Clipping by the global norm",
 )
 
 # %% [markdown]
@@ -768,7 +732,7 @@ for logits in (torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([1.0, 2.0, 3.0, 
 #
 # In the lab you write this loss, with its gradient: three numbers a word on the wire in place of 600.
 #
-# Now the trick that made it popular. A transformer's MLP is two products with a GELU between them. **Predict.** The first cut by outputs, the second by inputs: how many collectives are there, and where? And the other way round?
+# Now the trick that made it popular (the lab does without it). A transformer's MLP is two products with a GELU between them. **Predict.** The first cut by outputs, the second by inputs: how many collectives are there, and where? And the other way round?
 
 # %%
 mlp = gpt.blocks[0].mlp
@@ -835,7 +799,6 @@ schedules = {
         of("F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 F6 B5 F7 B6 B7"),
         of("F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7"),
     ],
-    "mistaken": [of("F0 F1 B0 F2 B1 B2")] * 2 + [of("F0 F1 F2 B0 B1 B2")],
 }
 pipeline_gantt(schedules, schedule="GPipe")
 
@@ -858,22 +821,7 @@ pipeline_gantt(schedules, schedule="1F1B")
 # %% [markdown]
 # It isn't, not by a unit. What it saves is memory: stage s remembers at most S − s micro-batches, however many there are. Since memory no longer grows with M, M may be large, and *that* makes the bubble small.
 #
-# Watch what the three stages do differently at the beginning, and find the rule for S stages: the lab asks for it.
-#
-# A schedule can stand still, too. **Predict.** In the fourth one each stage does sensible things in a sensible order. Who waits for whom?
-
-# %%
-pipeline_gantt(schedules, schedule="mistaken")
-
-# %% [markdown]
-# The last stage wants to see F2 before it does B0. But F2 can only come once stage 0 has done B0. The same circle as with four ranks that all send first.
-
-# %% tags=["hide-input"]
-number(
-    "4 stages, 12 micro-batches, GPipe. What share of the time is a stage idle, in per cent?", 20,
-    why="3 of 12 + 3.",
-    wrong={25: "That is 3/12: idle in relation to working. The whole is 15.", 75: "Without micro-batches, yes."}, tolerance=0.4,
-)
+# Watch what the three stages do differently at the beginning, and find the rule for S stages: the lab asks for it. A schedule can stand still, too, if a stage wants to see a forward before a backward that this forward has to wait for: the same circle as with four ranks that all send first.
 
 # %% tags=["hide-input"]
 true_false(
@@ -884,227 +832,178 @@ true_false(
 # %% [markdown]
 # ## The real ones
 #
-# All of this exists, of course, and now you can look at it as somebody who knows what must be inside. Each of the next cells starts real processes. First DistributedDataParallel, on the LM head and the shares of above. Its *communication hook*, made for compressing gradients, tells us what it sends.
+# All of this exists, of course, and now you can look at it as somebody who knows what must be inside. Each of the next cells starts real processes. First `DistributedDataParallel(module)`: it calls the module, and its hooks fill the buckets and reduce them. Two ranks, the LM head, and the 512 words of above. **Predict.** Equal shares, then 450 and 62 words: how far is its gradient from that of the big batch?
 
 # %%
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 
-def counted(ddp):
-    """A list that gets the numbers in each bucket that is reduced."""
-    buckets = []
-
-    def reduce(state, bucket):
-        buckets.append(bucket.buffer().numel())
-        sent = dist.all_reduce(bucket.buffer().div_(dist.get_world_size()), async_op=True)
-        return sent.get_future().then(lambda done: done.value()[0])
-
-    ddp.register_comm_hook(None, reduce)
-    return buckets
-
-
-def gradient_of_ddp(head, hidden, targets):
-    ddp = DDP(head)
+def gradient_of_ddp(rank, world, head, hidden, targets):
+    ddp = DDP(head)  # by a name: its hooks live as long as it does
     F.cross_entropy(ddp(hidden), targets).backward()
     return head.weight.grad
 
 
-# %%
-def buckets_of_ddp():
-    """Eight layers of 400 × 400, buckets of 1 MB: what is sent in which step."""
-    net, told = nn.Sequential(*(nn.Linear(400, 400) for _ in range(8))), {}
-    ddp = DDP(net, bucket_cap_mb=1)
-    buckets, x = counted(ddp), torch.randn(3, 400)
-    for name in ("step 0", "step 1", "in no_sync"):
-        with ddp.no_sync() if name == "in no_sync" else torch.enable_grad():
-            ddp(x).sum().backward()
-        told[name] = list(buckets)
-        buckets.clear()
-    return told
-
-
-# %%
-def after_a_change():
-    """What two ranks' weights differ by, 60 steps after somebody changed rank 1's."""
-    ddp = DDP(nn.Linear(4, 4))
-    with torch.no_grad():
-        ddp.module.weight += dist.get_rank()
-    fit(ddp, torch.ones(8, 4), torch.ones(8, 4))
-    everyones = [torch.empty(4, 4) for _ in range(dist.get_world_size())]
-    dist.all_gather(everyones, ddp.module.weight.detach())
-    return (everyones[1] - everyones[0]).mean().item()
-
+for name, sizes in (("equal", [256, 256]), ("unequal", [450, 62])):
+    shares = Each(hidden.split(sizes)), Each(targets.split(sizes))
+    found = in_processes(gradient_of_ddp, 2, head, *shares)[0]
+    print(f"{name:8} shares: off by {(found - big).norm() / length:.2g} of its length")
 
 # %% [markdown]
-# **Predict.** Equal shares and unequal ones: how far is its gradient from that of the big batch? How many buckets go in the first step, how many in the second? And what becomes of a weight that somebody changed at one rank only?
+# It divides by the number of ranks, so the big batch comes out only for equal shares.
+#
+# Next, its buckets: eight layers of 400 × 400 and a limit of 1 MB (`bucket_cap_mb`). `reduced_buckets` lists how many numbers each bucket has that is sent; it uses DDP's *communication hook*, which is made for compressing gradients. **Predict.** How many buckets go in the first step, how many in the second, and how many in `no_sync()`?
 
 # %%
-def real_ddp(rank, world, head, equal, unequal, files):
-    found = {"equal": gradient_of_ddp(head, *equal)}
-    head.weight.grad = None
-    found["unequal"] = gradient_of_ddp(head, *unequal)
-    found["buckets"], found["difference"] = buckets_of_ddp(), after_a_change()
+from utils.world.observed import collectives, reduced_buckets
+
+
+def buckets_of_ddp(rank, world):
+    net, told = nn.Sequential(*(nn.Linear(400, 400) for _ in range(8))), {}
+    ddp = DDP(net, bucket_cap_mb=1)
+    buckets = reduced_buckets(ddp)
+    for name in ("step 0", "step 1", "in no_sync"):
+        with ddp.no_sync() if name == "in no_sync" else torch.enable_grad():
+            ddp(torch.randn(3, 400)).sum().backward()
+        told[name] = list(buckets)
+        buckets.clear()
+    return told, dist._DEFAULT_FIRST_BUCKET_BYTES, DDP(nn.Linear(1, 1)).bucket_bytes_cap
+
+
+print(*in_processes(buckets_of_ddp, 2)[0], sep="\n")
+
+# %% [markdown]
+# The first step reduces one big bucket, in the order of the list; then it has seen in which order gradients *really* get ready, at rank 0, tells it to all, and builds the buckets anew. In `no_sync` nothing goes. (The last two numbers are the limits that it has by default, in bytes: of the first bucket, and of the others.)
+#
+# **Predict.** Somebody adds 1 to the weights at rank 1 only, and 60 steps follow: by what do the ranks differ? And what does DDP make of the question's two files, with two different starts besides?
+
+# %%
+def real_ddp(rank, world, files):
+    changed = DDP(nn.Linear(4, 4))
+    with torch.no_grad():
+        changed.module.weight += rank
+    fit(changed, torch.ones(8, 4), torch.ones(8, 4))
     torch.manual_seed(rank)  # not even the same start
     prices = DDP(Price())
     fit(prices, *files)
-    found["limits"] = dist._DEFAULT_FIRST_BUCKET_BYTES, prices.bucket_bytes_cap
-    return found | {"house": prices.module.towers["house"].weight.detach()}
+    return changed.module.weight.detach(), prices.module.towers["house"].weight.detach()
 
 
-# %%
-equal = Each(zip(hidden.chunk(2), targets.chunk(2)))
-unequal = Each(zip(hidden.split([450, 62]), targets.split([450, 62])))
-found = in_processes(real_ddp, 2, head, equal, unequal, Each(files))[0]
-for name in ("equal", "unequal"):
-    print(f"{name:8} shares: off by {(found[name] - big).norm() / big.norm():.2g} of its length")
-print("by default at most", *(f"{limit:,}" for limit in found["limits"]), "bytes, the first and the others")
-print(found["buckets"], f"\nrank 1's weight less rank 0's, at the end: {found['difference']:.3f}")
-print("the question's two files, house:", some(found["house"]))
+(at_0, house_0), (at_1, house_1) = in_processes(real_ddp, 2, Each(files))
+print(f"rank 1's weights less rank 0's, at the end: {(at_1 - at_0).mean():.3f}")
+print(f"house, at both: {some(house_0)} | {some(house_1)}")
 
 # %% [markdown]
-# Line by line. DDP divides by the number of ranks, so the big batch comes out only for equal shares. The first step reduces one big bucket, in the order of the list; then it has seen in which order gradients *really* get ready, at rank 0, tells it to all, and builds the buckets anew. In `no_sync` nothing goes. Whoever changes weights at one rank has changed the model there for good. And on the two files of the question it learns the right prices, in spite of their orders (and of two different starts: rank 0's was broadcast).
+# Whoever changes weights at one rank has changed the model there for good. And on the two files it learns the right prices, in spite of their orders, and of the two starts: rank 0's was broadcast.
 #
-# Now `find_unused_parameters`, on `Switch`. **Predict.** Which of these seven end in an error, and in which step?
+# Now `find_unused_parameters`, which is told to DDP when it is made, on `Switch`: the model of which some batches don't need the layer `second`. Seven trials, at two ranks:
+#
+# | | the forward returns | `second` is used by | the flag | steps |
+# |---|---|---|---|---|
+# | A | the tensor | nobody | no | 1 |
+# | B | the tensor | nobody | no | 2 |
+# | C | the tensor | nobody | yes | 2 |
+# | D | the tensor | rank 0 | yes | 2 |
+# | E | a dict with it | nobody | yes | 2 |
+# | F | an object of another class with it | nobody | yes | 2 |
+# | G | the same | both | no | 2 |
+#
+# **Predict.** Which of them end in an error, and in which step? (`Returns` calls a model and wraps what comes of it; `tensor_in` takes it out again. A trial says how long the gradient of `second` is at rank 1, or where there was an error, and which.)
 
 # %%
-class Wrapped:
-    """What some libraries return: an object of their own, with the output inside."""
-
-    def __init__(self, output):
-        self.output = output
-
-    def __getitem__(self, name):
-        return self.output
+from utils.world.observed import Returns
 
 
-class InObject(Switch):
-    def forward(self, x, both=True):
-        return Wrapped(super().forward(x, both))
+def trial(rank, world, kind, users, find, steps):
+    torch.manual_seed(0)
+    ddp = DDP(Returns(Switch(), kind), find_unused_parameters=find)
+    try:
+        for step in range(steps):
+            returned = ddp(torch.ones(2, 4) * (1 + rank + step), rank in users)
+            ddp.module.tensor_in(returned).sum().backward()
+        grad = ddp.module.inside.second.weight.grad
+        return f"ok; gradient of second: {None if grad is None else round(grad.norm().item(), 2)}"
+    except RuntimeError as problem:
+        return f"step {step}: {str(problem).split('.')[0]}"
 
-
-class InDict(Switch):
-    def forward(self, x, both=True):
-        return {"output": super().forward(x, both)}
-
-
-# %%
-# (class, does rank r use both layers, find_unused_parameters, steps)
-cases = {
-    "unused, one step": (Switch, lambda rank: False, False, 1),
-    "unused, two steps": (Switch, lambda rank: False, False, 2),
-    "unused, to be found": (Switch, lambda rank: False, True, 2),
-    "used by rank 0 only, to be found": (Switch, lambda rank: rank == 0, True, 2),
-    "in a dict, to be found": (InDict, lambda rank: False, True, 2),
-    "in an object, to be found": (InObject, lambda rank: False, True, 2),
-    "in an object, all used": (InObject, lambda rank: True, False, 2),
-}
-
-
-# %%
-def real_switch(rank, world):
-    told = {}
-    for name, (kind, uses, find, steps) in cases.items():
-        torch.manual_seed(0)
-        ddp = DDP(kind(), find_unused_parameters=find)
-        try:
-            for step in range(steps):
-                output = ddp(torch.ones(2, 4) * (1 + rank + step), uses(rank))
-                (output if kind is Switch else output["output"]).sum().backward()
-            grad = ddp.module.second.weight.grad
-            told[name] = f"ok; gradient of second: {None if grad is None else round(grad.norm().item(), 2)}"
-        except RuntimeError as problem:
-            told[name] = f"step {step}: {str(problem).split('.')[0]}"
-    return told
-
-
-for name, words in in_processes(real_switch, 2)[1].items():
-    print(f"{name:33} {words}")
 
 # %% [markdown]
-# Here is the answer to "sometimes works". *Without* the flag a parameter that gets no gradient leaves its bucket unfinished; the step itself notices nothing, and the next forward complains. So it works in a test of one step; it works for a model whose branch is taken in every batch, until the first one in which it isn't; and then the error stands at an innocent batch.
+# And the table once more, for Python:
+
+# %%
+trials = {
+    "A": ("tensor", (), False, 1), "B": ("tensor", (), False, 2), "C": ("tensor", (), True, 2),
+    "D": ("tensor", (0,), True, 2), "E": ("dict", (), True, 2), "F": ("object", (), True, 2),
+    "G": ("object", (0, 1), False, 2),
+}  # fmt: skip
+for name, how in trials.items():
+    print(name, in_processes(trial, 2, *how)[1])
+
+# %% [markdown]
+# Here is the answer to "sometimes works". *Without* the flag (A, B) a parameter that gets no gradient leaves its bucket unfinished; the step itself notices nothing, and the next forward complains. So it works in a test of one step; it works for a model whose branch is taken in every batch, until the first one in which it isn't; and then the error stands at an innocent batch.
 #
-# *With* the flag it works where the walk begins at the right place. It finds tensors in lists, tuples, dicts and dataclasses (the dict is here). In an object of a class of one's own it finds none, takes *all* parameters for unused and calls them ready; and when their gradients come after all, they are ready twice. The same model without the flag is fine. (And rank 1, which didn't use `second`, got a gradient for it: rank 0's, divided by two. To take part with zeros is to be averaged with zeros.)
+# *With* the flag it works where the walk begins at the right place. It finds tensors in lists, tuples, dicts and dataclasses (E). In an object of any other class (F) it finds none, takes *all* parameters for unused and calls them ready; and when their gradients come after all, they are ready twice. The same model without the flag is fine (G). (And in D rank 1, which didn't use `second`, got a gradient for it: rank 0's, divided by two. To take part with zeros is to be averaged with zeros.)
 #
 # What it doesn't do is mend anything: it only tells the buckets not to wait.
 #
-# FSDP next. `fully_shard` is applied to each block, and to the model around them. Parameters become *DTensors*: tensors that know how they lie on a mesh of ranks. **Predict.** MiniGPT has 179,544 parameters. How many does each of four ranks hold? How many all-gathers and reduce-scatters are there in a forward and backward, with three units (two blocks and the rest)?
+# FSDP next. `fully_shard(module)` is applied to each block, and to the model around them: each becomes a unit. Parameters become *DTensors*, tensors that know how they lie on a *mesh* of ranks (here a row of four); `to_local()` is a rank's own share, `full_tensor()` gathers it. `CommDebugMode` counts the collectives. **Predict.** MiniGPT has 179,544 parameters. How many does each of four ranks hold? How many all-gathers and reduce-scatters are there in a forward and backward, with three units (two blocks and the rest)?
 
 # %%
+import warnings
+
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
 from torch.distributed.tensor.debug import CommDebugMode
 
-words = (y[:512] != -100).sum(1)
-same = (words == words.mode().values).nonzero()[:16, 0]  # of equal length, so that shares are equal
-x16, y16 = x[same], y[same]
-F.cross_entropy(gpt(x16).flatten(0, 1), y16.flatten()).backward()
-whole_gradient = {name: p.grad for name, p in gpt.named_parameters()}
 
-
-def counts(comms):
-    return {str(op).split(".")[-1].strip("_"): n for op, n in comms.get_comm_counts().items()}
-
-
-# %%
-import copy
-import warnings
-
-
-def sharded_step(model, mesh, tokens, words, **how):
-    """Forward and backward of a model that is sharded by blocks; what was sent."""
+def real_fsdp(rank, world, tokens, words, reshard):
+    warnings.simplefilter("ignore")  # of hooks on modules whose input needs no gradient
+    model, mesh = load_minigpt(), init_device_mesh("cpu", (world,))
     for unit in (*model.blocks, model):
-        fully_shard(unit, mesh=mesh, **how)
+        fully_shard(unit, mesh=mesh, reshard_after_forward=reshard)
     with CommDebugMode() as comms:
         F.cross_entropy(model(tokens).flatten(0, 1), words.flatten()).backward()
-    return counts(comms)
-
-
-# %%
-def real_fsdp(rank, world, model, tokens, words, reference):
-    warnings.simplefilter("ignore")  # of hooks on modules whose input needs no gradient
-    mesh, other = init_device_mesh("cpu", (world,)), copy.deepcopy(model)
-    sent = sharded_step(model, mesh, tokens, words)
-    kept = sharded_step(other, mesh, tokens, words, reshard_after_forward=False)
-    held = sum(p.to_local().numel() for p in model.parameters())
-    grads = {name: p.grad.full_tensor() for name, p in model.named_parameters()}
-    off = max((grad - reference[name]).abs().max().item() for name, grad in grads.items())
+    grad = torch.cat([p.grad.full_tensor().flatten() for p in model.parameters()])
     optimizer = torch.optim.AdamW(model.parameters())
     optimizer.step()
-    memory = sum(state["exp_avg"].to_local().numel() for state in optimizer.state.values())
-    return held, memory, off, sent, kept
+    m = sum(state["exp_avg"].to_local().numel() for state in optimizer.state.values())
+    return sum(p.to_local().numel() for p in model.parameters()), m, grad, collectives(comms)
 
-
-# %%
-def real_cuts(rank, world, hidden, weight):
-    """The LM head as DTensors, cut both ways: (where the result lies, what was sent)."""
-    mesh, told = init_device_mesh("cpu", (world,)), {}
-    ways = {"by words": (Shard(0), Replicate()), "by inputs": (Shard(1), Shard(1))}
-    for name, (cut, x_cut) in ways.items():
-        w, x = distribute_tensor(weight, mesh, [cut]), distribute_tensor(hidden, mesh, [x_cut])
-        with CommDebugMode() as multiplied:
-            out = F.linear(x, w)
-        with CommDebugMode() as gathered:
-            whole = out.redistribute(mesh, [Replicate()]).to_local()
-        equal = torch.equal(whole, F.linear(hidden, weight))
-        told[name] = str(out.placements), counts(multiplied), counts(gathered), equal
-    return told
-
-
-# %%
-def both(rank, world, of_fsdp, of_cuts):
-    return real_fsdp(rank, world, *of_fsdp), real_cuts(rank, world, *of_cuts)
-
-
-of_fsdp = [(load_minigpt(), *share, whole_gradient) for share in zip(x16.chunk(4), y16.chunk(4))]
-fsdp, cuts = in_processes(both, 4, Each(of_fsdp), (hidden, weight))[0]
-print("held {:,}, in AdamW's m {:,}; gradients off by {:.0e}\nsent {}\nand {}".format(*fsdp))
-for name, told in cuts.items():
-    print(f"{name:9}", *told)
 
 # %% [markdown]
-# A quarter of the weights, a quarter of the optimizer's memory, and the gradient of the big batch to rounding. Each unit's gradient was reduce-scattered once; the blocks were gathered twice, in the forward and again in the backward, but the outermost unit only once: it is the last to be used and the first to be needed again, and so it isn't let go. With `reshard_after_forward=False` (the third line) that holds for all.
+# It is compared with one process that has all 16 lines. (What fills up a line is predicted, too, so that the ranks' shares are equal.)
+
+# %%
+tokens, words = x[:16, :-1], x[:16, 1:]
+loss = F.cross_entropy(gpt(tokens).flatten(0, 1), words.flatten())
+whole = torch.cat([grad.flatten() for grad in torch.autograd.grad(loss, list(gpt.parameters()))])
+for reshard in (None, False):  # None is the default
+    shares = Each(tokens.chunk(4)), Each(words.chunk(4))
+    held, m, grad, sent = in_processes(real_fsdp, 4, *shares, reshard)[0]
+    print(f"held {held:,}, in AdamW's m {m:,}; off by {(grad - whole).norm() / whole.norm():.0e} of its length; sent {sent}")
+
+# %% [markdown]
+# A quarter of the weights, a quarter of the optimizer's memory, and the gradient of the big batch to rounding. Each unit's gradient was reduce-scattered once; the blocks were gathered twice, in the forward and again in the backward, but the outermost unit only once: it is the last to be used and the first to be needed again, and so it isn't let go. With `reshard_after_forward=False` (the second line) that holds for all.
 #
-# And the DTensors say in their placements what you worked out above: `Shard(1)` is complete in pieces, `Partial(sum)` is all of it, incomplete; multiplying sends nothing; and to make it whole is an all-gather in one case and an all-reduce in the other. A DTensor is phase 04's idea once more: a subclass that answers `__torch_dispatch__`, knows for each operator what comes out of which placements, and calls a collective where it must.
+# A DTensor can be cut as you like: `Shard(0)` by rows, `Shard(1)` by columns, `Replicate()` not at all. `distribute_tensor` cuts a tensor, `redistribute` cuts it in another way. **Predict.** The LM head by words and by inputs once more: what does multiplying send, and what does it take to make the result whole?
+
+# %%
+def real_cuts(rank, world, hidden, weight, cut, x_cut):
+    """The LM head as DTensors: where the result lies, and what was sent for it."""
+    mesh = init_device_mesh("cpu", (world,))
+    w, x = distribute_tensor(weight, mesh, [cut]), distribute_tensor(hidden, mesh, [x_cut])
+    with CommDebugMode() as multiplied:
+        out = F.linear(x, w)
+    with CommDebugMode() as gathered:
+        out.redistribute(mesh, [Replicate()])
+    return str(out.placements), collectives(multiplied), collectives(gathered)
+
+
+for name, *cuts in (("by words", Shard(0), Replicate()), ("by inputs", Shard(1), Shard(1))):
+    print(f"{name:9}", *in_processes(real_cuts, 4, hidden, weight, *cuts)[0])
+
+# %% [markdown]
+# The placements say what you worked out above: `Shard(1)` is complete in pieces, `Partial(sum)` is all of it, incomplete; multiplying sends nothing; and to make it whole is an all-gather in one case and an all-reduce in the other. A DTensor is phase 04's idea once more: a subclass that answers `__torch_dispatch__`, knows for each operator what comes out of which placements, and calls a collective where it must.
 #
 # At last, how it is really started. A training is a script, and `torchrun` runs it in as many processes as asked for, and tells each by the environment who it is. This one has the question's bug, under the strictest checking that PyTorch has, `TORCH_DISTRIBUTED_DEBUG=DETAIL`. **Predict.** What will that say about two all-reduces in another order? And about two of unequal shapes?
 
@@ -1145,7 +1044,7 @@ seven = {"embedding": 32000 * 4096, **{f"block {k}": block for k in range(32)}, 
 memory_a_rank(seven, ranks=64, precision="bfloat16", limit=80e9)
 
 # %% [markdown]
-# On none. DDP needs the same 100 GiB on 8 ranks as on 1,024, and no number of ranks ever helps. From ZeRO-1 on it does.
+# On none. DDP needs the same 108 GB on 8 ranks as on 1,024, and no number of ranks ever helps. From ZeRO-1 on it does.
 #
 # Then time. A step needs 6 · parameters · tokens FLOPs (phase 07), shared by all ranks. What is sent *can* be hidden behind it, if it takes less: the step takes the longer of the two. **Predict.** From 64 to 1,024 ranks, 16 times as many: how many times faster is a step of FSDP?
 
@@ -1193,18 +1092,7 @@ choice(
 # %% [markdown]
 # ## What you can now do
 #
-# [The lab](../release/10_distributed/10_distributed.ipynb) of this phase asks you to do it:
-#
-# - broadcast along a tree, from send and receive alone;
-# - write a ring all-reduce that sends no byte too many and never stands still;
-# - say what a collective costs, in bytes and seconds;
-# - write a step of DDP: buckets in one order, frozen, tied, unused, and shares of any size;
-# - write a step of FSDP, and keep track of who holds what;
-# - cut the LM head both ways, and compute its loss from three numbers a word;
-# - write pipeline schedules, and reckon their bubble;
-# - plan memory, bytes and time for 1,024 ranks;
-# - make a data-parallel step of the real MiniGPT, with its optimizer cut between the ranks;
-# - say in two sentences each what DDP, FSDP, tensor and pipeline parallelism are.
+# [The lab](../release/10_distributed/10_distributed.ipynb) of this phase asks you to do it. After the tree, the ring, the costs and DDP come a step of FSDP, the LM head cut both ways, pipeline schedules and their bubble, a plan for 1,024 ranks, a step of the real MiniGPT with its optimizer cut between the ranks; and four kinds of parallelism in two sentences each.
 #
 # And you can answer the question. A rank knows its own number, and what it was sent. What keeps the ranks together is that all of them call the same collectives in the same order, and that nobody checks it. Big batch and big model come from five collectives, which are made of send and receive.
 #

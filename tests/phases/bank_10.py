@@ -1154,58 +1154,6 @@ def minigpt_step(rank, world, model, tokens, targets, state, lr, max_norm):
     nn.utils.vector_to_parameters(torch.cat(gathered)[:n], parameters)
     return total / rows, norm, state
 ''',
-    "the number of targets first": '''
-def minigpt_step(rank, world, model, tokens, targets, state, lr, max_norm):
-    parameters = list(model.parameters())
-    logits = model(tokens).flatten(0, 1)
-    loss = F.cross_entropy(logits, targets.flatten(), reduction="sum")
-    count = (targets != -100).sum()
-    said = yield "all_reduce", torch.stack([count.float(), loss.detach()]), "sum"
-    rows, total = said.tolist()
-    grads = torch.autograd.grad(loss / rows, parameters)
-    flat = torch.cat([g.flatten() for g in grads])
-    n = flat.numel()
-    size = -(-n // world)
-    flat = F.pad(flat, (0, size * world - n))
-    mine = yield "reduce_scatter", list(flat.split(size)), "sum"
-    squares = yield "all_reduce", mine.square().sum().reshape(1), "sum"
-    norm = squares.sqrt().item()
-    factor = max_norm / (norm + 1e-6)
-    if factor < 1:
-        mine = mine * factor
-    weights = nn.utils.parameters_to_vector(parameters).detach()
-    own = F.pad(weights, (0, size * world - n))[rank * size : (rank + 1) * size]
-    new, state = driver.adamw(own, mine, state, lr)
-    gathered = yield "all_gather", new
-    nn.utils.vector_to_parameters(torch.cat(gathered)[:n], parameters)
-    return total / rows, norm, state
-''',
-    "the last parameter first": '''
-def minigpt_step(rank, world, model, tokens, targets, state, lr, max_norm):
-    parameters = list(model.parameters())[::-1]
-    logits = model(tokens).flatten(0, 1)
-    loss = F.cross_entropy(logits, targets.flatten(), reduction="sum")
-    count = (targets != -100).sum()
-    said = yield "all_reduce", torch.stack([loss.detach(), count.float()]), "sum"
-    total, rows = said.tolist()
-    grads = torch.autograd.grad(loss / rows, parameters)
-    flat = torch.cat([g.flatten() for g in grads])
-    n = flat.numel()
-    size = -(-n // world)
-    flat = F.pad(flat, (0, size * world - n))
-    mine = yield "reduce_scatter", list(flat.split(size)), "sum"
-    squares = yield "all_reduce", mine.square().sum().reshape(1), "sum"
-    norm = squares.sqrt().item()
-    factor = max_norm / (norm + 1e-6)
-    if factor < 1:
-        mine = mine * factor
-    weights = nn.utils.parameters_to_vector(parameters).detach()
-    own = F.pad(weights, (0, size * world - n))[rank * size : (rank + 1) * size]
-    new, state = driver.adamw(own, mine, state, lr)
-    gathered = yield "all_gather", new
-    nn.utils.vector_to_parameters(torch.cat(gathered)[:n], parameters)
-    return total / rows, norm, state
-''',
     "backward, and copies into the model": '''
 def minigpt_step(rank: int, world: int, model: nn.Module, tokens: Tensor, targets: Tensor, state: dict, lr: float, max_norm: float):
     kept = targets != -100
@@ -1270,3 +1218,14 @@ OPEN: dict[tuple[str, str], str] = {}
 
 BANK = Bank("10")
 BANK.fill(RIGHT, WRONG, OPEN)
+BANK.right(
+    "minigpt_step",
+    "the number of targets first",
+    ("total, count = yield", "count, total = yield"),
+    ("[loss.item(), counted]", "[counted, loss.item()]"),
+)
+BANK.right(
+    "minigpt_step",
+    "the last parameter first",
+    ("parameters = list(model.parameters())", "parameters = list(model.parameters())[::-1]"),
+)

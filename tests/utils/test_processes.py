@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
+from torch import nn
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.nn.parallel import DistributedDataParallel
 
 from utils.world import Each
 from utils.world.gloo import NoGloo
+from utils.world.observed import Returns, collectives, reduced_buckets
 from utils.world.processes import in_processes, torchrun
 
 pytestmark = pytest.mark.slow(8)
@@ -47,3 +52,43 @@ def test_a_script_that_fails_is_told_by_its_own_error():
 def test_a_script_without_an_end_is_ended():
     with pytest.raises(NoGloo, match=r"after 0\.5 s"):
         torchrun("import time; time.sleep(600)", 1, seconds=0.5)
+
+
+def test_the_buckets_of_ddp_are_told_and_its_gradient_is_still_the_mean():
+    def function(rank, world, x):
+        layer = nn.Linear(3, 2)
+        ddp = DistributedDataParallel(layer)
+        buckets = reduced_buckets(ddp)
+        with ddp.no_sync():
+            ddp(x).sum().backward()
+        layer.weight.grad = layer.bias.grad = None
+        assert buckets == []
+        ddp(x).sum().backward()
+        return buckets, layer.weight.grad
+
+    rows = torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[3.0, 0.0, 5.0]])
+    for buckets, gradient in in_processes(function, 2, Each(rows)):
+        assert buckets == [8]
+        assert torch.equal(gradient, torch.tensor([[2.0, 1.0, 4.0]] * 2))
+
+
+def test_the_collectives_of_a_dtensor_are_counted():
+    def function(rank, world, x):
+        mesh = init_device_mesh("cpu", (world,))
+        cut = distribute_tensor(x, mesh, [Shard(0)])
+        with CommDebugMode() as quiet:
+            cut.mul(2)
+        with CommDebugMode() as comms:
+            cut.redistribute(mesh, [Replicate()])
+        return collectives(quiet), collectives(comms)
+
+    found = in_processes(function, 2, torch.ones(4, 2))
+    assert found == [({}, {"all_gather_into_tensor": 1})] * 2
+
+
+@pytest.mark.parametrize("how", ["tensor", "dict", "object"])
+def test_what_a_module_returns_is_wrapped_and_taken_out_again(how):
+    module = Returns(nn.ReLU(), how)
+    returned = module(torch.tensor([-1.0, 2.0]))
+    assert isinstance(returned, torch.Tensor) == (how == "tensor")
+    assert module.tensor_in(returned).tolist() == [0.0, 2.0]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
@@ -123,6 +126,38 @@ def stepped(
     return {"loss": loss, "gradients": gradients, "parameters kept": same}
 
 
+def buckets(parameters: Iterable[Tensor], bucket_bytes: int) -> list[list[Tensor]]:
+    """Put parameters, in their order, into buckets.
+
+    A bucket takes the next one as long as all in it have ``bucket_bytes`` bytes or fewer together;
+    a parameter that is larger is alone.
+    """
+    found: list[list[Tensor]] = []
+    left = 0
+    for parameter in parameters:
+        size = parameter.numel() * parameter.element_size()
+        if not found or size > left:
+            found.append([])
+            left = bucket_bytes
+        found[-1].append(parameter)
+        left -= size
+    return found
+
+
+def pieces(tensors: Iterable[Tensor], world: int) -> list[Tensor]:
+    """Return the numbers of all tensors, one after the other, in ``world`` flat pieces.
+
+    The pieces are equal: zeros are filled in at the end. They are outside of any graph.
+    """
+    flat = torch.cat([tensor.detach().flatten() for tensor in tensors])
+    return list(F.pad(flat, (0, -len(flat) % world)).chunk(world))
+
+
+def linear_backward(inputs: Tensor, weight: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients for W and for h of z = h Wᵀ, where ``gradient`` is that for z."""
+    return gradient.T @ inputs, gradient @ weight
+
+
 def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Tensor, dict]:
     """One step of AdamW on a slice of the parameters, by the formulas of phase 07.
 
@@ -147,9 +182,16 @@ def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Te
 
 def minigpt_of(config: Mapping[str, int] | None, values: int = 0) -> MiniGPT:
     """Return the shipped MiniGPT, or a smaller one of other sizes with drawn weights."""
-    if config is None:
+    sizes = None if config is None else tuple(config.items())
+    return copy.deepcopy(_minigpt_once(sizes, values))
+
+
+@lru_cache(maxsize=4)
+def _minigpt_once(sizes: tuple[tuple[str, int], ...] | None, values: int) -> MiniGPT:
+    """The model that all ranks of a world get copies of: a copy is made sooner than a model."""
+    if sizes is None:
         return load_minigpt()
-    model = MiniGPT(MiniGPTConfig(**config))
+    model = MiniGPT(MiniGPTConfig(**dict(sizes)))
     _fill(model.parameters(), values, 0.3)
     return model
 

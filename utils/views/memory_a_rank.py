@@ -11,7 +11,7 @@ from torch import nn
 from utils.style import GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, VIEW, WIDTH, Part
 from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
-from utils.views._numbers import count, human_bytes
+from utils.views._numbers import count, si
 
 LEFT, RIGHT, ROW, BAR, TEXT = 132, 92, 54, 34, 14
 WORLDS = tuple(2**k for k in range(11))
@@ -145,12 +145,12 @@ def draw(units: Units, ranks: int, precision: str, limit: float | None) -> tuple
         for part, size in parts.items():
             canvas.boxes([(x, y, size * scale, BAR)], [LOOKS[part].colour], edge="none")
             x += size * scale
-        told = human_bytes(sum(parts.values()))
+        told = _decimal(sum(parts.values()))
         canvas.text(WIDTH - MARGIN, y + BAR / 2, told, size=TEXT, ha="right")
     if limit:
         x = MARGIN + LEFT + limit * scale
         canvas.line([(x, top - 10), (x, bottom - 8)], colour=INK, line=1.8, dashed=True)
-        words = f"a device: {human_bytes(int(limit))}"
+        words = f"a device: {_decimal(limit)}"
         canvas.text(x, top - 22, words, size=TEXT, colour=MUTED, ha="center")
     x = float(MARGIN)
     for part, look in LOOKS.items():
@@ -158,8 +158,8 @@ def draw(units: Units, ranks: int, precision: str, limit: float | None) -> tuple
         canvas.text(x + 20, bottom + 21, part, size=TEXT, colour=MUTED)
         x += 148
     name, number = units.largest
-    words = f"Gathered: the largest of {count(len(units.parameters), 'unit')}, {name}"
-    words += f", {number:,} weights and gradients."
+    words = f"Gathered: the largest of {count(len(units.parameters), 'unit')}, {name}: "
+    words += f"{number:,} weights, and as many gradients."
     canvas.text(MARGIN, bottom + 54, words, size=TEXT, colour=MUTED)
     canvas.text(MARGIN, bottom + 76, "Activations come on top.", size=TEXT, colour=MUTED)
     return canvas.finish(), describe(units, ranks, precision)
@@ -169,9 +169,14 @@ def sentence(units: Units, ranks: int, precision: str) -> str:
     """What cutting all of it saves, as the figure's title."""
     whole, cut = (sum(held(units, kind, ranks, precision).values()) for kind in ("DDP", "FSDP"))
     return (
-        f"{units.all:,} parameters, {count(ranks, 'rank')}: DDP {human_bytes(whole)} each, "
-        f"FSDP {human_bytes(cut)}."
+        f"{units.all:,} parameters, {count(ranks, 'rank')}: DDP {_decimal(whole)} each, "
+        f"FSDP {_decimal(cut)}."
     )
+
+
+def _decimal(size: float) -> str:
+    """Bytes in decimal units: those of a device's data sheet, and of its wires."""
+    return si(size, "B")
 
 
 def describe(units: Units, ranks: int, precision: str) -> str:
@@ -179,6 +184,6 @@ def describe(units: Units, ranks: int, precision: str) -> str:
     parts = []
     for kind in KINDS:
         sizes = held(units, kind, ranks, precision)
-        told = ", ".join(f"{part} {human_bytes(size)}" for part, size in sizes.items() if size)
-        parts.append(f"{kind}: {told}; together {human_bytes(sum(sizes.values()))}.")
+        told = ", ".join(f"{part} {_decimal(size)}" for part, size in sizes.items() if size)
+        parts.append(f"{kind}: {told}; together {_decimal(sum(sizes.values()))}.")
     return f"Memory of a rank, {precision}. {sentence(units, ranks, precision)} {' '.join(parts)}"

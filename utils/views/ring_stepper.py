@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -143,28 +144,49 @@ def _draw_row(
     canvas: Canvas, ring: Ring, step: int, chunk: int, y: float, wide: float, gap: float
 ) -> None:
     """One chunk at all ranks: a box with its sum, and a strip that says whose it is."""
-    world, high = ring.world, ROW - 10
+    world, high, places = ring.world, ROW - 10, _places(ring)
     boxes: dict[str, list[Box]] = {VIEW.name: [], STORAGE.name: []}
     for rank in range(world):
         cell = ring.states[step][rank][chunk]
         look = VIEW if len(cell.of) == world else STORAGE
         x = MARGIN + LABEL + wide * rank
         boxes[look.name].append((x, y, wide - gap, high))
-        words = "empty" if cell.total is None else short(cell.total, 6)
+        words = "empty" if cell.total is None else _written(cell.total, places)
         canvas.text(x + (wide - gap) / 2, y + (high - STRIP) / 2, words, size=TEXT, ha="center")
     for look in (VIEW, STORAGE):
         canvas.boxes(boxes[look.name], [look.tint] * len(boxes[look.name]), edge=look.colour)
-    places, fills = [], []
+    strips, fills = [], []
     for rank in range(world):
         cell = ring.states[step][rank][chunk]
         look = VIEW if len(cell.of) == world else STORAGE
         each = (wide - gap) / world
         for other in range(world):
             left = MARGIN + LABEL + wide * rank + each * other
-            places.append((left, y + high - STRIP, each, float(STRIP)))
+            strips.append((left, y + high - STRIP, each, float(STRIP)))
             fills.append(look.colour if other in cell.of else IDLE)
-    canvas.boxes(places, fills, edge=CARD, line=0.6)
+    canvas.boxes(strips, fills, edge=CARD, line=0.6)
     canvas.line([(MARGIN, y + ROW - 5), (MARGIN + INNER, y + ROW - 5)], colour=RULE, line=0.5)
+
+
+def _places(ring: Ring) -> int | None:
+    """Decimals for all numbers of all steps: the largest gets three digits; None if none suits."""
+    totals = [
+        abs(cell.total)
+        for state in ring.states
+        for own in state
+        for cell in own
+        if cell.total is not None
+    ]
+    largest = max(totals, default=0.0)
+    if not 0 < largest < 1e6:
+        return None if largest else 0
+    places = max(0, 2 - math.floor(math.log10(largest)))
+    return places if places <= 5 else None
+
+
+def _written(total: float, places: int | None) -> str:
+    """A number with so many decimals, or as short as can be; never "-0.00"."""
+    return short(total, 6) if places is None else f"{round(total, places) + 0.0:.{places}f}"
 
 
 def _draw_arrow(canvas: Canvas, rank: int, y: float, wide: float, gap: float) -> None:

@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from utils.world.events import Collective, Computed, Message, Outcome
 
 MAX_REQUESTS = 100_000  # of all ranks together
-MAX_BYTES = (
-    1 << 28
-)  # of all tensors that ranks put in, and of all copies that a collective hands out
+# of all tensors that ranks put in, and of all copies that a collective hands out
+MAX_BYTES = 1 << 28
 MAX_SECONDS = 1e9  # of one request to compute
 REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sum": torch.add,

@@ -31,8 +31,11 @@ def _(draw):
     reduce, halves, tree = cost.parts
 
     def asked(part, kind, world):
-        size = world * draw.integer(1, 10**6)
-        latency, bandwidth = draw.integer(1, 900) / 1e6, draw.integer(2, 400) * 1e8
+        if world == 1:  # the same in every run: so an example has several ranks wherever one can
+            size, latency, bandwidth = 1000, 0.5, 100.0
+        else:
+            size = world * draw.integer(1, 10**6)
+            latency, bandwidth = draw.integer(1, 900) / 1e6, draw.integer(2, 400) * 1e8
         words = f"{kind}, {world} rank{'s' * (world > 1)}"
         places = {"[0]": "bytes", "[1]": "seconds"}
 

@@ -217,6 +217,13 @@ _wrong(
     ("total, rows = (yield ('all_reduce', torch.tensor([loss.item(), len(x)]), 'sum'))", "total, rows = (yield ('all_reduce', torch.tensor([loss.item(), float(len(x))]), 'sum'))[0], world"),
 )
 _wrong(
+    "the mean of the ranks' gradients",
+    "the loss is right, and in the gradient each rank's mean weighs the same, however many rows it has.",
+    4,
+    ("loss.backward()", "(loss / max(1, len(x))).backward()"),
+    ("/ rows, 'sum'", "/ world, 'sum'"),
+)
+_wrong(
     "a sum, and not a mean",
     "gradients are those of the sum over all rows.",
     1,
@@ -481,13 +488,6 @@ ddp.equivalent(
     ("losses.detach().sum()", "losses.sum()"),
     ("torch.zeros(2)", "torch.ones(2)"),
     because="two numbers of a float32 tensor come of it, which is filled as a whole",
-)
-ddp.equivalent(
-    ("([], 0)", "([], 1)"),
-    ("([], 0)", "([], -1)"),
-    ("not buckets or needed > room", "needed > room"),
-    because="the first parameter has more than a byte, and opens a bucket in any case",
-    of="the lab's solution",
 )
 ddp.equivalent(
     ("tensor.data if rank == 0 else None", "tensor.data"),

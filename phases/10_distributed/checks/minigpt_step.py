@@ -155,6 +155,12 @@ _wrong(
     ("counted = (targets != -100).sum().item()", "counted = 1.0\n    few = max(1, (targets != -100).sum().item())\n    flat, loss = (flat / few, loss / few)"),
 )
 _wrong(
+    "the mean of the ranks' gradients",
+    "the loss is right, and in the gradient each rank's mean weighs the same, however many targets it has.",
+    2,
+    ("flat / count", "flat / max(1, counted) / world"),
+)
+_wrong(
     "gradients of the sum",
     "gradients are not divided by the number of targets.",
     2,
@@ -165,6 +171,13 @@ _wrong(
     "the norm is that of the rank's own piece of the gradient.",
     2,
     ("norm = squares.sqrt().item()", "norm = gradient.norm().item()"),
+)
+_wrong(
+    "the norm of the sum",
+    "the norm is that of the sum over all targets: as if it were taken before dividing by their number.",
+    2,
+    ("flat / count", "flat"),
+    ("gradient = gradient * ", "gradient = gradient / count * "),
 )
 _wrong(
     "the root forgotten",
@@ -331,15 +344,11 @@ minigpt_step.equivalent(
     ("(targets != -100).sum().item()", "(targets != -100).sum()"),
     ("targets != -100", "targets > -100"),
     ("torch.tensor([loss.item(), counted])", "torch.tensor([loss, counted])"),
-    ("list(pieces)", "pieces"),
-    ("p.detach().flatten()", "p.flatten()"),
     (".sum().detach()", ".sum()"),
     ("(model.parameters()).detach()", "(model.parameters())"),
     because="what goes into the network is the values alone, and no word has a number below 0",
 )
 minigpt_step.equivalent(
-    ("[:len(flat)]", "[:]"),
-    ("[:len(flat)]", "[:len(flat) + 1]"),
     ("rest = torch.zeros(world, each)", "rest = torch.ones(world, each)"),
     (".view(p.shape).clone()", ".view(p.shape)"),
     because="what fills a slice up is no parameter's, and a parameter may be a view",

@@ -110,7 +110,6 @@ def _(draw):
         yield columns(part, [3, 3])
         yield columns(part, [n, 1, 2])
         yield columns(part, [2, 3], tokens=4, targets=[0, 1, 2, 4])
-        yield columns(part, [1, 1, 1], tokens=3, targets=[2, 0, 1])
         yield columns(part, [5], tokens=n)
         yield columns(part, [2, 4], tokens=1, width=n)
         yield columns(part, [3, 2], tokens=4, targets=[4, 4, 2, 4])

@@ -92,11 +92,11 @@ def _(draw):
     yield asked(sizes, 1, (2, 3))
     yield asked(sizes, 1, (), torch.int64)
     yield asked(sizes, 3, (2, 5), layout="transposed")
-    yield asked(sizes, 6, (7, 1), torch.int64)
-    for world in (2, 3, draw.integer(4, 6)):
+    yield asked(sizes, 4, (5, 1), torch.int64)
+    for world in (2, 3, 4):
         yield asked(waiting, world, (3 * world,))
     yield asked(waiting, 5, (5,))
-    for world, shape in ((2, (2,)), (3, (3 * n,)), (4, (13,)), (n, (n, 3)), (6, (4,))):
+    for world, shape in ((2, (2,)), (3, (3 * n,)), (4, (13,)), (5, (4,))):
         yield asked(load, world, shape)
     yield asked(load, 5, (40,))  # many sums of five, some of which depend on the order
 

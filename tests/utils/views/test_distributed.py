@@ -45,6 +45,21 @@ def test_each_rank_has_one_sum_after_half_of_the_steps():
     assert found.sent == tuple(step * 9 * 4 for step in range(7))
 
 
+@pytest.mark.parametrize(
+    ("numbers", "written"),
+    [
+        ([0.5, -0.012, 1.0, -0.001], ["0.50", "-0.01", "1.00", "0.00"]),
+        ([0.0128, -0.0003, 0.0, 0.02], ["0.0128", "-0.0003", "0.0000", "0.0200"]),
+        ([111.0, 2.0, 0.0, 30.0], ["111", "2", "0", "30"]),
+        ([1e-9, 2e-9, 0.0, 0.0], ["1e-9", "2e-9", "0", "0"]),
+    ],
+)
+def test_all_numbers_of_a_ring_have_as_many_decimals(numbers, written):
+    found = ring.read([torch.tensor(numbers).double(), *torch.zeros(3, 4).double()])
+    places = ring._places(found)
+    assert [ring._written(number, places) for number in numbers] == written
+
+
 def test_a_chunk_holds_the_numbers_of_those_that_it_has_passed():
     found = ring.read([torch.full((3,), 10.0**rank) for rank in range(3)])
     for state in found.states:
@@ -188,8 +203,8 @@ def test_what_is_cut_is_a_share_and_one_unit_is_whole():
 
 def test_the_memory_says_what_each_kind_holds():
     units = memory.read({"a": 2**20})
-    words = "1,048,576 parameters, 4 ranks", "ZeRO-1: weights 4 MiB, gradients 4 MiB, optimizer 2"
-    check(*memory.draw(units, 4, "float32", 10e6), *words)
+    words = "ZeRO-1: weights 4.19 MB, gradients 4.19 MB, optimizer 2.1 MB"
+    check(*memory.draw(units, 4, "float32", 10e6), "1,048,576 parameters, 4 ranks", words)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,63 @@
+"""What `torch.distributed`'s own tools send, as numbers that a lesson can print."""
+
+# DDP reads the annotations of its hook as objects: so they are not turned into strings here.
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.nn.parallel import DistributedDataParallel
+
+
+def reduced_buckets(ddp: DistributedDataParallel) -> list[int]:
+    """Return a list that grows by the numbers in a bucket whenever one is reduced.
+
+    It hangs on DDP's communication hook, which takes the place of the averaging: so that is done
+    here, too.
+    """
+    buckets: list[int] = []
+
+    def reduce(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        buckets.append(bucket.buffer().numel())
+        share = bucket.buffer().div_(dist.get_world_size())
+        sent = dist.all_reduce(share, async_op=True)
+        return sent.get_future().then(lambda done: done.value()[0])
+
+    ddp.register_comm_hook(None, reduce)
+    return buckets
+
+
+def collectives(comms: CommDebugMode) -> dict[str, int]:
+    """Return how many collectives of each kind were called in a `CommDebugMode`."""
+    return {
+        str(kind).split(".")[-1].strip("_"): number
+        for kind, number in comms.get_comm_counts().items()
+    }
+
+
+class Returns(nn.Module):
+    """A module whose forward wraps the tensor that another one returns.
+
+    Args:
+        inside: the other one.
+        how: ``"tensor"`` as it is, ``"dict"`` in a dict, ``"object"`` in an object of a class that
+            torch does not look into.
+    """
+
+    def __init__(self, inside: nn.Module, how: str) -> None:
+        super().__init__()
+        self.inside, self.how = inside, how
+
+    def forward(self, *args: Any) -> Any:
+        tensor = self.inside(*args)
+        if self.how == "tensor":
+            return tensor
+        return {"it": tensor} if self.how == "dict" else SimpleNamespace(it=tensor)
+
+    def tensor_in(self, returned: Any) -> torch.Tensor:
+        """Take the tensor out of what the forward returned."""
+        if self.how == "tensor":
+            return returned
+        return returned["it"] if self.how == "dict" else returned.it
