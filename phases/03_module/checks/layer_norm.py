@@ -39,19 +39,49 @@ class _LayerNorm(nn.Module):
 @layer_norm.cases
 def _(draw):
     def fresh(part, x, shown="", **eps):
-        return Case(
-            part, lambda subject: subject(x.shape[-1], **eps).call("__call__", x), shown=shown
-        )
+        def play(subject):
+            came = subject(x.shape[-1], **eps).call("__call__", x)
+            return {"but for a factor": not but_for_a_factor(came, x, **eps), "output": came}
+
+        words = "each row of the output is right but for a factor, as where ε or the variance is another."
+        places = {"['but for a factor']": words, "['output']": "the output"}
+        return Case(part, play, shown=shown, places=places)
+
+    def but_for_a_factor(came, x, eps=1e-5):
+        """Whether the rows are a multiple of the right ones that is clearly not 1."""
+        centred = x - x.mean(-1, keepdim=True)
+        right = centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+        if not isinstance(came, torch.Tensor) or came.shape != x.shape or not (right.abs() > 0.1).any():
+            return False
+        factor = (came * right).sum(-1, keepdim=True) / right.square().sum(-1, keepdim=True)
+        off = ((factor - 1).abs() > 0.01).all() and (factor > 0.01).all()
+        return bool(off and torch.allclose(came, factor * right, rtol=1e-3, atol=1e-4))
 
     def normalised(x):
         upstream = draw.tensor(x.shape)
 
         def play(subject):
             made = subject(x.shape[-1])
-            return made.call("__call__", x), pull(made, upstream, x, "x")
+            came = made.call("__call__", x)
+            return moments(came, x), came, pull(made, upstream, x, "x")
 
-        places = {"[0]": "the output", **places_of_pull("[1]", x="x")}
+        places = {
+            "[0]['mean']": "the rows of the output don't have a mean of 0.",
+            "[0]['variance']": "the rows of the output don't have a variance of 1.",
+            "[1]": "the output",
+            **places_of_pull("[2]", x="x"),
+        }
         return Case("normalised", play, places=places)
+
+    def moments(came, x):
+        """Whether each row has about a mean of 0, and about a variance of 1 where x has a large one."""
+        if not isinstance(came, torch.Tensor) or came.shape != x.shape:
+            return {"mean": True, "variance": True}
+        large = x.var(-1, correction=0) > 0.1
+        return {
+            "mean": bool((came.mean(-1).abs() < 0.02).all()),
+            "variance": bool(((came.var(-1, correction=0) - 1).abs() < 0.05)[large].all()),
+        }
 
     def steady(level):
         """A gradient for a constant row, which must be that of a row nearly so.

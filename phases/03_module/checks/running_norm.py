@@ -269,6 +269,27 @@ running_norm.misconception(
     )
 )  # fmt: skip
 running_norm.misconception(
+    "momentum fixed",
+    "the momentum is 0.1 whatever was asked for.",
+    earns=1,
+)(edited(_RunningNorm, ("self.momentum = momentum", "self.momentum = 0.1")))
+running_norm.misconception(
+    "eps outside of the root",
+    "ε was added to the deviation, and not to the variance: the two differ where that is small.",
+    earns=1,
+)(edited(_RunningNorm, ("torch.sqrt(variance + 1e-05)", "(torch.sqrt(variance) + 1e-05)")))
+running_norm.misconception(
+    "the memory in training",
+    "training normalises by what is remembered, this batch included, and not by the batch alone.",
+    earns=1,
+)(
+    edited(
+        _RunningNorm,
+        ("return (x - mean) / torch.sqrt(variance + 1e-05)",
+         "return (x - self.mean) / torch.sqrt(self.variance + 1e-05)"),
+    )
+)  # fmt: skip
+running_norm.misconception(
     "a momentum of 0 for none",
     "a momentum of 0 was taken for none at all, and 0.1 in its place.",
     earns=1,

@@ -57,7 +57,7 @@ def _(draw):
         places = {
             "[0]": "what is saved",
             "[0]['gain']": "the gain",
-            "[1]": "the fresh gain",
+            "[1]": "the fresh gain is not made of ones.",
             "[2]": "the fresh layers aren't as nn.Linear makes them.",
         }
         return Case("what is registered", play, places=places)
@@ -157,6 +157,11 @@ stack.misconception(
     "each layer takes the place of what came; it should be added to it.",
     earns=1,
 )(edited(_Stack, ("x = x + torch.tanh(layer(x))", "x = torch.tanh(layer(x))")))
+stack.misconception(
+    "no tanh",
+    "what a layer gives is added as it is: there is no tanh in between.",
+    earns=1,
+)(edited(_Stack, ("x = x + torch.tanh(layer(x))", "x = x + layer(x)")))
 stack.misconception(
     "one layer many times",
     "all layers of the stack are one, under several names.",

@@ -124,6 +124,12 @@ _misconception(
     ("/ temperature", "* temperature"),
 )
 _misconception(
+    "divided too early",
+    "the bias is not divided by the temperature: what goes through the layer is x, divided.",
+    1,
+    ("model.lm_head(x) / temperature", "model.lm_head(x / temperature)"),
+)
+_misconception(
     "divided too late",
     "the probabilities are divided by the temperature, so they do not sum to 1.",
     1,

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Check, case, edited
+from utils.checks import ByHand, Case, Check, edited
 
 count_graphs = Check(
     "count_graphs",
@@ -69,8 +69,29 @@ def _(draw):
     def named(calls):
         return ", ".join(f"{shape} {str(dtype)[6:]} {k}" for shape, dtype, k in calls)
 
+    def made(counts):
+        """Which calls have made a graph."""
+        return [now > before for before, now in zip([0, *counts], counts, strict=False)]
+
     def asked(part, calls):
-        return case(part, calls, shown=named(calls))
+        """Facts come first: of the first call that is said to make a graph and makes none, or the
+        other way round, that is told."""
+        right, names = made(_count(calls)), [f"call {at + 1}" for at in range(len(calls))]
+
+        def play(subject):
+            came = subject(calls)
+            said = right
+            if isinstance(came, list) and all(isinstance(count, int) for count in came):
+                said = made(came) if len(came) == len(calls) else right
+            same = [one == other for one, other in zip(said, right, strict=True)]
+            return dict(zip(names, same, strict=True)) | {"counts": came}
+
+        places = {
+            f"['{name}']": f"It is wrong whether {name}, {named([one])}, makes a graph."
+            for name, one in zip(names, calls, strict=True)
+        }
+        places["['counts']"] = "the numbers of graphs"
+        return Case(part, play, shown=named(calls), places=places)
 
     def repeated(part, calls, extra):
         """Some calls, and then drawn ones of the same: what is open and what fits must be known."""

@@ -94,6 +94,20 @@ _misconception(
     ("torch.where(x.sum() > 0, 2 * x, x / 2)", "2 * x"),
 )
 _misconception(
+    "doubled at 0",
+    "the gate doubles where the sum is 0.",
+    4,
+    gate,
+    ("x.sum() > 0", "x.sum() >= 0"),
+)
+_misconception(
+    "each row's own sum",
+    "the numbers of a row are gated by that row's sum, and not all by one.",
+    4,
+    gate,
+    ("x.sum() > 0", "x.sum(-1, keepdim=True) > 0"),
+)
+_misconception(
     "element by element",
     "each number is gated by its own sign, and not all of them by the sum.",
     4,
@@ -157,6 +171,13 @@ _misconception(
     3,
     row_sums,
     ("torch.where(counts, x, 0.0)", "(counts * x)"),
+)
+_misconception(
+    "an infinity made finite",
+    "infinity within a row comes out as a finite number.",
+    3,
+    row_sums,
+    ("torch.where(counts, x, 0.0)", "(counts * x.nan_to_num(0.0))"),
 )
 _misconception(
     "one number more",

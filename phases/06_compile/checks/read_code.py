@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from utils.checks import Check, case, edited
+from utils.checks import Case, Check, edited
 from utils.drivers.compiling import written
 
 read_code = Check(
@@ -73,12 +73,25 @@ def composed(draw, gpu):
 
 @read_code.cases
 def _(draw):
+    places = {
+        "['sorted']": "the names, sorted",
+        "['in order']": "The names are the right ones, and not in the order in which they run.",
+    }
+
+    def asked(part, code, of, words):
+        def play(subject):
+            came = subject[of](code)
+            names = isinstance(came, list) and all(isinstance(name, str) for name in came)
+            return {"sorted": sorted(came), "in order": came} if names else came
+
+        return Case(part, play, of, f"the module {words!r}", places)
+
     texts = {path.stem.replace("_", ", "): path.read_text() for path in TEXTS}
     texts |= {f"drawn, {at}": composed(draw, at % 2 == 0) for at in range(4)}
     texts["head, backward, cpu"] = written("head_backward_cpu")
     for words, code in texts.items():
         for part, of in zip(read_code.parts, ("launches", "library_calls", "reused"), strict=True):
-            yield case(part, code, of=of, shown=f"the module {words!r}")
+            yield asked(part, code, of, words)
 
 
 def launches(code):
@@ -177,6 +190,27 @@ _misconception(
     reused,
     ("code.partition('def call(')[2]", "code"),
 )
+
+
+@read_code.misconception(
+    "the overload left out",
+    "an operator of torch.ops has lost the `.default` behind its name.",
+    earns=2,
+)
+class _:
+    def library_calls(code):
+        names = [n for n in called(code) if n.startswith(("extern_kernels.", "torch.ops."))]
+        return [name.removesuffix(".default") for name in names]
+
+
+@read_code.misconception(
+    "deleted buffers",
+    "buffers that are deleted are counted, whether another gets their memory or not.",
+    earns=2,
+)
+class _:
+    def reused(code):
+        return code[code.index("def call(") :].count("del buf")
 
 
 @read_code.misconception(

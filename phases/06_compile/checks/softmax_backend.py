@@ -5,7 +5,7 @@ from torch.nn import functional as F
 
 from utils.checks import Case, Check, edited
 from utils.compare import Tolerance
-from utils.drivers.compiling import FORMS
+from utils.drivers.compiling import FORMS, sharper
 from utils.minigpt import MiniGPTConfig
 
 softmax_backend = Check(
@@ -61,14 +61,36 @@ def _(draw):
         x = draw.tensor(shape, dtype)
         g = draw.tensor(shape, dtype) if gradient else None
 
+        others = [] if chained else [other(form, dim, x / (at + 1)) for at, (form, dim) in enumerate(forms)]
+
         def play(subject):
             came = subject.drive("compiling:replaced", forms, x, g, chained=chained)
-            return came["values"], came["gradient"]
+            facts = [not near(value, wrong) for value, wrong in zip(came["values"], others)]  # noqa: B905
+            return came["values"] if not facts else {"facts": facts, "values": came["values"]}, came["gradient"]
 
-        places = {f"[0][{at}]": f"{form}, dim {dim}" for at, (form, dim) in enumerate(forms)}
+        value = "[0]" if chained else "[0]['values']"
+        places = {f"{value}[{at}]": f"{form}, dim {dim}" for at, (form, dim) in enumerate(forms)}
+        for at, (form, dim) in enumerate(forms):
+            whose = "torch's own numbers, as where it is not replaced" if fits_in(form, dim, x.dim()) else (
+                "the operator's numbers, where the operator doesn't fit"
+            )
+            places[f"[0]['facts'][{at}]"] = f"{form}, dim {dim}, gives {whose}."
         places["[1]"] = "the gradient of x"
         words = "one after the other, " if chained else words
         return Case(part, play, shown=f"{words}x of shape {shape}", places=places)
+
+    def fits_in(form, dim, rank):
+        return form not in (*OTHERS, *TYPED) and dim % rank == rank - 1
+
+    def other(form, dim, x):
+        """What comes out if a form stays that is to be replaced, or the other way round."""
+        stays, new = FORMS[form](x, dim), sharper(x)
+        wrong = stays if fits_in(form, dim, x.dim()) else new
+        return None if near(stays, new) else wrong
+
+    def near(value, other):
+        same = isinstance(value, torch.Tensor) and other is not None and value.shape == other.shape
+        return same and torch.allclose(value.double(), other.double(), rtol=1e-4, atol=1e-6)
 
     def minigpt(config, seed, tokens):
         def play(subject):

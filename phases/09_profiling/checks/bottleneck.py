@@ -3,7 +3,7 @@
 from collections import Counter
 
 from utils.checks import Case, Check, edited
-from utils.traces import Event, drawn
+from utils.traces import KINDS, Event, drawn
 from utils.traces.drawn import LOADER
 
 bottleneck = Check(
@@ -45,11 +45,19 @@ def _(events):
 def _(draw):
     loader, python, waiting, copies = bottleneck.parts
 
+    def judged(part, events, words):
+        def play(subject):
+            came = subject(events)
+            return {"one of six": not isinstance(came, str) or came in KINDS, "account": came}
+
+        places = {"['one of six']": "What is returned is none of the six words.", "['account']": "the account"}
+        return Case(part, play, shown=words, places=places)
+
     def asked(part, kind, covered=None, steps=1, backwards=False):
         events = drawn(kind, draw.integer(0, 10**9), steps=steps, covered=covered)
         moved = elsewhere(events)
         words = f"a drawn trace of {len(moved)} events"
-        return Case(part, lambda subject: subject(moved[::-1] if backwards else moved), shown=words)
+        return judged(part, moved[::-1] if backwards else moved, words)
 
     def elsewhere(events):
         """The same at another time, on another stream, with other names of one kind."""
@@ -83,8 +91,7 @@ def _(draw):
         for what, start, end in rows:
             name, lane, kind = kinds[what]
             events.append(Event(name, start * unit, (end - start) * unit, lane, kind))
-        moved = elsewhere(events)
-        return Case(part, lambda subject: subject(moved), shown=f"a trace by hand: {words}")
+        return judged(part, elsewhere(events), f"a trace by hand: {words}")
 
     yield small(
         loader, "the loader at first, one kernel",
@@ -266,13 +273,38 @@ _misconception(
     "always a brake",
     "a step that only computes is said to be slowed down by something.",
     0,
-    ("return max(accounts", "accounts.pop('compute')\n    return max(accounts"),
+    ("return max(accounts", "accounts.pop('compute', 0)\n    return max(accounts"),
 )
 _misconception(
     "waiting while it waits",
     "what counts is whether the host waits at the moment, and not whether it did as the gap began.",
     2,
     ("if not dry:", "if True:"),
+)
+_misconception(
+    "waiting while it waits, once it has run",
+    "after the first event of the device what counts is whether the host waits at the moment, and not"
+    " whether it did as the gap began.",
+    2,
+    ("if not dry:", "if accounts['compute'] + accounts['copy']:"),
+)
+_misconception(
+    "a wait that is over",
+    "a gap is put to the account of waiting that begins after a wait has ended.",
+    2,
+    (_WAITS, "any(('Synchronize' in event.name and event.start <= begin for event in events))"),
+)
+_misconception(
+    "calls alone are launches",
+    "time in which the host is in an op and in no call is put to Python's account.",
+    0,
+    ("kinds & {'op', 'call'}", "kinds & {'call'}"),
+)
+_misconception(
+    "a copy hides kernels",
+    "time in which kernels run beside a copy is put to the account of copying.",
+    3,
+    ("'compute' if 'kernel' in kinds else 'copy'", "'copy' if 'copy' in kinds else 'compute'"),
 )
 _misconception(
     "the smallest account",

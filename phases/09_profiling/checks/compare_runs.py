@@ -38,6 +38,9 @@ PLACES = {
     "['after']": "the quartiles of after",
     "['ratio']": "the ratio",
     "['verdict']": "the verdict",
+    "['too few']": "A verdict is given, and one of the lists has fewer than five runs.",
+    "['overlap']": "A verdict is given, and the quartile ranges overlap or touch.",
+    "['apart']": "The quartile ranges don't touch, both lists have five runs or more, and no verdict is given.",
     "['given']": "The lists that were given are in another order afterwards.",
 }
 
@@ -52,10 +55,26 @@ def _(draw):
                 came = subject.drive("functions:keeping", before, after)
                 return {"given": came["arguments"], "before": came["result"]["before"]}
             came = subject(before, after)
-            return {entry: came[entry] for entry in entries}
+            found = {entry: came[entry] for entry in entries}
+            return found if part != verdict else facts(before, after, came["verdict"]) | found
 
         shown = f"{len(before)} run{'s' * (len(before) > 1)} before, {len(after)} after"
         return Case(part, play, shown=shown, places=PLACES)
+
+    def facts(before, after, said):
+        """What must hold of a verdict, whatever else it is."""
+        given, withheld = said in ("faster", "slower"), said == "can't say"
+        few = min(len(before), len(after)) < 5
+        (low, _, high), (new_low, _, new_high) = (
+            statistics.quantiles(runs * (1 + (len(runs) == 1)), n=4, method="inclusive")
+            for runs in (before, after)
+        )
+        apart = new_high < low or new_low > high
+        return {
+            "too few": not (given and few),
+            "overlap": not (given and not few and not apart),
+            "apart": not (withheld and not few and apart),
+        }
 
     def runs(count, low=10, high=99):
         return [draw.integer(low, high) / 8 for _ in range(count)]
@@ -137,6 +156,18 @@ _misconception(
     "a quantile is always one of the runs, and nothing between two of them.",
     1,
     ("(share * last - low) *", "0 *"),
+)
+_misconception(
+    "the nearest run",
+    "a quantile is always one of the runs: the one whose place is nearest.",
+    1,
+    ("found.append(ordered[low] + (share * last - low) * (ordered[high] - ordered[low]))", "found.append(ordered[round(share * last)])"),
+)
+_misconception(
+    "halfway between two",
+    "a quantile that lies between two runs is always in their middle.",
+    2,
+    ("(share * last - low) *", "(0.5 if share * last > low else 0) *"),
 )
 _misconception(
     "quartiles as of a wider range",

@@ -186,6 +186,25 @@ _misconception(
     ("return (loss, right)", "return (loss.detach(), right)"),
 )
 _misconception(
+    "a mean of shares",
+    "the share is the mean over sentences of each one's share: a right answer in a short sentence counts"
+    " more than one in a long sentence.",
+    4,
+    ("((logits.argmax(2) == targets) & counts).sum() / counts.sum()", "(((logits.argmax(2) == targets) & counts).sum(1) / in_sentence.clamp(min=1)).sum() / (in_sentence > 0).sum()"),
+)
+_misconception(
+    "-100 taken for 0",
+    "where a target is -100 the word number 0 counts as a right answer.",
+    4,
+    ("((logits.argmax(2) == targets) & counts)", "(logits.argmax(2) == targets.clamp(min=0))"),
+)
+_misconception(
+    "loss and share exchanged",
+    "the share stands where the loss belongs.",
+    0,
+    ("return (loss, right)", "return (right, loss)"),
+)
+_misconception(
     "a sum for a mean",
     "the sentences' means are added up and never divided by their number.",
     1,

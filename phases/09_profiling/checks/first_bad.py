@@ -6,6 +6,7 @@ import torch
 
 from utils.checks import Case, Check, edited
 from utils.compare import Tolerance
+from utils.drivers.profiling import Chain
 
 first_bad = Check(
     "first_bad",
@@ -64,10 +65,23 @@ def _(draw):
 
         def play(subject):
             came = subject.drive("profiling:hunted", arguments, x, times, training, of="first_bad")
-            return came if part == left else came["found"]
+            fact = {"named": all(named(one) for one in came["found"])}
+            return fact | came if part == left else fact | {"found": came["found"]}
 
+        def named(one):
+            """Whether what stands for a name is one; another thing than a tuple says nothing of it."""
+            return not (isinstance(one, tuple) and one and isinstance(one[0], str)) or one[0] in names
+
+        names = {name for name, _ in Chain(**arguments).named_modules()}
         places = {
-            "['hooks left']": "the number of hooks left on the model",
+            "['named']": "What is returned for a name is no name in `model.named_modules()`.",
+            **{
+                f"['found'][{at}][{k}]": what
+                for at in range(times)
+                for k, what in enumerate(("the module's name", "whether NaN or inf", "whether its input was finite"))
+            },
+            "['found']": "what is found",
+            "['hooks left']": "A hook is left on the model.",
             "['as before']": "The model is not as before: its mode or an attribute has changed.",
         }
         return Case(part, play, "first_bad", shown, places)
@@ -89,9 +103,10 @@ def _(draw):
     yield hunted(first, {a: "tanh"}, zero, "the model's own last operation", last="over itself")
     inner = {a: {"parts": {b: "tanh"}, "last": "log"}, c: "tanh"}
     yield hunted(first, inner, minus, f"{a}'s own last operation")
-    bad = good.clone()
-    bad[0, draw.integer(0, 2)] = draw.choice((math.nan, math.inf))
-    yield hunted(first, {a: "keep", b: "tanh"}, bad, "an input that isn't finite")
+    for one in (math.nan, math.inf):
+        bad = good.clone()
+        bad[0, draw.integer(0, 2)] = one
+        yield hunted(first, {a: "keep", b: "tanh"}, bad, f"an input with {one}")
     infinite = good.clone()
     infinite[1, 0] = -math.inf
     yield hunted(first, {a: "tanh", b: "log"}, infinite, "an input of -inf, made finite before the log")
@@ -119,11 +134,21 @@ def _(draw):
 
     def rooted(part, x, upstream, shown):
         entry = "value" if part == root else "gradient"
+        low, above = x <= 0, (x > 0) & (upstream != 0)
 
         def play(subject):
-            return subject.drive("profiling:rooted", x, upstream, of="safe_root")[entry]
+            came = subject.drive("profiling:rooted", x, upstream, of="safe_root")[entry]
+            whole = isinstance(came, torch.Tensor) and came.shape == x.shape
+            zeros = came == 0 if whole else low
+            return {"zero": bool(zeros[low].all()), "more": not bool(zeros[above].any()) or not whole, "all": came}
 
-        return Case(part, play, "safe_root", shown)
+        what = "root" if part == root else "gradient"
+        places = {
+            "['zero']": f"Where x is 0, or negative, the {what} isn't always 0.",
+            "['more']": f"Where x is positive, the {what} is 0 somewhere.",
+            "['all']": f"the {what}",
+        }
+        return Case(part, play, "safe_root", shown, places)
 
     for dtype in (torch.float32, torch.float64):
         x = draw.tensor((3, 4), dtype)
@@ -204,6 +229,34 @@ _hunt(
     "an output with both is said to have infinities.",
     3,
     ("'nan' if output.isnan().any() else 'inf'", "'inf' if output.isinf().any() else 'nan'"),
+)
+_hunt(
+    "NaN if there is nothing else",
+    "an output with a NaN among other numbers is said to have infinities.",
+    3,
+    ("output.isnan().any()", "output.isnan().all()"),
+)
+_hunt(
+    "finite as long as no NaN",
+    "an input with infinities is said to have been finite.",
+    3,
+    ("bool(args[0].isfinite().all())", "not bool(args[0].isnan().any())"),
+)
+_hunt(
+    "the opposite is said",
+    "an input that was finite is said not to have been, and the other way round.",
+    2,
+    ("bool(args[0].isfinite().all())", "not bool(args[0].isfinite().all())"),
+)
+_hunt(
+    "the last call alone",
+    "of a module that is called several times only the last call is looked at, as if it came where the"
+    " first one did.",
+    3,
+    ("    found = []\n", "    found = {}\n"),
+    ("            if not", "            found[name] = None\n            if not"),
+    ("found.append((name, what, bool(args[0].isfinite().all())))", "found[name] = (name, what, bool(args[0].isfinite().all()))"),
+    ("found[0] if found else None", "next(filter(None, found.values()), None)"),
 )
 _hunt(
     "the sum is finite",

@@ -65,11 +65,18 @@ def _work(start, duration, correlation=None, lane="gpu 7", kind="kernel", name="
 def _(draw):
     busy, gap, launched = lanes.parts
 
-    def asked(part, entry, events, words=""):
+    def asked(part, entry, events, words="", longest=None):
         def play(subject):
-            return subject(events)[entry]
+            came = subject(events)[entry]
+            if longest is None:
+                return came
+            return {"longest": not (isinstance(came, int) and came > longest), "gap": came}
 
-        return Case(part, play, shown=words or f"{len(events)} events")
+        places = {
+            "['longest']": "The gap is longer than any between the device's first event and its last.",
+            "['gap']": "the gap",
+        }
+        return Case(part, play, shown=words or f"{len(events)} events", places=places if longest else {})
 
     n, m = draw.integer(2, 9), draw.integer(2, 9)
     one = draw.integer(1, 50)
@@ -100,7 +107,7 @@ def _(draw):
     ends = [_work(0, 2, kind="copy"), _work(2 + n, 5), _work(7 + n + m, 5, kind="copy")]
     yield asked(gap, "gap", ends, "a copy first and last")
     hosted = [_host("a", 0, 5), _work(50, 10), _work(60 + m, 10), _host("b", 200, 10)]
-    yield asked(gap, "gap", hosted, "a host that starts earlier and ends later")
+    yield asked(gap, "gap", hosted, "a host that starts earlier and ends later", longest=m)
     busy_host = [_work(0, 10), _host("a", 9, 90), _work(10 + n, 10)]
     yield asked(gap, "gap", busy_host, "a host that is busy in the gap")
     yield asked(gap, "gap", [_work(7, 10), _work(17, n)], "none")
@@ -233,6 +240,43 @@ _misconception(
     "the device counts as idle while it copies.",
     3,
     ("covered((e for e in events if e.on_device))[1]", "covered((e for e in events if e.kind == 'kernel'))[1]"),
+)
+_misconception(
+    "the sum of the gaps",
+    "all gaps of the device are added up.",
+    3,
+    ("longest = max(longest, span.start - reached)", "longest += max(0, span.start - reached)"),
+)
+_misconception(
+    "the last gap",
+    "of several gaps the last one is taken, and not the longest.",
+    3,
+    ("longest = max(longest, span.start - reached)", "longest = span.start - reached if span.start > reached else longest"),
+)
+_misconception(
+    "calls at the edges left out",
+    "an event isn't given what was launched by a call that begins or ends with it.",
+    2,
+    ("event.start <= call.start and (call.end <= event.end)", "event.start < call.start and call.end < event.end"),
+)
+_misconception(
+    "the innermost alone",
+    "of several events around a call only the innermost is given what it has launched.",
+    2,
+    ("        for event in labels:\n            if", "        for event in sorted(labels, key=lambda label: label.duration):\n            if"),
+    ("(host, device + work.duration)", "(host, device + work.duration)\n                break"),
+)
+_misconception(
+    "copies are not launched",
+    "copies are missing from what was launched.",
+    2,
+    ("if not work.on_device or", "if work.kind != 'kernel' or"),
+)
+_misconception(
+    "whatever runs meanwhile",
+    "a range or an op is given what ran on the device while it was open, whichever thread has launched it.",
+    2,
+    ("event.lane == call.lane and event.start <= call.start and (call.end <= event.end)", "event.start <= work.start and work.end <= event.end"),
 )
 _misconception(
     "by the device's clock",

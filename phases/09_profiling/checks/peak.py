@@ -44,17 +44,30 @@ def _(draw):
 
         def play(subject):
             came = subject(events)
-            chosen = {highest: (0,), who: (0, 1), again: (0, 1, 2), never: (2,)}[part]
-            return tuple(came[k] for k in chosen)
+            entries = {
+                "peak": came[0], "blocks": in_any_order(came[1]), "order": came[1], "never freed": came[2],
+            }  # fmt: skip
+            return {name: entries[name] for name in chosen}
 
+        chosen = {
+            highest: ("peak",),
+            who: ("peak", "blocks", "order"),
+            again: ("peak", "blocks", "order", "never freed"),
+            never: ("never freed",),
+        }[part]
         places = {
-            (highest,): ("the peak",),
-            (who,): ("the peak", "who is alive then"),
-            (again,): ("the peak", "who is alive then", "bytes never freed"),
-            (never,): ("bytes never freed",),
-        }[(part,)]
-        named = {f"[{at}]": what for at, what in enumerate(places)}
-        return Case(part, play, shown=words or f"{len(rows)} events", places=named)
+            "['peak']": "the peak",
+            "['blocks']": "who is alive then",
+            "['order']": "The blocks that are alive then are right, and in another order than that of being"
+            " handed out.",
+            "['never freed']": "bytes never freed",
+        }
+        return Case(part, play, shown=words or f"{len(rows)} events", places=places)
+
+    def in_any_order(blocks):
+        """A list of pairs, sorted; anything else as it is."""
+        pairs = isinstance(blocks, list) and all(isinstance(pair, tuple) for pair in blocks)
+        return sorted(blocks) if pairs else blocks
 
     a, b, c, d = (64 * k for k in draw.sample(range(1, 90), 4))
     n, m, o = (draw.integer(2, 99) for _ in range(3))
@@ -105,6 +118,7 @@ def _(draw):
     yield asked(never, [(a, n), (b, m), (a, -n), (b, -m)], "none that stays")
     yield asked(never, [(d, -n), (a, m), (a, -m)], "one from before")
     yield asked(never, [(d, -n), (a, m), (b, o)], "one from before, and two that stay")
+    yield asked(never, [(a, n), (b, x), (b, -x), (c, m)], "one that is handed out after the peak, and stays")
     yield asked(never, life(31, range(0, 3200, 64), again=False))
 
 
@@ -190,6 +204,42 @@ _misconception(
     "the number of bytes never freed is that of the peak.",
     2,
     ("then, sum(alive.values()))", "then, most)"),
+)
+_misconception(
+    "the end for the peak",
+    "what is returned for the peak is what is alive in the end.",
+    1,
+    ("return (most, then, sum", "return (sum(alive.values()), list(alive.items()), sum"),
+)
+_misconception(
+    "handed out later",
+    "a block of before the record is taken off if its address is handed out later on.",
+    3,
+    ("alive = {}", "alive, before, known = ({}, 0, {block.address for block in allocations if block.bytes > 0})"),
+    (
+        "            alive.pop(block.address, None)\n",
+        "            if block.address in known and alive.pop(block.address, None) is None:\n                before += block.bytes\n",
+    ),
+    ("size = sum(alive.values())", "size = sum(alive.values()) + before"),
+    ("(most, then, sum(alive.values()))", "(most, then, sum(alive.values()) + before)"),
+)
+_misconception(
+    "freed once, freed for good",
+    "a block that is never freed is left out if another one with its address was freed.",
+    3,
+    ("then, sum(alive.values()))", "then, sum(size for address, size in alive.items() if all(b.bytes > 0 for b in allocations if b.address == address)))"),
+)
+_misconception(
+    "never freed: all that was handed out",
+    "blocks that were freed count among the bytes never freed, too.",
+    2,
+    ("then, sum(alive.values()))", "then, sum(block.bytes for block in allocations if block.bytes > 0))"),
+)
+_misconception(
+    "never freed: of the peak",
+    "of the bytes never freed only those are counted that were alive at the peak.",
+    2,
+    ("then, sum(alive.values()))", "then, sum(size for address, size in then if address in alive))"),
 )
 _misconception(
     "never freed: how many",

@@ -80,11 +80,60 @@ def _(draw):
     }
 
     def asked(part, table, config, tokens, peak_flops, shown):
+        right = _report(table, config, tokens, peak_flops)
+        known = [
+            (entry, number, words)
+            for entry, number, words in other_numbers(right, table, config, tokens, peak_flops)
+            if entry in entries[part] and not math.isclose(number, right[entry], rel_tol=1e-3)
+        ]
+
         def play(subject):
             came = subject(table, config, tokens, peak_flops)
-            return {entry: came[entry] for entry in entries[part]}
+            found = {entry: came[entry] for entry in entries[part]}
+            kind = table.get(found.get("operator"), ("op",))[0] if part == first else "op"
+            facts = {"an op": kind == "op"}
+            for at, (entry, number, _) in enumerate(known):
+                is_float = isinstance(found[entry], float)
+                facts[f"fact {at}"] = not (is_float and math.isclose(found[entry], number, rel_tol=1e-7))
+            return facts | found
 
-        return Case(part, play, shown=shown)
+        places = {f"['fact {at}']": words for at, (_, _, words) in enumerate(known)}
+        places["['an op']"] = "What is named is a range, and no op."
+        return Case(part, play, shown=shown, places=places)
+
+    def other_numbers(right, table, config, tokens, peak_flops):
+        """(entry, number, what that number is) of numbers that an entry may be taken for."""
+        _, steps, whole, own = table["step"]
+        share, python, speed, hours = (right[name] for name in ("share", "python", "flops", "hours"))
+        shapes = parameter_shapes(config)
+        size = parameter_count(config) - config.d_model * (config.vocab_size + config.context)
+        head = sum(math.prod(shape) for name, shape in shapes.items() if "head" in name)
+        words = config.d_model * config.vocab_size
+        yield "share", share * steps, "The share is as many times too large as there were steps."
+        yield "share", table[right["operator"]][2] / whole, "The share is that of the operator's total time."
+        yield "bound", 1 + share, "The bound is 1 plus the share."
+        yield "bound", 1 / (1 - share / 2), "The bound is that of an operator that still takes half of its time."
+        total = table[right["operator"]][2] / whole
+        if total < 1:
+            yield "bound", 1 / (1 - total), "The bound is that of the operator's total time, and not of its self time."
+        yield "python", 1 - python, "Python's share is what is left of 1: the time in operators."
+        yield "python", python * whole / 1e9, "Python's share is a time in seconds, and no share."
+        for entry, number, what in (("flops", speed, "FLOP/s are"), ("mfu", right["mfu"], "The MFU is")):
+            yield entry, number * steps, f"{what} too large by a factor: the number of steps."
+            yield entry, number / 2, f"{what} half of what 6 · N a token come to."
+            yield entry, number / 1000, f"{what} too small by a factor of 1000."
+            yield entry, number * 1000, f"{what} too large by a factor of 1000."
+            yield entry, number * whole / own, f"{what} that of the step's self time, and not of its total."
+            yield entry, number * (size - head) / size, f"{what} that of a model without its head."
+            yield entry, number * (size + words) / size, f"{what} that of all parameters but the positions'."
+        yield "mfu", 1 / right["mfu"], "The MFU is upside down: the peak by the FLOP/s."
+        yield "hours", hours * tokens, "The hours are those of 10⁹ steps, and not of as many tokens."
+        yield "hours", float(math.floor(hours)), "The hours are whole ones."
+        yield "hours", 1e9 * 6 * size / peak_flops / 3600, "The hours are those of a machine that reaches its peak."
+        yield "hours", hours / steps, "The hours are too few by a factor: the number of steps."
+        yield "hours", hours * 1000, "The hours are too many by a factor of 1000."
+        yield "hours", hours / 1000, "The hours are too few by a factor of 1000."
+        yield "hours", hours * own / whole, "The hours are those of the step's self time, and not of its total."
 
     def small(steps=1):
         """A table of a few rows, whose times add up."""

@@ -248,6 +248,37 @@ _misconception(
     ("(event.start, -event.duration)", "event.start"),
 )
 _misconception(
+    "one is closed at a time",
+    "where several events end before the next one starts, only the innermost is closed: the others are"
+    " taken to lie around what follows.",
+    0,
+    ("while stack and", "if stack and"),
+)
+_misconception(
+    "of two alike the later one outside",
+    "of two events with one span the one that stands later in the list is taken for the outer one.",
+    3,
+    ("sorted(events, key", "sorted(events[::-1], key"),
+)
+_misconception(
+    "two alike beside each other",
+    "of two events with one span neither is taken to lie in the other.",
+    2,
+    ("stack[-1].end <= event.start", "(stack[-1].end <= event.start or (stack[-1].start, stack[-1].end) == (event.start, event.end))"),
+)
+_misconception(
+    "only what lies in nothing",
+    "an event adds to the total only if it lies in no other event, whatever the other's name is.",
+    0,
+    ("all((outer.name != event.name for outer in stack))", "not stack"),
+)
+_misconception(
+    "total and self exchanged",
+    "the self time stands where the total belongs.",
+    0,
+    ("    return found", "    return {name: (calls, own, total) for name, (calls, total, own) in found.items()}"),
+)
+_misconception(
     "the last call alone",
     "of several events of one name only the last one counts.",
     0,

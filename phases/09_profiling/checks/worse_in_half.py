@@ -147,6 +147,43 @@ _misconception(
     ("x.half()", "x.bfloat16()"),
 )
 _misconception(
+    "the first input rounded",
+    "the right results are those of an input that was rounded to float16 first.",
+    0,
+    ("    found = []", "    found, x = ([], x.half().float())"),
+)
+_misconception(
+    "rounded at both ends",
+    "a step's input and result are rounded, and what it does in between is computed in float32.",
+    2,
+    ("function(x.half()).float()", "function(x.half().float()).half().float()"),
+)
+_misconception(
+    "by the size of the right one",
+    "a number counts as overflowed if the right one is too large for float16, whatever float16 has"
+    " made of it.",
+    2,
+    ("right.isfinite() & ~half.isfinite()", "right.isfinite() & (right.abs() > 65504)"),
+)
+_misconception(
+    "less than a normal number",
+    "numbers count as vanished that are small in float16, and not 0.",
+    1,
+    ("(half == 0)", "(half.abs() < 2 ** -14)"),
+)
+_misconception(
+    "only what lies above counts",
+    "numbers that lie below the right one have negative errors, which are never the largest.",
+    2,
+    ("((half - right) / right).abs()", "((half - right) / right.abs())"),
+)
+_misconception(
+    "compared in float16",
+    "the difference is that from the right number as float16 rounds it.",
+    2,
+    ("((half - right) / right).abs()", "((half - right.half().float()).half().float() / right).abs()"),
+)
+_misconception(
     "what float32 can't hold is counted",
     "numbers that are not finite in float32 either are counted as overflowed.",
     2,
