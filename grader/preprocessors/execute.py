@@ -208,7 +208,7 @@ class Execute(NbGraderExecute):
             if self._stopped or time.monotonic() > end:
                 break
             nowhere = NotebookNode(cell_type="code", source="", metadata={}, outputs=[])
-            with ExampleSeeker(examiner, self.km.link) as seeker:
+            with ExampleSeeker(examiner, self.km.connection) as seeker:
                 self._run(seeker.question, nowhere, index)
                 report.data.update(seeker.report().data)
         self.clear_display_id_mapping(index)
@@ -273,7 +273,7 @@ class Execute(NbGraderExecute):
         # imported here, because it imports torch, which a lab without checks does not need
         from grader.judging.examiner import Examiner
 
-        with Examiner(hidden, self._seed, self._code, self.km.link) as examiner:
+        with Examiner(hidden, self._seed, self._code, self.km.connection) as examiner:
             outputs, stop = self._run(examiner.question, cell, index)
             failed = [o for o in outputs if o.output_type == "error" and o.ename != TIMED_OUT]
             if failed:
