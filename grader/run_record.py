@@ -12,8 +12,8 @@ from typing import Any, Self
 
 from nbformat.notebooknode import NotebookNode
 
-from grader.submission.notes import Note
-from grader.untrusted import mapping, number, sequence, text, truth
+from grader.submission.notes import Note, NoteKind
+from grader.untrusted import mapping, member, number, sequence, text, truth
 
 KEY = "open_the_hood"
 
@@ -24,7 +24,7 @@ class RunRecord:
 
     Attributes:
         seed: what the cases were drawn from.
-        submission: :func:`grader.submission.fingerprint.digest` of what was graded.
+        submission: :func:`grader.submission.digest.digest` of what was graded.
         key: the batch's key of the work, which names submission, lab and version of the grader.
         sandbox: whether the code ran in a sandbox; None where that was not recorded.
         seconds: how long the run took by the clock.
@@ -109,5 +109,6 @@ def _write(where: NotebookNode, kind: type, facts: dict[str, Any]) -> None:
 
 
 def _note(raw: Any) -> Note:
-    words = {key: text(mapping(raw).get(key)) for key in ("kind", "message", "cell")}
-    return Note(**words)
+    ours = mapping(raw)
+    kind = member(NoteKind, ours.get("kind"), NoteKind.OTHER)
+    return Note(kind, text(ours.get("message")), text(ours.get("cell")))

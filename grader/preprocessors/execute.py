@@ -31,7 +31,7 @@ from grader.judging.learner_source import Written, importable
 from grader.phase_paths import ROOT
 from grader.run_record import KEY, RunRecord, record, record_cell, record_note
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
-from grader.submission.notes import Note
+from grader.submission.notes import Note, NoteKind
 from grader.verdict import Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
 from utils.verdict import NBGRADER
@@ -154,7 +154,7 @@ class Execute(NbGraderExecute):
         try:
             super().start_new_kernel(**kwargs)
         except FilesRefused as refused:
-            note = Note("files", f"The files beside the notebook were left out: {refused}")
+            note = Note(NoteKind.FILES, f"The files beside the notebook were left out: {refused}")
             record_note(self.nb, note)
             self.km.files = None
             super().start_new_kernel(**kwargs)
