@@ -285,6 +285,20 @@ class Check:
         """The points of all parts together."""
         return sum(self.parts.values())
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a learner defines: the exercise's functions, or the one thing of its name."""
+        return tuple(self.right) if isinstance(self.right, dict) else (self.name,)
+
+    def thing_in(self, defined: Mapping[str, Any]) -> Any:
+        """Return what is judged, out of all that a notebook defines, by name.
+
+        Raises:
+            KeyError: when one of :attr:`names` is not defined.
+        """
+        things = {name: defined[name] for name in self.names}
+        return things if isinstance(self.right, dict) else things[self.name]
+
     def reference(self, thing: Any) -> Any:
         """Register the plain, obviously right solution (it need not be by hand).
 
