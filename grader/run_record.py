@@ -15,7 +15,7 @@ from nbformat.notebooknode import NotebookNode
 from grader.submission.notes import Note, NoteKind
 from grader.untrusted import mapping, member, number, sequence, text, truth
 
-KEY = "open_the_hood"
+OURS = "open_the_hood"  # in the metadata of a notebook and of its cells
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RunRecord:
     @classmethod
     def of(cls, metadata: Any) -> Self:
         """Read the record from a notebook's metadata, which may be of any shape."""
-        ours = mapping(mapping(metadata).get(KEY))
+        ours = mapping(mapping(metadata).get(OURS))
         return cls(
             seed=text(ours.get("seed")),
             submission=text(ours.get("submission")),
@@ -67,7 +67,7 @@ class CellRecord:
     @classmethod
     def of(cls, cell: NotebookNode) -> Self:
         """Read the record from a cell's metadata, which may be of any shape."""
-        ours = mapping(cell.metadata.get(KEY))
+        ours = mapping(cell.metadata.get(OURS))
         return cls(number(ours.get("seconds")), text(ours.get("problem")))
 
 
@@ -105,7 +105,7 @@ def _write(where: NotebookNode, kind: type, facts: dict[str, Any]) -> None:
         raise TypeError(f"expected fields of {kind.__name__}, got {sorted(unknown)}")
     if "notes" in facts:
         facts["notes"] = [asdict(note) for note in facts["notes"]]
-    where.metadata.setdefault(KEY, NotebookNode()).update(facts)
+    where.metadata.setdefault(OURS, NotebookNode()).update(facts)
 
 
 def _note(raw: Any) -> Note:

@@ -29,7 +29,7 @@ from grader.judging.graded_cell import (
 )
 from grader.judging.learner_source import Written, importable
 from grader.phase_paths import ROOT
-from grader.run_record import KEY, RunRecord, record, record_cell, record_note
+from grader.run_record import OURS, RunRecord, record, record_cell, record_note
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
 from grader.submission.notes import Note, NoteKind
 from grader.verdict import Cause
@@ -101,7 +101,7 @@ class Execute(NbGraderExecute):
             ZygoteDied: if the kernel was lost and the submission did not cause it.
         """
         begun = self._begun = time.monotonic()
-        ours = nb.metadata.setdefault(KEY, NotebookNode())
+        ours = nb.metadata.setdefault(OURS, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
         record(nb, seed=self._seed, sandbox=not self.unsafe_no_sandbox)
         self._limits = Limits.of(nb.metadata)
