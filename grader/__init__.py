@@ -11,7 +11,7 @@ Batch process, trusted. One at a time in a course folder.
     batch.lock              refuses a second batch in this course folder
     course                  lets nbgrader enter the lab in the gradebook if it is not there
  2. submission.files        reads what lies in submitted/, within limits and without following links
-    submission.fingerprint  tells whether it changed; what is graded and unchanged is skipped
+    submission.digest       tells whether it changed; what is graded and unchanged is skipped
  3. batch.job               describes the work for a worker (Job) and what comes back (Result)
     batch.pool              sends jobs to workers on this machine, and replaces dead ones
     batch.cluster           or sends them to Dask workers, which start such workers themselves
@@ -44,6 +44,7 @@ Worker again, for each cell with verify(...). In plain asserts the kernel judges
     judging.answer_key      draws the cases, and runs the reference and the misconceptions here
     judging.rpc_client      calls the learner's functions, by value (judging.subject)
 11. judging.judge           makes the verdict, with judging.difference, .diagnosis and .by_hand
+                            (which reads the cells: .learner_source, .flow, .hostile, .dangers)
     judging.report          words the verdict; judging.graded_cell writes it into the cell
 12. judging.example         after the last cell: finds small failing calls for the learner
 
@@ -56,6 +57,12 @@ nbgrader (`generate_feedback`), trusted. `nbgrader autograde` replaces batch and
 the marks itself: preprocessors.exporter does steps 2 and 5, preprocessors.marks clears old marks.
 14. preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page makes the page
 15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
+
+Beside grading. `build` makes the notebooks from the texts in phases/ and refuses what would hurt a
+class; `site` makes the static site from the notebooks; `proof` tests the checks and makes the
+sample class. `check`, `demo` and `work` are commands of one module. `in_notebook` and `verify`
+judge in a person's own notebook. `verdict` and `run_record` are the data that the steps hand on.
+CONTRIBUTING.md ("Where a change goes") says which module to open for a change.
 """
 
 import sys

@@ -32,14 +32,12 @@ def show_verdict(name: str) -> None:
     """
     phase, check = find_check(name)
     shell = get_ipython()
-    names = shell.user_ns if shell else {}
-    asked = list(check.right) if isinstance(check.right, dict) else [name]
-    missing = [one for one in asked if one not in names]
+    defined = shell.user_ns if shell else {}
+    missing = [one for one in check.names if one not in defined]
     if missing:
         print(f"not defined yet: {', '.join(missing)}. Run the cells above this one first.")
         return
-    things = {one: names[one] for one in asked}
-    verdict = judged(check, things if isinstance(check.right, dict) else things[name])
+    verdict = judged(check, check.thing_in(defined))
     page = os.path.relpath(phase.page, Path.cwd())
     VerdictCard(verdict, phase.number, f"{page}#{anchor(check.reads)}").show()
     copy = phase.root / WORK / phase.name / f"{phase.name}.ipynb"

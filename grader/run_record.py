@@ -12,10 +12,10 @@ from typing import Any, Self
 
 from nbformat.notebooknode import NotebookNode
 
-from grader.submission.notes import Note
-from grader.untrusted import mapping, number, sequence, text, truth
+from grader.submission.notes import Note, NoteKind
+from grader.untrusted import mapping, member, number, sequence, text, truth
 
-KEY = "open_the_hood"
+OURS = "open_the_hood"  # in the metadata of a notebook and of its cells
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class RunRecord:
 
     Attributes:
         seed: what the cases were drawn from.
-        submission: :func:`grader.submission.fingerprint.digest` of what was graded.
+        submission: :func:`grader.submission.digest.digest` of what was graded.
         key: the batch's key of the work, which names submission, lab and version of the grader.
         sandbox: whether the code ran in a sandbox; None where that was not recorded.
         seconds: how long the run took by the clock.
@@ -41,7 +41,7 @@ class RunRecord:
     @classmethod
     def of(cls, metadata: Any) -> Self:
         """Read the record from a notebook's metadata, which may be of any shape."""
-        ours = mapping(mapping(metadata).get(KEY))
+        ours = mapping(mapping(metadata).get(OURS))
         return cls(
             seed=text(ours.get("seed")),
             submission=text(ours.get("submission")),
@@ -67,7 +67,7 @@ class CellRecord:
     @classmethod
     def of(cls, cell: NotebookNode) -> Self:
         """Read the record from a cell's metadata, which may be of any shape."""
-        ours = mapping(cell.metadata.get(KEY))
+        ours = mapping(cell.metadata.get(OURS))
         return cls(number(ours.get("seconds")), text(ours.get("problem")))
 
 
@@ -105,9 +105,10 @@ def _write(where: NotebookNode, kind: type, facts: dict[str, Any]) -> None:
         raise TypeError(f"expected fields of {kind.__name__}, got {sorted(unknown)}")
     if "notes" in facts:
         facts["notes"] = [asdict(note) for note in facts["notes"]]
-    where.metadata.setdefault(KEY, NotebookNode()).update(facts)
+    where.metadata.setdefault(OURS, NotebookNode()).update(facts)
 
 
 def _note(raw: Any) -> Note:
-    words = {key: text(mapping(raw).get(key)) for key in ("kind", "message", "cell")}
-    return Note(**words)
+    ours = mapping(raw)
+    kind = member(NoteKind, ours.get("kind"), NoteKind.OTHER)
+    return Note(kind, text(ours.get("message")), text(ours.get("cell")))

@@ -46,6 +46,20 @@ from utils.draw import Draw
 
 
 @dataclass(frozen=True)
+class Place:
+    """A place inside of what a play returns, as :attr:`Case.places` describes it.
+
+    Attributes:
+        words: as for a place that is described by words alone.
+        returned: whether what lies there is what the learner's code returned. What it stored, such
+            as a ``.grad``, is not, so that None there is no missing ``return``.
+    """
+
+    words: str
+    returned: bool = True
+
+
+@dataclass(frozen=True)
 class Case:
     """One thing to ask of the learner's code. It belongs to a part of the exercise.
 
@@ -63,7 +77,7 @@ class Case:
             themselves stay hidden.
         places: descriptions of the places inside of what ``play`` returns, such as
             ``{"[1]": "the weight's gradient"}``. One that ends with a full stop replaces the
-            whole description of a difference there.
+            whole description of a difference there. A :class:`Place` says more than words.
         against: what the answer is compared with, if that depends on the machine, such as
             ``the run recorded on an NVIDIA H200``; the report says so.
         not_run: why this machine cannot run it; see :func:`not_run`.
@@ -75,7 +89,7 @@ class Case:
     play: Callable[[Any], Any]
     of: str | None = None
     shown: str = ""
-    places: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str | Place] = field(default_factory=dict)
     against: str = ""
     not_run: str = ""
     raises: str = ""
@@ -86,7 +100,7 @@ def case(
     *args: Any,
     of: str | None = None,
     shown: str = "",
-    places: Mapping[str, str] | None = None,
+    places: Mapping[str, str | Place] | None = None,
     raises: str = "",
     **kwargs: Any,
 ) -> Case:
@@ -270,6 +284,20 @@ class Check:
     def points(self) -> float:
         """The points of all parts together."""
         return sum(self.parts.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a learner defines: the exercise's functions, or the one thing of its name."""
+        return tuple(self.right) if isinstance(self.right, dict) else (self.name,)
+
+    def thing_in(self, defined: Mapping[str, Any]) -> Any:
+        """Return what is judged, out of all that a notebook defines, by name.
+
+        Raises:
+            KeyError: when one of :attr:`names` is not defined.
+        """
+        things = {name: defined[name] for name in self.names}
+        return things if isinstance(self.right, dict) else things[self.name]
 
     def reference(self, thing: Any) -> Any:
         """Register the plain, obviously right solution (it need not be by hand).

@@ -15,8 +15,8 @@ from nbgrader.converters import Autograde
 from grader.batch.job import NotebookResult
 from grader.course import Course
 from grader.run_record import RunRecord
+from grader.submission.digest import digest
 from grader.submission.files import read_file
-from grader.submission.fingerprint import digest
 from grader.submission.notebook import Unreadable
 
 

@@ -39,7 +39,7 @@ from grader.run_record import RunRecord, record
 from grader.sandbox.compiled_headers import headers_of
 from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
-from grader.submission.fingerprint import digest
+from grader.submission.digest import digest
 from grader.submission.notebook import Unreadable
 from grader.submission.rebuild import rebuild
 

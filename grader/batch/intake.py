@@ -6,29 +6,20 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
 
 import nbformat
 from nbgrader.converters import Autograde
-from nbgrader.utils import find_all_files
 from traitlets.config import Config
 
 from grader import UserError
 from grader.batch.job import LabFiles
 from grader.batch.version import version
 from grader.course import Course
-from grader.submission.companions import unshown
-from grader.submission.files import (
-    TIMESTAMP,
-    read_beside,
-    read_notebook,
-    read_timestamp,
-    why_no_folder,
-)
-from grader.submission.fingerprint import digest, digest_of
+from grader.submission.companions import given_files, read_companions
+from grader.submission.digest import digest, digest_of
+from grader.submission.files import TIMESTAMP, read_notebook
 from grader.submission.notebook import Unreadable
-from grader.submission.notes import Note, not_shown
+from grader.submission.notes import Note
 
 # Settings of locations. They do not affect how a submission is graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
@@ -75,11 +66,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
         raise UserError(
             f"there is no notebook in {folder}; the course has {', '.join(known) or 'no lab yet'}"
         )
-    ignore = [*course.directory.ignore, "*.ipynb"]
-    files = {
-        Path(path).relative_to(folder).as_posix(): Path(path).read_bytes()
-        for path in sorted(find_all_files(str(folder), ignore))
-    }
+    files = given_files(folder, course.directory.ignore)
     kept = tuple(Autograde(config=course.config).exclude_overwriting.get(name, ()))
     graded_by = version(name)
     config = Config({k: v for k, v in course.config.items() if k not in PLACES})
@@ -101,35 +88,27 @@ def read_submission_of(course: Course, lab: LabFiles, student: str) -> Submissio
     """Read everything that a learner handed in. Problems become notes; nothing is raised."""
     folder = course.folder("submitted", student, lab.name)
     names = [f"{name}.ipynb" for name in lab.notebooks]
-    files: dict[str, bytes] = {}
-    notes: list[Note] = []
+    beside = read_companions(folder, course.directory.ignore, lab.files)
+    files = beside.files
+    time_file = files.pop(TIMESTAMP, b"")
     renamed: dict[str, Note] = {}
-    timestamp: datetime | None = None
-    time_file = b""
-    wrong: list[Note] = []
-    notebooks: dict[str, bytes | Unreadable]
-    problem = why_no_folder(folder)
-    if problem:
-        notebooks = {name: Unreadable(problem) for name in lab.notebooks}
-    else:
-        notebooks = {}
-        for name in lab.notebooks:
-            notebooks[name], note = read_notebook(folder, f"{name}.ipynb", names)
-            if note is not None:
-                renamed[name] = note
-        ignore = [*course.directory.ignore, "*.ipynb"]
-        files, notes = read_beside(folder, ignore)
-        time_file = files.pop(TIMESTAMP, b"")
-        notes += not_shown(unshown(files, lab.files))
-        timestamp, wrong = read_timestamp(folder)
+    notebooks: dict[str, bytes | Unreadable] = {}
+    for name in lab.notebooks:
+        if beside.problem:
+            notebooks[name] = Unreadable(beside.problem)
+            continue
+        notebooks[name], note = read_notebook(folder, f"{name}.ipynb", names)
+        if note is not None:
+            renamed[name] = note
+    said = [note.message for note in (*beside.notes, *renamed.values())]
     return Submission(
         notebooks=notebooks,
         files=files,
-        notes=(*notes, *wrong),
+        notes=beside.notes + beside.time_notes,
         renamed=renamed,
-        timestamp=timestamp.isoformat() if timestamp else None,
-        time_file=time_file if timestamp else b"",
-        digest=digest(notebooks, files, [note.message for note in (*notes, *renamed.values())]),
+        timestamp=beside.timestamp.isoformat() if beside.timestamp else None,
+        time_file=time_file if beside.timestamp else b"",
+        digest=digest(notebooks, files, said),
     )
 
 

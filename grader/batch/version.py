@@ -25,20 +25,20 @@ DECIDING = (
 
 
 @cache
-def version(lab: str, root: Path = ROOT) -> str:
+def version(lab: str) -> str:
     """Return a hash of the code that grades a lab, 16 hex digits."""
     digest = hashlib.sha256()
-    for path in sorted(_files(lab, root)):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+    for path in sorted(_files(lab)):
+        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
-def _files(lab: str, root: Path) -> list[Path]:
-    grader = [root / "grader" / name for name in DECIDING]
-    utils = [p for p in (root / "utils").rglob("*.py") if "views" not in p.parts]
+def _files(lab: str) -> list[Path]:
+    grader = [ROOT / "grader" / name for name in DECIDING]
+    utils = [p for p in (ROOT / "utils").rglob("*.py") if "views" not in p.parts]
     return [
         *(path for part in grader for path in (part.rglob("*.py") if part.is_dir() else [part])),
         *utils,
-        *PhasePaths(root, lab).checks,
+        *PhasePaths(ROOT, lab).checks,
     ]

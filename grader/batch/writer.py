@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -298,7 +299,7 @@ class Writer:
             try:
                 return action()
             except (OperationalError, InvalidEntry) as error:
-                if "locked" not in str(error) or time.monotonic() > until:
+                if not _is_locked(_cause(error)) or time.monotonic() > until:
                     raise
                 time.sleep(0.1)
 
@@ -312,7 +313,7 @@ class Writer:
             if not isinstance(cause, OperationalError):
                 raise
             said = str(cause.orig).strip()
-            if "locked" in said or _state(cause) == LOCKED:
+            if _is_locked(cause):
                 said = (
                     f"another program has kept it locked for {self._patience:g} s; close what is "
                     "open on it"
@@ -330,6 +331,13 @@ def _cause(error: Exception) -> BaseException | None:
 def _state(error: BaseException | None) -> str:
     """Return PostgreSQL's code of an error, or an empty string."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+
+
+def _is_locked(error: BaseException | None) -> bool:
+    """Return whether another program has locked what was wanted."""
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", 0)
+    primary = code & 0xFF  # the rest of an extended code says where SQLite met the lock
+    return primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or _state(error) == LOCKED
 
 
 def cells_of(source: bytes, config: Config) -> set[tuple]:

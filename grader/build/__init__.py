@@ -11,7 +11,9 @@ The steps of the build, in order, and where they are implemented:
    (`text.parse`).
 2. The cells are checked, and all problems are reported at once: `rules` (ids, delimiters, points,
    hidden regions, mark schemes, plain Python), `leaks` (released text that shows a solution),
-   `figures` (alternative text), `agreement` (lab, checks and lesson agree).
+   `figures` (alternative text), `agreement` (lab, checks and lesson agree). To refuse something
+   new, write a function there that yields `Problem`s, and call it from `rules.lab_problems` or
+   `page_problems`, or, for what needs the checks or the lesson, from `agreement.check_problems`.
 3. A compact header becomes nbgrader's metadata, schema 3 (`cells.nbgrader_metadata`). A given cell
    is locked. A solution cell belongs to the learner and gets the id + "_solution". A test is
    graded, locked and has points. A task is marked by hand, locked and has points. `tags` are kept;

@@ -14,8 +14,8 @@ from nbformat import NotebookNode
 from grader.build.cells import cell_ids, from_node, to_node
 from grader.build.problems import Problem
 from grader.build.text import Text, TextCell
+from grader.run_record import OURS
 
-STAMP = "open_the_hood"
 LANGUAGE = {
     "name": "python",
     "file_extension": ".py",
@@ -37,7 +37,7 @@ def to_notebook(text: Text) -> NotebookNode:
     metadata = {
         "kernelspec": dict(text.kernelspec),
         "language_info": dict(LANGUAGE),
-        STAMP: dict(text.course) | {"cells": fingerprints(text.cells)},
+        OURS: dict(text.course) | {"cells": fingerprints(text.cells)},
     }
     return nbformat.v4.new_notebook(cells=nodes, metadata=metadata)
 
@@ -49,7 +49,7 @@ def fingerprints(cells: Sequence[TextCell]) -> str:
 
 def stamp(notebook: NotebookNode) -> dict[str, Any]:
     """Return the metadata that the build wrote; empty for a notebook that was not built."""
-    return dict(notebook.metadata.get(STAMP, {}))
+    return dict(notebook.metadata.get(OURS, {}))
 
 
 def to_cells(path: str, notebook: NotebookNode) -> tuple[list[TextCell], list[Problem]]:

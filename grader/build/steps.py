@@ -16,12 +16,13 @@ from grader.build.agreement import CheckLike, check_problems, name_problems
 from grader.build.compare import EXECUTED, OUTPUTS
 from grader.build.digest import lesson_digest, outputs_digest
 from grader.build.execute import output_problems, run_page, size_problems
-from grader.build.notebook import STAMP, read, stamp, to_bytes, to_notebook
+from grader.build.notebook import read, stamp, to_bytes, to_notebook
 from grader.build.problems import Problem, Refused, refuse_if_any
 from grader.build.release import generate, holds_work
 from grader.build.rules import lab_problems, page_problems
 from grader.build.text import Text, parse
 from grader.phase_paths import START, PhasePaths, pages, phases
+from grader.run_record import OURS
 
 Say = Callable[[str], None]
 LoadChecks = Callable[[Path], Mapping[str, CheckLike]]
@@ -192,7 +193,7 @@ def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
     else:
         say(f"{phase.relative(phase.page)}: executing")
         run_page(notebook, text, phase.root)
-    notebook.metadata[STAMP] |= {EXECUTED: digest, OUTPUTS: outputs_digest(notebook)}
+    notebook.metadata[OURS] |= {EXECUTED: digest, OUTPUTS: outputs_digest(notebook)}
     content = to_bytes(notebook)
     refuse_if_any([*output_problems(text, notebook), *size_problems(text, len(content))])
     say(write(phase, phase.page, content))

@@ -21,7 +21,7 @@ from grader.inside.bubblewrap import HOME
 WORK = f"{HOME}/work"
 CACHE = "/tmp/inductor"
 NOT_SHOWN = ("timestamp.txt",)  # nbgrader's file, which only the grader reads
-LINK = "OPEN_THE_HOOD_LINK"
+CONNECTION = "OPEN_THE_HOOD_CONNECTION"
 ENVIRONMENT = {
     "HOME": HOME,
     "TMPDIR": "/tmp",
@@ -175,19 +175,19 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
         resource.prlimit(process, kind, (value, value))
 
 
-def refresh(stage: str, link: int) -> None:
+def refresh(stage: str, connection: int) -> None:
     """Replace what the kernel inherited from the zygote: environment, paths, random states.
 
     Args:
         stage: the folder with ``utils`` and ``grader/inside``, for PYTHONPATH.
-        link: descriptor of the socket to the grader.
+        connection: descriptor of the socket to the grader.
     """
     import matplotlib
     import numpy as np
     import torch
 
     # PYTHONPATH is for processes that the kernel starts
-    os.environ.update(ENVIRONMENT, **{LINK: str(link), "PYTHONPATH": stage})
+    os.environ.update(ENVIRONMENT, **{CONNECTION: str(connection), "PYTHONPATH": stage})
     sys.path.append(WORK)  # last, so that no file of the learner hides a module
     sys.argv[:] = ["kernel"]
     tempfile.tempdir = None

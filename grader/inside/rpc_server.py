@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.inside import codec
 
-LINK_VARIABLE = "OPEN_THE_HOOD_LINK"
+CONNECTION_VARIABLE = "OPEN_THE_HOOD_CONNECTION"
 MAX_OPS = 10_000
 
 
@@ -238,12 +238,15 @@ def serve(thing: Any) -> None:
         thing: what the learner wrote; a dict for an exercise with several functions.
     """
     answerer = Answerer(thing)
-    with socket.socket(fileno=os.dup(int(os.environ[LINK_VARIABLE]))) as link, _undisturbed():
+    with (
+        socket.socket(fileno=os.dup(int(os.environ[CONNECTION_VARIABLE]))) as connection,
+        _undisturbed(),
+    ):
         while True:
-            request = receive(link)
+            request = receive(connection)
             if request is None or request["do"] == "end":
                 return
-            link.sendall(answerer.answer(request))
+            connection.sendall(answerer.answer(request))
 
 
 @contextlib.contextmanager
@@ -267,23 +270,23 @@ def _interruptible() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def receive(link: socket.socket) -> Any:
+def receive(connection: socket.socket) -> Any:
     """Receive and decode the next message; return None at the end of the stream.
 
     Raises:
         NotByValue: if the bytes are not a valid message.
     """
-    header = _exactly(link, codec.HEADER.size)
+    header = _exactly(connection, codec.HEADER.size)
     if len(header) < codec.HEADER.size:
         return None
-    body = _exactly(link, sum(codec.sizes(header)))
+    body = _exactly(connection, sum(codec.sizes(header)))
     return codec.unpack(header + body)
 
 
-def _exactly(link: socket.socket, count: int) -> bytes:
+def _exactly(connection: socket.socket, count: int) -> bytes:
     chunks = []
     while count:
-        chunk = link.recv(min(count, 1 << 20))
+        chunk = connection.recv(min(count, 1 << 20))
         if not chunk:
             break
         chunks.append(chunk)

@@ -4,8 +4,8 @@ Each grading process starts one. It never sees a seed, a check or a grade, and o
 the descriptor of its folder. It exchanges JSON messages over two kinds of SOCK_SEQPACKET sockets:
 
 - The control socket, from the grading process, carries one request for each kernel: its limits,
-  and descriptors for its lease, its socket to a client, its link, its clock and, if there is one,
-  its folder.
+  and descriptors for its lease, its socket to a client, its connection, its clock and, if there is
+  one, its folder.
 - The lease belongs to one kernel. The grading process sends "interrupt" on it. Any other word ends
   the sandbox, and so does closing the lease, which also happens when the grading process dies. The
   zygote sends "started" and, at the end, the reason for the end.
@@ -36,7 +36,7 @@ from grader.inside.preload import ON_DEMAND, preload, preload_compiler, preload_
 WATCH_SECONDS = 0.1
 WAITS = 10  # wall-clock time that a sandbox may take, as a multiple of its time limit
 MESSAGE = 1 << 16
-FIXED = 4  # descriptors of every request: lease, socket to a client, link, clock
+FIXED = 4  # descriptors of every request: lease, socket to a client, connection, clock
 CLOCK = struct.Struct("d")
 
 
@@ -274,16 +274,16 @@ class Zygote:
             if child:
                 _write(report, {"kernel": child})
                 os._exit(0)
-            end, link, _ = given[: FIXED - 1]
+            end, connection, _ = given[: FIXED - 1]
             files = given[FIXED - 1] if asked["files"] else None
-            confinement.confine(asked, files, [end, link, report])
+            confinement.confine(asked, files, [end, connection, report])
             for entry in self.running:
                 entry.lease.detach()
             self.control.detach()
             self.running.clear()
-            for descriptor in (end, link):
+            for descriptor in (end, connection):
                 os.set_inheritable(descriptor, False)
-            confinement.refresh(self.told["stage"], link)
+            confinement.refresh(self.told["stage"], connection)
             _write(report, {"confined": True})
             os.close(report)
         except BaseException as error:

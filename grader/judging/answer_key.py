@@ -7,13 +7,12 @@ misconception is computed once and cached.
 from __future__ import annotations
 
 import dataclasses
-import re
 from functools import lru_cache
 from typing import Any
 
 from grader.inside.codec import NotByValue
 from grader.judging.difference import OTHER_KIND, differs
-from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
+from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.judging.subject import Subject, SubjectRaised
 from grader.verdict import Cause
 from utils.checks import Candidate, Case, Check
@@ -23,8 +22,8 @@ from utils.world import WorldError
 # submission.
 KEPT = 64
 
-# The messages of Python and torch.
-OUT_OF_MEMORY = re.compile(r"^MemoryError|can't allocate memory")
+# In the message of torch's RuntimeError for it, which has no type of its own on a CPU.
+OUT_OF_MEMORY = "can't allocate memory"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +35,7 @@ class CaseOutcome:
         raised: what the code raised, or None.
         calls: a :class:`grader.judging.subject.CallEffects` for each call.
         unusable: what came back instead of a usable value, in words; empty if the value is usable.
+        unprocessed: whether the case failed to process what came back.
         got: what the last call returned, for a case that failed to process it.
         cause: why there is neither value nor exception, if the code could not be called.
     """
@@ -44,6 +44,7 @@ class CaseOutcome:
     raised: SubjectRaised | None
     calls: tuple
     unusable: str = ""
+    unprocessed: bool = False
     got: Any = None
     cause: Cause = Cause.NONE
 
@@ -59,7 +60,10 @@ class CaseOutcome:
 
     def ran_short(self) -> bool:
         """Return whether the machine had too little memory for the case."""
-        return self.raised is not None and bool(OUT_OF_MEMORY.search(str(self.raised)))
+        raised = self.raised
+        return raised is not None and (
+            MemoryError.__name__ in raised.kinds or OUT_OF_MEMORY in raised.message
+        )
 
 
 class AnswerKey:
@@ -131,14 +135,14 @@ def answer_key(check: Check, seed: str) -> AnswerKey:
     return AnswerKey(check, seed)
 
 
-def play(check: Check, link: Link, c: Case) -> CaseOutcome:
-    """Play one case with the code at the other end of ``link``.
+def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
+    """Play one case with the code at the other end of ``connection``.
 
     Raises:
         OutOfTime: if the code was interrupted.
-        LinkLost: if the code can no longer be called.
+        ConnectionLost: if the code can no longer be called.
     """
-    subject = Subject(link, trace=check.by_hand is not None and check.by_hand.needs_trace)
+    subject = Subject(connection, trace=check.by_hand is not None and check.by_hand.needs_trace)
     try:
         value = c.play(subject)
     except SubjectRaised as error:  # the traceback would keep the values of its frames alive
@@ -149,8 +153,9 @@ def play(check: Check, link: Link, c: Case) -> CaseOutcome:
         return CaseOutcome(None, raised, tuple(subject.calls))
     except NotByValue as error:
         return CaseOutcome(None, None, tuple(subject.calls), unusable=str(error))
-    except (OutOfTime, LinkLost):
+    except (OutOfTime, ConnectionLost):
         raise
     except Exception:  # the case processes what came back, which may be anything
-        return CaseOutcome(None, None, tuple(subject.calls), unusable=OTHER_KIND, got=subject.got)
+        calls, got = tuple(subject.calls), subject.got
+        return CaseOutcome(None, None, calls, unusable=OTHER_KIND, unprocessed=True, got=got)
     return CaseOutcome(value, None, tuple(subject.calls), got=subject.got)

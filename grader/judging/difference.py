@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from utils.checks import Check
+from utils.checks import Check, Place
 from utils.compare import MISSING_RETURN, Difference, agree, compare, with_article
 
 if TYPE_CHECKING:
     from grader.judging.answer_key import CaseOutcome
 
 OTHER_KIND = "something of another kind than was asked for"
+
+Places = Mapping[str, str | Place]  # as utils.checks.Case has them
+NOWHERE: Places = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Finding:
 
 
 def difference(
-    check: Check, got: CaseOutcome, want: CaseOutcome, places: Mapping[str, str] | None = None
+    check: Check, got: CaseOutcome, want: CaseOutcome, places: Places | None = NOWHERE
 ) -> Finding | None:
     """Compare the learner's outcome with the reference's.
 
@@ -46,7 +50,7 @@ def difference(
         check: the check of the exercise.
         got: the learner's outcome.
         want: the reference's outcome.
-        places: words for places in the value, as :class:`utils.checks.Case` has them.
+        places: descriptions of places in the value; None if nobody reads what is found.
 
     Returns:
         What is wrong; None if the outcomes agree.
@@ -55,7 +59,7 @@ def difference(
         MemoryError: if this machine has too little memory, which does not count against the code.
     """
     try:
-        return _difference(check, got, want, places or {})
+        return _difference(check, got, want, places)
     except MemoryError:
         raise
     except Exception:
@@ -64,20 +68,15 @@ def difference(
 
 def differs(check: Check, got: CaseOutcome, want: CaseOutcome) -> bool:
     """Whether there is a :func:`difference`; much cheaper where one would have to be explained."""
-    try:
-        return _difference(check, got, want, None) is not None
-    except MemoryError:
-        raise
-    except Exception:
-        return True
+    return difference(check, got, want, None) is not None
 
 
 def _difference(
-    check: Check, got: CaseOutcome, want: CaseOutcome, places: Mapping[str, str] | None
+    check: Check, got: CaseOutcome, want: CaseOutcome, places: Places | None
 ) -> Finding | None:
     """As :func:`difference`; without places, of a different value without words."""
     if got.unusable:
-        other = compare(got.got, want.got) if got.unusable == OTHER_KIND else None
+        other = compare(got.got, want.got) if got.unprocessed else None
         if other is not None and other.kind in ("type", "length", "keys"):
             return Finding(_in_words(other, {}))
         return Finding(f"returned {got.unusable}")
@@ -114,18 +113,18 @@ def _difference(
     return None
 
 
-def _in_words(wrong: Difference, places: Mapping[str, str]) -> str:
-    place = f"at {wrong.where}: " if wrong.where else ""
-    for path, words in places.items():
+def _in_words(wrong: Difference, places: Places) -> str:
+    where, returned = f"at {wrong.where}: " if wrong.where else "", True
+    for path, described in places.items():
         if wrong.where == path or wrong.where.startswith(f"{path}["):
-            if words.endswith("."):
-                return words
-            place = f"{words}: "
+            place = Place(described) if isinstance(described, str) else described
+            if place.words.endswith("."):
+                return place.words
+            where, returned = f"{place.words}: ", place.returned
     if wrong.kind == "strides":  # the strides may be the answer, so they are not told
-        return f"{place}right values, wrong strides"
-    # nobody returns a `.grad`
-    guess = "" if ".grad" in place and wrong.guess == MISSING_RETURN else wrong.guess
-    return place + wrong.summary + (f" (perhaps {guess})" if guess else "")
+        return f"{where}right values, wrong strides"
+    guess = wrong.guess if returned or wrong.guess != MISSING_RETURN else ""
+    return where + wrong.summary + (f" (perhaps {guess})" if guess else "")
 
 
 def alike(check: Check, got: CaseOutcome, candidate: CaseOutcome) -> bool:

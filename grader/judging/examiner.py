@@ -19,7 +19,7 @@ from grader.judging.graded_cell import made_output
 from grader.judging.judge import Asked, ask, assess, claims_of
 from grader.judging.learner_source import Written
 from grader.judging.report import VerdictReport
-from grader.judging.rpc_client import LinkLost, OverSocket
+from grader.judging.rpc_client import ConnectionLost, OverSocket
 from grader.verdict import Example, Verdict
 
 SERVE = '__import__("grader.inside.rpc_server", fromlist=["serve"]).serve'
@@ -38,7 +38,7 @@ class _Asking:
 
     def __init__(self, question: str, end: socket.socket):
         self.question = question
-        self._link = OverSocket(end)
+        self._connection = OverSocket(end)
 
     def __enter__(self) -> Self:
         self._thread = ThreadPoolExecutor(1)
@@ -51,21 +51,21 @@ class _Asking:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._link.cut("it gave no answer")
+        self._connection.cut("it gave no answer")
         self._thread.shutdown()
-        self._link.close()
+        self._connection.close()
 
     def _answers(self) -> Any:
         """Stop the thread and return its result."""
-        self._link.cut("it gave no answer")
+        self._connection.cut("it gave no answer")
         return self._asked.result()
 
     def _ask(self) -> Any:
         try:
             return self._talk()
         finally:
-            with contextlib.suppress(LinkLost):
-                self._link.end()
+            with contextlib.suppress(ConnectionLost):
+                self._connection.end()
 
     def _talk(self) -> Any:
         raise NotImplementedError
@@ -121,7 +121,7 @@ class Examiner(_Asking):
         return self.verdict.unexampled() if self.verdict and self._named else []
 
     def _talk(self) -> list[Asked]:
-        return ask(self.key, self._link)
+        return ask(self.key, self._connection)
 
 
 class ExampleSeeker(_Asking):
@@ -144,7 +144,7 @@ class ExampleSeeker(_Asking):
 
     def _talk(self) -> dict[str, Example]:
         examiner = self._examiner
-        return find_examples(examiner.key, self._link, examiner.unexampled(), fresh_seed())
+        return find_examples(examiner.key, self._connection, examiner.unexampled(), fresh_seed())
 
 
 def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:

@@ -29,7 +29,7 @@ from grader.inside.codec import NotByValue
 from grader.judging.answer_key import AnswerKey, CaseOutcome, play
 from grader.judging.difference import alike, difference
 from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
-from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
+from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.judging.subject import SubjectRaised, tensors_in
 from grader.verdict import Example
 from utils.checks import Case, Check
@@ -51,13 +51,13 @@ def fresh_seed() -> str:
 
 
 def find_examples(
-    key: AnswerKey, link: Link, parts: Sequence[str], seed: str
+    key: AnswerKey, connection: Connection, parts: Sequence[str], seed: str
 ) -> dict[str, Example]:
     """Find a small case that the code fails, for each part.
 
     Args:
         key: the answer key of the run.
-        link: the link to the learner's code.
+        connection: the connection to the learner's code.
         parts: the parts that lost their points; only the first ``PARTS`` count.
         seed: the public seed.
 
@@ -67,14 +67,14 @@ def find_examples(
     parts = parts[:PARTS]
     found: dict[str, Example] = {}
     end, left = time.monotonic() + SECONDS, CALLS
-    with contextlib.suppress(OutOfTime, KeyboardInterrupt, LinkLost, MemoryError):
+    with contextlib.suppress(OutOfTime, KeyboardInterrupt, ConnectionLost, MemoryError):
         for small in _smallest(key, parts, seed):
             if small.case.part in found:
                 continue
             if left <= 0 or time.monotonic() > end:
                 break
             left -= 1
-            example = small.example(key.check, link)
+            example = small.example(key.check, connection)
             if example:
                 left -= 1
                 found[small.case.part] = dataclasses.replace(example, seed=seed)
@@ -100,34 +100,34 @@ class _Call:
     refused: bool = False
 
 
-class _NoExample(LinkLost):
+class _NoExample(ConnectionLost):
     """A case with a call that cannot be written as a short line."""
 
 
 class _Recorder:
-    """A link that records the calls.
+    """A connection that records the calls.
 
     Args:
         check: the check of the exercise.
-        link: the link to the code.
+        connection: the connection to the code.
 
     Attributes:
         calls: the calls so far.
     """
 
-    def __init__(self, check: Check, link: Link):
-        self._check, self._link = check, link
+    def __init__(self, check: Check, connection: Connection):
+        self._check, self._connection = check, connection
         self.calls: list[_Call] = []
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """See :class:`grader.judging.rpc_client.Link`.
+        """See :class:`grader.judging.rpc_client.Connection`.
 
         Raises:
             _NoExample: if the call cannot be written as a short line.
         """
         text = _call_text(self._check.name, request)
         try:
-            reply = self._link.ask(request)
+            reply = self._connection.ask(request)
         except NotByValue:
             self.calls.append(_Call(text, refused=True))
             raise
@@ -177,14 +177,14 @@ class _Small:
     def size(self) -> tuple[int, str]:
         return len(self.text), self.text
 
-    def example(self, check: Check, link: Link) -> Example | None:
+    def example(self, check: Check, connection: Connection) -> Example | None:
         """Return the case as an example if the code fails it twice in the same way, else None."""
-        recorder = _Recorder(check, link)
+        recorder = _Recorder(check, connection)
         got = play(check, recorder, self.case)
         found = difference(check, got, self.right, self.case.places)
         if found is None:
             return None
-        if not alike(check, play(check, _Recorder(check, link), self.case), got):
+        if not alike(check, play(check, _Recorder(check, connection), self.case), got):
             return None
         place = self._where(check, recorder.calls)
         if place is None:
@@ -369,7 +369,7 @@ def _recorded(check: Check, c: Case) -> _Small | None:
     recorder = _Recorder(check, InProcess(check.right))
     try:
         right = play(check, recorder, c)
-    except LinkLost:
+    except ConnectionLost:
         return None
     if right.unusable or right.ran_short() or not recorder.calls:
         return None

@@ -19,7 +19,7 @@ from grader.judging.diagnosis import Diagnosis, Played
 from grader.judging.difference import Finding, difference, differs
 from grader.judging.example import find_examples
 from grader.judging.learner_source import Written
-from grader.judging.rpc_client import InProcess, Link, LinkLost, OutOfTime
+from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.verdict import Cause, PartResult, Status, Verdict
 from utils.checks import Case, Check
 
@@ -77,7 +77,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def first_failure(key: AnswerKey, link: Link, suspect: int = 0) -> int | None:
+def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> int | None:
     """Play cases until the answer is wrong in one; return the number of that case.
 
     This only tells whether an answer earns full points: the names that it uses are not checked and
@@ -85,7 +85,7 @@ def first_failure(key: AnswerKey, link: Link, suspect: int = 0) -> int | None:
 
     Args:
         key: the answer key.
-        link: the link to the answer.
+        connection: the connection to the answer.
         suspect: the number of the case to play first.
 
     Returns:
@@ -93,20 +93,20 @@ def first_failure(key: AnswerKey, link: Link, suspect: int = 0) -> int | None:
 
     Raises:
         OutOfTime: if the answer was interrupted.
-        LinkLost: if the answer can no longer be called.
+        ConnectionLost: if the answer can no longer be called.
     """
     check, unread = key.check, RuleReader(key.check, "")
     for number in sorted(range(len(key.cases)), key=lambda n: n != suspect):
         c = key.cases[number]
         if c.not_run:
             continue
-        got = play(check, link, c)
+        got = play(check, connection, c)
         if _broken_rule(check, c, got, unread) or differs(check, got, key.right(c)):
             return number
     return None
 
 
-def ask(key: AnswerKey, link: Link) -> list[Asked]:
+def ask(key: AnswerKey, connection: Connection) -> list[Asked]:
     """Play each case with the learner's code. The comparison comes later, in :func:`assess`.
 
     When its time is up or it can no longer be called, the remaining cases are not played and count
@@ -114,7 +114,7 @@ def ask(key: AnswerKey, link: Link) -> list[Asked]:
 
     Args:
         key: the answer key.
-        link: the link to the learner's code.
+        connection: the connection to the learner's code.
     """
     asked: list[Asked] = []
     unplayed: CaseOutcome | None = None
@@ -122,10 +122,10 @@ def ask(key: AnswerKey, link: Link) -> list[Asked]:
         got = unplayed
         if got is None:
             try:
-                got = play(key.check, link, c)
+                got = play(key.check, connection, c)
             except (KeyboardInterrupt, OutOfTime):
                 got = unplayed = CaseOutcome.lost(Cause.TIMEOUT, OUT_OF_TIME)
-            except LinkLost as lost:
+            except ConnectionLost as lost:
                 got = unplayed = CaseOutcome.lost(Cause.NO_REPLY, f"nothing more: {lost}")
         asked.append((c, got))
     return asked

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from grader.inside import codec
 from grader.inside.rpc_server import Answerer
 
-# Late replies to requests of an earlier cell are dropped; more than these end the link.
+# Late replies to requests of an earlier cell are dropped; more than these end the connection.
 MAX_STALE = 100
 # Limit on the bytes of all replies of one exercise. A byte of JSON counts JSON_COSTS times, because
 # JSON must be parsed and storages need not be.
@@ -24,11 +24,11 @@ class OutOfTime(Exception):
     """The learner's code was interrupted at the cell's time limit."""
 
 
-class LinkLost(Exception):
+class ConnectionLost(Exception):
     """The learner's code can no longer be called; the message says why, for a report."""
 
 
-class Link(Protocol):
+class Connection(Protocol):
     """A connection for the requests that :class:`grader.inside.rpc_server.Answerer` describes."""
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -36,13 +36,13 @@ class Link(Protocol):
 
         Raises:
             OutOfTime: if the learner's code was interrupted.
-            LinkLost: if there will be no more replies.
+            ConnectionLost: if there will be no more replies.
             NotByValue: if the request or the result cannot be sent.
         """
 
 
 class InProcess:
-    """A link to code in this process; it encodes and decodes all values as a socket would.
+    """A connection to code in this process; it encodes and decodes all values as a socket would.
 
     Args:
         thing: what the learner wrote.
@@ -52,13 +52,13 @@ class InProcess:
         self._answerer = Answerer(thing)
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """See :class:`Link`."""
+        """See :class:`Connection`."""
         sent = codec.unpack(codec.pack({**request, "id": ""}))
         return _checked(codec.unpack(self._answerer.answer(sent)))
 
 
 class OverSocket:
-    """A link to :func:`grader.inside.rpc_server.serve` at the other end of a socket.
+    """A connection to :func:`grader.inside.rpc_server.serve` at the other end of a socket.
 
     It reads only while a request waits for its reply, and accepts only a reply with the request's
     own random id.
@@ -75,30 +75,32 @@ class OverSocket:
         self._why = ""
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """See :class:`Link`."""
+        """See :class:`Connection`."""
         number = secrets.token_hex(8)
         self._send(codec.pack({**request, "id": number}))
         for _ in itertools.repeat(None, MAX_STALE):
             reply = self._receive()
             if isinstance(reply, dict) and reply.get("id") == number:
                 return _checked(reply)
-        raise LinkLost("it sent too many replies to other requests")
+        raise ConnectionLost("it sent too many replies to other requests")
 
     def end(self) -> None:
         """Tell the other side that there is nothing more to answer."""
         self._send(codec.pack({"do": "end"}))
 
     def cut(self, why: str) -> None:
-        """Make the waiting request and every later one raise LinkLost. Any thread may call this.
+        """Make the waiting request and every later one raise ConnectionLost.
+
+        Any thread may call this.
 
         Args:
-            why: the message of the LinkLost.
+            why: the message of the ConnectionLost.
         """
         self._why = why
         os.write(self._cutter, b"x")
 
     def close(self) -> None:
-        """Close the link's own pipe; the owner of the socket closes the socket."""
+        """Close the connection's own pipe; the owner of the socket closes the socket."""
         os.close(self._cut)
         os.close(self._cutter)
 
@@ -111,7 +113,7 @@ class OverSocket:
             except BlockingIOError:
                 self._wait(for_writing=True)
             except OSError:
-                raise LinkLost("its process is gone") from None
+                raise ConnectionLost("its process is gone") from None
 
     def _receive(self) -> Any:
         self._wait()  # the learner's code takes its time
@@ -119,10 +121,10 @@ class OverSocket:
         try:
             text, blobs = codec.sizes(header)
         except codec.NotByValue as error:  # the start of the next message is unknown
-            raise LinkLost(f"it answered with {error}") from None
+            raise ConnectionLost(f"it answered with {error}") from None
         self._left -= JSON_COSTS * text + blobs
         if self._left < 0:
-            raise LinkLost(
+            raise ConnectionLost(
                 f"its answers came to more than {MAX_TOTAL >> 20} MiB, of which text and numbers "
                 f"count {JSON_COSTS} times"
             )
@@ -140,14 +142,14 @@ class OverSocket:
             except OSError:
                 chunk = b""
             if not chunk:
-                raise LinkLost("its process is gone")
+                raise ConnectionLost("its process is gone")
             chunks.append(chunk)
             count -= len(chunk)
         return b"".join(chunks)
 
     def _refuse_if_cut(self) -> None:
         if self._why:
-            raise LinkLost(self._why)
+            raise ConnectionLost(self._why)
 
     def _wait(self, for_writing: bool = False) -> None:
         waiting = select.poll()  # select.select fails for descriptors above 1023
@@ -155,7 +157,7 @@ class OverSocket:
         try:
             waiting.register(self._end, select.POLLOUT if for_writing else select.POLLIN)
         except ValueError:  # the owner has closed the socket
-            raise LinkLost("its process is gone") from None
+            raise ConnectionLost("its process is gone") from None
         waiting.poll()
 
 

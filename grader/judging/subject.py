@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from grader.inside.codec import NotByValue
-from grader.judging.rpc_client import Link
+from grader.judging.rpc_client import Connection
 from utils.compare import kind_of
 
 MAX_MESSAGE = 240
@@ -122,7 +122,7 @@ class Subject:
     """A learner's function, class, value, or dict of functions.
 
     Args:
-        link: the link to it.
+        connection: the connection to it.
         trace: whether to record the operators that reach the dispatcher.
 
     Attributes:
@@ -130,8 +130,8 @@ class Subject:
         got: what the last call returned.
     """
 
-    def __init__(self, link: Link, *, trace: bool = False):
-        self._link = link
+    def __init__(self, connection: Connection, *, trace: bool = False):
+        self._connection = connection
         self._trace = trace
         self.calls: list[CallEffects] = []
         self.got: Any = None
@@ -255,7 +255,7 @@ class Subject:
             SubjectRaised: if the reply reports an exception.
             NotByValue: if the result cannot be sent, or the reply is not valid.
         """
-        reply = self._link.ask(request)
+        reply = self._connection.ask(request)
         if "raised" in reply:
             raise SubjectRaised.of(reply["raised"])
         if not ("made" in reply or "value" in reply):

@@ -29,9 +29,9 @@ from grader.judging.graded_cell import (
 )
 from grader.judging.learner_source import Written, importable
 from grader.phase_paths import ROOT
-from grader.run_record import KEY, RunRecord, record, record_cell, record_note
+from grader.run_record import OURS, RunRecord, record, record_cell, record_note
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
-from grader.submission.notes import Note
+from grader.submission.notes import Note, NoteKind
 from grader.verdict import Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
 from utils.verdict import NBGRADER
@@ -101,7 +101,7 @@ class Execute(NbGraderExecute):
             ZygoteDied: if the kernel was lost and the submission did not cause it.
         """
         begun = self._begun = time.monotonic()
-        ours = nb.metadata.setdefault(KEY, NotebookNode())
+        ours = nb.metadata.setdefault(OURS, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
         record(nb, seed=self._seed, sandbox=not self.unsafe_no_sandbox)
         self._limits = Limits.of(nb.metadata)
@@ -154,7 +154,7 @@ class Execute(NbGraderExecute):
         try:
             super().start_new_kernel(**kwargs)
         except FilesRefused as refused:
-            note = Note("files", f"The files beside the notebook were left out: {refused}")
+            note = Note(NoteKind.FILES, f"The files beside the notebook were left out: {refused}")
             record_note(self.nb, note)
             self.km.files = None
             super().start_new_kernel(**kwargs)
@@ -208,7 +208,7 @@ class Execute(NbGraderExecute):
             if self._stopped or time.monotonic() > end:
                 break
             nowhere = NotebookNode(cell_type="code", source="", metadata={}, outputs=[])
-            with ExampleSeeker(examiner, self.km.link) as seeker:
+            with ExampleSeeker(examiner, self.km.connection) as seeker:
                 self._run(seeker.question, nowhere, index)
                 report.data.update(seeker.report().data)
         self.clear_display_id_mapping(index)
@@ -273,7 +273,7 @@ class Execute(NbGraderExecute):
         # imported here, because it imports torch, which a lab without checks does not need
         from grader.judging.examiner import Examiner
 
-        with Examiner(hidden, self._seed, self._code, self.km.link) as examiner:
+        with Examiner(hidden, self._seed, self._code, self.km.connection) as examiner:
             outputs, stop = self._run(examiner.question, cell, index)
             failed = [o for o in outputs if o.output_type == "error" and o.ename != TIMED_OUT]
             if failed:

@@ -6,8 +6,6 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ from typing import Any
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import find_all_files
 from traitlets import Bool, Float
 
 import grader.judging.examiner  # early, so that no submission's time includes it  # noqa: F401
@@ -23,32 +20,19 @@ from grader.preprocessors.converter import CarefulAutograde
 from grader.run_record import RunRecord, record
 from grader.sandbox.compiled_headers import headers_of
 from grader.submission.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
-from grader.submission.companions import merged, place, shown, unshown
-from grader.submission.files import read_beside, read_notebook, read_timestamp, why_no_folder
-from grader.submission.fingerprint import digest
+from grader.submission.companions import (
+    given_files,
+    merged,
+    place,
+    read_companions,
+    shown,
+)
+from grader.submission.digest import digest
+from grader.submission.files import read_notebook
 from grader.submission.nbgrader_guard import guard
 from grader.submission.notebook import Unreadable
-from grader.submission.notes import Note, not_shown
+from grader.submission.notes import Note
 from grader.submission.rebuild import rebuild
-
-
-@dataclass(frozen=True)
-class Beside:
-    """The files that came with the notebooks of a submission.
-
-    Attributes:
-        problem: why the submission's folder cannot be read; empty if it can.
-        theirs: the learner's files, by relative path.
-        whole: whether ``theirs`` has all of the learner's files.
-        files: the files that lie beside a notebook when it runs, by relative path.
-        notes: notes about the files, for the notebook.
-    """
-
-    problem: str
-    theirs: Mapping[str, bytes]
-    whole: bool
-    files: Mapping[str, bytes]
-    notes: tuple[Note, ...]
 
 
 class SubmissionExporter(NotebookExporter):
@@ -116,12 +100,13 @@ class SubmissionExporter(NotebookExporter):
     def _rebuilt(
         self, path: Path, source: Path, source_nb: NotebookNode, resources: dict[str, Any]
     ) -> tuple[NotebookNode, dict[str, Any]]:
+        came = self._companions
         submitted, note = self._read_notebook(path.parent, source)
-        notes = [*self._beside.notes, *([note] if note else [])]
+        notes = [*came.notes, *came.time_notes, *([note] if note else [])]
         nb = rebuild(submitted, source_nb, self.config, notes).nb
-        submission = digest({path.stem: submitted}, self._beside.theirs)
+        submission = digest({path.stem: submitted}, came.files)
         before = self._graded.get(self._destination(str(path)), RunRecord())
-        again = self._beside.whole and before.submission == submission
+        again = came.whole and before.submission == submission
         stored = before.seed if again and self.same_cases else ""
         record(nb, submission=submission, seed=stored or secrets.token_hex(16))
         resources["open_the_hood"] = {"again": again}
@@ -141,47 +126,35 @@ class SubmissionExporter(NotebookExporter):
         converter, course = self.parent, self.parent.coursedir
         folder = Path(converter._format_source(assignment, student))
         graded = Path(converter._format_dest(assignment, student))
-        given = self._given
-        problem, whole = why_no_folder(folder), True
-        files: dict[str, bytes] = {}
-        notes: list[Note] = []
-        wrong: list[Note] = []
-        if not problem:
-            files, notes = read_beside(folder, [*course.ignore, "*.ipynb"])
-            whole = not notes
-            notes += not_shown(unshown(files, given))
-            wrong = read_timestamp(folder)[1]
-        kept = set(converter.exclude_overwriting.get(assignment, ())) & set(files)
-        given = {name: data for name, data in given.items() if name not in kept}
-        beside = merged(files, given)
-        self._beside = Beside(problem, files, whole, beside, (*notes, *wrong))
+        came = self._companions = read_companions(folder, course.ignore, self._given)
+        kept = set(converter.exclude_overwriting.get(assignment, ())) & set(came.files)
+        given = {name: data for name, data in self._given.items() if name not in kept}
+        self._beside = merged(came.files, given)
         graded.mkdir(parents=True, exist_ok=True)
         for left in graded.rglob("*"):  # of an earlier grading, if only some notebooks are regraded
             if left.suffix != ".ipynb" and not left.is_dir():
                 left.unlink()
-        place(shown(beside, given), graded)
+        place(shown(self._beside, given), graded)
 
     def _run(
         self, nb: NotebookNode, name: str, resources: dict[str, Any]
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Run the preprocessors on a notebook, in a temporary folder with its files."""
         with tempfile.TemporaryDirectory(prefix="submission-") as folder:
-            place(self._beside.files, Path(folder))
+            place(self._beside, Path(folder))
             resources["metadata"] = {"name": name, "path": folder}
             return self.from_notebook_node(nb, resources=resources)
 
     def _read_notebook(self, folder: Path, source: Path) -> tuple[bytes | Unreadable, Note | None]:
-        if self._beside.problem:
-            return Unreadable(self._beside.problem), None
+        if self._companions.problem:
+            return Unreadable(self._companions.problem), None
         return read_notebook(folder, source.name, self._names(source.parent))
 
     @cached_property
     def _given(self) -> dict[str, bytes]:
         """The lab's own files beside its notebooks, by relative path."""
         course = self.parent.coursedir
-        folder = self._source_folder(course.assignment_id)
-        paths = find_all_files(str(folder), [*course.ignore, "*.ipynb"])
-        return {Path(p).relative_to(folder).as_posix(): Path(p).read_bytes() for p in paths}
+        return given_files(self._source_folder(course.assignment_id), course.ignore)
 
     def _source_folder(self, assignment: str) -> Path:
         course = self.parent.coursedir

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from random import Random
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -38,7 +37,7 @@ from grader.judging.judge import first_failure, one_thread
 from grader.judging.rpc_client import InProcess, OutOfTime
 from grader.phase_paths import ROOT
 from grader.proof.mutate import Mutant, mutants
-from grader.proof.selftest import LabCode, add_selection, selection
+from grader.proof.selftest import LabCode, add_selection, drawn, selection
 from utils.checks import Check, Equivalent
 
 # CPU seconds that a mutant gets for the lab's cells, or for the cases of one seed, in addition to
@@ -135,8 +134,7 @@ def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Surv
         for right in rights(check, lab)
         for mutant in mutants(right.cell, right.lines)
     ]
-    drawn = Random(seeds[0]).sample(range(len(made)), most) if 0 < most < len(made) else None
-    chosen = [made[k] for k in sorted(drawn)] if drawn else made
+    chosen = drawn(made, most, seeds[0])
     trials = []
     with one_thread(), _filled_memory(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # mutants cause many warnings
@@ -245,9 +243,7 @@ class _Judge:
         return survived
 
     def _thing(self, cell: str) -> Any:
-        names = self._code.names_after(cell)
-        right = self._check.right
-        return {n: names[n] for n in right} if isinstance(right, dict) else names[self._check.name]
+        return self._check.thing_in(self._code.names_after(cell))
 
 
 def _timed(work: Callable[[], T]) -> tuple[float, T]:

@@ -245,22 +245,16 @@ class _Trial:
             expected: the points that it should earn.
             named: the misconception that must be named, unless a rule is broken; or empty.
         """
-        check, several = self.check, isinstance(self.check.right, dict)
-        wanted = list(check.right) if several else [check.name]
+        check = self.check
         try:
             names = self.lab.names_after(cell)
         except Exception as error:
             return f"{check.name}: {said} does not run: {type(error).__name__}: {error}"
         written = Written([*self.lab.given, cell])
-        sources = {name: written.behind(name) for name in wanted}
+        sources = {name: written.behind(name) for name in check.names}
         if unknown := _unknown(sources.values(), names):
             return f"{check.name}: {said} uses {unknown}, which the lab does not define"
-        verdict = judge(
-            check,
-            {name: names[name] for name in wanted} if several else names[check.name],
-            self.seed,
-            source=written,
-        )
+        verdict = judge(check, check.thing_in(names), self.seed, source=written)
         if unexpected := self._unexpected(said, verdict, expected):
             return unexpected
         told = named in verdict.misconceptions or any(

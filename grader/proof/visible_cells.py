@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-HIDDEN = "### BEGIN HIDDEN TESTS"
+from grader.build.cells import BEGIN_HIDDEN
+
 # Functions that never report a mistake to a program are skipped: figures, the verdict, and runs
 # over gloo, which print their result.
 SKIPPED = ("utils.views", "utils.verdict", "utils.world.gloo")
@@ -39,7 +40,7 @@ def visible_cells(cells: Iterable[Any]) -> dict[str, tuple[str, ...]]:
         if "solution" in cell.header:
             since = []
         elif since is not None:
-            since.append(cell.source.partition(HIDDEN)[0])
+            since.append(cell.source.partition(BEGIN_HIDDEN)[0])
             if "test" in cell.header:
                 found[cell.header["test"]] = tuple(since)
                 since = None

@@ -29,6 +29,7 @@ from sqlalchemy.orm import Session
 from grader import UserError
 from grader.course import Course
 from grader.results.autograded import GradedNotebook, read_graded
+from grader.submission.notes import NoteKind
 from grader.verdict import TRIED, Cause, Status, Verdict
 
 AT_ONCE = 250  # learners per query
@@ -47,11 +48,11 @@ class ReasonKind(StrEnum):
 
 # Kinds of notes after which a person should look, with the kind of reason and its text.
 TELLING = {
-    "unreadable": (ReasonKind.UNREAD, "not readable"),
-    "foreign": (ReasonKind.UNREAD, "another notebook"),
-    "changed": (ReasonKind.TOUCHED, "a graded cell was edited"),
-    "settings": (ReasonKind.TOUCHED, "grading settings were changed"),
-    "tags": (ReasonKind.TOUCHED, "cell tags were set"),
+    NoteKind.UNREADABLE: (ReasonKind.UNREAD, "not readable"),
+    NoteKind.FOREIGN: (ReasonKind.UNREAD, "another notebook"),
+    NoteKind.CHANGED: (ReasonKind.TOUCHED, "a graded cell was edited"),
+    NoteKind.SETTINGS: (ReasonKind.TOUCHED, "grading settings were changed"),
+    NoteKind.TAGS: (ReasonKind.TOUCHED, "cell tags were set"),
 }
 # Causes of a missing verdict, with the kind of reason. All other causes are UNJUDGED.
 STOPS = {
@@ -209,7 +210,7 @@ class Results:
         """All graded cells of the lab."""
         return list(self._cells.values())
 
-    def key(self, notebook: str, name: str) -> str:
+    def cell_name(self, notebook: str, name: str) -> str:
         """Return a cell's name: its id, prefixed with the notebook if the lab has several."""
         return name if len(self.notebooks) == 1 else f"{notebook}/{name}"
 
@@ -244,7 +245,7 @@ class Results:
             for cell in session.scalars(select(kind).where(kind.notebook_id.in_(inside))):
                 answered = (cell.notebook_id, cell.name) in in_answers
                 manual = kind is TaskCell or cell.cell_type != "code" or answered
-                name = self.key(inside[cell.notebook_id], cell.name)
+                name = self.cell_name(inside[cell.notebook_id], cell.name)
                 found[cell.id] = GradedCell(name, cell.max_score, manual)
         return found
 
@@ -311,10 +312,10 @@ class Results:
         runs = {name: read_graded(folder / f"{name}.ipynb") for name in self.notebooks}
         if len(runs) == 1:
             return runs[self.notebooks[0]]
-        return _together(runs, self.key)
+        return _together(runs, self.cell_name)
 
 
-def _together(runs: dict[str, GradedNotebook], key: Callable[[str, str], str]) -> GradedNotebook:
+def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str]) -> GradedNotebook:
     """Combine the several notebooks of one learner into one."""
     every = list(runs.values())
     sandboxes = [run.sandbox for run in every]
@@ -322,9 +323,9 @@ def _together(runs: dict[str, GradedNotebook], key: Callable[[str, str], str]) -
     ends = [run.graded_at for run in every if run.graded_at is not None]
     return GradedNotebook(
         problem=next((run.problem for run in every if run.problem), ""),
-        verdicts={key(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
+        verdicts={named(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
         notes=[
-            replace(note, cell=key(n, note.cell) if note.cell else None)
+            replace(note, cell=named(n, note.cell) if note.cell else None)
             for n, run in runs.items()
             for note in run.notes
         ],
@@ -332,7 +333,9 @@ def _together(runs: dict[str, GradedNotebook], key: Callable[[str, str], str]) -
         sandbox=False if False in sandboxes else None if None in sandboxes else True,
         seconds=sum(times) if times else None,
         recorded=all(run.recorded for run in every),
-        cell_seconds={key(n, c): s for n, run in runs.items() for c, s in run.cell_seconds.items()},
+        cell_seconds={
+            named(n, c): s for n, run in runs.items() for c, s in run.cell_seconds.items()
+        },
         graded_at=max(ends, default=None),
     )
 

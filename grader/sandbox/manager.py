@@ -45,8 +45,8 @@ class SandboxedKernelManager(AsyncKernelManager):
             :data:`grader.inside.preload.ON_DEMAND`.
 
     Attributes:
-        link: after the start, this side of a socket pair. The kernel has the other side; its
-            descriptor's number is in the environment variable OPEN_THE_HOOD_LINK.
+        connection: after the start, this side of a socket pair. The kernel has the other side; its
+            descriptor's number is in the environment variable OPEN_THE_HOOD_CONNECTION.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         self.headers = headers
         self.traces = traces
         self.preload = preload
-        self.link: socket.socket
+        self.connection: socket.socket
         self._lease: socket.socket | None = None
         self._clock = -1
         self._ended = ""
@@ -131,9 +131,9 @@ class SandboxedKernelManager(AsyncKernelManager):
         with ExitStack() as stack:
             lease, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             end, kernels_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            link, kernels_link = socket.socketpair()
+            connection, kernels_connection = socket.socketpair()
             descriptors = [theirs.detach()]
-            for given in (kernels_end, kernels_link):
+            for given in (kernels_end, kernels_connection):
                 descriptors.append(stack.enter_context(given).fileno())
             clock = os.memfd_create("clock")
             os.pwrite(clock, bytes(CLOCK.size), 0)
@@ -144,13 +144,13 @@ class SandboxedKernelManager(AsyncKernelManager):
             try:
                 self._ask(warm(), arguments, descriptors, lease)
             except BaseException:
-                for ours in (lease, end, link):
+                for ours in (lease, end, connection):
                     ours.close()
                 os.close(clock)
                 raise
         lease.setblocking(False)
         end.setblocking(False)
-        self._lease, self._end, self.link, self._clock = lease, end, link, clock
+        self._lease, self._end, self.connection, self._clock = lease, end, connection, clock
 
     def passed(self) -> float:
         """Return the seconds of the sandbox's own time (see :class:`Limits`) when last measured.
@@ -251,7 +251,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._lease.close()
         self._lease = None
         self._end.close()
-        self.link.close()
+        self.connection.close()
         os.close(self._clock)
         self._clock = -1
 

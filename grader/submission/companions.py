@@ -1,4 +1,4 @@
-"""The files beside a notebook: which of them a learner's code gets, and which are kept.
+"""The files beside a notebook: reading them, which a learner's code gets, and which are kept.
 
 Jupyter serves ``autograded/`` and ``feedback/`` from its own origin. An HTML page, SVG or other
 document of a learner that a browser runs there could act as the logged-in user. So only kinds of
@@ -7,8 +7,17 @@ files that no browser runs are written there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path, PurePosixPath
+
+from nbgrader.utils import find_all_files
+
+from grader.submission.files import read_beside, read_timestamp, why_no_folder
+from grader.submission.notes import Note, not_shown
+
+NOTEBOOKS = "*.ipynb"
 
 # Data, raster images, and Python code.
 HARMLESS = {
@@ -26,12 +35,60 @@ def is_harmless(name: str) -> bool:
     return bool(suffixes) and all(f".{suffix}" in HARMLESS for suffix in suffixes)
 
 
-def unshown(theirs: Mapping[str, bytes], given: Mapping[str, bytes]) -> list[str]:
+@dataclass(frozen=True)
+class Companions:
+    """What lies beside the notebooks in a submission's folder.
+
+    Attributes:
+        problem: why the folder cannot be read; empty if it can.
+        files: the learner's files, by relative path, nbgrader's timestamp among them.
+        whole: whether ``files`` has all of the learner's files.
+        notes: notes about the files.
+        timestamp: when the submission was handed in; None if that is unknown.
+        time_notes: why it is unknown.
+    """
+
+    problem: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    whole: bool = True
+    notes: tuple[Note, ...] = ()
+    timestamp: datetime | None = None
+    time_notes: tuple[Note, ...] = ()
+
+
+def read_companions(folder: Path, ignore: Sequence[str], given: Collection[str]) -> Companions:
+    """Read a submission's folder, without its notebooks. Problems become notes.
+
+    Args:
+        folder: the folder.
+        ignore: patterns of file and folder names that are skipped without a message.
+        given: names of the lab's own files.
+    """
+    if problem := why_no_folder(folder):
+        return Companions(problem)
+    files, left = read_beside(folder, [*ignore, NOTEBOOKS])
+    timestamp, wrong = read_timestamp(folder)
+    notes = (*left, *not_shown(unshown(files, given)))
+    return Companions("", files, not left, notes, timestamp, tuple(wrong))
+
+
+def given_files(folder: Path, ignore: Sequence[str]) -> dict[str, bytes]:
+    """Return the lab's own files beside its notebooks, by relative path.
+
+    Args:
+        folder: the lab's folder in ``source/``.
+        ignore: patterns of file and folder names that are skipped.
+    """
+    paths = map(Path, sorted(find_all_files(str(folder), [*ignore, NOTEBOOKS])))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def unshown(theirs: Mapping[str, bytes], given: Collection[str]) -> list[str]:
     """Return the names of those files of a learner that only the learner's own code gets.
 
     Args:
         theirs: the learner's files by relative path.
-        given: the lab's own files by relative path.
+        given: names of the lab's own files.
     """
     return [name for name in theirs if name not in given and not is_harmless(name)]
 

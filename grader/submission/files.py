@@ -32,15 +32,15 @@ KINDS = {
 }
 
 
-def read_file(path: Path, most: int = MAX_BYTES, *, head: int | None = None) -> bytes | Unreadable:
+def read_file(path: Path, *, head: int | None = None) -> bytes | Unreadable:
     """Return the bytes of an ordinary file, or an Unreadable with the reason.
 
     Args:
         path: the file.
-        most: largest size in bytes; nothing of a larger file is read.
-        head: read only this many bytes from the start, however large the file is.
+        head: read only this many bytes from the start, however large the file is; by default
+            nothing of a file above ``MAX_BYTES``.
     """
-    return _read(str(path), most, head=head)
+    return _read(str(path), MAX_BYTES, head=head)
 
 
 def read_notebook(

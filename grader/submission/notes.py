@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from nbformat.notebooknode import NotebookNode
 
@@ -13,25 +14,44 @@ from grader.submission.notebook import SubmittedCell
 SETTINGS = ("grade", "solution", "locked", "task", "points")
 
 
+class NoteKind(StrEnum):
+    """What was wrong with a submission or one of its cells."""
+
+    UNREADABLE = "unreadable"
+    FOREIGN = "foreign"  # it has no cell of the lab
+    RENAMED = "renamed"
+    MISSING = "missing"  # a cell
+    COPIED = "copied"  # a cell
+    CHANGED = "changed"  # a cell that is not a solution cell
+    RETYPED = "retyped"  # a cell
+    SETTINGS = "settings"  # of a cell, for grading
+    TAGS = "tags"  # of a cell
+    FILES = "files"  # none could be copied into the sandbox
+    UNKNOWN = "unknown"  # a cell's id
+    LEFT_OUT = "left out"  # one file
+    NOT_SHOWN = "not shown"  # files that a browser might run
+    TIMESTAMP = "timestamp"
+    UNGRADED = "ungraded"  # by fault of the grader
+    OTHER = "other"  # the record of the run has none of these
+
+
 @dataclass(frozen=True)
 class Note:
     """One message about a submission.
 
     Attributes:
-        kind: ``unreadable``, ``foreign``, ``renamed``, ``missing``, ``copied``, ``changed``,
-            ``retyped``, ``settings``, ``tags``, ``files``, ``unknown``, ``left out``,
-            ``timestamp``, ``ungraded`` or ``not shown``.
+        kind: what was wrong; programs decide by it.
         message: a sentence for the learner.
         cell: the ``grade_id`` of the cell that the note is about, or None.
     """
 
-    kind: str
+    kind: NoteKind
     message: str
     cell: str | None = None
 
 
 FOREIGN = Note(
-    "foreign",
+    NoteKind.FOREIGN,
     "No cell of this lab was found in the notebook, so the lab was graded as it was released. "
     "Was another notebook handed in?",
 )
@@ -39,17 +59,17 @@ FOREIGN = Note(
 
 def unreadable(reason: str) -> Note:
     """Return the note that nothing of the file could be used."""
-    return Note("unreadable", f"{reason} The lab was graded as it was released.")
+    return Note(NoteKind.UNREADABLE, f"{reason} The lab was graded as it was released.")
 
 
 def renamed(expected: str) -> Note:
     """Return the note that the notebook was found under another name."""
-    return Note("renamed", f"The notebook should be named `{expected}`.")
+    return Note(NoteKind.RENAMED, f"The notebook should be named `{expected}`.")
 
 
 def left_out(name: str, reason: str) -> Note:
     """Return the note that a file beside the notebook is missing when the notebook runs."""
-    return Note("left out", f"{name} was left out: {reason}.")
+    return Note(NoteKind.LEFT_OUT, f"{name} was left out: {reason}.")
 
 
 def not_shown(names: Sequence[str]) -> list[Note]:
@@ -60,7 +80,7 @@ def not_shown(names: Sequence[str]) -> list[Note]:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return [
         Note(
-            "not shown",
+            NoteKind.NOT_SHOWN,
             f"{some}{more}: your code can read this, but it is not kept beside the graded "
             "notebook, because a browser might run it. Data, pictures (.csv, .json, .npz, .png) "
             "and .py files are kept.",
@@ -70,18 +90,22 @@ def not_shown(names: Sequence[str]) -> list[Note]:
 
 def no_timestamp(problem: str) -> Note:
     """Return the note that the time of the submission is unknown."""
-    return Note("timestamp", f"`timestamp.txt` can't be used: {problem}. A person will look at it.")
+    return Note(
+        NoteKind.TIMESTAMP, f"`timestamp.txt` can't be used: {problem}. A person will look at it."
+    )
 
 
 def ungraded(problem: str) -> Note:
     """Return the note that the grader failed. It is not the learner's fault."""
-    return Note("ungraded", f"This could not be graded: {problem}. A person will look at it.")
+    return Note(
+        NoteKind.UNGRADED, f"This could not be graded: {problem}. A person will look at it."
+    )
 
 
 def unknown(grade_id: str) -> Note:
     """Return the note that a cell has an id that the lab does not have."""
     return Note(
-        "unknown",
+        NoteKind.UNKNOWN,
         f"A cell is marked with the id {_quoted(grade_id)}, which this lab does not have. "
         "It was kept as an ordinary cell.",
     )
@@ -96,7 +120,7 @@ def cell_missing(grade_id: str, *, written_elsewhere: bool) -> Note:
     """
     used = "the code in your other cells was used"
     what = used if written_elsewhere else "it was put back as released"
-    return Note("missing", f"The cell `{grade_id}` was missing; {what}.", grade_id)
+    return Note(NoteKind.MISSING, f"The cell `{grade_id}` was missing; {what}.", grade_id)
 
 
 def copied(grade_id: str, count: int, *, solution: bool) -> Note:
@@ -113,12 +137,16 @@ def copied(grade_id: str, count: int, *, solution: bool) -> Note:
         if solution
         else "the original was used once"
     )
-    return Note("copied", f"The cell `{grade_id}` was there {count} times; {used}.", grade_id)
+    return Note(
+        NoteKind.COPIED, f"The cell `{grade_id}` was there {count} times; {used}.", grade_id
+    )
 
 
 def cell_edited(grade_id: str) -> Note:
     """Return the note that the text of a cell that is not a solution cell was changed."""
-    return Note("changed", f"The cell `{grade_id}` was edited; the original was used.", grade_id)
+    return Note(
+        NoteKind.CHANGED, f"The cell `{grade_id}` was edited; the original was used.", grade_id
+    )
 
 
 def metadata_notes(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> list[Note]:
@@ -126,16 +154,16 @@ def metadata_notes(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> li
     notes = []
     if came.kind != cell.cell_type:
         message = f"The cell `{grade_id}` had become a {came.kind} cell; it was read as "
-        notes.append(Note("retyped", f"{message}{cell.cell_type}.", grade_id))
+        notes.append(Note(NoteKind.RETYPED, f"{message}{cell.cell_type}.", grade_id))
     ours, theirs = cell.metadata.nbgrader, came.settings
     if any(theirs.get(key) != ours.get(key) for key in SETTINGS if key in theirs):
         message = f"The grading settings of the cell `{grade_id}` were changed; the original ones"
-        notes.append(Note("settings", f"{message} were used.", grade_id))
+        notes.append(Note(NoteKind.SETTINGS, f"{message} were used.", grade_id))
     tags = [tag for tag in came.tags if tag not in cell.metadata.get("tags", [])]
     if tags:
         named = ", ".join(map(_quoted, tags))
         message = f"Tags of the cell `{grade_id}` were removed: {named}."
-        notes.append(Note("tags", message, grade_id))
+        notes.append(Note(NoteKind.TAGS, message, grade_id))
     return notes
 
 

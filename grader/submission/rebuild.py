@@ -15,7 +15,6 @@ Each repair is described in a note and in a cell at the top of the notebook.
 from __future__ import annotations
 
 import copy
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -63,7 +62,7 @@ class Rebuilt:
 
 
 def rebuild(
-    submitted: bytes | NotebookNode | Unreadable,
+    submitted: bytes | Unreadable,
     source_nb: NotebookNode,
     config: Config | None = None,
     notes: Sequence[Note] = (),
@@ -71,14 +70,11 @@ def rebuild(
     """Return the lab with the learner's answers in it.
 
     Args:
-        submitted: the file's bytes, a notebook, or the reason why there is neither.
+        submitted: the file's bytes, or the reason why there are none.
         source_nb: the instructor's version, with solutions and hidden tests.
         config: nbgrader's settings; ``ClearSolutions`` decides what a stub looks like.
         notes: earlier notes on the submission; they come first in the result.
     """
-    if isinstance(submitted, NotebookNode):
-        text: str = nbformat.writes(submitted)
-        submitted = text.encode()
     master = as_recorded(source_nb, config)
     try:
         if isinstance(submitted, Unreadable):
@@ -89,8 +85,7 @@ def rebuild(
         found = [unreadable(str(reason))]
     found = [*notes, *found]
     nb = _notebook(master, cells, found)
-    digest = hashlib.sha256(submitted if isinstance(submitted, bytes) else b"").hexdigest()
-    record(nb, submission=digest, notes=found)
+    record(nb, notes=found)
     return Rebuilt(nb, found)
 
 

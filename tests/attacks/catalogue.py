@@ -13,7 +13,7 @@ FAMILIES = (
     "kernel",
     "patches",
     "rules",
-    "link",
+    "connection",
     "costs",
     "lies",
     "reading",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nbformat import from_dict
 
 from tests.attacks.catalogue import Family
-from tests.attacks.link import LINK
+from tests.attacks.connection import CONNECTION
 from tests.attacks.work import Work
 
 family = Family("costs")
@@ -19,17 +19,17 @@ def reply(value: str) -> str:
         value: a Python expression for the text of the JSON.
     """
     return (
-        LINK
+        CONNECTION
         + f"""
 VALUE = {value}
 def serve(thing):
     while True:
-        request = rpc_server.receive(_link)
+        request = rpc_server.receive(_connection)
         if request is None or request["do"] == "end":
             return
         head = '{{"dict": [["id", "after", "value"], ["%s", [], ' % request["id"]
         text = (head + VALUE + ']]}}').encode()
-        _link.sendall(codec.HEADER.pack(len(text), 0) + text)
+        _connection.sendall(codec.HEADER.pack(len(text), 0) + text)
 rpc_server.serve = serve
 """
     )

@@ -1,4 +1,4 @@
-"""Attacks that want points: metadata, kernel, patches, rules, link, objects that lie, files."""
+"""Attacks that want points: metadata, kernel, patches, rules, connection, lies, files."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.attacks.trial import attacks_of, withstand
 
 pytestmark = pytest.mark.slow(25)
 
-FAMILIES = ("metadata", "kernel", "patches", "rules", "link", "lies", "files")
+FAMILIES = ("metadata", "kernel", "patches", "rules", "connection", "lies", "files")
 
 
 @pytest.mark.parametrize("attack", attacks_of(*FAMILIES))

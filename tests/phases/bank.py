@@ -99,10 +99,7 @@ class Bank:
         return all(part.earned == part.points for part in parts if part.status != "not run")
 
     def _thing(self, answer: Answer) -> Any:
-        right, names = self.checks[answer.exercise].right, self.lab.names_after(answer.cell)
-        if isinstance(right, dict):
-            return {name: names[name] for name in right}
-        return names[answer.exercise]
+        return self.checks[answer.exercise].thing_in(self.lab.names_after(answer.cell))
 
     def _edited(self, exercise: str, edits: tuple[tuple[str, str], ...]) -> str:
         code = self.lab.solutions[exercise]

@@ -247,9 +247,8 @@ def _from(lab: SampleLab, exercise: SampleExercise) -> dict[str, float]:
 
 def _instead(lab: SampleLab, exercise: SampleExercise, body: str) -> str:
     """Return the exercise's functions with another body."""
-    right = exercise.check.right
-    names = right if isinstance(right, dict) else [exercise.name]
-    return "\n\n\n".join(f"def {name}(*args, **kwargs):\n    {body}" for name in names)
+    functions = (f"def {name}(*args, **kwargs):\n    {body}" for name in exercise.check.names)
+    return "\n\n\n".join(functions)
 
 
 def _copy(cell: NotebookNode, cell_id: str) -> NotebookNode:

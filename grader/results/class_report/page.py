@@ -18,7 +18,7 @@ from grader.results.class_report.figures import WIDTH, histogram, label, parts, 
 from grader.results.class_report.items import FEWEST
 from grader.results.class_report.outline import lessons
 from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tally
-from grader.results.class_report.todo import GROUPS, todos, worth_a_look
+from grader.results.class_report.todo import GROUPS, as_sentence, todos, worth_a_look
 from grader.results.gradebook import ReasonKind
 from utils import style
 
@@ -196,12 +196,6 @@ def in_code(text: str) -> Markup:
         pieces[-2:] = ["`".join(pieces[-2:])]
     marked = [f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(pieces)]
     return Markup("".join(marked))
-
-
-def as_sentence(text: str) -> str:
-    """Return the text with a capital first letter and a full stop."""
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 def duration(seconds: float) -> str:

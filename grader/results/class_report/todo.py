@@ -108,14 +108,19 @@ def _to_explain(tally: Tally) -> Iterator[Todo]:
 def _to_revise(tally: Tally) -> Iterator[Todo]:
     for one in tally.exercises:
         if one.judgement.suspect:
-            why = f"{one.judgement.words[:1].upper()}{one.judgement.words[1:]}"
-            why += "" if why.endswith("?") else "."
+            why = as_sentence(one.judgement.words)
             yield Todo(LAB, f"Look at `{one.name}` again", why, "discrimination")
 
 
 def worth_a_look(one: ExerciseTally) -> bool:
     """Return whether the number of unexplained wrong answers suggests an unknown misconception."""
     return one.unexplained >= FEW and one.unexplained >= one.wrong / 3
+
+
+def as_sentence(text: str) -> str:
+    """Return the text with a capital first letter and a full stop."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 def anchor(tally: Tally, one: ExerciseTally) -> str:

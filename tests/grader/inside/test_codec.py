@@ -105,6 +105,27 @@ def test_subclasses_arrive_as_what_they_pretend_to_be():
     assert copy_by_value(_Int(3)) != 4
 
 
+class _Wrapper(torch.Tensor):
+    """A subclass that has no storage of its own."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        plain = [a.inner if isinstance(a, cls) else a for a in args]
+        return cls(func(*plain, **(kwargs or {})))
+
+
+def test_a_wrapper_around_a_tensor_is_refused_with_what_to_do():
+    with pytest.raises(NotByValue, match="class _Wrapper: expected the plain tensor inside it"):
+        copy_by_value(_Wrapper(torch.ones(2)))
+
+
 def nested(depth):
     return [nested(depth - 1)] if depth else 0
 

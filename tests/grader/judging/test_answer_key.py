@@ -4,8 +4,9 @@ import weakref
 import pytest
 import torch
 
-from grader.judging.answer_key import AnswerKey, answer_key
+from grader.judging.answer_key import AnswerKey, CaseOutcome, answer_key
 from grader.judging.judge import difference, judge
+from grader.judging.subject import SubjectRaised
 from utils.checks import Case, Check, case
 from utils.world import connect
 
@@ -170,3 +171,16 @@ def test_what_ranks_do_together_is_told_like_an_exception():
     assert part.problem == "raised Deadlock: rank 0 waits to receive from rank 1; " + (
         "rank 1 waits to receive from rank 0"
     )
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        (("_ArrayMemoryError", "MemoryError", "Exception"), "Unable to allocate 8. EiB"),
+        (("RuntimeError", "Exception"), "DefaultCPUAllocator: can't allocate memory: you tried"),
+    ],
+    ids=["NumPy's", "torch's"],
+)
+def test_too_little_memory_is_known_by_its_type_or_torchs_words(kinds, message):
+    assert CaseOutcome(None, SubjectRaised(kinds, message), ()).ran_short()
+    assert not CaseOutcome(None, SubjectRaised(("ValueError",), "MemoryError"), ()).ran_short()

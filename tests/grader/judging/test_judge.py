@@ -11,7 +11,7 @@ from grader.judging.report import VerdictReport
 from grader.judging.subject import SubjectRaised
 from grader.proof.selftest import LabCode, prove
 from grader.verdict import VERDICT_MIME, Cause
-from utils.checks import ByHand, Case, Check, case, not_run
+from utils.checks import ByHand, Case, Check, Place, case, not_run
 from utils.minigpt import MiniGPTConfig
 
 scaled = Check(
@@ -298,13 +298,20 @@ def test_a_case_puts_its_places_into_words():
     assert elsewhere == "at [1]: the wrong float"
 
 
-def test_a_gradient_that_is_none_is_no_missing_return():
+@pytest.mark.parametrize(
+    ("place", "guess"),
+    [
+        (Place("`.grad` of w", returned=False), ""),
+        ("what `.grad` is set to", " (perhaps a missing `return`, if None was not meant)"),
+    ],
+)
+def test_what_was_not_returned_lacks_no_return(place, guess):
     check = Check("graded", parts={"p": 1}, reads="r")
     check.reference(lambda: {"w": torch.ones(2)})
-    places = {"['w']": "`.grad` of w"}
-    check.cases(lambda draw: [Case("p", lambda subject: subject(), places=places)])
+    check.cases(lambda draw: [Case("p", lambda subject: subject(), places={"['w']": place})])
     said = judge(check, lambda: {"w": None}, "s").parts[0].problem
-    assert said == "`.grad` of w: expected a tensor, got None"
+    words = place if isinstance(place, str) else place.words
+    assert said == f"{words}: expected a tensor, got None{guess}"
 
 
 def test_a_variable_may_carry_a_forbidden_name():

@@ -1,4 +1,4 @@
-"""The trusted end of the link, against an honest other end and against hostile ones."""
+"""The trusted end of the connection, against an honest other end and against hostile ones."""
 
 import os
 import resource
@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from grader.inside import codec
-from grader.inside.rpc_server import LINK_VARIABLE
+from grader.inside.rpc_server import CONNECTION_VARIABLE
 from grader.judging.answer_key import AnswerKey
 from grader.judging.judge import ask, assess, claims_of, judge
-from grader.judging.rpc_client import LinkLost, OverSocket
+from grader.judging.rpc_client import ConnectionLost, OverSocket
 from grader.judging.subject import Subject, SubjectRaised
 from utils.checks import Check, case
 
@@ -45,32 +45,32 @@ serve({thing})
 
 @pytest.fixture
 def start():
-    """Starts a process that serves; gives the link to it and the process."""
+    """Starts a process that serves; gives the connection to it and the process."""
     started = []
 
     def begin(thing, extra=""):
         ours, theirs = socket.socketpair()
         process = subprocess.Popen(
             [sys.executable, "-c", LEARNER.format(thing=thing, extra=extra)],
-            env={**os.environ, LINK_VARIABLE: str(theirs.fileno())},
+            env={**os.environ, CONNECTION_VARIABLE: str(theirs.fileno())},
             pass_fds=[theirs.fileno()],
         )
         theirs.close()
-        link = OverSocket(ours)
-        started.append((process, link, ours))
-        return link, process
+        connection = OverSocket(ours)
+        started.append((process, connection, ours))
+        return connection, process
 
     yield begin
-    for process, link, ours in started:
-        link.close()
+    for process, connection, ours in started:
+        connection.close()
         ours.close()
         process.kill()
         process.wait()
 
 
 def test_functions_classes_and_values_over_a_socket(start):
-    link, process = start("{'twice': twice, 'Counter': 3}")
-    subject = Subject(link, trace=True)
+    connection, process = start("{'twice': twice, 'Counter': 3}")
+    subject = Subject(connection, trace=True)
     x = torch.arange(6.0).view(2, 3).t()
     came = subject["twice"](x)
     assert torch.equal(came, x + x)
@@ -79,27 +79,27 @@ def test_functions_classes_and_values_over_a_socket(start):
     with pytest.raises(SubjectRaised) as raised:
         subject["Counter"](1)
     assert raised.value.kinds[0] == "TypeError"
-    link.end()
+    connection.end()
     assert process.wait(20) == 0
 
 
 def test_a_class_over_a_socket(start):
-    link, _ = start("Counter")
-    counter = Subject(link)(2)
+    connection, _ = start("Counter")
+    counter = Subject(connection)(2)
     assert counter.call("add", 5) == 7
     assert counter.get("count") == 7
 
 
 def test_a_generator_over_a_socket(start):
     extra = "def doubled(x):\n    while True:\n        x = 2 * x\n        x = (yield x) or x"
-    link, process = start("doubled", extra)
-    generator = Subject(link).generator(3)
+    connection, process = start("doubled", extra)
+    generator = Subject(connection).generator(3)
     assert [generator.resume(), generator.resume(), generator.resume(5)] == [
         ("yield", 6),
         ("yield", 12),
         ("yield", 10),
     ]
-    link.end()
+    connection.end()
     assert process.wait(20) == 0
 
 
@@ -107,46 +107,46 @@ def test_the_judge_gives_the_same_verdict_on_either_side(start):
     twice = Check("twice", parts={"p": 1}, reads="r", claims=("how warm it was",))
     twice.reference(lambda x: 2 * x)
     twice.cases(lambda draw: [case("p", draw.tensor((2, 3)))])
-    link, _ = start("twice")
+    connection, _ = start("twice")
     key = AnswerKey(twice, "s")
-    far = assess(key, ask(key, link), claims=claims_of(twice))
+    far = assess(key, ask(key, connection), claims=claims_of(twice))
     assert far.earned == judge(twice, lambda x: x + x, "s").earned == 1
     assert far.claims == ("that the inputs were left as they were", "how warm it was")
 
 
 def test_an_interrupt_ends_the_call_and_not_the_conversation(start):
-    link, process = start("{'slow': slow, 'twice': twice}")
+    connection, process = start("{'slow': slow, 'twice': twice}")
     check = Check("slow", parts={"p": 1}, reads="r")
     check.reference(lambda x: x)
     check.cases(lambda draw: [case("p", 1, of="slow"), case("p", 1, of="twice")])
-    Subject(link)["twice"](1)  # it is there
+    Subject(connection)["twice"](1)  # it is there
     threading.Timer(0.3, lambda: process.send_signal(2)).start()
-    asked = ask(AnswerKey(check, "s"), link)
+    asked = ask(AnswerKey(check, "s"), connection)
     assert all("time was up" in got.unusable for _, got in asked)
-    assert Subject(link)["twice"](2) == 4
+    assert Subject(connection)["twice"](2) == 4
 
 
 def test_a_process_that_dies_is_lost(start):
-    link, process = start("twice")
-    Subject(link)(1)
+    connection, process = start("twice")
+    Subject(connection)(1)
     process.kill()
-    with pytest.raises(LinkLost, match="gone"):
-        Subject(link)(torch.zeros(1))
+    with pytest.raises(ConnectionLost, match="gone"):
+        Subject(connection)(torch.zeros(1))
 
 
 def test_a_waiting_request_can_be_cut(start):
-    link, _ = start("slow")
-    threading.Timer(0.3, lambda: link.cut("the cell ended")).start()
-    with pytest.raises(LinkLost, match="the cell ended"):
-        Subject(link)(1)
+    connection, _ = start("slow")
+    threading.Timer(0.3, lambda: connection.cut("the cell ended")).start()
+    with pytest.raises(ConnectionLost, match="the cell ended"):
+        Subject(connection)(1)
 
 
 @pytest.fixture
 def pair():
     ours, theirs = socket.socketpair()
-    link = OverSocket(ours)
-    yield link, theirs
-    link.close()
+    connection = OverSocket(ours)
+    yield connection, theirs
+    connection.close()
     ours.close()
     theirs.close()
 
@@ -164,11 +164,11 @@ def reply_with(theirs, make):
 
 
 def test_answers_given_beforehand_do_not_count(pair):
-    link, theirs = pair
+    connection, theirs = pair
     for guess in ("", "0" * 16, None, 3):
         theirs.sendall(codec.pack({"id": guess, "value": "early", "after": [], "ops": []}))
     reply_with(theirs, lambda r: [codec.pack({"id": r["id"], "value": "now", "after": r["args"]})])
-    assert link.ask({"do": "call", "args": []})["value"] == "now"
+    assert connection.ask({"do": "call", "args": []})["value"] == "now"
 
 
 @pytest.mark.parametrize(
@@ -181,10 +181,10 @@ def test_answers_given_beforehand_do_not_count(pair):
     ids=["endless", "garbage", "chatter"],
 )
 def test_a_stream_that_makes_no_sense_is_lost(pair, make):
-    link, theirs = pair
+    connection, theirs = pair
     reply_with(theirs, make)
-    with pytest.raises(LinkLost):
-        link.ask({"do": "value"})
+    with pytest.raises(ConnectionLost):
+        connection.ask({"do": "value"})
 
 
 @pytest.mark.parametrize(
@@ -203,31 +203,31 @@ def test_a_stream_that_makes_no_sense_is_lost(pair, make):
     ids=str,
 )
 def test_a_reply_of_another_form_is_only_a_wrong_answer(pair, reply):
-    link, theirs = pair
+    connection, theirs = pair
     check = Check("one", parts={"p": 1}, reads="r")
     check.reference(lambda x: x * 2)
     check.cases(lambda draw: [case("p", torch.ones(2))])
     reply_with(theirs, lambda r: [codec.pack({"id": r["id"], **reply})])
     key = AnswerKey(check, "s")
-    verdict = assess(key, ask(key, link))
+    verdict = assess(key, ask(key, connection))
     assert (verdict.status, verdict.earned) == ("wrong", 0)
 
 
 def test_all_answers_together_are_bounded(pair, monkeypatch):
     monkeypatch.setattr("grader.judging.rpc_client.MAX_TOTAL", 1000)
-    link = OverSocket(pair[0]._end)
+    connection = OverSocket(pair[0]._end)
     reply_with(pair[1], lambda r: [codec.pack({"id": r["id"], "value": "x" * 2000})])
-    with pytest.raises(LinkLost, match="more than"):
-        link.ask({"do": "value"})
-    link.close()
+    with pytest.raises(ConnectionLost, match="more than"):
+        connection.ask({"do": "value"})
+    connection.close()
 
 
 def test_a_socket_that_its_owner_has_closed_is_lost(pair):
     """As when a kernel that could not be interrupted is ended while it is asked."""
-    link, _ = pair
+    connection, _ = pair
     pair[0]._end.close()
-    for act in (link.end, lambda: link.ask({"do": "value"})):
-        with pytest.raises(LinkLost, match="gone"):
+    for act in (connection.end, lambda: connection.ask({"do": "value"})):
+        with pytest.raises(ConnectionLost, match="gone"):
             act()
 
 
@@ -238,10 +238,10 @@ def test_a_process_with_many_open_files_can_ask():
     held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
     try:
         ours, theirs = socket.socketpair()
-        link = OverSocket(ours)
+        connection = OverSocket(ours)
         reply_with(theirs, lambda r: [codec.pack({"id": r["id"], "value": 3})])
-        assert link.ask({"do": "value"})["value"] == 3
-        link.close()
+        assert connection.ask({"do": "value"})["value"] == 3
+        connection.close()
         ours.close()
         theirs.close()
     finally:

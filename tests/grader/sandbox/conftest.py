@@ -19,6 +19,14 @@ def shared(problems: list[str]) -> Iterator[Inmate]:
         yield inmate
 
 
+@pytest.fixture(scope="module")
+def own_zygote() -> Iterator[None]:
+    """A zygote for a module whose labs let it import what no other test expects."""
+    shut_down()
+    yield
+    shut_down()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _shut_down() -> Iterator[None]:
     yield

@@ -138,7 +138,7 @@ def test_counters_of_the_whole_machine_cannot_be_read(shared: Inmate) -> None:
 
 
 def test_its_descriptors_are_its_own(shared: Inmate) -> None:
-    """Standard input, ipykernel's pipes, ZMQ's sockets and events, the link; no file of ours."""
+    """Standard input, ipykernel's pipes, ZMQ's sockets and events, its connection; no file."""
     seen = shared.value(
         "import os\n"
         "names = []\n"
@@ -149,20 +149,20 @@ def test_its_descriptors_are_its_own(shared: Inmate) -> None:
     )
     kinds = {name.partition(":")[0] for name in seen}
     assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode"}, seen
-    link = shared.value("import os\nint(os.environ['OPEN_THE_HOOD_LINK'])")
-    assert not shared.value(f"__import__('os').get_inheritable({link})")
+    connection = shared.value("import os\nint(os.environ['OPEN_THE_HOOD_CONNECTION'])")
+    assert not shared.value(f"__import__('os').get_inheritable({connection})")
 
 
-def test_the_link_connects_both_sides(sandbox: None) -> None:
+def test_the_connection_joins_both_sides(sandbox: None) -> None:
     with Inmate() as inmate:
-        inmate.manager.link.sendall(b"hello")
+        inmate.manager.connection.sendall(b"hello")
         code = (
             "import os, socket\n"
-            "link = socket.socket(fileno=int(os.environ['OPEN_THE_HOOD_LINK']))\n"
-            "link.sendall(link.recv(5).upper())"
+            "connection = socket.socket(fileno=int(os.environ['OPEN_THE_HOOD_CONNECTION']))\n"
+            "connection.sendall(connection.recv(5).upper())"
         )
         assert inmate.run(code) == ""
-        assert inmate.manager.link.recv(5) == b"HELLO"
+        assert inmate.manager.connection.recv(5) == b"HELLO"
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox.warm_process import shut_down
 from tests.grader.sandbox.inmate import Inmate
 
 pytestmark = [
     pytest.mark.slow(25),
-    pytest.mark.usefixtures("sandbox"),
+    pytest.mark.usefixtures("own_zygote", "sandbox"),
     pytest.mark.skipif(shutil.which("g++") is None, reason="not run: no C++ compiler here"),
 ]
 
@@ -36,14 +35,6 @@ import torch._inductor.config as config
 config.cpp.simdlen = 1
 torch.compile(torch.sigmoid)(torch.zeros(8)).tolist()
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _a_zygote_of_its_own():
-    """Its zygote has imported the compiler, which no other test expects."""
-    shut_down()
-    yield
-    shut_down()
 
 
 def test_it_compiles_and_finds_compiled_headers(headers: list[Path]) -> None:

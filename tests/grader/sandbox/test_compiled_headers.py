@@ -19,7 +19,6 @@ from grader.preprocessors import Execute
 from grader.sandbox import compiled_headers
 from grader.sandbox.compiled_headers import headers_of
 from grader.sandbox.stage import environment_folders
-from grader.sandbox.warm_process import shut_down
 from tests.grader.headers import FOLDER, lab
 
 # Looks through every file that a sandbox shows, but for the system's and the environment's
@@ -47,16 +46,9 @@ print(os.access("/tmp/headers", os.W_OK), counters["inductor"]["fxgraph_cache_hi
 
 pytestmark = [
     pytest.mark.slow(45),
+    pytest.mark.usefixtures("own_zygote"),
     pytest.mark.skipif(shutil.which("g++") is None, reason="not run: no C++ compiler here"),
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _a_zygote_of_its_own():
-    """Its zygote has imported the compiler, which no other test expects."""
-    shut_down()
-    yield
-    shut_down()
 
 
 def know_the_checks(patch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from grader.sandbox.warm_process import shut_down
 from tests.grader.sandbox.inmate import Inmate
 
-pytestmark = [pytest.mark.slow(8), pytest.mark.usefixtures("sandbox")]
+pytestmark = [pytest.mark.slow(8), pytest.mark.usefixtures("own_zygote", "sandbox")]
 
 CODE = """
 import sys, torch
@@ -21,14 +18,6 @@ torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
 optimizer.step()
 [sorted(set(sys.modules) - before), torch.distributions.Distribution._validate_args]
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _a_zygote_of_its_own() -> Iterator[None]:
-    """Its zygote has imported a group, which no other test expects."""
-    shut_down()
-    yield
-    shut_down()
 
 
 def test_the_first_optimizer_imports_nothing_where_a_lab_asked_for_it() -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from grader.sandbox.warm_process import shut_down
 from tests.grader.sandbox.inmate import Inmate
 
-pytestmark = [pytest.mark.slow(12), pytest.mark.usefixtures("sandbox")]
+pytestmark = [pytest.mark.slow(12), pytest.mark.usefixtures("own_zygote", "sandbox")]
 
 FEW = 5
 CODE = """
@@ -24,14 +21,6 @@ said = opcheck(twice, (torch.ones(3),), test_utils=("test_schema", "test_faketen
 compiled = torch.compile(lambda x: twice(x) + 1, backend="aot_eager", fullgraph=True)
 [compiled(torch.ones(3)).tolist(), sorted(said.values()), sorted(set(sys.modules) - before)]
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _a_zygote_of_its_own() -> Iterator[None]:
-    """Its zygote has imported the tracer, which no other test expects."""
-    shut_down()
-    yield
-    shut_down()
 
 
 def test_what_traces_is_there_from_the_start() -> None:

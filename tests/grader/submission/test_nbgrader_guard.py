@@ -235,7 +235,8 @@ def test_the_batch_does_the_same_with_the_whole_class(graded, tmp_path):
 def test_what_formgrader_shows_while_a_notebook_runs_is_clean_already():
     """nbgrader writes the notebook into `autograded/` before running it, after the first steps."""
     steps = Autograde(config=CONFIG).sanitize_preprocessors
-    nb = rebuild(with_text(honest(), "[x](proof.html) <script>1</script>"), source_notebook()).nb
+    handed_in = with_text(honest(), "[x](proof.html) <script>1</script>")
+    nb = rebuild(nbformat.writes(handed_in).encode(), source_notebook()).nb
     for step in (s for s in steps if s.endswith("Sanitize")):
         nb, _ = import_item(step)(config=CONFIG).preprocess(nb, {})
     assert nb.cells[-1].source == "<pre>[x] (proof.html) </pre>"

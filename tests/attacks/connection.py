@@ -5,13 +5,13 @@ from __future__ import annotations
 from tests.attacks.catalogue import Family
 from tests.attacks.work import Work
 
-family = Family("link")
+family = Family("connection")
 attack = family.attack
 
-LINK = """
+CONNECTION = """
 import os, socket, struct, threading, time
 from grader.inside import rpc_server, codec
-_link = socket.socket(fileno=os.dup(int(os.environ["OPEN_THE_HOOD_LINK"])))
+_connection = socket.socket(fileno=os.dup(int(os.environ["OPEN_THE_HOOD_CONNECTION"])))
 """
 
 
@@ -20,11 +20,11 @@ def answers_beforehand(work: Work) -> None:
     """Writes answers into the socket before anything is asked, hoping that they are taken."""
     work.before(
         "row_sums",
-        LINK
+        CONNECTION
         + """
 for number in ("", "0", None, 0):
     for claim in ({"earned": 3.0}, {"value": torch.zeros(2), "after": [[torch.zeros(2)], {}]}):
-        _link.sendall(codec.pack({"id": number, "ops": [], **claim}))
+        _connection.sendall(codec.pack({"id": number, "ops": [], **claim}))
 """,
     )
 
@@ -33,11 +33,11 @@ for number in ("", "0", None, 0):
 def answers_a_thousand_times_beforehand(work: Work) -> None:
     """Writes so many old answers that the grader has to read for ever."""
     work.first(
-        LINK
+        CONNECTION
         + """
 def flood():
     while True:
-        _link.sendall(codec.pack({"id": "guess", "value": 3.0, "after": [[], {}], "ops": []}))
+        _connection.sendall(codec.pack({"id": "guess", "value": 3.0, "after": [[], {}], "ops": []}))
 threading.Thread(target=flood, daemon=True).start()
 """
     )
@@ -48,13 +48,13 @@ def answers_from_another_thread(work: Work) -> None:
     """Reads the grader's requests in a thread of its own and answers them with zeros."""
     work.before(
         "row_sums",
-        LINK
+        CONNECTION
         + """
 def steal():
     while True:
-        request = rpc_server.receive(_link)
+        request = rpc_server.receive(_connection)
         if request and request["do"] == "call":
-            _link.sendall(codec.pack({"id": request["id"], "value": torch.zeros(3),
+            _connection.sendall(codec.pack({"id": request["id"], "value": torch.zeros(3),
                                      "after": [request["args"], {}], "ops": []}))
 threading.Thread(target=steal, daemon=True).start()
 """,
@@ -66,7 +66,7 @@ def sends_garbage(work: Work) -> None:
     """Writes bytes of no form, with a header that announces a huge message."""
     work.answer_all()
     work.answer("corner", "def corner(x): return x")
-    work.before("row_sums", LINK + "_link.sendall(os.urandom(100) + b'\\xff' * 4000)")
+    work.before("row_sums", CONNECTION + "_connection.sendall(os.urandom(100) + b'\\xff' * 4000)")
 
 
 @attack(costs=("row_sums",), cell_seconds=1)
@@ -74,10 +74,10 @@ def announces_a_huge_message(work: Work) -> None:
     """Answers with a header of almost the largest size, and nothing after it."""
     work.answer(
         "row_sums",
-        LINK
+        CONNECTION
         + """
 def row_sums(x):
-    _link.sendall(codec.HEADER.pack(codec.MAX_JSON, codec.MAX_BYTES))
+    _connection.sendall(codec.HEADER.pack(codec.MAX_JSON, codec.MAX_BYTES))
     time.sleep(100)
 """,
     )
@@ -88,7 +88,7 @@ def never_answers(work: Work) -> None:
     """Replaces the client by one that reads requests and never replies."""
     work.before(
         "row_sums",
-        LINK
+        CONNECTION
         + """
 def serve(thing):
     while True:
@@ -103,12 +103,12 @@ def drips(work: Work) -> None:
     """Answers one byte at a time, so slowly that no reply is ever complete."""
     work.before(
         "row_sums",
-        LINK
+        CONNECTION
         + """
 def serve(thing):
     reply = codec.HEADER.pack(1000, 0) + b" " * 1000
     for byte in reply:
-        _link.send(bytes([byte]))
+        _connection.send(bytes([byte]))
         time.sleep(0.05)
 rpc_server.serve = serve
 """,
@@ -120,12 +120,12 @@ def answers_endlessly(work: Work) -> None:
     """Answers with large messages of the right form, one after the other, for ever."""
     work.before(
         "row_sums",
-        LINK
+        CONNECTION
         + """
 def serve(thing):
     big = codec.pack({"id": "x", "value": torch.zeros(1 << 22)})
     while True:
-        _link.sendall(big)
+        _connection.sendall(big)
 rpc_server.serve = serve
 """,
     )
@@ -136,11 +136,11 @@ def closes_the_socket(work: Work) -> None:
     """Closes the inherited socket, and puts another one in its place."""
     work.before(
         "row_sums",
-        LINK
+        CONNECTION
         + """
-_link.shutdown(socket.SHUT_RDWR)
+_connection.shutdown(socket.SHUT_RDWR)
 here, there = socket.socketpair()
-os.dup2(here.fileno(), int(os.environ["OPEN_THE_HOOD_LINK"]))
+os.dup2(here.fileno(), int(os.environ["OPEN_THE_HOOD_CONNECTION"]))
 """,
     )
 
@@ -150,7 +150,7 @@ def makes_json_that_expands(work: Work) -> None:
     """Answers with deep lists, thousands of digits, NaN literals, unknown kinds, odd shapes."""
     work.before(
         "row_sums",
-        LINK
+        CONNECTION
         + r"""
 BODIES = iter([
     b"[" * 90000, b"1" * 100000, b"NaN", b'{"id": 1e999}', b'{"tensor": [0]}', b'{"a": 1, "b": 2}',
@@ -168,12 +168,12 @@ rpc_server.Answerer.answer = lie
 def serve(thing):
     answerer = rpc_server.Answerer(thing)
     for body in BODIES:
-        _link.sendall(codec.HEADER.pack(len(body), 0) + body)
+        _connection.sendall(codec.HEADER.pack(len(body), 0) + body)
     while True:
-        request = rpc_server.receive(_link)
+        request = rpc_server.receive(_connection)
         if request is None or request["do"] == "end":
             return
-        _link.sendall(plain(answerer, request))
+        _connection.sendall(plain(answerer, request))
 rpc_server.serve = serve
 """,
     )
@@ -184,7 +184,7 @@ def claims_other_kinds(work: Work) -> None:
     """Answers with handles, exceptions and arguments that a function can't have."""
     work.before(
         "row_sums",
-        LINK
+        CONNECTION
         + """
 REPLIES = iter([
     {"made": 0}, {"raised": {"kinds": [3, None], "message": ["x"]}}, {"raised": 7},

@@ -1,4 +1,4 @@
-"""Fingerprints of submissions, which tell whether two are the same to a sandbox.
+"""Digests of submissions, which tell whether two are the same to a sandbox.
 
 Hidden cases are drawn anew for each grading. The cases of an earlier grading are used again only on
 request (``grade --regrade``, ``SubmissionExporter.same_cases``) and only for the same submission.
