@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, edited
+from utils.checks import Case, Check, Place, edited
 
 from .shared import SUMS
 
@@ -51,7 +51,7 @@ def _(draw):
         shown = f"parts of {rows} rows, {dropped} of which don't count"
         places = {"[0]": "the rows of each call", "[1]": "graphs alive when the model is called"}
         if part != alive:
-            places = {"[0]": "the loss", "[1]": "the gradients"}
+            places = {"[0]": "the loss", "[1]": Place("the gradients", returned=False)}
         return Case(part, play, shown=shown, places=places)
 
     n = draw.integer(4, 7)

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, edited
+from utils.checks import Case, Check, Place, edited
 
 from .shared import SUMS, driven, others
 
@@ -24,7 +24,7 @@ ddp = Check(
 PLACES = {
     "['other requests']": "something else than broadcast and all_reduce was asked for.",
     "['losses']": "the losses that the ranks returned",
-    "['gradients']": "`.grad` of the parameters, from rank 0 on",
+    "['gradients']": Place("`.grad` of the parameters, from rank 0 on", returned=False),
     "['parameters kept']": "the step has changed parameters.",
     "['reduced']": "shapes and bytes of what was reduced, in order",
     "['values']": "parameters and buffers, from rank 0 on",
