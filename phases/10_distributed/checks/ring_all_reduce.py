@@ -96,7 +96,7 @@ def _(draw):
     for world in (2, 3, 4):
         yield asked(waiting, world, (3 * world,))
     yield asked(waiting, 5, (5,))
-    for world, shape in ((2, (2,)), (3, (3 * n,)), (4, (13,)), (5, (4,))):
+    for world, shape in ((2, (2,)), (3, (3 * n,)), (4, (13,)), (n, (n, 3)), (5, (4,))):
         yield asked(load, world, shape)
     yield asked(load, 5, (40,))  # many sums of five, some of which depend on the order
 
