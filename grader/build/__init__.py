@@ -28,7 +28,8 @@ The steps of the build, in order, and where they are implemented:
    (`digest`). Otherwise its outputs are copied from the last build (`steps.keep_outputs`).
 8. Timings, widget state and paths of this machine are removed from outputs (`execute.tidy`).
    Errors, images without alternative text, live widgets and lessons of a megabyte are refused
-   (`execute.output_problems`).
+   (`execute.output_problems`). Outputs that answer a prediction are folded
+   (`predictions.fold_answers`).
 9. A lab goes through nbgrader's generate_assignment with the project's nbgrader_config.py and a
    temporary gradebook (`release.generate`): stubs, hidden tests, rubrics, locks, checksums.
 10. Files are written atomically, and only when their bytes change (`steps.write`).

@@ -17,6 +17,7 @@ from grader.build.compare import EXECUTED, OUTPUTS
 from grader.build.digest import lesson_digest, outputs_digest
 from grader.build.execute import output_problems, run_page, size_problems
 from grader.build.notebook import read, stamp, to_bytes, to_notebook
+from grader.build.predictions import fold_answers, without_blank
 from grader.build.problems import Problem, Refused, refuse_if_any
 from grader.build.release import generate, holds_work
 from grader.build.rules import lab_problems, page_problems
@@ -193,6 +194,7 @@ def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
     else:
         say(f"{phase.relative(phase.page)}: executing")
         run_page(notebook, text, phase.root)
+    fold_answers(notebook)
     notebook.metadata[OURS] |= {EXECUTED: digest, OUTPUTS: outputs_digest(notebook)}
     content = to_bytes(notebook)
     refuse_if_any([*output_problems(text, notebook), *size_problems(text, len(content))])
@@ -231,7 +233,10 @@ def keep_outputs(notebook: NotebookNode, built: NotebookNode) -> None:
     """Copy outputs and execution counts from the notebook that was executed before."""
     for mine, theirs in zip(notebook.cells, built.cells, strict=True):
         if mine.cell_type == "code":
-            mine.outputs, mine.execution_count = theirs.outputs, theirs.execution_count
+            mine.outputs, mine.execution_count = (
+                without_blank(theirs.outputs),
+                theirs.execution_count,
+            )
 
 
 def write(phase: PhasePaths, path: Path, content: bytes) -> str:

@@ -1,22 +1,21 @@
 """Predictions: what follows a *Predict* is folded until the reader opens it.
 
-A lesson asks at the end of a markdown cell, and answers with the output of the next code cell and
-the paragraph after it. The code stays in sight, since it is what the reader predicts.
+The answer is the output of the next code cell and the paragraph after it. The code stays in sight,
+since it is what the reader predicts. For JupyterLab, `grader.build.predictions` folds the output.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from docutils import nodes
 from markdown_it.token import Token
 
+from grader.build import predictions
+
 # The types of the tokens that stand for a code cell's source, its outputs, and a drill.
 CODE, OUTPUTS, DRILL = "cell_code", "cell_outputs", "cell_drill"
-# At the start of a sentence: "where a paragraph begins with **Predict**" asks nothing.
-ASKS = re.compile(r"(?:^|[.:!?)][*_]*\s+)\*\*Predict", re.MULTILINE)
 SUMMARY = {"en": "Show what happens", "es": "Mostrar qué ocurre"}
 
 
@@ -60,7 +59,8 @@ def folded(tokens: Iterable[Token], language: str) -> list[Token]:
                 found.append(Token("fold_close", "", -1))
                 opened = False
         elif kind != CODE:
-            asked = asks(block)
+            # what is said between question and answer does not answer
+            asked = asks(block) or (asked and kind not in ("heading_open", DRILL))
     if opened:
         found.append(Token("fold_close", "", -1))
     return found
@@ -76,7 +76,7 @@ def goes_on(block: Sequence[Token], listing: bool) -> bool:
 
 def asks(block: Sequence[Token]) -> bool:
     """Return whether a block is a paragraph that asks for a prediction."""
-    return ASKS.search(text_of(block)) is not None
+    return predictions.asks(text_of(block))
 
 
 def text_of(block: Sequence[Token]) -> str:

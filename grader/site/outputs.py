@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 
 from grader.build.cells import HIDE_INPUT
 from grader.build.execute import ANSI
+from grader.build.predictions import without_blank
 from grader.site.drills import form, is_drill_html
 from grader.site.pages import link, uri
 
@@ -57,7 +58,7 @@ def output_nodes(cell: NotebookNode, views: Views, place: Place) -> list[nodes.N
         place: of the page.
     """
     found: list[nodes.Node] = []
-    for number, output in enumerate(cell.outputs):
+    for number, output in enumerate(without_blank(cell.outputs)):
         if output.output_type == "stream":
             found.append(text(output.text, output.name))
         elif output.output_type == "error":

@@ -41,19 +41,20 @@ class TooMuchWork(BaseException):
 
 
 @contextmanager
-def bounded(seconds: float = SECONDS) -> Iterator[None]:
+def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
     """Limit the enclosed code; the process ends when it exceeds a limit.
 
     Worker processes use it around the grading of one submission.
 
     Args:
         seconds: processor time.
+        memory: bytes beyond what the process has now.
 
     Raises:
         MemoryError: when the memory is used up. When the time is up, the process ends.
     """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    with _limits(seconds, MEMORY, 0.0):
+    with _limits(seconds, memory, 0.0):
         yield
 
 

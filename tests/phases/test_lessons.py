@@ -6,8 +6,11 @@ import re
 import unicodedata
 
 import jupytext
+import nbformat
 import pytest
 
+from grader.build.notebook import read
+from grader.build.predictions import fold_answers
 from grader.phase_paths import phases
 from utils import views
 
@@ -69,6 +72,20 @@ def test_the_reader_predicts_and_is_asked(code, prose):
     assert prose.count("**Predict.**") >= 8
     drills = [source for source in code if source.startswith(("number(", "choice(", "true_false("))]
     assert len(drills) >= 6
+
+
+def test_what_answers_a_prediction_is_folded(phase):
+    notebook = read(phase.page)
+    wanted = nbformat.from_dict(notebook)
+    for cell in wanted.cells:
+        cell.metadata = {key: cell.metadata[key] for key in ("tags",) if key in cell.metadata}
+    fold_answers(wanted)
+    folded, by_rule = (
+        [cell.id for cell in one.cells if cell.metadata.get("jupyter", {}).get("outputs_hidden")]
+        for one in (notebook, wanted)
+    )
+    assert folded == by_rule
+    assert len(folded) >= 7
 
 
 def test_nothing_in_the_lesson_decorates(prose, code):
