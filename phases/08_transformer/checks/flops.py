@@ -51,8 +51,8 @@ def _(draw):
             context=draw.integer(30, 60),
         )
 
-    def asked(part, prompt, new):
-        some = config()
+    def asked(part, prompt, new, heads=None):
+        some = config(heads=heads)
         shown = f"{some}, prompt {prompt}, {new} new"
         return case(part, some, prompt, new, part == cached, of="flops", shown=shown)
 
@@ -61,7 +61,7 @@ def _(draw):
         yield asked(part, 1, 1)
         yield asked(part, 1, 2)
         yield asked(part, draw.integer(2, 9), 2)
-        yield asked(part, draw.integer(2, 9), draw.integer(3, 15))
+        yield asked(part, draw.integer(2, 9), draw.integer(3, 15), heads=3)
     # with two layers, one layer's bytes would be those of the keys alone
     for itemsize, layers, heads in ((2, 3, 2), (4, 1, 3), (1, 5, 1), (8, 2, 4)):
         some, tokens = config(layers, heads), draw.integer(1, 30)
