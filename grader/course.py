@@ -9,10 +9,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 
+from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import make_url
 from traitlets.config import Config, PyFileConfigLoader
@@ -63,6 +66,17 @@ class Course:
                 found.add(match["student"])
         chosen = patterns or ["*"]
         return sorted(s for s in found if any(fnmatchcase(s, pattern) for pattern in chosen))
+
+    @cached_property
+    def autograde(self) -> Autograde:
+        """nbgrader's Autograde with this course's settings; callers only read them.
+
+        It keeps nbgrader's own exporter. To set the course's would import it, and torch with it,
+        which takes longer than all else that a run does before its workers start.
+        """
+        config = deepcopy(self.config)
+        config.Autograde.pop("exporter_class", None)
+        return Autograde(coursedir=self.directory, config=config)
 
     @property
     def database(self) -> Path | None:

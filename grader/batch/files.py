@@ -10,8 +10,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nbgrader.converters import Autograde
-
 from grader.batch.job import NotebookResult
 from grader.course import Course
 from grader.run_record import RunRecord
@@ -30,8 +28,7 @@ class AutogradedFiles:
     def __init__(self, course: Course):
         self.course = course
         shared = course.directory.groupshared
-        settings = Autograde(coursedir=course.directory, config=course.config)
-        self._file_mode = int(str(settings.permissions), 8)
+        self._file_mode = int(str(course.autograde.permissions), 8)
         self._folder_mode = 0o2775 if shared else 0o755
 
     def write(

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import nbformat
-from nbgrader.converters import Autograde
 from traitlets.config import Config
 
 from grader import UserError
@@ -67,7 +66,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
             f"there is no notebook in {folder}; the course has {', '.join(known) or 'no lab yet'}"
         )
     files = given_files(folder, course.directory.ignore)
-    kept = tuple(Autograde(config=course.config).exclude_overwriting.get(name, ()))
+    kept = tuple(course.autograde.exclude_overwriting.get(name, ()))
     graded_by = version(name)
     config = Config({k: v for k, v in course.config.items() if k not in PLACES})
     settings = json.dumps(config, sort_keys=True, default=_name_of)

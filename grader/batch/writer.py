@@ -25,7 +25,6 @@ from nbgrader.api import (
     SubmittedNotebook,
     TaskCell,
 )
-from nbgrader.converters import Autograde
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade, is_task
 from sqlalchemy import (
@@ -114,7 +113,7 @@ class Writer:
         self.course = course
         self.files = AutogradedFiles(course)
         self._patience = patience
-        self._creates_students = Autograde(config=course.config).create_student
+        self._creates_students = course.autograde.create_student
         self._late = _late_penalties(course)
         self._journal = ""  # SQLite's journal mode before the run
         with self._said_clearly():
@@ -405,7 +404,7 @@ def _upsert(session: Session, submission: str, exists: bool, values: dict[str, s
 
 def _late_penalties(course: Course) -> AssignLatePenalties | None:
     """Return nbgrader's step for late submissions, with its plugin, if the course uses it."""
-    for step in Autograde(config=course.config).autograde_preprocessors:
+    for step in course.autograde.autograde_preprocessors:
         step = import_item(step) if isinstance(step, str) else step
         if isinstance(step, type) and issubclass(step, AssignLatePenalties):
             made = step(config=course.config)
