@@ -1,8 +1,10 @@
 """A course folder's settings."""
 
+import subprocess
 import sys
 
-from grader.course import nbgrader_config
+from grader.course import nbgrader_config, open_course
+from grader.phase_paths import ROOT
 
 
 def test_what_settings_add_to_the_path_is_found_and_hides_nothing(tmp_path, monkeypatch):
@@ -19,3 +21,33 @@ def test_what_settings_add_to_the_path_is_found_and_hides_nothing(tmp_path, monk
 
 def test_a_folder_without_any_has_nbgraders_own(tmp_path):
     assert nbgrader_config(tmp_path) == {}
+
+
+def test_what_nbgrader_is_told_of_autograde_is_read_but_its_exporter(tmp_path):
+    (tmp_path / "nbgrader_config.py").write_text(
+        "c = get_config()\n"
+        'c.Autograde.exporter_class = "no.such.Exporter"\n'
+        'c.Autograde.exclude_overwriting = {"ps1": ["notes.txt"]}\n'
+        "c.Autograde.create_student = False\n"
+    )
+    course = open_course(tmp_path)
+    assert course.autograde.exclude_overwriting == {"ps1": ["notes.txt"]}
+    assert course.autograde.create_student is False
+    assert course.config.Autograde.exporter_class == "no.such.Exporter"
+
+
+def test_a_grading_run_imports_no_torch_of_its_own():
+    """Torch takes a second, which every run and every test of the command would pay."""
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from grader.batch.command import read_lab\n"
+        "from grader.batch.files import AutogradedFiles\n"
+        "from grader.batch.writer import _late_penalties\n"
+        "from grader.course import open_course\n"
+        "course = open_course(Path(sys.argv[1]))\n"
+        "assert read_lab(course, '00_hello').notebooks\n"
+        "AutogradedFiles(course), _late_penalties(course)\n"
+        "sys.exit('torch' in sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(ROOT)], check=True, cwd=ROOT)
