@@ -1076,7 +1076,7 @@ print(f"memory: {16 * weights / box / 1e9:.1f} of 80 GB")
 # %% [markdown]
 # Don't shard over all. Shard within a box of eight, over the fast wires, and treat the 128 boxes as replicas: each rank all-reduces only *its eighth* of the gradients with the 127 others that hold the same eighth.
 #
-# Both are now shorter than the computing, and can be hidden behind it. 13 GB of memory in place of 0.1, and there was plenty. This is called hybrid sharding (HSDP), and the idea goes on: a *mesh* of ranks with several directions, tensor parallelism along the fastest wires, sharding along the next, pipeline stages between far boxes where little is sent, and data along all that is left. Which goes where is decided by two numbers for each wire, and by counting bytes. That is what this phase was about.
+# Both are now shorter than the computing, and can be hidden behind it. 13.5 GB of memory in place of 0.1, and there was plenty. This is called hybrid sharding (HSDP), and the idea goes on: a *mesh* of ranks with several directions, tensor parallelism along the fastest wires, sharding along the next, pipeline stages between far boxes where little is sent, and data along all that is left. Which goes where is decided by two numbers for each wire, and by counting bytes. That is what this phase was about.
 
 # %% tags=["hide-input"]
 choice(

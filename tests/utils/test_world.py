@@ -149,7 +149,7 @@ def test_who_has_come_to_its_end_is_missed():
         if rank:
             yield ("barrier",)
 
-    with pytest.raises(Deadlock, match="rank 2 waits in a barrier, and rank 0 has come") as stopped:
+    with pytest.raises(Deadlock, match="rank 2 waits in a barrier, and rank 0 has ended") as stopped:
         run(program, 3)
     assert stopped.value.outcome.awaits == {1: (0,), 2: (0,)}
 
@@ -249,7 +249,7 @@ def test_over_gloo_what_hangs_is_ended_and_what_raises_is_told(monkeypatch):
         if rank == 1:
             yield "recv", 0
 
-    with pytest.raises(NoGloo, match="no end at rank 1$"):
+    with pytest.raises(NoGloo, match="these ranks have not ended: 1$"):
         over_gloo(hangs, 2, seconds=1.0)
 
     def raises(rank, world):

@@ -197,8 +197,8 @@ class _Network:
         for rank in self._ranks:
             if rank.doing:
                 awaited = self._awaited(rank)
-                over = [str(r) for r in awaited if self._ranks[r].done]
-                words = f", and rank {', '.join(over)} has come to its end" if over else ""
+                over = [r for r in awaited if self._ranks[r].done]
+                words = f", and {_have_ended(over)}" if over else ""
                 self._outcome.waiting[rank.number] = rank.doing + words
                 self._outcome.awaits[rank.number] = awaited
         return self._outcome
@@ -449,6 +449,13 @@ def _short(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_short, value[:4]))}{', …' if len(value) > 4 else ''})"
     return repr(value)[:40]
+
+
+def _have_ended(ranks: Sequence[int]) -> str:
+    """Return that these ranks have ended, in words; there is at least one."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]} has ended"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]} have ended"
 
 
 def copied(value: Any) -> Any:
