@@ -3,59 +3,89 @@
 Parsing these headers takes most of the time of a compilation. Sandboxes see the precompiled headers
 read-only. The headers depend on torch and on the compiler, and neither on a lab nor on an answer.
 
-``python -m grader.inside.headers FOLDER`` makes them, in a process that runs no learner's code.
+So does what Inductor finds out before its first compilation: which of the processor's vector
+instructions the compiler knows. It compiles and loads a program for each of them, eight seconds of
+CPU on a processor that has many. Their answers are kept beside the headers.
+
+``python -m grader.inside.headers FOLDER`` makes all of it, in a process that runs no learner's
+code.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 SHOWN = "/tmp/headers"  # the folder inside a sandbox
-INDEX = "index.json"  # header and command line -> name of the file to include
+# ``headers``: header and command line -> name of the file to include;
+# ``instructions``: the compiler's flags and a hash of a program -> whether it ran
+INDEX = "index.json"
 
 
 def make(folder: Path) -> None:
-    """Compile a trivial function and keep the precompiled headers that it needed in ``folder``."""
+    """Compile a trivial function and keep in ``folder`` what it needed and found out."""
     import torch
     from torch._inductor import codecache, config
+    from torch._inductor.cpu_vec_isa import VecISA
 
-    index = {}
-    compiled = codecache._precompile_header
+    headers: dict[str, str] = {}
+    instructions: dict[str, bool] = {}
+    compiled, checked = codecache._precompile_header, VecISA.check_build
 
     def keep(header: str, command: str, **options: Any) -> str:
         made = compiled(header, command, **options)
-        index[f"{header} {command}"] = Path(made).name
+        headers[f"{header} {command}"] = Path(made).name
         return made
 
+    def note(isa: VecISA, code: str) -> bool:
+        return instructions.setdefault(_program(isa, code), checked(isa, code))
+
     codecache._precompile_header = keep  # type: ignore[assignment]  # torch has a cached one
+    trials: Any = VecISA
+    trials.check_build = note
     codecache._HEADER_DIR = str(folder)
     codecache._HEADER_LOCK_DIR = str(folder / "locks")
     config.cpp_cache_precompile_headers = True
     torch.compile(lambda x: x + 1)(torch.zeros(8))
-    (folder / INDEX).write_text(json.dumps(index))
+    (folder / INDEX).write_text(json.dumps({"headers": headers, "instructions": instructions}))
 
 
 def use(folder: Path) -> None:
     """Let the kernels that this process forks include the precompiled headers.
 
-    Code that needs a header compiled with other options includes the header's text instead.
+    Code that needs a header compiled with other options includes the header's text instead. The
+    instructions are asked for here, once: torch keeps the answers, and kernels inherit them.
 
     Args:
         folder: what :func:`make` filled; a sandbox has it at ``SHOWN``.
     """
-    from torch._inductor import codecache, config
+    from torch._inductor import codecache, config, cpp_builder, cpu_vec_isa
 
     index = json.loads((folder / INDEX).read_text())
+    check = cpu_vec_isa.VecISA.check_build
 
     def find(header: str, command: str, **options: Any) -> str | None:
-        name = index.get(f"{header} {command}")
+        name = index["headers"].get(f"{header} {command}")
         return name and f"{SHOWN}/{name}"
+
+    def remember(isa: cpu_vec_isa.VecISA, code: str) -> bool:
+        known = index["instructions"].get(_program(isa, code))
+        return check(isa, code) if known is None else known
 
     codecache._precompile_header = find  # type: ignore[assignment]  # None: not precompiled
     config.cpp_cache_precompile_headers = True
+    trials: Any = cpu_vec_isa.VecISA
+    trials.check_build = remember
+    cpp_builder.CppTorchOptions(vec_isa=cpu_vec_isa.pick_vec_isa())  # asks g++ for its version, too
+    trials.check_build = check
+
+
+def _program(isa: Any, code: str) -> str:
+    """Return what tells one of Inductor's trial programs from the others."""
+    return f"{isa.build_arch_flags()} {hashlib.sha256(code.encode()).hexdigest()[:16]}"
 
 
 if __name__ == "__main__":

@@ -98,6 +98,7 @@ COMPILER = (
     "torch.export._trace",
     "torch.fx.experimental.validator",
     "torch.utils._cpp_embed_headers",
+    "torch.utils.cpp_extension",
 )
 
 # For labs that trace, with an operator of their own.
@@ -293,13 +294,13 @@ def preload_tracer() -> None:
 
 
 def preload_compiler() -> None:
-    """Do in advance what the first call of a compiled function does: imports, probes and hashes.
+    """Do in advance what the first call of a compiled function does: imports and hashes.
 
-    Inductor probes the compiler and the processor in processes of their own, and hashes the files
-    of torch and Triton. It caches the results, and every kernel inherits the caches.
+    Inductor hashes the files of torch and Triton. It caches the results, and every kernel inherits
+    them. It also tries the compiler and the processor: see :mod:`grader.inside.headers`.
     """
     preload_tracer()
-    from torch._inductor import codecache, cpu_vec_isa
+    from torch._inductor import codecache
     from torch._inductor.codegen.common import get_device_op_overrides, init_backend_registration
     from torch._inductor.fx_passes import serialized_patterns
 
@@ -309,5 +310,3 @@ def preload_compiler() -> None:
         importlib.import_module(f"{serialized_patterns.__name__}.{pattern.name}")
     codecache.torch_key()
     codecache.triton_key()
-    with contextlib.suppress(Exception):  # no compiler: the learner's first call reports it
-        cpu_vec_isa.pick_vec_isa()

@@ -1,7 +1,8 @@
 """Provide compiled headers to labs whose exercises call ``torch.compile``.
 
 A kernel's first compilation spends most of its time on torch's headers. So they are compiled once
-on each machine, and sandboxes see the result. Nothing else is prepared: a cache of what the
+on each machine, and sandboxes see the result; so are the trial programs by which Inductor finds out
+what the compiler and the processor can do together. Nothing else is prepared: a cache of what the
 reference solution compiles would contain its source, and every learner could read it.
 """
 
@@ -23,7 +24,7 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 
 from grader import UserError
-from grader.inside.headers import INDEX
+from grader.inside import headers
 from grader.phase_paths import ROOT
 from grader.sandbox.warm_process import environment
 
@@ -81,7 +82,7 @@ def _make(where: Path) -> None:
             timeout=SECONDS,
             check=False,
         )
-        if done.returncode or not (made / INDEX).is_file():
+        if done.returncode or not (made / headers.INDEX).is_file():
             said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
             raise UserError(
                 "the lab's header says compile: true, but nothing can be compiled here: take that "
@@ -93,7 +94,7 @@ def _make(where: Path) -> None:
 
 
 def _key() -> str:
-    """Return a hash of what the headers depend on: torch, Python, the compiler, the processor."""
+    """Return a hash of torch, Python, the compiler, the processor, and the code that makes them."""
     import torch
 
     compiler = os.path.realpath(shutil.which("g++") or "")
@@ -102,6 +103,7 @@ def _key() -> str:
         sys.version,
         sys.prefix,
         torch.backends.cpu.get_cpu_capability(),
+        hashlib.sha256(Path(headers.__file__).read_bytes()).hexdigest(),
     ]
     if compiler and os.path.exists(compiler):
         about += [compiler, os.stat(compiler).st_size, os.stat(compiler).st_mtime]
