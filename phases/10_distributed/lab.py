@@ -270,7 +270,8 @@ verify("cost", cost)
 #
 # `ddp_start(rank, world, model)` gives all ranks the parameters and buffers of rank 0, frozen ones,
 # too. The tensors that the model has stay the same objects and get new values, since an optimizer may
-# hold them already; buffers may be of any dtype. Nothing is returned.
+# hold them already. Buffers may be of any dtype, and some may not be in the state dict. What is
+# returned is not looked at.
 #
 # `ddp_step(rank, world, model, x, y, bucket_bytes)` computes gradients and leaves the parameters alone.
 # `x` are this rank's rows and `y` their classes; the model maps `x` to logits. The loss is the mean
@@ -279,8 +280,8 @@ verify("cost", cost)
 # rows, and one may have none; together they have one or more.
 #
 # - What was in `.grad` before counts for nothing.
-# - A parameter that needs no gradient takes no part, and has none afterwards either. One that is used
-#   in two places is one parameter.
+# - A parameter that needs no gradient takes no part, and gets none. One that is used in two places is
+#   one parameter.
 # - A parameter that this rank's rows have not used has no gradient here. Another rank may have one, so
 #   it takes part with zeros; where no rank has used it, its gradient is zero. (DDP's stays None there.)
 # - Each rank asks for this, in this order. First an all-reduce of a float32 tensor with two numbers,
@@ -336,7 +337,7 @@ def started(rank, world, values):
 
 begun = run(started, 3, Each([5, 6, 7])).results
 first = driver.Net(5)
-names = ["still.weight", "again.bias", "seen", "scale"]
+names = ["still.weight", "again.bias", "seen", "scale", "mask"]
 for name in names:
     want = dict([*first.named_parameters(remove_duplicate=False), *first.named_buffers()])[name].detach()
     expect_equal(f"{name} at rank 2", begun[2][name], want)

@@ -6,6 +6,7 @@ A wrong answer is the first right one with an edit (or a cell of its own), and n
 the lab's text that it breaks.
 """
 
+from tests.phases import bank_10_second
 from tests.phases.bank import CODE, Bank
 
 RIGHT: dict[str, dict[str, str]] = {}
@@ -1229,3 +1230,4 @@ BANK.right(
     "the last parameter first",
     ("parameters = list(model.parameters())", "parameters = list(model.parameters())[::-1]"),
 )
+bank_10_second.add_to(BANK)

@@ -48,7 +48,10 @@ RULES = {
             "The tensor may have any shape": ("rows, not numbers", "the rest is lost"),
             "fewer numbers than there are ranks": "torch.chunk's pieces",
             "and none at all": "no numbers, no result",
-            "Its dtype is float32, float64 or int64": "the mean, in the same dtype",
+            "Its dtype is float32, float64 or int64": (
+                "the mean, in the same dtype",
+                "whole numbers as float64, and back",
+            ),
             "there is one rank or more": ("nothing alone", "even numbers of ranks"),
             "For the one about sends that wait they are not": (
                 "everybody sends first",
@@ -110,9 +113,10 @@ RULES = {
                 "the last rank's",
             ),
             "frozen ones, too": "trained ones alone",
-            "stay the same objects": "other objects",
+            "stay the same objects": ("other objects", "other buffers"),
             "and get new values": "sent and not kept",
-            "buffers may be of any dtype": "buffers of floats",
+            "Buffers may be of any dtype": ("buffers of floats", "all in one tensor of floats"),
+            "some may not be in the state dict": "what a state dict holds",
             "leaves the parameters alone": "a step is taken",
             "The loss is the mean cross-entropy": "the loss of the sum",
             "over the rows of *all* ranks together": (
@@ -135,7 +139,7 @@ RULES = {
                 "old gradients are added in the end",
             ),
             "A parameter that needs no gradient takes no part": "frozen ones fill buckets",
-            "and has none afterwards either": "frozen ones take part",
+            "and gets none": "frozen ones take part",
             "is one parameter": "two places, two parameters",
             "Another rank may have one, so it takes part with zeros": (
                 "what is not there is left out",
@@ -161,7 +165,7 @@ RULES = {
         free={"in any order": "the number of rows first"},
         told=(
             "Data parallel: each rank",
-            "Nothing is returned",
+            "What is returned is not looked at",
             "`x` are this rank's rows",
             "A parameter that this rank's rows",
             "(DDP's stays None there",
@@ -366,7 +370,7 @@ RULES = {
                 "the mean of the ranks' means",
                 "its own loss",
             ),
-            "that are not -100": "padding counts",
+            "that are not -100": ("padding counts", "word 0 is padding"),
             "A rank may have none of them": "nothing to do without targets",
             "The gradient of that loss": ("gradients of the sum", "divided by the ranks, too"),
             "over all parameters together": "its own slice's norm",

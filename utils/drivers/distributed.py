@@ -29,7 +29,8 @@ class Net(nn.Module):
 
     The parameters of `inner` are also those of `again`. `still` is frozen. Of the two `experts` a
     rank uses one, which depends on its first row, and none if it has no rows. `spare` is used
-    nowhere. `seen` and `scale` are buffers.
+    nowhere. `seen`, `scale` and `mask` are buffers: `seen` is a number that no float holds, and
+    `mask` is not in the state dict.
 
     Args:
         values: draws parameters and buffers: the same number gives the same.
@@ -37,6 +38,7 @@ class Net(nn.Module):
 
     seen: Tensor
     scale: Tensor
+    mask: Tensor
 
     def __init__(self, values: int = 0) -> None:
         super().__init__()
@@ -46,8 +48,10 @@ class Net(nn.Module):
         self.still = nn.Linear(3, 4)
         self.spare = nn.Linear(2, 1)
         self.head = nn.Linear(4, 5)
-        self.register_buffer("seen", torch.tensor(values))
+        self.register_buffer("seen", torch.tensor(2**60 + values))
         self.register_buffer("scale", torch.ones(4))
+        bits = torch.tensor(values) >> torch.arange(16).view(4, 4)
+        self.register_buffer("mask", bits % 2 == 1, persistent=False)
         _fill([*self.parameters(), self.scale], values)
         self.still.requires_grad_(False)
 
@@ -74,14 +78,21 @@ def started(start: Callable[..., Program], rank: int, world: int, values: int) -
     """Let a rank start with a `Net` of its own values.
 
     Returns:
-        Its parameters and buffers afterwards, by name. Parameters are those that the model had at
-        first, as an optimizer would hold them.
+        The parameters and buffers that the model had at first, by name, as an optimizer would hold
+        them, with the values that they have afterwards; and ``tensors kept``, whether the model
+        still has the same ones.
     """
     model = Net(values)
-    held = dict(model.named_parameters(remove_duplicate=False))
+    held = _named_tensors(model)
     yield from start(rank, world, model)
-    found = {name: parameter.detach().clone() for name, parameter in held.items()}
-    return found | {name: buffer.clone() for name, buffer in model.named_buffers()}
+    now = _named_tensors(model)
+    kept = now.keys() == held.keys() and all(now[name] is held[name] for name in held)
+    found: dict = {name: tensor.detach().clone() for name, tensor in held.items()}
+    return found | {"tensors kept": kept}
+
+
+def _named_tensors(model: nn.Module) -> dict[str, Tensor]:
+    return dict([*model.named_parameters(remove_duplicate=False), *model.named_buffers()])
 
 
 def stepped(
@@ -206,7 +217,7 @@ def trained(
     lr: float,
     max_norm: float,
 ) -> Program:
-    """Let a rank train a MiniGPT for some steps.
+    """Let a rank train a MiniGPT, which has old gradients at first, for some steps.
 
     Args:
         step: the learner's ``minigpt_step``.
@@ -223,6 +234,8 @@ def trained(
         large one every 37th; ``held``, how many numbers of the optimizer's state this rank has.
     """
     model = minigpt_of(config, values)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
     state: dict = {"step": 0}
     losses, norms = [], []
     for tokens, targets in batches:

@@ -192,6 +192,18 @@ _wrong(
     ("(world - 1).bit_length()", "round(math.log2(world))"),
 )
 _wrong(
+    "the logarithm of one rank fewer",
+    "the tree has a round too few where the number of ranks is a power of two and one more.",
+    2,
+    ("(world - 1).bit_length()", "(math.ceil(math.log2(world - 1)) if world > 1 else 0)"),
+)
+_wrong(
+    "a round of the tree even alone",
+    "the source pays for a round where there is no other rank.",
+    2,
+    ("(world - 1).bit_length()", "max(1, (world - 1).bit_length())"),
+)
+_wrong(
     "the natural logarithm",
     "the tree has as many rounds as if more than two ranks came of each in a round.",
     2,

@@ -27,6 +27,7 @@ PLACES = {
     "['gradients']": Place("`.grad` of the parameters, from rank 0 on", returned=False),
     "['parameters kept']": "the step has changed parameters.",
     "['reduced']": "shapes and bytes of what was reduced, in order",
+    "['tensors kept']": "the model has other parameters or buffers than before.",
     "['values']": "parameters and buffers, from rank 0 on",
 }
 
@@ -34,7 +35,7 @@ PLACES = {
 @ddp.reference
 class _:
     def ddp_start(rank, world, model):
-        for value in model.state_dict(keep_vars=True).values():
+        for value in [*model.buffers(), *model.parameters()]:
             with torch.no_grad():
                 value.copy_((yield "broadcast", value.detach(), 0))
 
@@ -69,7 +70,12 @@ def _(draw):
 
         def play(subject):
             came = driven(subject, "started", each, of="ddp_start")
-            return {"other requests": others(came, "broadcast", "all_reduce"), "values": came.results}
+            kept = [result.pop("tensors kept") for result in came.results]
+            return {
+                "other requests": others(came, "broadcast", "all_reduce"),
+                "tensors kept": all(kept),
+                "values": came.results,
+            }
 
         words = f"{world} rank{'s' * (world > 1)}"
         return Case(start, play, of="ddp_start", shown=words, places=PLACES)
@@ -337,6 +343,25 @@ _begun(
     ('*model.buffers()]', '*(b for b in model.buffers() if b.is_floating_point())]'),
 )
 _begun(
+    'what a state dict holds',
+    'buffers that are not in the state dict keep what each rank had.',
+    4,
+    ('[*model.parameters(), *model.buffers()]', 'model.state_dict().values()'),
+)
+_begun(
+    'all in one tensor of floats',
+    'parameters and buffers are sent as one tensor of float32, and what that can\'t hold is rounded off.',
+    4,
+    ('for tensor in [*model.parameters(), *model.buffers()]:\n        got = (yield (\'broadcast\', tensor.detach(), 0))\n        tensor.detach().copy_(got)', 'every = [*model.parameters(), *model.buffers()]\n    flat = yield (\'broadcast\', torch.cat([t.detach().flatten().float() for t in every]), 0)\n    for tensor, got in zip(every, flat.split([t.numel() for t in every])):\n        tensor.detach().copy_(got.view_as(tensor))'),
+)
+_begun(
+    'other buffers',
+    'the model gets other buffers, and whoever held the old ones holds what no longer belongs to it.',
+    4,
+    ('[*model.parameters(), *model.buffers()]', 'model.parameters()'),
+    ('tensor.detach().copy_(got)', 'tensor.detach().copy_(got)\n    for module in model.modules():\n        for name, buffer in module.named_buffers(recurse=False):\n            setattr(module, name, (yield (\'broadcast\', buffer, 0)))'),
+)
+_begun(
     'rank 0 sends to each',
     'messages are asked for, and no collective.',
     4,
@@ -379,6 +404,24 @@ _wrong(
     'a rank without rows divides by one row too many.',
     4,
     ('buckets, room = ([], 0)', 'rows = rows + (len(x) == 0)\n    buckets, room = ([], 0)'),
+)
+_wrong(
+    'a row for a rank that has none, in the loss, too',
+    'a rank without rows says that it has one.',
+    4,
+    ('loss.item(), len(x)', 'loss.item(), max(len(x), 1)'),
+)
+_wrong(
+    'the mean of no rows',
+    'the mean over the rows of a rank that has none is nan, and nan times 0 is nan.',
+    4,
+    ("F.cross_entropy(model(x), y, reduction='sum')", 'F.cross_entropy(model(x), y) * len(x)'),
+)
+_wrong(
+    'zero for what is unused here',
+    "a parameter that a rank's own rows have not used has a gradient of zeros there, whatever came from the others.",
+    3,
+    ('parameter.grad = piece.reshape(parameter.shape)', 'parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else piece.reshape(parameter.shape)'),
 )
 _wrong(
     'a bucket as a matrix',
@@ -442,13 +485,16 @@ class _:
         return sums[0].item() / sums[1].item()
 
 
-@ddp.alternate("a state dict, and a list of sizes")
+@ddp.alternate("a state dict and what is not in it, and a list of sizes")
 class _:
     def ddp_start(rank, world, model):
         state = {}
         for name, value in model.state_dict().items():
             state[name] = yield "broadcast", value, 0
         model.load_state_dict(state)
+        for name, buffer in model.named_buffers():
+            if name not in state:
+                buffer.copy_((yield "broadcast", buffer, 0))
 
     def ddp_step(rank, world, model, x, y, bucket_bytes):
         for p in model.parameters():
@@ -511,5 +557,9 @@ ddp.equivalent(
 ddp.equivalent(
     ("groups + [group], [], 0", "groups + [group], [], -1"),
     because="sizes are multiples of four bytes",
+)
+ddp.equivalent(
+    ("if name not in state:", "if True:"),
+    because="a buffer that is sent twice comes as it was",
 )
 ddp.equivalent((".clone()", ""), because="a gradient may be a view of its bucket")

@@ -91,6 +91,9 @@ def _(draw):
     def stepped(part, widths, world, rows):
         shapes = [(out, into) for into, out in zip(widths, widths[1:], strict=False)]
         weights = [draw.tensor(shape) for shape in shapes]
+        inputs = [draw.tensor((rows, widths[0])) for _ in range(world)]
+        if len(shapes) == 1:  # a negative output in each run
+            inputs[0][0] = -weights[0][0]
         moving = part == momentum
         before = [draw.tensor(s) if moving else torch.zeros(s) for s in shapes]
         lr, keeps = draw.integer(1, 9) / 20, draw.integer(1, 9) / 10 if moving else 0.0
@@ -101,7 +104,7 @@ def _(draw):
                 [piece[rank].clone() for piece in parts],
                 [moment[rank].clone() for moment in moments],
                 shapes,
-                draw.tensor((rows, widths[0])),
+                inputs[rank],
                 draw.tensor((rows, widths[-1])),
                 lr,
                 keeps,
@@ -283,6 +286,18 @@ _wrong(
     "gradients of the layers before the last one are as if there were no ReLU on the way back.",
     2,
     (" * (inputs[k] > 0)", ""),
+)
+_wrong(
+    "a ReLU before the first layer",
+    "what is negative in x is cut off.",
+    2,
+    ("h, inputs = (x, [])", "h, inputs = (x.relu(), [])"),
+)
+_wrong(
+    "the loss of a mean over rows",
+    "the loss is the mean over rows of what each row's numbers give together.",
+    2,
+    ("F.mse_loss(h, y).item()", "(h - y).square().sum(dim=1).mean().item()"),
 )
 _wrong(
     "momentum not carried on",

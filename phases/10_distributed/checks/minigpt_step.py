@@ -75,9 +75,11 @@ def _(draw):
                 targets = [[draw.integer(0, words) for _ in range(length)] for _ in range(count or 1)]
                 if padded and count:
                     for row in targets:
-                        keep = draw.integer(1, length - 1)
+                        keep = draw.integer(2, length - 1)
                         row[keep:] = [-100] * (length - keep)
-                if not count:
+                if count:
+                    targets[0][:2] = [0, 1]  # words as any other
+                else:
                     targets = [[-100] * length]
                 batches.append((torch.tensor(tokens), torch.tensor(targets)))
             each.append((config, values, batches, 0.001 if real else 0.01, max_norm))
@@ -147,6 +149,45 @@ _wrong(
     "sums are divided by the number of all targets, those of -100 included.",
     1,
     ("(targets != -100).sum().item()", "targets.numel()"),
+)
+_wrong(
+    "word 0 is padding",
+    "targets of 0 are not counted, as if 0 were padding.",
+    0,
+    ("(targets != -100)", "(targets > 0)"),
+)
+_wrong(
+    "word 0 is left out",
+    "targets of 0 are left out, as if 0 were padding.",
+    0,
+    ("targets.flatten(), ", "targets.flatten().masked_fill(targets.flatten() == 0, -100), "),
+    ("(targets != -100)", "(targets > 0)"),
+)
+_wrong(
+    "the mean of no targets",
+    "the mean over the targets of a rank that has none is nan, and nan times 0 is nan.",
+    4,
+    ("targets.flatten(), reduction='sum')", "targets.flatten()) * (targets != -100).sum()"),
+)
+_wrong(
+    "a target for a rank that has none",
+    "a rank without targets says that it has one.",
+    1,
+    ("(targets != -100).sum().item()", "max(1, (targets != -100).sum().item())"),
+)
+_wrong(
+    "old gradients stay",
+    "what was in .grad before is added to the new gradients.",
+    2,
+    ("gradients = torch.autograd.grad(loss, parameters)", "loss.backward()\n    gradients = [p.grad for p in parameters]"),
+)
+_wrong(
+    "cleared after the step, and not before",
+    "what was in .grad before the first step is added to its gradients.",
+    2,
+    ("torch.autograd.grad(loss, parameters)", "torch.autograd.grad(loss, parameters, retain_graph=True)"),
+    ("missing = -len(flat) % world", "(loss / count).backward()\n    flat = torch.cat([p.grad.flatten() for p in parameters])\n    model.zero_grad()\n    missing = -len(flat) % world"),
+    ("flat / count", "flat"),
 )
 _wrong(
     "the mean of the ranks' means",

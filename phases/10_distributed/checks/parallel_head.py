@@ -119,7 +119,8 @@ def _(draw):
     yield columns(large, [3, 2], scale=3.0, shift=5000.0)
     yield columns(large, [2, 2], scale=n * 900.0, targets=[2, 2, 2])
     yield columns(large, [2, 1], scale=1500.0, tokens=1, targets=[0])
-    yield columns(few, [30, 20], tokens=4, width=3)
+    yield columns(large, [3], scale=2000.0)
+    yield columns(few, [30, 20], tokens=4, width=3, targets=[0, 29, 30, 49])
     yield columns(few, [8, 9, 10], tokens=2, width=n)
     yield columns(few, [25, 25], tokens=1, width=2)
     yield channels([2, 2])
@@ -211,6 +212,26 @@ _columns(
     1,
     ("(targets >= first) & (targets < first + len(bias))", "targets < len(bias)"),
     ("chosen[rows] = logits[rows, targets[rows] - first]", "first = 0\n    chosen[rows] = logits[rows, targets[rows] - first]"),
+)
+_columns(
+    "the word behind its last one",
+    "a rank takes the first word of the next rank for its own last one.",
+    1,
+    ("targets < first + len(bias)", "targets <= first + len(bias)"),
+    ("chosen[rows] = logits[rows, targets[rows] - first]", "local = (targets[rows] - first).clamp(max=len(bias) - 1)\n    chosen[rows] = logits[rows, local]"),
+    ("upstream[rows, targets[rows] - first] -= 1", "upstream[rows, local] -= 1"),
+)
+_columns(
+    "its first word is nobody's",
+    "a target that is the first word of a rank is found at no rank.",
+    1,
+    ("targets >= first", "targets > first"),
+)
+_columns(
+    "equal numbers of words",
+    "whose word a target is, is reckoned as if all ranks had as many words.",
+    1,
+    ("(targets >= first) & (targets < first + len(bias))", "targets // len(bias) == rank"),
 )
 _columns(
     "a gradient of its own words",

@@ -156,6 +156,12 @@ _wrong(
     ("micro if kind == 'gpipe' else min(micro, stages - 1 - stage)", "micro"),
 )
 _wrong(
+    "GPipe where there are few",
+    "where there are fewer pieces than stages, 1F1B does all forwards first.",
+    3,
+    ("if kind == 'gpipe'", "if kind == 'gpipe' or micro < stages"),
+)
+_wrong(
     "one at a time",
     "with 1F1B, each stage waits for the backward of a piece before it begins the next one.",
     3,

@@ -184,6 +184,43 @@ _wrong(
     ("(machine['latency'] + piece / machine['bandwidth'])", "(piece / machine['bandwidth'])"),
 )
 _wrong(
+    "FSDP's seconds of two halves",
+    "FSDP's seconds are those of two ring halves, and not of three.",
+    2,
+    ("layers * rounds * (machine", "layers * 2 * (world - 1) * (machine"),
+)
+_wrong(
+    "FSDP's three in one message",
+    "FSDP pays latency for one of its three collectives.",
+    2,
+    ("(machine['latency'] + piece", "(machine['latency'] / (1 if kind == 'ddp' else 3) + piece"),
+)
+_wrong(
+    "pieces of whole bytes",
+    "pieces are rounded down to whole bytes.",
+    2,
+    ("(machine['latency'] + piece /", "(machine['latency'] + weights // layers // world /"),
+)
+_wrong(
+    "the rounds of a tree",
+    "a collective has as many rounds as a tree, and not as a ring.",
+    1,
+    ("2 * (world - 1)", "2 * (world - 1).bit_length()"),
+    ("3 * (world - 1)", "3 * (world - 1).bit_length()"),
+)
+_wrong(
+    "alone, FSDP has no layer beside it",
+    "with one rank, FSDP's memory is without the layer that is being computed with.",
+    2,
+    ("weights / layers, 3", "weights / layers * (world > 1), 3"),
+)
+_wrong(
+    "sent as often as there are halves",
+    "a rank sends all of the model in each half of a ring, and not the share that it has to pass on.",
+    2,
+    ("'sent': layers * rounds * piece", "'sent': rounds / max(1, world - 1) * weights"),
+)
+_wrong(
     "FSDP all-reduces",
     "FSDP's bytes and seconds are those of four ring halves, and not of three.",
     1,

@@ -15,9 +15,10 @@ ring_all_reduce = Check(
     tolerance=SUMS,
 )
 
+RESULTS = "what the ranks returned, from rank 0 on"
 PLACES = {
     "['other requests']": "something else than send, recv and exchange was asked for.",
-    "['results']": "what the ranks returned, from rank 0 on",
+    "['results']": RESULTS,
     "['sent too little']": "ranks that sent fewer numbers than the tensor has: what the others need "
     "of them did not come by the network",
     "['to others than the successor']": "messages that did not go to the successor",
@@ -48,8 +49,10 @@ def _(draw):
     total, sizes, waiting, load = ring_all_reduce.parts
 
     def asked(part, world, shape, dtype=torch.float32, layout="contiguous"):
-        # wider than float32: what is compared is what float32 would round off
-        base = {torch.int64: 2**40, torch.float64: 2**26}.get(dtype, 0)
+        # wider than float32, or float64: what is compared is what these would round off
+        base = {torch.int64: 2**60, torch.float64: 2**26}.get(dtype, 0)
+        # whole numbers are compared exactly, as they are
+        less = world * base if dtype.is_floating_point else 0
         tensors = [draw.tensor(shape, dtype, layout) + base for _ in range(world)]
         numbers = math.prod(shape)
         most = -(-numbers // world) * tensors[0].element_size()
@@ -57,7 +60,7 @@ def _(draw):
         def play(subject):
             each = [(tensor,) for tensor in tensors]
             came = ranks(subject, each, rendezvous=part == waiting)
-            results = [r - world * base if r.dtype == dtype else r for r in came.results]
+            results = [r - less if r.dtype == dtype else r for r in came.results]
             found = {"other requests": others(came, "send"), "results": results}
             # each number that a rank has must leave it, in a sum or as the sum
             little = [came.sent(r) < tensors[r].nbytes for r in range(world)]
@@ -75,7 +78,8 @@ def _(draw):
             }
 
         words = f"{world} rank{'s' * (world > 1)}, shape {shape}, {str(dtype).removeprefix('torch.')}"
-        return Case(part, play, shown=words, places=PLACES)
+        places = PLACES | ({"['results']": f"{RESULTS}, less {less:,}"} if less else {})
+        return Case(part, play, shown=words, places=places)
 
     n = draw.integer(3, 5)
     yield asked(total, 2, (4,))
@@ -263,6 +267,20 @@ _wrong(
 )
 
 
+_wrong(
+    'whole numbers as float64, and back',
+    "sums of whole numbers are made in float64, and what that can't hold is rounded off.",
+    2,
+    ('flat = tensor.flatten()', 'flat = tensor.flatten() if tensor.is_floating_point() else tensor.flatten().double()'),
+    ('reshape(tensor.shape)', 'reshape(tensor.shape).to(tensor.dtype)'),
+)
+_wrong(
+    'the second half the other way around',
+    'the first half goes to the successor, and the second to the predecessor.',
+    3,
+    (_SECOND, "got = yield ('exchange', before, pieces[(rank + 1 + k) % world], after)"),
+    ('pieces[(rank - k) % world] = got', 'pieces[(rank + 2 + k) % world] = got'),
+)
 _wrong(
     'bits of its own',
     'each rank changes its finished sum by the rounding of its own numbers.',

@@ -14,6 +14,7 @@ tree_broadcast = Check(
 
 PLACES = {
     "['other requests']": "something else than send and recv was asked for.",
+    "['some have none']": "a rank returned None: it was sent nothing, or doesn't return what it has.",
     "['results']": "what the ranks returned, from rank 0 on",
     "['got too little']": "ranks that received fewer bytes than the tensor has: it did not come to "
     "them by the network",
@@ -50,7 +51,11 @@ def _(draw):
         def play(subject):
             came = ranks(subject, each, latency=1.0)
             got = [sum(m.bytes for m in came.messages if m.to == rank) for rank in range(world)]
-            found = {"other requests": others(came, "send"), "results": came.results}
+            found = {
+                "other requests": others(came, "send"),
+                "some have none": any(result is None for result in came.results),
+                "results": came.results,
+            }
             found["got too little"] = sum(
                 got[rank] < tensor.nbytes for rank in range(world) if rank != source
             )
@@ -77,6 +82,7 @@ def _(draw):
     world = draw.integer(5, 9)
     yield asked(any_source, world, draw.integer(1, world - 2))
     yield asked(any_source, 7, 3)
+    yield asked(any_source, 5, 1)
     yield asked(every, 3, 0, torch.int64)
     for world in (1, 2, 3, 4, 5, 6, 7, 8, draw.integer(9, 15), 16, 17):
         yield asked(few, world, 0)
@@ -152,6 +158,12 @@ _wrong(
     "the last round is missing, and some ranks return nothing.",
     0,
     ("while step < world:", "while 2 * step < world:"),
+)
+_wrong(
+    "the number of rounds, rounded",
+    "the logarithm is rounded to the nearest whole number, so where it is rounded down the last round is missing.",
+    0,
+    ("while step < world:", "for _ in range(round(torch.tensor(world).log2().item())):"),
 )
 _wrong(
     "received and not returned",
