@@ -57,7 +57,7 @@ def _(draw):
 
         places = {
             "['one of six']": "What is returned is none of the six words.",
-            **{f"['{kind}']": f"`{kind}` is returned, where most of the time is that of `{right}`." for kind in others},
+            **{f"['{kind}']": f"`{kind}` is returned, where `{right}` takes most of the time." for kind in others},
             "['account']": "the account",
         }
         return Case(part, play, shown=words, places=places)
@@ -168,6 +168,10 @@ def _(draw):
     yield small(
         python, "a wait that begins when the device is dry already",
         ("op", 0, 6), ("kernel", 5, 20), ("op", 18, 26), ("wait", 26, 90), ("op", 90, 97), ("kernel", 96, 99),
+    )  # fmt: skip
+    yield small(
+        python, "a wait that is over, and a gap after it",
+        ("op", 0, 4), ("kernel", 3, 10), ("wait", 4, 11), ("op", 11, 16), ("kernel", 15, 22), ("op", 17, 92), ("kernel", 90, 97),
     )  # fmt: skip
     yield asked(python, "python", steps=2)
     yield asked(python, "launches", "nothing", steps=2)
@@ -284,6 +288,12 @@ _misconception(
     "of the host's threads only the one named `cpu` is looked at.",
     2,
     ("if event.start <= begin < event.end]", "if event.start <= begin < event.end and (event.on_device or event.lane == 'cpu')]"),
+)
+_misconception(
+    "one stream by its name",
+    "what runs on the device is looked for on one stream of a certain name.",
+    0,
+    ("if event.start <= begin < event.end]", "if event.start <= begin < event.end and (not event.on_device or event.lane == 'gpu 7')]"),
 )
 _misconception(
     "one name of a copy",

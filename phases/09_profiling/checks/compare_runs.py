@@ -158,8 +158,7 @@ _misconception(
 )
 _misconception(
     "the first run left out",
-    "the first run of each list is left out, as one leaves out a warm-up: every run that is in the"
-    " list counts.",
+    "the first run of each list is left out, as one leaves out a warm-up.",
     0,
     ("sorted(runs)", "sorted(runs[1:] or runs)"),
 )

@@ -39,6 +39,8 @@ def _(draw):
             right = draw.sample(range(tokens), draw.integer(0, tokens))
             targets[b, right] = best[b, right]
             targets[b, draw.sample(range(tokens), tokens - count)] = -100
+        b, t = (targets != -100).nonzero()[0]
+        targets[b, t] = 0  # the word number 0 counts
         return logits, targets
 
     def values(came):
@@ -246,6 +248,12 @@ _misconception(
     " more than one in a long sentence.",
     4,
     ("((logits.argmax(2) == targets) & counts).sum() / counts.sum()", "(((logits.argmax(2) == targets) & counts).sum(1) / in_sentence.clamp(min=1)).sum() / (in_sentence > 0).sum()"),
+)
+_misconception(
+    "the word number 0 left out",
+    "targets of 0 don't count, as if they were -100.",
+    0,
+    ("targets != -100", "targets > 0"),
 )
 _misconception(
     "-100 taken for 0",

@@ -415,6 +415,27 @@ _root(
 )
 
 
+@first_bad.misconception(
+    "whatever arrives",
+    "the gradient is that of the root alone, and is not multiplied with the one that arrives.",
+    earns=4,
+)
+class _:
+    def safe_root(x):
+        class Root(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return torch.where(x <= 0, 0, x.sqrt())
+
+            @staticmethod
+            def backward(ctx, grad):
+                (x,) = ctx.saved_tensors
+                return torch.where(x <= 0, 0, 0.5 / x.sqrt())
+
+        return Root.apply(x)
+
+
 @first_bad.alternate("one hook for all, and a root with a hook")
 class _:
     def first_bad(model, x):

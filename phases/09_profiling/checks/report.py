@@ -99,6 +99,8 @@ def _(draw):
 
         places = {f"['fact {at}']": words for at, (_, _, words) in enumerate(known)}
         places["['an op']"] = "What is named is a range, and no op."
+        names = {"operator": "the operator's name", "python": "Python's share", "flops": "FLOP/s", "mfu": "the MFU"}
+        places |= {f"['{entry}']": names.get(entry, f"the {entry}") for entry in entries[part]}
         return Case(part, play, shown=shown, places=places)
 
     def other_numbers(right, table, config, tokens, peak_flops):
@@ -233,6 +235,12 @@ _misconception(
     3,
     (" if kind == 'op'}", " if kind}"),
     ("{name: own for name", "{name: own + 10 ** 9 * (kind == 'range') for name"),
+)
+_misconception(
+    "aten's operators alone",
+    "an operator is known by `aten::` in its name and not by its kind.",
+    3,
+    (" if kind == 'op'}", " if name.startswith('aten::')}"),
 )
 _misconception(
     "the slowest call",

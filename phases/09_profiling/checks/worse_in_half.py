@@ -162,8 +162,7 @@ _misconception(
     "both from the rounded input",
     "a step's right result is computed from the input as float16 rounds it: what that does is not seen.",
     0,
-    ("right, half = (function(x), function(x.half()).float())", "exact, right, half = (function(x), function(x.half().float()), function(x.half()).float())"),
-    ("x = right", "x = exact"),
+    ("(function(x), function(x.half()).float())", "(function(x.half().float()), function(x.half()).float())"),
 )
 _misconception(
     "rounded at both ends",
