@@ -176,8 +176,8 @@ want = {"linear": (1, 100, 30), "addmm": (1, 60, 50), "copy_": (1, 10, 10), "t":
 expect_equal("a linear layer", self_times(few), want)
 touching = [Event("exp", 50, 50), Event("sum", 0, 50), Event("sum", 100, 50, "cpu 2"), Event("mul", 110, 40, "cpu 2")]
 expect_equal("two threads", self_times(touching), {"exp": (1, 50, 50), "sum": (2, 100, 60), "mul": (1, 40, 40)})
-copies = [Event("to", 0, 90), Event("copy_", 10, 70), Event("to", 20, 50)]
-expect_equal("to inside to", self_times(copies), {"to": (2, 90, 70), "copy_": (1, 70, 20)})
+copies = [Event("to", 0, 90), Event("copy_", 10, 70), Event("to", 20, 50), Event("to", 82, 5)]
+expect_equal("to inside to", self_times(copies), {"to": (3, 90, 70), "copy_": (1, 70, 20)})
 
 # %%
 # what torch says of a profile of yours, and what you say
@@ -385,6 +385,11 @@ for kind in KINDS:
     expect_equal(kind, [bottleneck(drawn(kind, seed)) for seed in range(3)], [kind] * 3)
 for covered in ("loader", "python", "sync", "copy", "launches"):
     expect_equal(f"{covered}, while a kernel runs", bottleneck(drawn("compute", 1, covered=covered)), "compute")
+second = [Event("DataLoader", 0, 70, "cpu 2", "range"), Event("stack", 9, 55, "cpu 2"), Event("mm", 70, 5)]
+expect_equal("a loader's thread", bottleneck([*second, Event("gemm", 74, 16, "gpu 7", "kernel")]), "loader")
+kernels = [Event("gemm", start, 9, "gpu 7", "kernel") for start in (3, 64)]
+late = [Event("mm", 0, 4), Event("cudaStreamSynchronize", 4, 10, "cpu", "call"), Event("mm", 60, 5)]
+expect_equal("a wait, and what comes of it", bottleneck([*kernels, *late]), "sync")
 
 # %% test="bottleneck" points=4
 # Graded
@@ -488,7 +493,8 @@ verify("peak", peak)
 # - *Later.* It asks for no number: no `.item()`, no `if` about a tensor's values, no result whose size
 #   depends on values, such as `x[mask]`. On a GPU each of these waits until the device is done. The
 #   driver calls your function with tensors of the device `meta`, which have shapes and no values, so
-#   whoever asks for one gets an error. What you make inside must be made on the device of the logits.
+#   whoever asks for one gets an error. What you make inside must be made on the device of the logits;
+#   the driver sees where it is made, too.
 #
 # Operators and bytes are counted while your function runs, by a `TorchDispatchMode` in your own
 # process: these counts are *claims* of that process, and grading believes them only beside right
@@ -592,7 +598,8 @@ verify("faster_loss", faster_loss)
 #   `"inf"` if it holds infinities and no NaN; and whether the input of that module, in that call,
 #   was finite. If all outputs are finite it returns `None`. Each module takes one tensor and returns
 #   one, and a module may be called several times. The run may go on to its end, or break off there.
-#   Afterwards the model is as before: no hook is left on it, and its mode and attributes are the same.
+#   Afterwards the model is as before: no hook is left, neither on it nor one for all modules, and its
+#   mode and attributes are the same.
 # - `safe_root(x)` is the root of x where x is positive, and 0 where x is 0 or negative. Its gradient is
 #   1/(2√x) where x is positive, however small, and 0 where x is 0 or negative. A NaN stays a NaN, since
 #   a NaN that is hidden is found later, and elsewhere. x has any shape, float32 or float64.
@@ -651,7 +658,9 @@ expect_equal("exp is too large", came["found"], [("block.up", "inf", True)])
 came = driver.hunted(first_bad, chain, torch.tensor([1.0, 2.0]), times=2)
 expect_equal("all is well", came, {"found": [None, None], "hooks left": 0, "as before": True})
 own = {"parts": {"first": "tanh"}, "last": "over itself"}
-expect_equal("the model itself", driver.hunted(first_bad, own, torch.zeros(2))["found"], [("", "nan", True)])
+expect_equal("the model itself", driver.hunted(first_bad, own, torch.tensor([0.0, 1.0]))["found"], [("", "nan", True)])
+came = driver.hunted(first_bad, {"parts": {"first": "keep"}}, torch.tensor([1.0, -math.inf]))
+expect_equal("an input that isn't finite", came["found"], [("first", "inf", False)])
 
 # %%
 x = torch.tensor([4.0, 0.0, -9.0, 0.25])
@@ -720,9 +729,10 @@ came = driver.in_half(worse_in_half, ["square", "times 1e-2"], x)
 expect_equal("names", [name for name, *_ in came], ["square", "times 1e-2"])
 expect_equal("a square: one overflows, one vanishes", came[0][1:3], (1, 1))
 expect_equal("the step after it is given the right numbers", came[1][1:3], (1, 1))
-came = driver.in_half(worse_in_half, ["plus 1024", "plus -1024"], torch.tensor([1.0, 0.6]))
-expect_close("1024.6 is rounded to 1025", came[0][3], 0.4 / 1024.6, rtol=0.01)
-expect_close("without the 1024 that is much", came[1][3], 0.4 / 0.6, rtol=0.01)
+expect_close("the square of 0.5 is exact", came[0][3], 0.0)
+came = driver.in_half(worse_in_half, ["plus 1024", "plus -1024"], torch.tensor([1.0, 1.4]))
+expect_close("1025.4 is rounded to 1025", came[0][3], 0.4 / 1025.4, rtol=0.01)
+expect_close("without the 1024 that is much", came[1][3], 0.4 / 1.4, rtol=0.01)
 
 # %% test="worse_in_half" points=3
 # Graded

@@ -4,6 +4,7 @@ A wrong answer is the first right one with an edit (or a cell of its own), and n
 the lab's text that it breaks.
 """
 
+from tests.phases import bank_09_second
 from tests.phases.bank import CODE, Bank
 
 RIGHT: dict[str, dict[str, str]] = {}
@@ -1418,3 +1419,4 @@ OPEN: dict[tuple[str, str], str] = {
 
 BANK = Bank("09")
 BANK.fill(RIGHT, WRONG, OPEN)
+bank_09_second.add_to(BANK)

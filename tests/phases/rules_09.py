@@ -247,7 +247,12 @@ RULES = {
             "It asks for no number: no `.item()`": "a number is asked for",
             "no `if` about a tensor's values": "an if about values",
             "no result whose size depends on values": "chosen by a mask",
-            "must be made on the device of the logits": ("made on the CPU", "weights on the CPU"),
+            "must be made on the device of the logits": (
+                "made on the CPU",
+                "weights on the CPU",
+                "a zero of the host",
+                "places of the host",
+            ),
         },
         told=(
             "The next cell holds",
@@ -289,11 +294,12 @@ RULES = {
                 "a module's last call",
                 "a module's first call",
             ),
-            "no hook is left on it": (
+            "no hook is left": (
                 "hooks stay",
                 "hooks stay if all is well",
                 "one hook stays",
             ),
+            "nor one for all modules": "one hook for all that stays",
             "its mode": ("evaluated from now on", "in training mode"),
             "and attributes are the same": "an attribute stays",
             "the root of x where x is positive": "a little under the root",

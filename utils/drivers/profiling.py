@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -37,6 +38,29 @@ def _storage(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
+class OtherDevice(RuntimeError):
+    """A tensor was made elsewhere than on the device of those that were given."""
+
+
+class _OnOneDevice(TorchDispatchMode):
+    """Raises :exc:`OtherDevice` where an operator's result is on another device.
+
+    Args:
+        device: the type of the device, such as ``meta``.
+    """
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self.device = device
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for made in tree_leaves(result):
+            if isinstance(made, Tensor) and made.device.type != self.device:
+                raise OtherDevice(f"a tensor is on {made.device}, and the logits on {self.device}")
+        return result
+
+
 def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any]:
     """What a loss gives, and what it costs.
 
@@ -47,7 +71,8 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
 
     Returns:
         ``loss``, ``share`` and the ``gradient`` of the loss, None if it has none; ``operators`` and
-        ``bytes`` of the forward and of the backward.
+        ``bytes`` of the forward and of the backward. The backward begins with a 2, and its result
+        is halved: a backward that ignores what arrives gives another gradient.
     """
     leaf = logits.detach().clone().requires_grad_()
     with Counter() as counter:
@@ -55,8 +80,10 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
     forward = counter.operators, counter.bytes
     gradient = None
     if loss.requires_grad:
+        two = torch.full_like(loss, 2.0)
         with counter:
-            (gradient,) = torch.autograd.grad(loss, leaf, allow_unused=True)
+            (gradient,) = torch.autograd.grad(loss, leaf, two, allow_unused=True)
+        gradient = gradient if gradient is None else gradient / 2
     return {
         "loss": loss.detach(),
         "share": share.detach() if isinstance(share, Tensor) else share,
@@ -70,11 +97,13 @@ def asks(loss_of: Callable, logits: Tensor, targets: Tensor) -> str | None:
     """Whether a loss waits for a number: run where there are no numbers, on the device `meta`.
 
     Returns:
-        None if it runs; else what torch says of that which can't be asked there.
+        None if it runs; else what torch says of that which can't be asked there, or that a tensor
+        was made on another device.
     """
-    leaf = logits.detach().to("meta").requires_grad_()
+    leaf, there = logits.detach().to("meta").requires_grad_(), targets.to("meta")
     try:
-        loss_of(leaf, targets.to("meta"))
+        with _OnOneDevice("meta"):
+            loss_of(leaf, there)
     except Exception as error:
         lines = str(error).strip().splitlines() or [""]
         return f"{type(error).__name__}: {lines[0][:100]}"
@@ -165,15 +194,22 @@ def hunted(
         training: the model's mode.
 
     Returns:
-        ``found``, a list with the result of each call; ``hooks left`` on the model after them, and
-        whether modes and attributes are ``as before``.
+        ``found``, a list with the result of each call; ``hooks left`` on the model after them, or
+        on all modules, from which they are taken off here; and whether modes and attributes are
+        ``as before``.
     """
     model = Chain(**chain).train(training)
+    everywhere = (torch_module._global_forward_hooks, torch_module._global_forward_pre_hooks)
+    known = [set(hooks) for hooks in everywhere]
     before = [(module.training, set(vars(module))) for module in model.modules()]
     found = [first_bad(model, x.clone()) for _ in range(times)]
     left = sum(
         len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
     )
+    for hooks, before_it in zip(everywhere, known, strict=True):
+        for new in set(hooks) - before_it:
+            del hooks[new]
+            left += 1
     after = [(module.training, set(vars(module))) for module in model.modules()]
     return {"found": found, "hooks left": left, "as before": before == after}
 

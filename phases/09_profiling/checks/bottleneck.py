@@ -46,11 +46,20 @@ def _(draw):
     loader, python, waiting, copies = bottleneck.parts
 
     def judged(part, events, words):
+        right = _bottleneck(events)
+        others = [kind for kind in KINDS if kind != right]
+
         def play(subject):
             came = subject(events)
-            return {"one of six": not isinstance(came, str) or came in KINDS, "account": came}
+            said = came if isinstance(came, str) else ""
+            facts = {kind: said != kind for kind in others}
+            return {"one of six": not said or said in KINDS, **facts, "account": came}
 
-        places = {"['one of six']": "What is returned is none of the six words.", "['account']": "the account"}
+        places = {
+            "['one of six']": "What is returned is none of the six words.",
+            **{f"['{kind}']": f"`{kind}` is returned, where `{right}` takes most of the time." for kind in others},
+            "['account']": "the account",
+        }
         return Case(part, play, shown=words, places=places)
 
     def asked(part, kind, covered=None, steps=1, backwards=False):
@@ -81,11 +90,16 @@ def _(draw):
             "kernel beside": ("gemm", "gpu 20", "kernel"),
             "copy": ("Memcpy HtoD", "gpu 7", "copy"),
             "copy beside": ("Memcpy HtoD", "gpu 20", "copy"),
+            "other copy": ("[CUDA memcpy HtoD]", "gpu 7", "copy"),
             "loader": (LOADER, "cpu", "range"),
+            "other loader": ("next batch: DataLoader.__next__", "cpu", "range"),
+            "loader's thread": (LOADER, "cpu 2", "range"),
             "range": ("forward", "cpu", "range"),
             "op": ("aten::mm", "cpu", "op"),
+            "op beside": ("aten::mm", "cpu 2", "op"),
             "call": ("cudaLaunchKernel", "cpu", "call"),
             "wait": ("cudaStreamSynchronize", "cpu", "call"),
+            "other wait": ("hipDeviceSynchronize", "cpu", "call"),
         }
         events = []
         for what, start, end in rows:
@@ -106,6 +120,18 @@ def _(draw):
         ("range", 0, 100), ("op", 1, 4), ("kernel", 3, 90), ("loader", 5, 88), ("op", 90, 99),
     )  # fmt: skip
     yield small(
+        loader, "a loader's range with another name",
+        ("other loader", 0, 70), ("op", 70, 75), ("kernel", 74, 90), ("wait", 76, 91),
+    )  # fmt: skip
+    yield small(
+        loader, "an operator inside the loader",
+        ("loader", 0, 70), ("op", 2, 68), ("op", 70, 75), ("kernel", 74, 90), ("wait", 76, 91),
+    )  # fmt: skip
+    yield small(
+        loader, "a loader on another thread",
+        ("op", 0, 4), ("kernel", 3, 13), ("loader's thread", 4, 80), ("op", 80, 84), ("kernel", 83, 90),
+    )  # fmt: skip
+    yield small(
         loader, "many visits to the loader",
         *((what, 16 * k + begin, 16 * k + end) for k in range(6)
           for what, begin, end in (("loader", 0, 11), ("op", 11, 14), ("kernel", 12, 16))),
@@ -118,6 +144,10 @@ def _(draw):
         python, "calls outside of operators",
         *((what, 10 * k + begin, 10 * k + end) for k in range(6)
           for what, begin, end in (("call", 0, 9), ("kernel", 8, 10))),
+    )  # fmt: skip
+    yield small(
+        python, "operators on another thread",
+        ("range", 0, 100), ("op", 0, 3), ("op beside", 3, 90), ("kernel", 88, 97),
     )  # fmt: skip
     yield small(
         python, "operators after the last kernel",
@@ -139,6 +169,10 @@ def _(draw):
         python, "a wait that begins when the device is dry already",
         ("op", 0, 6), ("kernel", 5, 20), ("op", 18, 26), ("wait", 26, 90), ("op", 90, 97), ("kernel", 96, 99),
     )  # fmt: skip
+    yield small(
+        python, "a wait that is over, and a gap after it",
+        ("op", 0, 4), ("kernel", 3, 10), ("wait", 4, 11), ("op", 11, 16), ("kernel", 15, 22), ("op", 17, 92), ("kernel", 90, 97),
+    )  # fmt: skip
     yield asked(python, "python", steps=2)
     yield asked(python, "launches", "nothing", steps=2)
     yield asked(python, "compute", "python")
@@ -152,6 +186,10 @@ def _(draw):
         waiting, "waits after a copy, and after a kernel beside a copy",
         ("op", 0, 3), ("copy", 2, 6), ("wait", 3, 7), ("op", 28, 31), ("kernel", 30, 36), ("copy beside", 31, 35),
         ("wait", 32, 38), ("op", 68, 71), ("kernel", 70, 74), ("op", 74, 80),
+    )  # fmt: skip
+    yield small(
+        waiting, "a wait for a device of another make",
+        ("op", 0, 4), ("kernel", 3, 12), ("other wait", 4, 16), ("op", 60, 75), ("kernel", 74, 92),
     )  # fmt: skip
     yield small(
         waiting, "a wait for one stream that ends as another works on",
@@ -168,7 +206,12 @@ def _(draw):
     )  # fmt: skip
     yield small(
         copies, "copies that overlap",
-        ("op", 0, 70), ("copy", 70, 90), ("copy beside", 70, 91), ("copy", 72, 91), ("copy beside", 73, 91), ("op", 91, 99),
+        ("op", 0, 70), ("copy", 70, 90), ("copy beside", 70, 91), ("copy", 71, 91), ("copy beside", 72, 91), ("copy", 73, 91),
+        ("op", 91, 99),
+    )  # fmt: skip
+    yield small(
+        copies, "a copy with another name",
+        ("op", 0, 3), ("other copy", 2, 80), ("op", 3, 90), ("op", 90, 99),
     )  # fmt: skip
     yield small(
         copies, "a long kernel over several copies",
@@ -219,6 +262,83 @@ _misconception(
     "time in which the device is busy is put to the loader's account.",
     2,
     (_BUSY, "if kinds & {'kernel', 'copy'} and not any(('DataLoader' in event.name for event in now)):"),
+)
+_misconception(
+    "one name of a loader",
+    "a range counts as the loader's only if its name begins as in the drawn traces, and not wherever"
+    " `DataLoader` stands in it.",
+    3,
+    (_LOADS, "any((event.name.startswith('enumerate(DataLoader)') for event in now))"),
+)
+_misconception(
+    "work inside the loader",
+    "time in which the host is in an op inside of the loader's range is put to the account of launches.",
+    3,
+    (_LOADS, f"{_LOADS} and (not kinds & {{'op', 'call'}})"),
+)
+_misconception(
+    "the wait before the loader",
+    "a gap that a wait has opened is put to the account of waiting, though the host is in the loader by"
+    " then.",
+    3,
+    (f"if {_LOADS}:", f"if waited:\n            accounts['sync'] += end - begin\n        elif {_LOADS}:"),
+)
+_misconception(
+    "one thread of the host",
+    "of the host's threads only the one named `cpu` is looked at.",
+    2,
+    ("if event.start <= begin < event.end]", "if event.start <= begin < event.end and (event.on_device or event.lane == 'cpu')]"),
+)
+_misconception(
+    "one stream by its name",
+    "what runs on the device is looked for on one stream of a certain name.",
+    0,
+    ("if event.start <= begin < event.end]", "if event.start <= begin < event.end and (not event.on_device or event.lane == 'gpu 7')]"),
+)
+_misconception(
+    "one name of a copy",
+    "a copy is known by `Memcpy` in its name and not by its kind.",
+    3,
+    ("{event.kind for event in now}", "{event.kind for event in now if event.kind != 'copy' or 'Memcpy' in event.name}"),
+)
+_misconception(
+    "copies added up",
+    "where several copies run at once that time is put to the account of copying more than once.",
+    3,
+    ("return max(accounts", "accounts['copy'] = sum((event.duration for event in events if event.kind == 'copy'))\n    return max(accounts"),
+)
+_misconception(
+    "kernels added up",
+    "where several kernels run at once that time is put to the account of computing more than once.",
+    3,
+    ("return max(accounts", "accounts['compute'] = sum((event.duration for event in events if event.kind == 'kernel'))\n    return max(accounts"),
+)
+_misconception(
+    "between the device's first and last event",
+    "what the host does before the device's first event or after its last one is put to no account.",
+    1,
+    (
+        "for time in (event.start, event.end)}",
+        "for time in (event.start, event.end) if min((e.start for e in events if e.on_device)) <= time <= max((e.end for e in events if e.on_device))}",
+    ),
+)
+_misconception(
+    "a wait before anything ran",
+    "time before the device's first event is put to the account of waiting.",
+    2,
+    ("(True, False)", "(True, True)"),
+)
+_misconception(
+    "as long as the wait lasts",
+    "a gap counts as waiting only while the wait lasts, and not until the device works again.",
+    3,
+    ("elif waited:", f"elif waited and {_WAITS}:"),
+)
+_misconception(
+    "operators alone are launches",
+    "time in which the host is in a call and in no op is put to Python's account.",
+    3,
+    ("kinds & {'op', 'call'}", "kinds & {'op'}"),
 )
 _misconception(
     "waiting whenever it waits",

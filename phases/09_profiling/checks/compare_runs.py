@@ -84,6 +84,8 @@ def _(draw):
         yield asked(ratio, runs(other), runs(count), "ratio")
     unsorted = [3.0, 1.0, 9.0, 2.0, 5.0, 4.0]
     yield asked(quartiles, unsorted, [*unsorted, 7.0], kept=True)
+    yield asked(quartiles, [4.0, 2.0, 2.0, 9.0, 2.0, 7.0], [3.0, 3.0, 8.0, 3.0, 1.0], "before", "after")
+    yield asked(ratio, [4.0, 2.0, 2.0, 9.0, 2.0, 7.0], [3.0, 3.0, 8.0, 3.0, 1.0], "ratio")
     # one run that something came in between of
     yield asked(ratio, [*runs(6), 4000.0], runs(5), "ratio")
     for count in (5, 6, draw.integer(7, 12)):
@@ -108,6 +110,9 @@ def _(draw):
     # the quartiles decide, and neither all runs nor the median alone
     yield asked(verdict, [5.0, 5.25, 5.5, 5.75, 6.0], [4.0, 4.25, 4.5, 4.75, 5.5], "verdict")
     yield asked(verdict, [4.0, 4.25, 4.5, 4.75, 5.5], [5.0, 5.25, 5.5, 5.75, 6.0], "verdict")
+    # without the first run of each the quartile ranges would be apart
+    late, soon = [2.0, 10.0, 10.5, 11.0, 11.5, 12.0], [9.0, 10.125, 10.25, 10.25, 10.25, 10.375]
+    yield asked(verdict, late, soon, "verdict")
     for few in (1, 3, 4):
         yield asked(verdict, runs(few, 300, 400), runs(8, 100, 200), "verdict")
         yield asked(verdict, runs(8, 100, 200), runs(few, 300, 400), "verdict")
@@ -152,6 +157,24 @@ _misconception(
     ("ordered = sorted(runs)", "runs.sort()\n        ordered = runs"),
 )
 _misconception(
+    "the first run left out",
+    "the first run of each list is left out, as one leaves out a warm-up.",
+    0,
+    ("sorted(runs)", "sorted(runs[1:] or runs)"),
+)
+_misconception(
+    "each value once",
+    "runs that took equally long are counted as one.",
+    1,
+    ("sorted(runs)", "sorted(set(runs))"),
+)
+_misconception(
+    "the upper of two medians",
+    "of an even number of runs the upper one of the two in the middle is taken for the median.",
+    1,
+    ("return tuple(found)", "found[1] = ordered[len(ordered) // 2]\n        return tuple(found)"),
+)
+_misconception(
     "no interpolation",
     "a quantile is always one of the runs, and nothing between two of them.",
     1,
@@ -182,6 +205,19 @@ _misconception(
     "the ratio is not that of the medians: one slow run changes it, as it would change a mean.",
     2,
     ("old[1] / new[1]", "statistics.mean(before) / statistics.mean(after)"),
+)
+_misconception(
+    "the median of the ratios",
+    "each run before is divided by the one at the same place after, and the ratio is the median of"
+    " that.",
+    2,
+    ("old[1] / new[1]", "statistics.median((b / a for b, a in zip(before, after)))"),
+)
+_misconception(
+    "a rounded ratio",
+    "the ratio is rounded to two digits.",
+    2,
+    ("old[1] / new[1]", "round(old[1] / new[1], 2)"),
 )
 _misconception(
     "the best of each",

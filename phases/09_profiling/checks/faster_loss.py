@@ -39,6 +39,8 @@ def _(draw):
             right = draw.sample(range(tokens), draw.integer(0, tokens))
             targets[b, right] = best[b, right]
             targets[b, draw.sample(range(tokens), tokens - count)] = -100
+        b, t = (targets != -100).nonzero()[0]
+        targets[b, t] = 0  # the word number 0 counts
         return logits, targets
 
     def values(came):
@@ -52,7 +54,12 @@ def _(draw):
             return {"share": came["share"]} if part == share else {name: came[name] for name in ("loss", "gradient")}
 
         shown = f"{len(kept)} sentences with {kept} targets that count, of {tokens}, {size} words"
-        return Case(part, play, shown=shown)
+        return Case(part, play, shown=shown, places=named())
+
+    def named(*inside):
+        """Words for the values, and for those that lie at a place ``inside`` of what comes back."""
+        what = {"loss": "the loss", "share": "the share", "gradient": "the gradient of the loss"}
+        return {f"{where}['{name}']": words for where in ("", *inside) for name, words in what.items()}
 
     n = draw.integer(3, 6)
     for part in (loss, share):
@@ -64,11 +71,18 @@ def _(draw):
     # the word number 0 counts, and where nothing counts the largest logit may be anything
     logits, targets = torch.zeros(2, 3, 4), torch.tensor([[0, 0, -100], [-100, 2, 0]])
     logits[..., 0] = draw.integer(1, 4)
-    yield Case(share, lambda subject: subject.drive("profiling:counted", logits, targets)["share"], shown="the word number 0")
+    words = "the word number 0"
+    yield Case(share, lambda subject: subject.drive("profiling:counted", logits, targets)["share"], shown=words)
+    yield Case(loss, lambda subject: subject.drive("profiling:counted", logits, targets)["loss"], shown=words)
     # logits that an exponential would make infinite
     huge = draw.tensor((2, 2, 5)) * 300
     some = torch.tensor([[0, 4], [-100, 2]])
     yield Case(loss, lambda subject: subject.drive("profiling:counted", huge, some)["loss"], shown="large logits")
+    high, both = draw.tensor((1, 2, 3)) + 200, torch.tensor([[0, 2]])
+    yield Case(loss, lambda subject: subject.drive("profiling:counted", high, both)["loss"], shown="logits near 200")
+    unlikely = torch.zeros(1, 2, 3)
+    unlikely[..., 0] = -200.0
+    yield Case(loss, lambda subject: subject.drive("profiling:counted", unlikely, both)["loss"], shown="a logit of -200")
 
     def costs(part, kept, tokens, size, more_kept, more_tokens):
         few, many = batch(kept, tokens, size), batch(more_kept, more_tokens, size)
@@ -86,6 +100,7 @@ def _(draw):
         places = {
             "['there']": "The number of operators of the forward depends on the batch.",
             "['back']": "The number of operators of the backward depends on the batch.",
+            **named("['values'][0]", "['values'][1]"),
         }
         shown = f"({len(kept)}, {tokens}) and ({len(more_kept)}, {more_tokens}) targets"
         return Case(part, play, shown=shown, places=places)
@@ -104,17 +119,26 @@ def _(draw):
 
         words = "The forward makes tensors of more than 1.5 times the logits' bytes."
         shown = f"logits of {tuple(logits.shape)}"
-        yield Case(larger, play, shown=shown, places={"['few bytes']": words})
+        yield Case(larger, play, shown=shown, places={"['few bytes']": words, **named("['values']")})
 
     for kept in ([3] * n, [1, 1], [4]):
         logits, targets = batch(kept, kept[0], 6)
 
         def play(subject, logits=logits, targets=targets):
             said = subject.drive("profiling:asks", logits, targets)
-            return {"asks": said is not None, "values": values(subject.drive("profiling:counted", logits, targets))}
+            elsewhere = isinstance(said, str) and said.startswith("OtherDevice")
+            return {
+                "elsewhere": elsewhere,
+                "asks": said is not None and not elsewhere,
+                "values": values(subject.drive("profiling:counted", logits, targets)),
+            }
 
-        words = "Called with tensors that have no values, on the device `meta`, it raises an error."
-        yield Case(later, play, shown=f"{len(kept)} sentences of {kept[0]}", places={"['asks']": words})
+        places = {
+            "['elsewhere']": "A tensor is made on another device than the logits'.",
+            "['asks']": "Called with tensors that have no values, on the device `meta`, it raises an error.",
+            **named("['values']"),
+        }
+        yield Case(later, play, shown=f"{len(kept)} sentences of {kept[0]}", places=places)
 
 
 def _faster(logits, targets):
@@ -158,10 +182,34 @@ _misconception(
 )
 _misconception(
     "asks for a number",
-    "where no tensor has values it raises an error: as where a number is asked for, a size depends on"
-    " values, or a tensor is made on another device than the logits'.",
+    "where no tensor has values it raises an error: as where a number is asked for, or a size depends on"
+    " values.",
     4,
     ("(in_sentence > 0).sum()", "max(1, int((in_sentence > 0).sum()))"),
+)
+_misconception(
+    "made on the host",
+    "a tensor is made without a device, and so on the host, wherever the logits are.",
+    4,
+    ("in_sentence.clamp(min=1)", "in_sentence.clamp(min=torch.tensor(1))"),
+)
+_misconception(
+    "exponentials as they are",
+    "large logits are exponentiated as they are, and become infinite.",
+    4,
+    (
+        "F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction='none')",
+        "counts * (logits.exp().sum(-1).log() - logits.gather(2, targets.clamp(min=0)[..., None])[..., 0])",
+    ),
+)
+_misconception(
+    "the logarithm of a probability",
+    "the logarithm is taken of a probability that has become 0 where it is very small.",
+    4,
+    (
+        "F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction='none')",
+        "counts * -logits.softmax(-1).gather(2, targets.clamp(min=0)[..., None])[..., 0].log()",
+    ),
 )
 _misconception(
     "more than one large tensor",
@@ -180,6 +228,15 @@ _misconception(
     ),
 )
 _misconception(
+    "one word after the other",
+    "the words of a sentence are gone through one by one, so that longer sentences take more operators.",
+    4,
+    (
+        "F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction='none')",
+        "torch.stack([F.cross_entropy(logits[:, t], targets[:, t], reduction='none') for t in range(targets.shape[1])], 1)",
+    ),
+)
+_misconception(
     "a loss without a graph",
     "the loss has no gradient: it was cut off from the logits.",
     1,
@@ -191,6 +248,12 @@ _misconception(
     " more than one in a long sentence.",
     4,
     ("((logits.argmax(2) == targets) & counts).sum() / counts.sum()", "(((logits.argmax(2) == targets) & counts).sum(1) / in_sentence.clamp(min=1)).sum() / (in_sentence > 0).sum()"),
+)
+_misconception(
+    "the word number 0 left out",
+    "targets of 0 don't count, as if they were -100.",
+    0,
+    ("targets != -100", "targets > 0"),
 )
 _misconception(
     "-100 taken for 0",

@@ -69,8 +69,8 @@ def _(draw):
             return fact | came if part == left else fact | {"found": came["found"]}
 
         def named(one):
-            """Whether what stands for a name is one; another thing than a tuple says nothing of it."""
-            return not (isinstance(one, tuple) and one and isinstance(one[0], str)) or one[0] in names
+            """Whether what stands for a name is one; another thing than a tuple or a list says nothing of it."""
+            return not (isinstance(one, (tuple, list)) and one and isinstance(one[0], str)) or one[0] in names
 
         names = {name for name, _ in Chain(**arguments).named_modules()}
         places = {
@@ -81,7 +81,7 @@ def _(draw):
                 for k, what in enumerate(("the module's name", "whether NaN or inf", "whether its input was finite"))
             },
             "['found']": "what is found",
-            "['hooks left']": "A hook is left on the model.",
+            "['hooks left']": "A hook is left, on the model or on all modules.",
             "['as before']": "The model is not as before: its mode or an attribute has changed.",
         }
         return Case(part, play, "first_bad", shown, places)
@@ -117,6 +117,7 @@ def _(draw):
     yield hunted(first, {a: "log", b: "keep", c: "relu"}, zero, f"{a}: log of 0, which {c}: relu mends")
     yield hunted(first, {a: {b: "log"}, c: "relu"}, zero, f"log of 0 in {a}, which {c}: relu mends")
     yield hunted(first, {a: "keep", b: "tanh"}, torch.full((2, 2), 3e38), "finite numbers with a huge sum")
+    yield hunted(first, {a: "times 10", b: "tanh"}, torch.full((2, 2), 3e38), "finite numbers with a huge sum, made infinite")
     yield hunted(first, {a: "tanh", b: "keep"}, infinite, "an input of -inf, which tanh makes finite")
     yield hunted(first, {a: "keep", b: "tanh"}, infinite, "an input of -inf, kept")
     yield hunted(first, {a: "exp", b: "over itself"}, huge, "inf first, then NaN")
@@ -265,6 +266,44 @@ _hunt(
     ("'nan' if output.isnan().any() else 'inf'", "'nan' if output.sum().isnan() else 'inf'"),
 )
 _hunt(
+    "finite if the sum is",
+    "outputs are judged by their sum: finite numbers with a huge sum are said to be infinite.",
+    3,
+    ("not output.isfinite().all()", "not output.sum().isfinite()"),
+)
+_hunt(
+    "an input with a finite sum",
+    "an input of finite numbers with a huge sum is said not to have been finite.",
+    3,
+    ("args[0].isfinite().all()", "args[0].sum().isfinite()"),
+)
+_hunt(
+    "bad if all of it is",
+    "an output is let through as long as one of its numbers is finite.",
+    3,
+    ("not output.isfinite().all()", "not output.isfinite().any()"),
+)
+_hunt(
+    "infinities above 0",
+    "infinities below 0 are let through.",
+    3,
+    ("not output.isfinite().all()", "(output.isnan().any() or (output == math.inf).any())"),
+)
+_hunt(
+    "only where the input was fine",
+    "a bad output is let through where the module's input was not finite either, as where the model's"
+    " own input isn't.",
+    3,
+    ("not output.isfinite().all()", "not output.isfinite().all() and args[0].isfinite().all()"),
+)
+_hunt(
+    "the first call alone",
+    "of a module that is called several times only the first call is looked at.",
+    3,
+    ("    found = []\n", "    found, seen = [], set()\n"),
+    ("            if not", "            again = name in seen\n            seen.add(name)\n            if again:\n                return\n            if not"),
+)
+_hunt(
     "hooks stay",
     "hooks are left on the model, and the next hunt runs them all again.",
     4,
@@ -287,6 +326,12 @@ _hunt(
     "modules that hold other modules are not watched, though they compute something themselves.",
     3,
     ("in model.named_modules()]", "in model.named_modules() if not list(part.children())]"),
+)
+_hunt(
+    "leaves, and the model",
+    "parts that hold other modules are not watched, though they compute something themselves.",
+    3,
+    ("in model.named_modules()]", "in model.named_modules() if not name or not list(part.children())]"),
 )
 _hunt(
     "children only",
@@ -368,6 +413,27 @@ _root(
     ("torch.where(low, 0, root)", "torch.where(x == 0, 0, root)"),
     ("torch.where(low, 1, x)", "torch.where(x == 0, 1, x.abs())"),
 )
+
+
+@first_bad.misconception(
+    "whatever arrives",
+    "the gradient is that of the root alone, and is not multiplied with the one that arrives.",
+    earns=4,
+)
+class _:
+    def safe_root(x):
+        class Root(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return torch.where(x <= 0, 0, x.sqrt())
+
+            @staticmethod
+            def backward(ctx, grad):
+                (x,) = ctx.saved_tensors
+                return torch.where(x <= 0, 0, 0.5 / x.sqrt())
+
+        return Root.apply(x)
 
 
 @first_bad.alternate("one hook for all, and a root with a hook")

@@ -141,6 +141,10 @@ def _(draw):
     outside = [_host("mm", 10, 10), _call(21, 5, a), _work(30, n, a), _call(8, 4, b), _work(50, m, b)]
     outside += [_call(18, 3, c), _work(70, n, c)]
     yield asked(launched, "launched", outside, "calls outside and across an edge")
+    zero = [_host("mm", 0, 10), _call(2, 5, 0), _work(15, n, 0), _host("add", 20, 9), _call(22, 4, b), _work(60, m, b)]
+    yield asked(launched, "launched", zero, "a correlation of 0")
+    at_once = [_host("mm", 0, 20), _call(2, 5, a), _call(9, 5, b), _work(30, 20 + n, a), _work(35, 10 + m, b, "gpu 20")]
+    yield asked(launched, "launched", at_once, "two kernels at once")
     waiting = [_host("synchronize", 0, 20), _call(2, 10, None), _work(5, n, None), _work(11, m, None)]
     yield asked(launched, "launched", waiting, "no ties at all")
     yield asked(launched, "launched", drawn("compute", draw.integer(0, 10**6), steps=1, covered="sync")[1:], "a drawn trace")
@@ -221,6 +225,34 @@ _misconception(
     ("reached = max(reached, span.end)", "reached = span.end"),
 )
 _misconception(
+    "from one event to the next",
+    "a gap of the device is measured from the event that started last, though a longer one is still"
+    " running.",
+    3,
+    ("reached = None", "reached = last = None"),
+    ("reached = span.start\n", "reached = last = span.start\n"),
+    ("longest = max(longest, span.start - reached)", "longest, last = (max(longest, span.start - last), span.end)"),
+)
+_misconception(
+    "the last end",
+    "spans that overlap are joined, and end where the last one of them ends, though a longer one is"
+    " still running.",
+    {"launched": 2},
+    ("total += max(0, span.end - max(span.start, reached))", "total += span.end - max(span.start, reached)"),
+    ("reached = max(reached, span.end)", "reached = span.end"),
+)
+_misconception(
+    "neighbours in the list",
+    "a gap is measured between events that stand beside each other in the list, as if that were in"
+    " order.",
+    3,
+    (
+        "gap = covered((e for e in events if e.on_device))[1]",
+        "device = [e for e in events if e.on_device]\n"
+        "    gap = max([b.start - a.end for a, b in zip(device, device[1:])], default=0)",
+    ),
+)
+_misconception(
     "each stream alone",
     "a gap of one stream counts while another stream is working.",
     3,
@@ -291,6 +323,24 @@ _misconception(
     ("call.end <= event.end", "call.start <= event.end"),
 )
 _misconception(
+    "a call in part",
+    "an event is given what a call has launched that lies inside of it only in part.",
+    2,
+    ("event.start <= call.start and (call.end <= event.end)", "event.start < call.end and call.start < event.end"),
+)
+_misconception(
+    "device time once",
+    "where kernels that one event has launched run at once that time is counted once.",
+    2,
+    ("    launched = {}", "    launched, until = ({}, {})"),
+    ("for work in events:", "for work in sorted(events, key=lambda event: event.start):"),
+    (
+        "(host, device + work.duration)",
+        "(host, device + max(0, work.end - max(work.start, until.get(event.name, 0))))\n"
+        "                until[event.name] = max(work.end, until.get(event.name, 0))",
+    ),
+)
+_misconception(
     "any lane",
     "an event is given what another thread has launched meanwhile.",
     2,
@@ -322,6 +372,12 @@ _misconception(
     "operators are missing from what launched something.",
     2,
     ("e.kind in ('range', 'op')", "e.kind == 'range'"),
+)
+_misconception(
+    "0 is no number",
+    "a call with the correlation 0 is taken for one that has launched nothing.",
+    2,
+    (" and e.correlation is not None", " and e.correlation"),
 )
 _misconception(
     "None is a number",

@@ -39,8 +39,8 @@ def _(allocations):
 def _(draw):
     highest, who, again, never = peak.parts
 
-    def asked(part, rows, words=""):
-        events = [Allocation(address, size, 5 * at) for at, (address, size) in enumerate(rows)]
+    def asked(part, rows, words="", apart=5):
+        events = [Allocation(address, size, apart * at) for at, (address, size) in enumerate(rows)]
 
         def play(subject):
             came = subject(events)
@@ -65,9 +65,9 @@ def _(draw):
         return Case(part, play, shown=words or f"{len(rows)} events", places=places)
 
     def in_any_order(blocks):
-        """A list of pairs, sorted; anything else as it is."""
-        pairs = isinstance(blocks, list) and all(isinstance(pair, tuple) for pair in blocks)
-        return sorted(blocks) if pairs else blocks
+        """A list of pairs, sorted; anything else as it is. A pair may be a list, too."""
+        pairs = isinstance(blocks, list) and all(isinstance(pair, (tuple, list)) for pair in blocks)
+        return sorted(map(tuple, blocks)) if pairs else blocks
 
     a, b, c, d = (64 * k for k in draw.sample(range(1, 90), 4))
     n, m, o = (draw.integer(2, 99) for _ in range(3))
@@ -91,6 +91,7 @@ def _(draw):
     yield asked(highest, [(a, n), (b, m), (a, -n), (c, o), (b, -m), (c, -o)], "three blocks")
     yield asked(highest, [(a, n), (a, -n), (b, m), (b, -m)], "one at a time")
     yield asked(highest, [(a, n), (b, x), (b, -x), (c, m)], "the peak before the end")
+    yield asked(highest, [(a, n), (b, m), (a, -n), (c, x), (b, -m)], "all at one moment", apart=0)
     yield asked(highest, [(d, -500), (a, n), (a, -n)], "one from before the record")
     yield asked(highest, [(a, n), (d, -500), (b, m), (c, o)], "one from before, in between")
     yield asked(highest, [(d, -n), (c, -m)], "only blocks from before")
@@ -100,6 +101,7 @@ def _(draw):
     yield asked(who, [(b, n), (a, m), (c, o), (a, -m)], "handed out in an order that is not theirs")
     yield asked(who, [(a, n), (b, x), (a, -n), (c, n), (b, -x)], "a peak that is reached twice")
     yield asked(who, [(a, n), (a, -n), (b, n), (b, -n), (c, n)], "three peaks of one height")
+    yield asked(who, [(a, n), (a, -n), (b, m), (c, x)], "one that is gone by then")
     yield asked(who, [(a, x), (a, -x), (b, n), (c, m), (d, 1)], "the last is as high as the first")
     yield asked(who, [(a, n), (b, n), (c, n), (b, -n)], "blocks of one size")
     yield asked(who, [(0, n), (b, m), (0, -n)], "address 0")
@@ -163,6 +165,19 @@ _misconception(
     "of several moments with as many bytes the last one is taken.",
     3,
     ("size > most", "size >= most"),
+)
+_misconception(
+    "one block late",
+    "the sum is looked at before each block is handed out, and never with the last one.",
+    1,
+    ("    for block in allocations:\n", "    for block in allocations:\n        size = sum(alive.values())\n        if size > most:\n            most, then = (size, list(alive.items()))\n"),
+    ("        size = sum(alive.values())\n        if size > most:\n            most, then = (size, list(alive.items()))\n    return", "    return"),
+)
+_misconception(
+    "blocks of 0 bytes",
+    "blocks that were freed are among those that are alive, with 0 bytes.",
+    2,
+    ("alive.pop(block.address, None)", "alive.update({block.address: 0} if block.address in alive else {})"),
 )
 _misconception(
     "who is alive in the end",

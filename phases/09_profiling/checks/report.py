@@ -84,7 +84,7 @@ def _(draw):
         known = [
             (entry, number, words)
             for entry, number, words in other_numbers(right, table, config, tokens, peak_flops)
-            if entry in entries[part] and not math.isclose(number, right[entry], rel_tol=1e-3)
+            if entry in entries[part] and not math.isclose(number, right[entry], rel_tol=1e-5)
         ]
 
         def play(subject):
@@ -99,6 +99,8 @@ def _(draw):
 
         places = {f"['fact {at}']": words for at, (_, _, words) in enumerate(known)}
         places["['an op']"] = "What is named is a range, and no op."
+        names = {"operator": "the operator's name", "python": "Python's share", "flops": "FLOP/s", "mfu": "the MFU"}
+        places |= {f"['{entry}']": names.get(entry, f"the {entry}") for entry in entries[part]}
         return Case(part, play, shown=shown, places=places)
 
     def other_numbers(right, table, config, tokens, peak_flops):
@@ -163,6 +165,8 @@ def _(draw):
     for part in report.parts:
         for steps in (1, draw.integer(2, 5)):
             table, tokens = small(steps), draw.integer(2, 600)
+            if steps > 1:  # the step's row need not be the first
+                table = dict(reversed(table.items()))
             yield asked(part, table, config(), tokens, 1e9 * draw.integer(1, 90), f"{len(table)} rows, {steps} step{'s' * (steps > 1)}")
         steps = draw.integer(2, 4)
         table = _recorded(draw, steps)
@@ -233,6 +237,33 @@ _misconception(
     ("{name: own for name", "{name: own + 10 ** 9 * (kind == 'range') for name"),
 )
 _misconception(
+    "aten's operators alone",
+    "an operator is known by `aten::` in its name and not by its kind.",
+    3,
+    (" if kind == 'op'}", " if name.startswith('aten::')}"),
+)
+_misconception(
+    "the slowest call",
+    "the operator with the largest self time of a call is named, and not of all its calls.",
+    3,
+    ("first = max(operators, key=operators.get)", "first = max(operators, key=lambda name: operators[name] / table[name][1])"),
+)
+_misconception(
+    "the first row",
+    "the first row of the table is taken for that of `step`, wherever that stands.",
+    0,
+    ("table['step']", "next(iter(table.values()))"),
+)
+_misconception(
+    "all rows with step in their name",
+    "rows that only have `step` in their names are added to that of `step`.",
+    0,
+    (
+        "_, steps, whole, _ = table['step']",
+        "steps, whole = (sum((row[at] for name, row in table.items() if 'step' in name)) for at in (1, 2))",
+    ),
+)
+_misconception(
     "a share of one step",
     "the self time, which is over all steps, is divided by the time of one step.",
     3,
@@ -269,6 +300,12 @@ _misconception(
     "Python's share is the self time of the other ranges, without the step's own.",
     4,
     ("if kind == 'range')) / whole", "if kind == 'range')) / whole - table['step'][3] / whole"),
+)
+_misconception(
+    "ranges by their names",
+    "what has no `aten::` in its name is taken for a range, whatever its kind is.",
+    4,
+    ("for kind, _, _, own in table.values() if kind == 'range'", "for name, (_, _, _, own) in table.items() if 'aten::' not in name"),
 )
 _misconception(
     "totals of ranges",

@@ -202,6 +202,28 @@ _misconception(
     ("stacks.setdefault(event.lane, [])", "stacks.setdefault(0, [])"),
 )
 _misconception(
+    "the stack goes on in the next lane",
+    "the events of a lane are taken to lie in those of the lane before it that are still open.",
+    2,
+    ("(event.start, -event.duration)", "(event.lane, event.start, -event.duration)"),
+    ("stacks.setdefault(event.lane, [])", "stacks.setdefault(0, [])"),
+)
+_misconception(
+    "one clock for all lanes",
+    "where events of one name run on several lanes at once that time is in the total once.",
+    2,
+    (
+        "    return found",
+        "    for name, (calls, total, own) in found.items():\n"
+        "        total = reached = 0\n"
+        "        for event in sorted((e for e in events if e.name == name), key=lambda event: event.start):\n"
+        "            total += max(0, event.end - max(event.start, reached))\n"
+        "            reached = max(reached, event.end)\n"
+        "        found[name] = (calls, total, own)\n"
+        "    return found",
+    ),
+)
+_misconception(
     "still open when it ends",
     "an event that starts as another ends is taken to lie in it.",
     3,
@@ -226,6 +248,31 @@ _misconception(
     (
         "(calls + 1, total, own + event.duration)",
         "(calls + all((outer.name != event.name for outer in stack)), total, own + event.duration)",
+    ),
+)
+_misconception(
+    "a name that is forgotten",
+    "where an event inside one of its own name has ended, the next one inside adds to the total once"
+    " more, as if the outer one had ended, too.",
+    3,
+    ("stacks = {}", "stacks, names = ({}, set())"),
+    ("            stack.pop()", "            names.discard((event.lane, stack.pop().name))"),
+    ("all((outer.name != event.name for outer in stack))", "(event.lane, event.name) not in names"),
+    ("stack.append(event)", "stack.append(event)\n        names.add((event.lane, event.name))"),
+)
+_misconception(
+    "recursion costs nothing",
+    "an event inside one of its own name isn't taken off the self time of the one that it lies in.",
+    3,
+    ("    if stack:\n", "    if stack and stack[-1].name != event.name:\n"),
+)
+_misconception(
+    "recursion does nothing",
+    "an event inside one of its own name adds nothing to the self time, as it adds nothing to the total.",
+    3,
+    (
+        "own + event.duration)",
+        "own + event.duration * all((outer.name != event.name for outer in stack)))",
     ),
 )
 _misconception(

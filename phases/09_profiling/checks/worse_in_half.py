@@ -64,6 +64,8 @@ def _(draw):
     yield asked(over, ["exp", "times 2"], near(80.0, 200.0, 1.0), "some are infinite in float32, too")
     yield asked(over, ["over itself", "times 2"], torch.tensor([0.0, 2.0, 70000.0]), "0 over 0")
     yield asked(over, ["times -1", "square"], torch.tensor([65504.0, 65000.0, 66000.0, 7.0]))
+    # the first is no number in float32, and 0 in float16; the second overflows
+    yield asked(over, ["root"], torch.tensor([-1e-9, 70000.0, 4.0]), "a root of a small negative number")
     yield asked(over, ["tanh"], torch.zeros(0), "no numbers")
 
     yield asked(under, ["square"], small)
@@ -74,6 +76,9 @@ def _(draw):
     yield asked(under, ["plus -1", "relu"], torch.tensor([1.0001, 1.2, 0.5, 1.0]), "1.0001 - 1")
     yield asked(under, ["relu", "square"], near(-1e-4, 0.0, 1e-4, 2.0))
     yield asked(under, ["times 0", "plus 0"], near(1.0, 2.0), "zeros that are right")
+    # float16 has a 0 nowhere in the first row, float32 at the beginning
+    rows = torch.tensor([[2047.0, 2051.0, 2051.0, 2051.0, 2035.0], [1.0002, 1.0, 1.0, 1.0, 1.0]])
+    yield asked(under, ["center"], rows, "a 0 that float16 does not have")
     # too small for float16 already
     yield asked(under, ["times 2", "keep"], torch.tensor([1e-9, -1e-9, 1.0, 2.0**-24]))
 
@@ -92,6 +97,7 @@ def _(draw):
     yield asked(rounding, ["keep"], torch.tensor([-1024.4, 3.0]), "the worst is below 0, and rounded up")
     yield asked(rounding, ["times 0", "square"], near(1.0, 5.0), "zeros alone")
     yield asked(rounding, ["exp"], near(100.0, 1.0, 0.1), "one is infinite in float32, too")
+    yield asked(rounding, ["log"], near(-1.0, 5.0, 0.3), "one is NaN in float32, too")
     even = torch.tensor([[2048.0, 2050.0, 2052.0, 2053.0]])
     yield asked(rounding, ["center"], even, "differences of numbers near 2048")
     yield asked(rounding, ["center", "square"], near(100.0, 101.0, 102.5).reshape(1, 3))
@@ -126,7 +132,7 @@ _misconception(
     "only the result is float16",
     "a step is computed in float32, and its result converted: what happens to the input is not seen.",
     0,
-    ("function(x.half()).float()", "right.half().float()"),
+    ("function(x.half()).float()", "function(x).half().float()"),
 )
 _misconception(
     "float16's numbers handed on",
@@ -151,6 +157,12 @@ _misconception(
     "the right results are those of an input that was rounded to float16 first.",
     0,
     ("    found = []", "    found, x = ([], x.half().float())"),
+)
+_misconception(
+    "both from the rounded input",
+    "a step's right result is computed from the input as float16 rounds it: what that does is not seen.",
+    0,
+    ("(function(x), function(x.half()).float())", "(function(x.half().float()), function(x.half()).float())"),
 )
 _misconception(
     "rounded at both ends",
@@ -196,6 +208,19 @@ _misconception(
     ("right.isfinite() & ~half.isfinite()", "right.isfinite() & half.isinf()"),
 )
 _misconception(
+    "a difference of two counts",
+    "what is not finite in float32 is taken off the count, though float16 may have made something"
+    " finite of it.",
+    2,
+    ("int(overflowed.sum())", "int((~half.isfinite()).sum() - (~right.isfinite()).sum())"),
+)
+_misconception(
+    "a difference of two counts of zeros",
+    "what is 0 in float32 is taken off the count, though it may be none in float16.",
+    2,
+    ("int(vanished.sum())", "int((half == 0).sum() - (right == 0).sum())"),
+)
+_misconception(
     "zeros that are right",
     "numbers that are 0 in float32, too, are counted as vanished.",
     2,
@@ -212,6 +237,19 @@ _misconception(
     "numbers that have overflowed make the largest relative error infinite.",
     2,
     (" & ~overflowed & ~vanished", " & ~vanished"),
+)
+_misconception(
+    "NaN counts as an error",
+    "where the right number is NaN the largest relative error is NaN.",
+    2,
+    ("rest = right.isfinite() &", "rest = ~right.isinf() &"),
+)
+_misconception(
+    "a sign in the divisor",
+    "the error is divided by the right number and not by its size: errors of negative numbers are"
+    " negative, and never the largest.",
+    2,
+    ("((half - right) / right).abs()", "((half - right).abs() / right)"),
 )
 _misconception(
     "the absolute error",

@@ -1,5 +1,6 @@
 """Drivers of lab 09."""
 
+import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
@@ -34,6 +35,32 @@ def test_a_loss_without_a_graph_has_no_gradient():
     assert came["share"] == 0.5
 
 
+def test_a_backward_that_ignores_what_arrives_has_another_gradient():
+    class Sum(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.shape = x.shape
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return torch.ones(ctx.shape)
+
+    came = profiling.counted(lambda x, _: (Sum.apply(x), 0.5), torch.ones(1, 1, 2), None)
+    assert (came["gradient"] != 1).all()
+
+
+def test_whoever_makes_a_tensor_elsewhere_is_told():
+    logits, targets = torch.ones(1, 2, 3), torch.zeros(1, 2, dtype=torch.int64)
+    for of_the_host in (
+        lambda x, t: ((x + torch.tensor(0.0)).sum(), 0),
+        lambda x, t: (x[:, torch.arange(2)].sum(), 0),
+    ):
+        assert profiling.asks(of_the_host, logits, targets).startswith("OtherDevice")
+    there = lambda x, t: (torch.where(t > 0, x.sum(-1), torch.tensor(0.0, device=x.device)), 0)  # noqa: E731
+    assert profiling.asks(there, logits, targets) is None
+
+
 def test_whoever_asks_for_a_number_is_told():
     logits, targets = torch.ones(1, 2, 3), torch.zeros(1, 2, dtype=torch.int64)
     assert profiling.asks(mean_of_squares, logits, targets) is None
@@ -55,7 +82,13 @@ def test_a_hunt_sees_what_is_left_on_the_model():
         return model(x).tolist()
 
     came = profiling.hunted(careless, chain, torch.tensor([0.0]), times=2)
-    assert came == {"found": [[1.0], [1.0]], "hooks left": 2, "as before": True}
+    assert came == {"found": [[pytest.approx(1)]] * 2, "hooks left": 2, "as before": True}
+
+    def all_modules(model, x):
+        torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
+
+    assert profiling.hunted(all_modules, chain, torch.zeros(1))["hooks left"] == 1
+    assert not torch.nn.modules.module._global_forward_hooks
 
     came = profiling.hunted(lambda model, x: model.eval() and None, chain, torch.zeros(1))
     assert came == {"found": [None], "hooks left": 0, "as before": False}
