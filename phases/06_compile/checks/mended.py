@@ -35,7 +35,7 @@ def _(draw):
             came = subject.drive("compiling:compiled", *calls, of=of)
             return came["values"], came["gradients"], came["graphs"]
 
-        places = {"[2]": "the number of graphs"}
+        places = {"[2]": "Compiled, it is not a single graph for all calls."}
         for at in range(len(calls)):
             places[f"[0][{at}]"] = f"the value of call {at + 1}"
             places[f"[1][{at}]"] = f"the gradient of call {at + 1}"
@@ -45,15 +45,22 @@ def _(draw):
     x = draw.tensor((b, a, c), torch.float64).abs()
     x[0, 0, 0] = -0.5  # so that both signs are on both sides
     small = x / x.abs().sum()  # whose sum lies between -1 and 1
+    endless = x.clone()
+    endless[-1, 0, 0] = float("inf")
+    neither = endless.clone()
+    neither[0, 0, -1] = -float("inf")  # the sum is NaN, and not positive
     mixed = -x
     mixed[-1, -1, -1] = 1000.0  # outweighs all others together
     sides = [[x], [-x], [0 * x], [small], [-small], [mixed], [-mixed]]
+    sides += [[endless], [-endless], [neither]]
     yield asked("gate", "on both sides, float64", *sides)
 
-    row = draw.tensor((b, c), torch.float64)
-    row[draw.integer(0, b - 1), draw.integer(0, c - 1)] = -100.0  # the largest is negative
+    row = draw.tensor((b, a, c), torch.float64)
+    row[draw.integer(0, b - 1), 0, draw.integer(0, c - 1)] = -100.0  # the largest is negative
     tiny = 1e-50 * row  # zeros, for float32
-    scaled = [[0 * row], [row], [-3 * row], [row / 256], [tiny]]
+    endless = row.clone()
+    endless[0, 0, 0] = float("inf")
+    scaled = [[0 * row], [row], [-3 * row], [row / 256], [tiny], [endless]]
     yield asked("scale", "zeros first, float64", *scaled)
 
     x = draw.tensor((a, b), torch.float64)
@@ -63,8 +70,12 @@ def _(draw):
     worst = x.masked_fill(beyond, draw.choice((float("nan"), float("inf"), -float("inf"))))
     endless = x.clone()
     endless[draw.integer(0, a - 1), 0] = float("inf")  # within its row
-    rows = [[x, ends], [worst, lengths], [-x, lengths], [endless, torch.full((a,), b)]]
+    unknown = x.clone()
+    unknown[draw.integer(0, a - 1), 0] = float("nan")
+    every = torch.full((a,), b)
+    rows = [[x, ends], [worst, lengths], [-x, lengths], [endless, every], [unknown, every]]
     yield asked("row_sums", "NaN or infinity behind, float64", *rows)
+    yield asked("row_sums", "a single row, float64", [x[:1], lengths[:1]])
 
 
 def gate(x):
@@ -99,6 +110,13 @@ _misconception(
     4,
     gate,
     ("x.sum() > 0", "x.sum() >= 0"),
+)
+_misconception(
+    "both sides multiplied by a mask",
+    "the side that does not count is multiplied by 0, and infinity times 0 is NaN.",
+    4,
+    gate,
+    ("torch.where(x.sum() > 0, 2 * x, x / 2)", "(x.sum() > 0) * (2 * x) + (x.sum() <= 0) * (x / 2)"),
 )
 _misconception(
     "each row's own sum",
@@ -178,6 +196,20 @@ _misconception(
     3,
     row_sums,
     ("torch.where(counts, x, 0.0)", "(counts * x.nan_to_num(0.0))"),
+)
+_misconception(
+    "a NaN within a row left out",
+    "NaN within a row is left out of the sum, and the colleague's sum is NaN.",
+    3,
+    row_sums,
+    ("torch.where(counts, x, 0.0).sum(1)", "torch.where(counts, x, float('nan')).nansum(1)"),
+)
+_misconception(
+    "a single row without its dimension",
+    "of a matrix with a single row comes a tensor of no dimensions, and not one sum in a row.",
+    3,
+    row_sums,
+    (".sum(1)", ".sum(1).squeeze()"),
 )
 _misconception(
     "one number more",
