@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,12 +81,20 @@ def _advance(steps: Sequence[Step], x: Tensor, weights: list[Tensor], kept: list
 
 @contextlib.contextmanager
 def fresh() -> Iterator[None]:
-    """Forget what was compiled, before and after, and let nothing be logged on the way."""
+    """Forget what was compiled, before and after, and let nothing be logged on the way.
+
+    Where an operation fails on Dynamo's tensors without numbers, its own message is raised.
+    """
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     torch._dynamo.reset()
     try:
         yield
+    except torch._dynamo.exc.TorchRuntimeError as error:
+        own = re.search(r": got (.+)", str(error))
+        if own is None:
+            raise
+        raise RuntimeError(f"while Dynamo followed it: {own[1]}") from error
     finally:
         torch._dynamo.reset()
         logging.disable(before)

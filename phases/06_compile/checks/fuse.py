@@ -112,9 +112,11 @@ def _(draw):
     yield asked(reductions, [(n, P, ["x"]), (m, P, ["y"]), (o, R, [n, m]), (p, P, [m])])
     yield asked(reductions, [(n, R, ["x"]), (m, P, [n]), (o, P, [m, n]), (p, P, [n])])
     yield asked(reductions, [(n, P, ["x"]), (m, R, ["y"]), (o, P, [n, m]), (p, P, [n])])
+    yield asked(reductions, [(n, P, ["x"]), (m, R, ["y"]), (o, P, [n]), (p, P, [m, o])])
     yield asked(reductions, drawn(draw, 7, (P, R)))
 
     yield asked(order, [(n, P, ["x"]), (m, P, ["y"]), (o, P, [n, m]), (p, P, [n])])
+    yield asked(order, [(n, P, ["x"]), (m, P, ["y"]), (o, P, [n]), (p, P, [m, o])])
     yield asked(order, [(n, P, ["x"]), (m, L, [n]), (o, P, [m]), (p, P, [n, o])])
     yield asked(order, [(n, P, ["x"]), (m, R, [n]), (o, P, [m]), (p, P, [n, o])])
     yield asked(order, [(n, P, ["x"]), (m, R, [n]), (o, R, [m]), (p, P, [n, o])])
@@ -133,10 +135,13 @@ def _(draw):
             came = subject["stored"](nodes, groups, outputs)
             names = isinstance(came, list) and all(isinstance(name, str) for name in came)
             same = {n: not names or (n in came) == (n in right) for n, _, _ in nodes}
-            return {**same, "names": came}
+            known = not names or set(came) <= set(same)
+            return {**same, "known": known, "once": not names or len(came) == len(set(came)), "names": came}
 
         places = {f"['{n}']": f"It is wrong whether `{n}` is stored." for n, _, _ in nodes}
-        places["['names']"] = "the names"
+        places["['known']"] = "A name is there that no node has."
+        places["['once']"] = "A name is there more than once."
+        places["['names']"] = "The names are the right ones, and not in the order of the nodes."
         return Case(memory, play, of="stored", shown=shown, places=places)
 
     chain = [(n, P, ["x"]), (m, P, [n]), (o, R, [m, n]), (p, L, [m])]
@@ -260,6 +265,14 @@ _misconception(
     fuse,
     ("max((place[read] for read in made), default=None)", "place[made[-1]] if made else None"),
 )
+_misconception(
+    "the node computed last",
+    "where an older group was joined later, that one is asked, and not the youngest.",
+    2,
+    fuse,
+    ("max((place[read] for read in made), default=None)",
+     "next((place[one] for one in reversed(list(place)) if one in made), None)"),
+)  # fmt: skip
 _misconception(
     "past a younger sum",
     "a node joins an older group where the youngest that it reads has a sum for it, which is not known "

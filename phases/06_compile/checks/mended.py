@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check, edited
+from utils.checks import Case, Check, Place, edited
 from utils.compare import Tolerance
 
 mended = Check(
@@ -30,15 +30,17 @@ class _:
 
 @mended.cases
 def _(draw):
-    def asked(of, shown, *calls):
+    def asked(of, shown, calls):
+        """``calls``: by words that say what comes, the arguments."""
+
         def play(subject):
-            came = subject.drive("compiling:compiled", *calls, of=of)
+            came = subject.drive("compiling:compiled", *calls.values(), of=of)
             return came["values"], came["gradients"], came["graphs"]
 
         places = {"[2]": "Compiled, it is not a single graph for all calls."}
-        for at in range(len(calls)):
-            places[f"[0][{at}]"] = f"the value of call {at + 1}"
-            places[f"[1][{at}]"] = f"the gradient of call {at + 1}"
+        for at, words in enumerate(calls):
+            places[f"[0][{at}]"] = f"the value of call {at + 1}, {words}"
+            places[f"[1][{at}]"] = Place(f"the gradient of call {at + 1}, {words}", returned=False)
         return Case(of, play, of=of, shown=f"{of}, {shown}", places=places)
 
     a, b, c = draw.shape(3)
@@ -51,17 +53,34 @@ def _(draw):
     neither[0, 0, -1] = -float("inf")  # the sum is NaN, and not positive
     mixed = -x
     mixed[-1, -1, -1] = 1000.0  # outweighs all others together
-    sides = [[x], [-x], [0 * x], [small], [-small], [mixed], [-mixed]]
-    sides += [[endless], [-endless], [neither]]
-    yield asked("gate", "on both sides, float64", *sides)
+    sides = {
+        "a positive sum": [x],
+        "a negative sum": [-x],
+        "a sum of 0": [0 * x],
+        "a sum between 0 and 1": [small],
+        "a sum between -1 and 0": [-small],
+        "one large number among negative ones": [mixed],
+        "one large negative number": [-mixed],
+        "a sum of inf": [endless],
+        "a sum of -inf": [-endless],
+        "inf and -inf, a sum of NaN": [neither],
+    }
+    yield asked("gate", "on both sides, float64", sides)
 
     row = draw.tensor((b, a, c), torch.float64)
     row[draw.integer(0, b - 1), 0, draw.integer(0, c - 1)] = -100.0  # the largest is negative
     tiny = 1e-50 * row  # zeros, for float32
     endless = row.clone()
     endless[0, 0, 0] = float("inf")
-    scaled = [[0 * row], [row], [-3 * row], [row / 256], [tiny], [endless]]
-    yield asked("scale", "zeros first, float64", *scaled)
+    scaled = {
+        "zeros": [0 * row],
+        "the largest is negative": [row],
+        "the largest is positive": [-3 * row],
+        "numbers below 1": [row / 256],
+        "numbers about 1e-50": [tiny],
+        "one of them infinite": [endless],
+    }
+    yield asked("scale", "zeros first, float64", scaled)
 
     x = draw.tensor((a, b), torch.float64)
     lengths = torch.tensor([draw.integer(0, b) for _ in range(a)])
@@ -73,9 +92,15 @@ def _(draw):
     unknown = x.clone()
     unknown[draw.integer(0, a - 1), 0] = float("nan")
     every = torch.full((a,), b)
-    rows = [[x, ends], [worst, lengths], [-x, lengths], [endless, every], [unknown, every]]
-    yield asked("row_sums", "NaN or infinity behind, float64", *rows)
-    yield asked("row_sums", "a single row, float64", [x[:1], lengths[:1]])
+    rows = {
+        "a length of 0, and a whole row": [x, ends],
+        "NaN or infinity behind a length": [worst, lengths],
+        "other numbers": [-x, lengths],
+        "infinity within a row": [endless, every],
+        "NaN within a row": [unknown, every],
+    }
+    yield asked("row_sums", "a matrix, float64", rows)
+    yield asked("row_sums", "a matrix, float64", {"a single row": [x[:1], lengths[:1]]})
 
 
 def gate(x):

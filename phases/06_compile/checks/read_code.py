@@ -86,15 +86,20 @@ def _(draw):
     def asked(part, code, of, words):
         """Facts come first: of the first name that is there too rarely or too often, that is told."""
         right = said[of](code) if of in said else []
+        count = reused(code)
 
         def play(subject):
             came = subject[of](code)
+            if type(came) is int and of == "reused":
+                return {"most": came <= count, "least": came >= count, "count": came}
             if not isinstance(came, list) or not all(isinstance(name, str) for name in came):
                 return came
             often = {name: came.count(name) == right.count(name) for name in right}
             return {**often, "others": set(came) <= set(right), "in order": came}
 
         places = {f"['{name}']": f"It is wrong how often `{name}` is listed." for name in right}
+        places["['most']"] = "It counts more buffers than get the memory of another."
+        places["['least']"] = "It counts fewer buffers than get the memory of another."
         places["['others']"] = "A name is listed of which `call` calls nothing."
         places["['in order']"] = "The names are the right ones, and not in the order in which they run."
         return Case(part, play, of, f"the module {words!r}", places)
@@ -223,6 +228,13 @@ _misconception(
     2,
     reused,
     ("line.endswith('# reuse')", "'reuse' in line"),
+)
+_misconception(
+    "second names",
+    "a second name for a buffer is counted.",
+    2,
+    reused,
+    ("line.endswith('# reuse')", "re.search(r'buf[0-9]+ = (buf|reint)', line)"),
 )
 _misconception(
     "whole buffers alone",

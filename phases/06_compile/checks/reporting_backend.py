@@ -59,7 +59,8 @@ def _(draw):
             places[f"{where}['ops']"] = f"{graph}the list of operations"
             for op in range(len(steps)):
                 places[f"{where}['ops'][{op}][0]"] = f"{graph}the name of operation {op + 1}"
-                places[f"{where}['ops'][{op}][1]"] = f"{graph}the shape beside operation {op + 1}"
+                shape = Place(f"{graph}the shape beside operation {op + 1}", returned=False)
+                places[f"{where}['ops'][{op}][1]"] = shape
             places |= {f"{where}['{key}']": graph + words for key, words in others.items()}
         words = ", ".join(step[0] for step in steps)
         return Case(part, play, shown=f"{shown}: {words}", places=places)
