@@ -52,8 +52,9 @@ from utils.verdict import check
 # - `"inputs"`: the shapes of what the graph takes, in order;
 # - `"outputs"`: how many values the graph returns.
 #
-# All sizes are fixed, and a shape may be a tuple, a list or a `torch.Size`. What the backend returns does what the graph says, no
-# more and no less, so a compiled function gives the same as before.
+# All sizes are fixed, and a shape may be a tuple, a list or a `torch.Size`. What the backend returns
+# does what the graph says, no more and no less, so a compiled function gives the same as before,
+# gradients included.
 #
 # `driver.report(reporting_backend, steps, x, weights)` compiles a program of the steps that
 # `driver.program` lists, and hands its graphs to your backend, as Dynamo does.
@@ -243,12 +244,13 @@ print("rows ", driver.compiled(broken_rows, [x, torch.tensor([1, 2])], [x, torch
 # Mend them as `gate(x)`, `scale(x)` and `row_sums(x, lengths)`. Compiled without `fullgraph`, each is
 # one graph, and stays one when it is called again with other numbers of the same shape. It gives what
 # the colleague's function gives, and the gradient of `x` is the one that the colleague's function
-# gives, too. That holds for any numbers, so on both sides of each branch. Nothing needs to be printed.
+# gives, too. That holds for any numbers, infinite ones among them, and on both sides of each branch.
+# Nothing needs to be printed.
 #
 # `x` is of float32 or float64, with at least one number. In `gate` and `scale` it has any shape, in
-# `row_sums` it is a matrix,
-# and `lengths` has a whole number for each row, from 0 to the number of columns. What lies behind a
-# row's length may be anything, infinity and NaN included.
+# `row_sums` it is a matrix, and `lengths` has a whole number for each row, from 0 to the number of
+# columns. What lies behind a row's length may be anything, infinity and NaN included; within its length
+# both count, as they do in the colleague's sum.
 #
 # `driver.compiled(function, [arguments], ...)` says values, gradients and the number of graphs.
 # Whether `fullgraph=True` raises is no test: with it, Dynamo looks away from some breaks, and
@@ -318,16 +320,16 @@ verify("mended", gate=gate, scale=scale, row_sums=row_sums)
 # From the lesson: [A graph is data](../../notebooks/06_compile.ipynb#cell-id=a-graph-is-data).
 #
 # In lab 05 you put an operator into MiniGPT by hand. A backend can do it for any function. Write
-# `softmax_backend(op)`, which returns a backend. It replaces each softmax in the graph by a call of
-# `op`, and leaves everything else as it was.
+# `softmax_backend(op)`, which returns a backend. In each graph that it is handed, it replaces each
+# softmax by a call of `op`, and leaves everything else as it was.
 #
 # - `op` is a function of one tensor: a softmax over the last dimension, which keeps the dtype.
 # - A softmax arrives in a graph as a call of `torch.softmax`, of `F.softmax` or of the method
 #   `softmax` of a tensor; `nn.Softmax` is a call of `F.softmax` by then. The dimension is always given,
 #   by position or by its name `dim`, from the front or, negative, from the end; the tensor may be
 #   given by its name as well: `input`.
-# - `op` fits where the dimension is the tensor's last, and no dtype is asked for; `dtype=None` asks for
-#   none. Where it does not fit, the softmax stays.
+# - `op` fits where the dimension is the tensor's last, and no dtype is asked for, not even the one that
+#   the tensor has; `dtype=None` asks for none. Where it does not fit, the softmax stays.
 # - What the backend returns runs the changed graph. A function that is compiled with it can be
 #   differentiated, and then the gradient is that of `op`.
 #
@@ -386,6 +388,8 @@ came = driver.replaced(softmax_backend, [("torch.softmax(x, dim)", 0), ("x.log_s
 expect_close("where it does not fit", came["values"], [plain(x, 0), torch.log_softmax(x / 2, 1)])
 came = driver.replaced(softmax_backend, [("torch.softmax(x, dim, dtype=float64)", 1)], x)
 expect_close("another dtype", came["values"], [torch.softmax(x, 1, dtype=torch.float64)])
+came = driver.replaced(softmax_backend, [("x.softmax(dim, float64)", 1), ("torch.softmax(x, dim, dtype=None)", 1)], x)
+expect_close("a dtype, and none", came["values"], [torch.softmax(x, 1, dtype=torch.float64), sharp(x / 2)])
 
 # %% test="softmax_backend" points=6
 # Graded
@@ -513,7 +517,8 @@ verify("saved", saved=saved, computed_again=computed_again)
 #
 # `stored(nodes, groups, outputs)` returns the names of the nodes whose results must be written to
 # memory, in the order of the nodes: those that a node of another group reads, and those in the list
-# `outputs`. The groups are given, not necessarily yours.
+# `outputs`. No input is among them, not even one that is an output. The groups are given, not
+# necessarily yours.
 #
 # <details><summary>What do I need to know of a group?</summary>
 #
@@ -560,6 +565,9 @@ expect_equal("what it stores", stored(head, fuse(head), ["y"]), ["t", "s", "m", 
 chain = [("a", "pointwise", ["x"]), ("b", "pointwise", ["a"]), ("c", "pointwise", ["a", "b"]), ("d", "pointwise", ["x"])]
 expect_equal("pointwise", fuse(chain), [["a", "b", "c"], ["d"]])
 expect_equal("what it stores", stored(chain, [["a", "b", "c"], ["d"]], ["c", "d"]), ["c", "d"])
+expect_equal("one output, which is read as well", stored(chain, [["a", "b", "c"], ["d"]], ["a"]), ["a"])
+known = [("m", "reduction", ["x"]), ("a", "pointwise", ["m"]), ("c", "pointwise", ["a", "m"])]
+expect_equal("a sum that is known", fuse(known), [["m"], ["a", "c"]])
 
 # %% test="fuse" points=4
 # Graded
@@ -591,7 +599,7 @@ verify("fuse", fuse=fuse, stored=stored)
 # ```
 #
 # The first two run a kernel, whose name begins with `cpp_` or `triton_`. The next two call libraries: a
-# function of `extern_kernels`, or an operator of `torch.ops`; the line after them says a name and calls
+# function of `extern_kernels`, or an operator of `torch.ops`; the two lines after them say names and call
 # nothing. And the last gives a buffer's memory to another buffer; such a line ends in `# reuse`. Write
 # three functions of the text of a module, which look at its function `call`: from the line that begins
 # with `def call` or, indented, with `def call`, to the end of the text.
@@ -644,7 +652,8 @@ def library_calls(code: str) -> list[str]:
 def reused(code: str) -> int:
     """How many buffers get the memory of another."""
     ### BEGIN SOLUTION
-    return code.partition("def call(")[2].count("# reuse")
+    lines = code.partition("def call(")[2].splitlines()
+    return sum(line.endswith("# reuse") for line in lines)
     ### END SOLUTION
 
 # %%
@@ -659,6 +668,9 @@ expect_equal("four products", library_calls(cpu), ["extern_kernels.mm", "extern_
 # Graded
 check("read_code")
 expect_equal("one buffer each", [reused(gpu), reused(cpu)], [1, 1])
+short = "def call(args):\n    cpp_fused_add_0(buf0, buf1)\n    # cpp_fused_add_0(buf1) is done\n    buf2 = torch.ops.aten.sort.stable(buf1)\n"
+expect_equal("a comment", launches(short), ["cpp_fused_add_0"])
+expect_equal("an operator of PyTorch", library_calls(short), ["torch.ops.aten.sort.stable"])
 head = driver.written("head_backward_cpu")
 expect_equal("an operator", library_calls(head), ["torch.ops.open_the_hood.softmax_backward.default", "extern_kernels.mm", "extern_kernels.mm"])
 ### BEGIN HIDDEN TESTS

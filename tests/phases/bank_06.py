@@ -4,6 +4,7 @@ A wrong answer is a right one with an edit (or a cell of its own), and names the
 lab's text that it breaks.
 """
 
+from tests.phases import bank_06_second
 from tests.phases.bank import CODE, Bank
 
 RIGHT: dict[str, dict[str, str]] = {}
@@ -1379,3 +1380,4 @@ OPEN: dict[tuple[str, str], str] = {}
 
 BANK = Bank("06")
 BANK.fill(RIGHT, WRONG, OPEN)
+bank_06_second.add_to(BANK)

@@ -32,6 +32,7 @@ RULES = {
                 "the output's arguments",
             ),
             "no more and no less": "the first value alone comes back",
+            "gradients included": ("without a gradient", "what it returns runs detached"),
         },
         free={
             "a tuple, a list or a `torch.Size`": (
@@ -49,7 +50,7 @@ RULES = {
     "count_graphs": Rules(
         asked={
             "how many graphs there are after each call": ("remembers the last list", "no memory"),
-            "it returns a list of as many numbers": "the last number alone",
+            "it returns a list of as many numbers": ("the last number alone", "no call at all"),
             "Each graph has guards: the dtype of `x`": (
                 "the dtype forgotten",
                 "dtypes are no guard",
@@ -69,6 +70,7 @@ RULES = {
             "all of its sizes are open from then on": (
                 "dimensions open nothing",
                 "sizes alone, whatever the dimensions",
+                "a tensor of no dimensions is no graph yet",
             ),
             "An open size is any size from 2 up": (
                 "1 is a size like any other",
@@ -121,14 +123,23 @@ RULES = {
                 "small is zero",
                 "infinity is made finite",
             ),
+            "infinite ones among them": (
+                "both sides multiplied by a mask",
+                "a NaN is not at most 0",
+            ),
             "on both sides of each branch": "one side of the gate",
             "is of float32 or float64": ("float32 for all", "sums in float32"),
             "In `gate` and `scale` it has any shape": (
                 "matrices alone",
                 "the last dimension's sums",
+                "the columns are those of a matrix",
             ),
             "a whole number for each row, from 0 to the number of columns": "small integers alone",
             "may be anything, infinity and NaN included": ("multiplied by a mask", "times a mask"),
+            "within its length both count": (
+                "an infinity made finite",
+                "a NaN within a row left out",
+            ),
         },
         told=(
             "Mend them as",
@@ -139,7 +150,8 @@ RULES = {
     ),
     "softmax_backend": Rules(
         asked={
-            "It replaces each softmax in the graph": ("the first of several", "one softmax"),
+            "In each graph that it is handed": "once for all graphs",
+            "it replaces each softmax": ("the first of several", "one softmax", "two readers"),
             "by a call of `op`": ("the operator on top", "the first reader alone"),
             "leaves everything else as it was": (
                 "log_softmax, too",
@@ -156,7 +168,9 @@ RULES = {
                 "1 taken for the last",
                 "of a matrix",
                 "the first input's dimensions",
+                "the rank of the first is that of all",
             ),
+            "not even the one that the tensor has": "its own dtype taken for none",
             "no dtype is asked for": (
                 "the dtype overlooked",
                 "a dtype by position overlooked",
@@ -259,6 +273,7 @@ RULES = {
                 "only what a later group reads next",
             ),
             "and those in the list `outputs`": ("outputs not stored", "outputs are forgotten"),
+            "No input is among them": "an input that is an output is stored",
             "The groups are given, not necessarily yours": "its own groups",
         },
         told=(
@@ -281,13 +296,21 @@ RULES = {
             ),
             "a function of `extern_kernels`": "mm and addmm",
             "or an operator of `torch.ops`": ("operators missed", "extern_kernels alone"),
-            "says a name and calls nothing": ("names without a call", "comments and names count"),
+            "say names and call nothing": (
+                "names without a call",
+                "comments and names count",
+                "calls in comments",
+            ),
+            "such a line ends in `# reuse`": ("reuse in a comment", "whole buffers alone"),
             "gives a buffer's memory to another buffer": ("buffers counted", "deleted ones"),
             "which look at its function `call`": (
                 "the whole text searched",
                 "a whole text's buffers",
             ),
-            "or, indented, with `def call`": "a function in the first column alone",
+            "or, indented, with `def call`": (
+                "a function in the first column alone",
+                "methods alone",
+            ),
             "the names of the kernels": ("the method in the name", "with .run"),
             "in the order in which they run": "C++ first",
             "as often as they run": "each kernel once",

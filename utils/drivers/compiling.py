@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,12 +81,20 @@ def _advance(steps: Sequence[Step], x: Tensor, weights: list[Tensor], kept: list
 
 @contextlib.contextmanager
 def fresh() -> Iterator[None]:
-    """Forget what was compiled, before and after, and let nothing be logged on the way."""
+    """Forget what was compiled, before and after, and let nothing be logged on the way.
+
+    Where an operation fails on Dynamo's tensors without numbers, its own message is raised.
+    """
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     torch._dynamo.reset()
     try:
         yield
+    except torch._dynamo.exc.TorchRuntimeError as error:
+        own = re.search(r": got (.+)", str(error))
+        if own is None:
+            raise
+        raise RuntimeError(f"while Dynamo followed it: {own[1]}") from error
     finally:
         torch._dynamo.reset()
         logging.disable(before)
@@ -153,7 +162,7 @@ def report(
 
     Returns:
         ``report``, the list; ``results``, for each graph what it returned, computed by what the
-        backend gave.
+        backend gave; ``gradient``, of the sum of the last result for x, None where there is none.
     """
     written: list[Any] = []
     backend = make_backend(written)
@@ -161,7 +170,8 @@ def report(
     graphs = _captured_program(tuple(map(tuple, steps)), tuple(x.shape), shapes)
     # The first of these graphs is given x and weights as they are; one behind a break is given the
     # value before it, which is the last that the graph before it returned.
-    value, rest, results = x, list(weights), []
+    leaf = x.detach().clone().requires_grad_()
+    value, rest, results = leaf, list(weights), []
     for graph in graphs:
         run = hand(backend, graph)
         if not written:
@@ -171,7 +181,10 @@ def report(
         returned = run(value, *given)
         value = returned[-1]
         results.append([one.detach().clone() for one in returned])
-    return {"report": written, "results": results}
+    gradient = None
+    if value.requires_grad:
+        (gradient,) = torch.autograd.grad(value.sum(), leaf, allow_unused=True)
+    return {"report": written, "results": results, "gradient": gradient}
 
 
 def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, float]]) -> list[int]:
@@ -282,6 +295,7 @@ def replaced(
     g: Tensor | None = None,
     *,
     chained: bool = False,
+    again: bool = False,
 ) -> dict[str, Any]:
     """Hand the graph of a function that calls some of FORMS to the learner's backend, and run it.
 
@@ -291,6 +305,7 @@ def replaced(
         x: the input.
         g: the upstream gradient of each value; none is asked for without one.
         chained: each gets what the one before returned, and all is returned.
+        again: the backend is handed the graph twice, and what it returns last is run.
 
     Returns:
         ``values``; ``gradient``, of x, None where there is none.
@@ -298,7 +313,10 @@ def replaced(
     key = tuple((form, dim) for form, dim in forms)
     graph = _captured_forms(key, chained, tuple(x.shape), x.dtype)
     leaf = x.detach().clone().requires_grad_()
-    values = hand(make_backend(sharper), graph)(leaf)
+    backend = make_backend(sharper)
+    if again:
+        hand(backend, graph)
+    values = hand(backend, graph)(leaf)
     gradient = None
     if g is not None and all(value.requires_grad for value in values):
         (gradient,) = torch.autograd.grad(values, leaf, [g] * len(values))
@@ -527,7 +545,7 @@ def run_head(
             leaf = hidden.detach().clone().requires_grad_()
             value = head(leaf, temperature)
             gradients: tuple = (None, None, None)
-            if value.requires_grad:
+            if value.requires_grad and value.shape == g.shape:
                 wanted = leaf, weight, bias
                 gradients = torch.autograd.grad(value, wanted, g, allow_unused=True)
             found["values"].append(value.detach().clone())

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, edited
+from utils.checks import Case, Check, Place, edited
 from utils.compare import Tolerance
 from utils.minigpt import MiniGPT
 from utils.softmax import softmax
@@ -39,7 +39,8 @@ def _(draw):
     def asked(part, shape, words, temperatures, trained=0.0, inner="eager"):
         width = shape[-1]
         seed = draw.integer(0, 2**31)
-        calls = [(draw.tensor(shape), one) for one in temperatures]
+        # stored back to front: nothing says that x is contiguous
+        calls = [(draw.tensor(shape[::-1]).permute(*range(len(shape))[::-1]), one) for one in temperatures]
         g = draw.tensor((*shape[:-1], words))
         how = {"inner": inner, "trained": trained}
 
@@ -50,9 +51,9 @@ def _(draw):
             return {values: both[:1], gradients: both[1:], graph: claims, inductor: both}[part]
 
         places = {
-            "[0]": "the number of graphs",
-            "[1]": "whether phase 05's operator is in one",
-            "[2]": "whether the hidden states go into one",
+            "[0]": "It is not one graph for all temperatures.",
+            "[1]": "Phase 05's operator is in no graph.",
+            "[2]": "The hidden states go into no graph.",
         }
         if part != graph:
             places = {}
@@ -62,13 +63,13 @@ def _(draw):
                 if part != values:
                     for place, name in enumerate(("x", "the weight", "the bias")):
                         where = f"[{0 if part == gradients else 1}][{at}][{place}]"
-                        places[where] = f"the gradient of {name} in call {at + 1}"
+                        places[where] = Place(f"the gradient of {name} in call {at + 1}", returned=False)
         shown = f"x of shape {shape}, {words} words, temperatures {', '.join(map(str, temperatures))}"
         shown += ", parameters that change in between" if trained else ""
         return Case(part, play, shown=shown, places=places)
 
     a, b, c = draw.shape(3)
-    some = draw.sample((0.5, 0.8, 1.5, 2.0, 4.0), 3)
+    some = draw.sample((0.513, 0.837, 1.441, 2.119, 3.973), 3)
     yield asked(values, (2, a, c), b, [1.0, *some[:2]], trained=0.5)
     yield asked(values, (c,), b, some[1:])
     yield asked(gradients, (b, c), a, some[1:], trained=-0.25)

@@ -91,7 +91,7 @@ def _(draw):
             for name, one in zip(names, calls, strict=True)
         }
         places["['counts']"] = "the numbers of graphs"
-        return Case(part, play, shown=named(calls), places=places)
+        return Case(part, play, shown=named(calls) or "no calls", places=places)
 
     def repeated(part, calls, extra):
         """Some calls, and then drawn ones of the same: what is open and what fits must be known."""
@@ -100,6 +100,8 @@ def _(draw):
     n, m, o, p = draw.sample(range(2, 10), 4)
     k = draw.integer(2, 9)
     yield repeated(kinds, [((n,), F32, k), ((n,), F64, k), ((n,), I64, k)], 3)
+    yield asked(kinds, [])
+    yield asked(kinds, [((), F32, k), ((n,), F32, k), ((m,), F32, k)])
     yield repeated(kinds, [((n, m), F32, k), ((n,), F32, k), ((n, o), F32, k), ((o,), F32, k)], 2)
     yield asked(kinds, [((n,), F32, k), ((1, m), F32, k), ((o,), F32, k), ((1, o), F32, k), ((1,), F32, k)])
     yield asked(kinds, [((), F32, k), ((n,), F32, k), ((m,), F64, k), ((n,), F64, k), ((), F64, k), ((), F32, k)])

@@ -1,6 +1,6 @@
 """Lab 06, exercise 6: A fusion pass"""
 
-from utils.checks import Check, case, edited
+from utils.checks import Case, Check, edited
 
 fuse_check = Check(
     "fuse",
@@ -69,14 +69,34 @@ def grouped(draw, nodes):
 
 @fuse_check.cases
 def _(draw):
-    pointwise, reductions, order, stored = fuse_check.parts
+    pointwise, reductions, order, memory = fuse_check.parts
     n, m, o, p = draw.sample("abcdefgh", 4)
 
     def words(nodes):
         return "; ".join(f"{name} = {kind}({', '.join(reads)})" for name, kind, reads in nodes)
 
     def asked(part, nodes):
-        return case(part, nodes, of="fuse", shown=words(nodes))
+        """Facts come first: of the first node that is in a wrong group, that is told."""
+        names = [name for name, _, _ in nodes]
+
+        def before(groups):
+            """Of each node those of its group that come before it in the program."""
+            of = {name: group for group in groups for name in group}
+            return {name: set(names[:at]) & set(of[name]) for at, name in enumerate(names)}
+
+        right = before(fuse(nodes))
+
+        def play(subject):
+            came = subject["fuse"](nodes)
+            lists = isinstance(came, list) and all(isinstance(group, list) for group in came)
+            found = [name for group in came for name in group] if lists else []
+            whole = all(isinstance(name, str) for name in found) and sorted(found) == sorted(names)
+            said = before(came) if whole else right
+            return {**{name: said[name] == right[name] for name in names}, "groups": came}
+
+        places = {f"['{name}']": f"It is wrong which group `{name}` is in." for name in names}
+        places["['groups']"] = "the groups"
+        return Case(part, play, of="fuse", shown=words(nodes), places=places)
 
     yield asked(pointwise, [])
     yield asked(pointwise, [(n, P, ["x"]), (m, P, ["x"]), (o, P, [m]), (p, P, [n])])
@@ -91,11 +111,16 @@ def _(draw):
     yield asked(reductions, [(n, P, ["x"]), (m, R, [n]), (o, R, [n]), (p, R, [m])])
     yield asked(reductions, [(n, P, ["x"]), (m, P, ["y"]), (o, R, [n, m]), (p, P, [m])])
     yield asked(reductions, [(n, R, ["x"]), (m, P, [n]), (o, P, [m, n]), (p, P, [n])])
+    yield asked(reductions, [(n, P, ["x"]), (m, R, ["y"]), (o, P, [n, m]), (p, P, [n])])
+    yield asked(reductions, [(n, P, ["x"]), (m, R, ["y"]), (o, P, [n]), (p, P, [m, o])])
     yield asked(reductions, drawn(draw, 7, (P, R)))
 
     yield asked(order, [(n, P, ["x"]), (m, P, ["y"]), (o, P, [n, m]), (p, P, [n])])
+    yield asked(order, [(n, P, ["x"]), (m, P, ["y"]), (o, P, [n]), (p, P, [m, o])])
     yield asked(order, [(n, P, ["x"]), (m, L, [n]), (o, P, [m]), (p, P, [n, o])])
     yield asked(order, [(n, P, ["x"]), (m, R, [n]), (o, P, [m]), (p, P, [n, o])])
+    yield asked(order, [(n, P, ["x"]), (m, R, [n]), (o, R, [m]), (p, P, [n, o])])
+    yield asked(order, [(n, R, ["x"]), (m, P, [n]), (o, P, [m, n]), (p, L, [o])])
     yield asked(order, [(n, P, ["x"]), (m, L, ["x"]), (o, P, [m, n]), (p, P, [n]), ("q", P, [n])])
     yield asked(order, [(n, P, ["x"]), (m, P, ["y"]), (o, R, [m]), (p, P, [n, o])])
     yield asked(order, [(n, P, ["x"]), (m, R, [n]), (o, P, [n]), (p, L, [m]), ("q", P, [o, n])])
@@ -104,11 +129,25 @@ def _(draw):
 
     def written(nodes, groups, outputs):
         shown = f"{words(nodes)}; groups {groups}; outputs {', '.join(outputs) or 'none'}"
-        return case(stored, nodes, groups, outputs, of="stored", shown=shown)
+        right = stored(nodes, groups, outputs)
+
+        def play(subject):
+            came = subject["stored"](nodes, groups, outputs)
+            names = isinstance(came, list) and all(isinstance(name, str) for name in came)
+            same = {n: not names or (n in came) == (n in right) for n, _, _ in nodes}
+            known = not names or set(came) <= set(same)
+            return {**same, "known": known, "once": not names or len(came) == len(set(came)), "names": came}
+
+        places = {f"['{n}']": f"It is wrong whether `{n}` is stored." for n, _, _ in nodes}
+        places["['known']"] = "A name is there that no node has."
+        places["['once']"] = "A name is there more than once."
+        places["['names']"] = "The names are the right ones, and not in the order of the nodes."
+        return Case(memory, play, of="stored", shown=shown, places=places)
 
     chain = [(n, P, ["x"]), (m, P, [n]), (o, R, [m, n]), (p, L, [m])]
     yield written(chain, [[n, m, o], [p]], [p])
     yield written(chain, [[n, m, o], [p]], [o, n])
+    yield written(chain, [[n, m, o], [p]], ["x", p])
     yield written(chain, [[n], [m, o], [p]], [])
     yield written([(n, P, ["x"]), (m, L, [n]), (o, P, ["y"])], [[n, o], [m]], [])
     # read by an earlier group, by the next one, by the last one, by its own alone
@@ -206,6 +245,45 @@ _misconception(
      "youngest = len(groups) - 1 if groups else None"),
 )  # fmt: skip
 _misconception(
+    "whoever reads a sum",
+    "a node that reads a reduction of an older group begins a group, though the sum is known by then.",
+    2,
+    fuse,
+    ("place[r] == youngest and kinds[r]", "kinds[r]"),
+)
+_misconception(
+    "a sum of a sum",
+    "a reduction joins the loop whose sum it reads, and the sum is not known there.",
+    2,
+    fuse,
+    ("alone or any(", "alone or kind == 'pointwise' and any("),
+)
+_misconception(
+    "the name read last",
+    "of the groups that a node reads, that of the name which it reads last is asked, and not the youngest.",
+    2,
+    fuse,
+    ("max((place[read] for read in made), default=None)", "place[made[-1]] if made else None"),
+)
+_misconception(
+    "the node computed last",
+    "where an older group was joined later, that one is asked, and not the youngest.",
+    2,
+    fuse,
+    ("max((place[read] for read in made), default=None)",
+     "next((place[one] for one in reversed(list(place)) if one in made), None)"),
+)  # fmt: skip
+_misconception(
+    "past a younger sum",
+    "a node joins an older group where the youngest that it reads has a sum for it, which is not known "
+    "there.",
+    2,
+    fuse,
+    ("youngest = max((place[read] for read in made), default=None)",
+     "late = [place[read] for read in made if kinds[read] == 'reduction']\n"
+     "        youngest = max((place[read] for read in made if place[read] not in late), default=None)"),
+)  # fmt: skip
+_misconception(
     "everything stored",
     "each result is written to memory.",
     3,
@@ -218,6 +296,34 @@ _misconception(
     3,
     stored,
     (" or name in outputs", ""),
+)
+_misconception(
+    "outputs that their own kernel reads",
+    "what the program returns is not written if its own kernel, and no other, reads it.",
+    3,
+    stored,
+    ("or name in outputs", "or name in outputs and not any(name in reads for _, _, reads in nodes)"),
+)
+_misconception(
+    "what nobody reads",
+    "a result is written that nobody reads and the program does not return.",
+    3,
+    stored,
+    ("or name in outputs", "or name in outputs or not any(name in reads for _, _, reads in nodes)"),
+)
+_misconception(
+    "the groups of its own",
+    "the groups that it goes by are those that `fuse` makes, and not those that are given.",
+    3,
+    stored,
+    ("enumerate(groups)", "enumerate(fuse(nodes))"),
+)
+_misconception(
+    "group by group",
+    "the names are in the order of the groups, and not in that of the nodes.",
+    3,
+    stored,
+    ("[name for name, _, _ in nodes if", "[name for group in groups for name in group if"),
 )
 _misconception(
     "whatever is read",

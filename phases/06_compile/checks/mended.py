@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check, edited
+from utils.checks import Case, Check, Place, edited
 from utils.compare import Tolerance
 
 mended = Check(
@@ -30,31 +30,57 @@ class _:
 
 @mended.cases
 def _(draw):
-    def asked(of, shown, *calls):
+    def asked(of, shown, calls):
+        """``calls``: by words that say what comes, the arguments."""
+
         def play(subject):
-            came = subject.drive("compiling:compiled", *calls, of=of)
+            came = subject.drive("compiling:compiled", *calls.values(), of=of)
             return came["values"], came["gradients"], came["graphs"]
 
-        places = {"[2]": "the number of graphs"}
-        for at in range(len(calls)):
-            places[f"[0][{at}]"] = f"the value of call {at + 1}"
-            places[f"[1][{at}]"] = f"the gradient of call {at + 1}"
+        places = {"[2]": "Compiled, it is not a single graph for all calls."}
+        for at, words in enumerate(calls):
+            places[f"[0][{at}]"] = f"the value of call {at + 1}, {words}"
+            places[f"[1][{at}]"] = Place(f"the gradient of call {at + 1}, {words}", returned=False)
         return Case(of, play, of=of, shown=f"{of}, {shown}", places=places)
 
     a, b, c = draw.shape(3)
     x = draw.tensor((b, a, c), torch.float64).abs()
     x[0, 0, 0] = -0.5  # so that both signs are on both sides
     small = x / x.abs().sum()  # whose sum lies between -1 and 1
+    endless = x.clone()
+    endless[-1, 0, 0] = float("inf")
+    neither = endless.clone()
+    neither[0, 0, -1] = -float("inf")  # the sum is NaN, and not positive
     mixed = -x
     mixed[-1, -1, -1] = 1000.0  # outweighs all others together
-    sides = [[x], [-x], [0 * x], [small], [-small], [mixed], [-mixed]]
-    yield asked("gate", "on both sides, float64", *sides)
+    sides = {
+        "a positive sum": [x],
+        "a negative sum": [-x],
+        "a sum of 0": [0 * x],
+        "a sum between 0 and 1": [small],
+        "a sum between -1 and 0": [-small],
+        "one large number among negative ones": [mixed],
+        "one large negative number": [-mixed],
+        "a sum of inf": [endless],
+        "a sum of -inf": [-endless],
+        "inf and -inf, a sum of NaN": [neither],
+    }
+    yield asked("gate", "on both sides, float64", sides)
 
-    row = draw.tensor((b, c), torch.float64)
-    row[draw.integer(0, b - 1), draw.integer(0, c - 1)] = -100.0  # the largest is negative
+    row = draw.tensor((b, a, c), torch.float64)
+    row[draw.integer(0, b - 1), 0, draw.integer(0, c - 1)] = -100.0  # the largest is negative
     tiny = 1e-50 * row  # zeros, for float32
-    scaled = [[0 * row], [row], [-3 * row], [row / 256], [tiny]]
-    yield asked("scale", "zeros first, float64", *scaled)
+    endless = row.clone()
+    endless[0, 0, 0] = float("inf")
+    scaled = {
+        "zeros": [0 * row],
+        "the largest is negative": [row],
+        "the largest is positive": [-3 * row],
+        "numbers below 1": [row / 256],
+        "numbers about 1e-50": [tiny],
+        "one of them infinite": [endless],
+    }
+    yield asked("scale", "zeros first, float64", scaled)
 
     x = draw.tensor((a, b), torch.float64)
     lengths = torch.tensor([draw.integer(0, b) for _ in range(a)])
@@ -63,8 +89,18 @@ def _(draw):
     worst = x.masked_fill(beyond, draw.choice((float("nan"), float("inf"), -float("inf"))))
     endless = x.clone()
     endless[draw.integer(0, a - 1), 0] = float("inf")  # within its row
-    rows = [[x, ends], [worst, lengths], [-x, lengths], [endless, torch.full((a,), b)]]
-    yield asked("row_sums", "NaN or infinity behind, float64", *rows)
+    unknown = x.clone()
+    unknown[draw.integer(0, a - 1), 0] = float("nan")
+    every = torch.full((a,), b)
+    rows = {
+        "a length of 0, and a whole row": [x, ends],
+        "NaN or infinity behind a length": [worst, lengths],
+        "other numbers": [-x, lengths],
+        "infinity within a row": [endless, every],
+        "NaN within a row": [unknown, every],
+    }
+    yield asked("row_sums", "a matrix, float64", rows)
+    yield asked("row_sums", "a matrix, float64", {"a single row": [x[:1], lengths[:1]]})
 
 
 def gate(x):
@@ -99,6 +135,13 @@ _misconception(
     4,
     gate,
     ("x.sum() > 0", "x.sum() >= 0"),
+)
+_misconception(
+    "both sides multiplied by a mask",
+    "the side that does not count is multiplied by 0, and infinity times 0 is NaN.",
+    4,
+    gate,
+    ("torch.where(x.sum() > 0, 2 * x, x / 2)", "(x.sum() > 0) * (2 * x) + (x.sum() <= 0) * (x / 2)"),
 )
 _misconception(
     "each row's own sum",
@@ -178,6 +221,20 @@ _misconception(
     3,
     row_sums,
     ("torch.where(counts, x, 0.0)", "(counts * x.nan_to_num(0.0))"),
+)
+_misconception(
+    "a NaN within a row left out",
+    "NaN within a row is left out of the sum, and the colleague's sum is NaN.",
+    3,
+    row_sums,
+    ("torch.where(counts, x, 0.0).sum(1)", "torch.where(counts, x, float('nan')).nansum(1)"),
+)
+_misconception(
+    "a single row without its dimension",
+    "of a matrix with a single row comes a tensor of no dimensions, and not one sum in a row.",
+    3,
+    row_sums,
+    (".sum(1)", ".sum(1).squeeze()"),
 )
 _misconception(
     "one number more",

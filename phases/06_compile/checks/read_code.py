@@ -39,8 +39,8 @@ def _calls(code):
     return found
 
 
-def composed(draw, gpu):
-    """A module in the form of Inductor's, with drawn kernels and calls."""
+def composed(draw, gpu, flat):
+    """A module in the form of Inductor's, with drawn kernels and calls; `call` is a function if flat."""
     words = draw.sample(("add", "exp", "gelu", "mul", "relu", "sin", "sub", "sum"), 4)
     kinds = ["triton_poi_fused", "cpp", "triton_red", "cpp_fused"] if gpu else ["cpp_fused", "cpp"] * 2
     kernels = [f"{kind}_{word}_{at}" for at, (kind, word) in enumerate(zip(kinds, words))]
@@ -50,7 +50,12 @@ def composed(draw, gpu):
         lines += ["", f"{name} = async_compile.{maker}('{name}', '''", f"void {name}(in, out) {{}}"]
         lines += ["    buf0 = buf9; del buf9  # reuse", "    extern_kernels.mm(in, out=out)"]
         lines += [f"    {name}(in, out)", "''')"]
-    lines += ["", "", "class Runner:", "    def call(self, args):", "        args.clear()"]
+    lines += ["", ""]
+    start = len(lines)
+    lines += ["class Runner:", "    def call(self, args):", "        args.clear()"]
+    lines += ["        # reuse of buf9 was refused: extern_kernels.bmm(buf9) and"]
+    lines += [f"        # {kernels[0]}(buf9) read it, and torch.ops.aten.cumsum.default(buf9)"]
+    lines += ["        buf8 = reinterpret_tensor(buf9, (8, ), (1, ), 0); del buf9  # reuse"]
     lines += ["        buf0 = extern_kernels.convolution(arg0_1, arg1_1, stride=(1, 1))"]
     for at in range(1, draw.integer(9, 12)):
         what = draw.integer(0, 4) if at > 2 else 0
@@ -67,27 +72,40 @@ def composed(draw, gpu):
             lines += [f"        assert_alignment(buf{at}, 16, '{name}')"]
         else:
             lines += [f"        buf{at} = buf{at - 1}; del buf{at - 1}  # reuse"]
-    lines += ["        return (buf0, )", "", "", "runner = Runner()", "call = runner.call", ""]
+    lines += ["        return (buf0, )", "", ""]
+    if flat:
+        return "\n".join([*lines[:start], *(line[4:] for line in lines[start + 1 :])])
+    lines += ["runner = Runner()", "call = runner.call", ""]
     return "\n".join(lines)
 
 
 @read_code.cases
 def _(draw):
-    places = {
-        "['sorted']": "the names, sorted",
-        "['in order']": "The names are the right ones, and not in the order in which they run.",
-    }
+    said = {"launches": launches, "library_calls": library_calls}
 
     def asked(part, code, of, words):
+        """Facts come first: of the first name that is there too rarely or too often, that is told."""
+        right = said[of](code) if of in said else []
+        count = reused(code)
+
         def play(subject):
             came = subject[of](code)
-            names = isinstance(came, list) and all(isinstance(name, str) for name in came)
-            return {"sorted": sorted(came), "in order": came} if names else came
+            if type(came) is int and of == "reused":
+                return {"most": came <= count, "least": came >= count, "count": came}
+            if not isinstance(came, list) or not all(isinstance(name, str) for name in came):
+                return came
+            often = {name: came.count(name) == right.count(name) for name in right}
+            return {**often, "others": set(came) <= set(right), "in order": came}
 
+        places = {f"['{name}']": f"It is wrong how often `{name}` is listed." for name in right}
+        places["['most']"] = "It counts more buffers than get the memory of another."
+        places["['least']"] = "It counts fewer buffers than get the memory of another."
+        places["['others']"] = "A name is listed of which `call` calls nothing."
+        places["['in order']"] = "The names are the right ones, and not in the order in which they run."
         return Case(part, play, of, f"the module {words!r}", places)
 
     texts = {path.stem.replace("_", ", "): path.read_text() for path in TEXTS}
-    texts |= {f"drawn, {at}": composed(draw, at % 2 == 0) for at in range(4)}
+    texts |= {f"drawn, {at}": composed(draw, at % 2 == 0, at > 1) for at in range(4)}
     texts["head, backward, cpu"] = written("head_backward_cpu")
     for words, code in texts.items():
         for part, of in zip(read_code.parts, ("launches", "library_calls", "reused"), strict=True):
@@ -109,7 +127,8 @@ def called(code):
 
 
 def reused(code):
-    return code.partition("def call(")[2].count("# reuse")
+    body = code.partition("def call(")[2]
+    return len([line for line in body.splitlines() if line.endswith("# reuse")])
 
 
 def _misconception(name, explanation, earns, function, *edits):
@@ -203,6 +222,64 @@ class _:
         return [name.removesuffix(".default") for name in names]
 
 
+_misconception(
+    "reuse in a comment",
+    "a line that says `reuse` without ending in it is counted.",
+    2,
+    reused,
+    ("line.endswith('# reuse')", "'reuse' in line"),
+)
+_misconception(
+    "second names",
+    "a second name for a buffer is counted.",
+    2,
+    reused,
+    ("line.endswith('# reuse')", "re.search(r'buf[0-9]+ = (buf|reint)', line)"),
+)
+_misconception(
+    "whole buffers alone",
+    "a buffer that gets another's memory in another shape is not counted.",
+    2,
+    reused,
+    ("line.endswith('# reuse')", "re.search(r'= buf[0-9]+; del buf[0-9]+  # reuse$', line)"),
+)
+_misconception(
+    "calls in comments",
+    "what a comment says is listed as if it ran.",
+    2,
+    library_calls,
+    ("called(code)", "re.findall(r'([a-z_]+[.][\\w.]+)[(]', code.partition('def call(')[2])"),
+)
+_misconception(
+    "this course's operators alone",
+    "operators of torch.ops are missing that are not of this course.",
+    2,
+    library_calls,
+    ("|torch\\\\.ops)", "|torch\\\\.ops\\\\.open_the_hood)"),
+)
+
+
+@read_code.misconception(
+    "kernels in comments",
+    "a kernel that a comment names is listed as if it ran.",
+    earns=2,
+)
+class _:
+    def launches(code):
+        return re.findall(r"((?:cpp|triton)_\w+)(?:\.run)?\(", code.partition("def call(")[2])
+
+
+@read_code.misconception(
+    "methods alone",
+    "where `call` is a function that is not indented, none of its kernels is found.",
+    earns=2,
+)
+class _:
+    def launches(code):
+        names = called(code) if "    def call(" in code else []
+        return [name.removesuffix(".run") for name in names if name.startswith(("cpp_", "triton_"))]
+
+
 @read_code.misconception(
     "deleted buffers",
     "buffers that are deleted are counted, whether another gets their memory or not.",
@@ -264,7 +341,7 @@ class _:
 
     def reused(code):
         text = code.partition("def call(")[2]
-        return len(re.findall(r"^\s*\w+ = \w+; del \w+  # reuse$", text, re.MULTILINE))
+        return len(re.findall(r"; del \w+  # reuse$", text, re.MULTILINE))
 
 
 read_code.equivalent(

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check, edited
+from utils.checks import Case, Check, Place, edited
 
 reporting_backend = Check(
     "reporting_backend",
@@ -47,17 +47,20 @@ def _(draw):
         def play(subject):
             came = subject.drive("compiling:report", steps, tensors[0], tensors[1:])
             graphs = [{key: graph[key] for key in keys} for graph in came["report"]]
-            return (graphs if part == several else graphs[0]), came["results"]
+            gradient = came["gradient"] if part == ends else None
+            return (graphs if part == several else graphs[0]), came["results"], gradient
 
         others = {"inputs": "the inputs", "outputs": "the number of outputs"}
         places = {"[0]": "the list of reports", "[1]": "what the graphs return"}
+        places["[2]"] = Place("the gradient of x through what the backend returned", returned=False)
         for at in range(1 + steps.count(("break",))):
             where = f"[0][{at}]" if part == several else "[0]"
             graph = f"graph {at + 1}: " if part == several else ""
             places[f"{where}['ops']"] = f"{graph}the list of operations"
             for op in range(len(steps)):
                 places[f"{where}['ops'][{op}][0]"] = f"{graph}the name of operation {op + 1}"
-                places[f"{where}['ops'][{op}][1]"] = f"{graph}the shape beside operation {op + 1}"
+                shape = Place(f"{graph}the shape beside operation {op + 1}", returned=False)
+                places[f"{where}['ops'][{op}][1]"] = shape
             places |= {f"{where}['{key}']": graph + words for key, words in others.items()}
         words = ", ".join(step[0] for step in steps)
         return Case(part, play, shown=f"{shown}: {words}", places=places)
@@ -68,6 +71,8 @@ def _(draw):
     pieces = [("neg",), ("neg",), ("keep",), ("first", 2), ("exp",), ("sum", draw.choice((0, 1)))]
     yield asked(operations, ["ops"], "two layers", layers, x, first, second)
     yield asked(operations, ["ops"], "methods and chunks", pieces, draw.tensor((c, a, b)))
+    total = [("neg",), ("sum", 0), ("scale", 2.0)]  # a tensor of no dimensions
+    yield asked(operations, ["ops"], "down to one number", total, draw.tensor((a,)))
     yield asked(ends, ["inputs", "outputs"], "two layers", layers, x, first, second)
     kept = [("relu",), ("keep",), ("scale", 3.0), ("keep",), ("linear",)]
     yield asked(ends, ["inputs", "outputs"], "three results", kept, x, first)
@@ -131,6 +136,19 @@ _misconception(
     "of several graphs the report has the last alone.",
     2,
     ("report.append(found)", "report[:] = [found]"),
+)
+_misconception(
+    "no shape for a single number",
+    "beside a tensor of no dimensions stands None, and its shape is ().",
+    2,
+    ("return tuple(value.shape) if isinstance(value, torch.Tensor) else None",
+     "return getattr(value, 'shape', None) or None"),
+)  # fmt: skip
+_misconception(
+    "without a gradient",
+    "what the backend returns gives no gradient, which the graph does.",
+    2,
+    ("return gm.forward", "return torch.no_grad()(gm.forward)"),
 )
 _misconception(
     "nothing to call",

@@ -1,6 +1,7 @@
 """Lab 06, exercise 5: What is saved"""
 
 from utils.checks import Case, Check, edited
+from utils.drivers.compiling import joint_graph
 
 saved_check = Check(
     "saved",
@@ -34,19 +35,11 @@ class _:
         return [node.name for node in nodes if node in again]
 
 
-def _sorted_out(names):
-    """What was returned, by kind of node, so that a message can say of what kind the wrong ones are."""
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        return names
-    inputs = [name for name in names if name.startswith("primals")]
-    tangents = [name for name in names if name.startswith("tangents")]
-    others = [name for name in names if name not in inputs and name not in tangents]
-    return {
-        "inputs": sorted(inputs),
-        "tangents": sorted(tangents),
-        "others": sorted(others),
-        "in order": names,
-    }
+def _facts(nodes, right, came):
+    """Of each node whether it is rightly among the names, or not; then the names as they came."""
+    names = isinstance(came, list) and all(isinstance(name, str) for name in came)
+    facts = {name: not names or (name in came) == (name in right) for name in nodes}
+    return {**facts, "once": not names or len(came) == len(set(came)), "in order": came}
 
 
 @saved_check.cases
@@ -54,18 +47,21 @@ def _(draw):
     basic, corners, again = saved_check.parts
 
     def asked(part, shown, steps, shapes, *names, fixed=(), of="saved"):
+        joint, outputs = joint_graph(steps, shapes, fixed)
+        nodes = [node.name for node in joint.graph.nodes]
+        right = computed_again(joint, *names) if names else saved(joint, outputs)
+
         def play(subject):
-            return _sorted_out(subject.drive("compiling:on_joint", steps, shapes, *names, fixed=fixed, of=of))
+            came = subject.drive("compiling:on_joint", steps, shapes, *names, fixed=fixed, of=of)
+            return _facts(nodes, right, came)
 
         words = f"{shown}: {', '.join(step[0] for step in steps)}"
         for kind, some in zip(("wanted", "kept"), names, strict=False):
             words += f"; {kind}: {', '.join(some) or 'nothing'}"
-        places = {
-            "['inputs']": "names of the forward's inputs",
-            "['tangents']": "names of gradients that come in",
-            "['others']": "names of nodes that compute something",
-            "['in order']": "The names are the right ones, and not in the graph's order.",
-        }
+        what = "computed again" if names else "saved"
+        places = {f"['{name}']": f"It is wrong whether `{name}` is {what}." for name in nodes}
+        places["['once']"] = "A name is there more than once."
+        places["['in order']"] = "The names are the right ones, and not in the graph's order."
         return Case(part, play, of=of, shown=words, places=places)
 
     a, b, c, d = draw.shape(4)
@@ -82,6 +78,8 @@ def _(draw):
     yield asked(corners, "x needs no gradient", layers, shapes, fixed=(0,))
     yield asked(corners, "the first weight needs none", layers, shapes, fixed=(1,))
     yield asked(corners, "the last weight needs none", [("relu",), ("linear",)], shapes[:2], fixed=(1,))
+    free = [("exp",), ("keep",), ("linear",), ("sin",)]
+    yield asked(corners, "a result that needs no gradient", free, shapes[:2], fixed=(0,))
     yield asked(corners, "a result that nobody needs again", [("sin",), ("keep",), ("scale", 2.0)], [(a, b)])
 
     chain = [("linear",), ("relu",), ("sin",), ("exp",), ("square",)]
@@ -90,6 +88,7 @@ def _(draw):
     for wanted, kept in (
         (["primals_1", "t", "relu", "exp"], []),
         (["mul", "primals_2"], ["relu"]),
+        (["mul"], []),
         (["relu", "exp"], ["exp", "relu", "t"]),
         (["exp", "t"], ["mm", "sin"]),
         (some, [draw.choice(names)]),
@@ -159,6 +158,25 @@ _misconception(
      "    forward = [node for node in nodes if node not in late]"),
 )  # fmt: skip
 _misconception(
+    "as many results as gradients",
+    "it takes as many results of the forward as gradients come in; a result that needs no gradient has "
+    "none.",
+    4,
+    saved,
+    ("*nodes, output = joint.graph.nodes",
+     "*nodes, output = joint.graph.nodes\n"
+     "    outputs = len([node for node in nodes if node.name.startswith('tangents')])"),
+)  # fmt: skip
+_misconception(
+    "results taken for the backward's",
+    "what the forward returns is itself taken for a node of the backward.",
+    2,
+    saved,
+    ("forward = needed(output.args[0][:outputs], ())",
+     "results = output.args[0][:outputs]\n"
+     "    forward = needed([one for node in results for one in node.all_input_nodes], ())"),
+)  # fmt: skip
+_misconception(
     "the backward's own as well",
     "what the backward computes and reads itself is among the saved, and the incoming gradients are.",
     2,
@@ -171,6 +189,14 @@ _misconception(
     3,
     computed_again,
     ("in wanted], kept)", "in wanted], ())"),
+)
+_misconception(
+    "through what is kept",
+    "what a kept node reads is computed again, though the kept node is there.",
+    3,
+    computed_again,
+    ("in wanted], kept)", "in wanted], ())"),
+    ("node.op != 'placeholder'", "node.op != 'placeholder' and node.name not in kept"),
 )
 _misconception(
     "one step back",

@@ -57,14 +57,15 @@ TYPED = [form for form in FORMS if "float64" in form]
 def _(draw):
     functions, methods, fits, several, training = softmax_backend.parts
 
-    def asked(part, shape, forms, dtype=torch.float32, *, gradient=False, chained=False, words=""):
+    def asked(part, shape, forms, dtype=torch.float32, *, gradient=False, words="", **how):
         x = draw.tensor(shape, dtype)
         g = draw.tensor(shape, dtype) if gradient else None
 
+        chained = how.get("chained", False)
         others = [] if chained else [other(form, dim, x / (at + 1)) for at, (form, dim) in enumerate(forms)]
 
         def play(subject):
-            came = subject.drive("compiling:replaced", forms, x, g, chained=chained)
+            came = subject.drive("compiling:replaced", forms, x, g, **how)
             facts = [not near(value, wrong) for value, wrong in zip(came["values"], others)]  # noqa: B905
             return came["values"] if not facts else {"facts": facts, "values": came["values"]}, came["gradient"]
 
@@ -76,7 +77,8 @@ def _(draw):
             )
             places[f"[0]['facts'][{at}]"] = f"{form}, dim {dim}, gives {whose}."
         places["[1]"] = "the gradient of x"
-        words = "one after the other, " if chained else words
+        if how:
+            words = "one after the other, " if chained else "the second graph of a backend, "
         return Case(part, play, shown=f"{words}x of shape {shape}", places=places)
 
     def fits_in(form, dim, rank):
@@ -106,12 +108,14 @@ def _(draw):
         yield asked(functions, (a, b, c), forms, words=word)
     yield asked(methods, (a, b), [(form, 1 - 2 * (at % 2)) for at, form in enumerate(METHODS)], torch.float64)
     yield asked(methods, (c,), [(form, -(at % 2)) for at, form in enumerate(METHODS)])
-    yield asked(methods, (a, b), [("x[None].softmax(dim + 1)[0]", 1)])
+    mixed = [("x.softmax(dim)", 1), ("x[None].softmax(dim + 1)[0]", 1), ("x.softmax(dim=dim)", -1)]
+    yield asked(methods, (a, b), mixed)
 
     untyped, one = [*FUNCTIONS, *METHODS], ("torch.softmax(x, dim=dim)", -1)
     yield asked(fits, (a, b, c), [one, *((draw.choice(untyped), dim) for dim in (0, 1, -2, -3))])
     yield asked(fits, (a, b), [*((form, draw.choice((0, -2))) for form in untyped), one])
-    yield asked(fits, (a, b), [*((form, 1) for form in TYPED), one])
+    for dtype in (torch.float32, torch.float64):  # the second is the one that it asks for
+        yield asked(fits, (a, b), [*((form, 1) for form in TYPED), one], dtype)
     yield asked(fits, (b, a, d), [one, *((form, draw.choice((2, -1))) for form in OTHERS)])
 
     forms = [
@@ -119,6 +123,7 @@ def _(draw):
         for kind, dim in (("x.", 1), ("torch.", -1), ("F.", 1), ("nn.", -1))
     ]
     yield asked(several, (c, d), [*forms[:2], ("x.cumsum(dim)", 1), *forms[2:]], chained=True)
+    yield asked(several, (a, c), forms, again=True)
     yield asked(several, (a, c), [(form, at % 2) for at, (form, _) in enumerate(forms * 2)])
 
     yield asked(training, (b, d), [one, (draw.choice(untyped), 0)], gradient=True)
@@ -194,6 +199,38 @@ _misconception(
     "a dtype that is given by position is lost.",
     4,
     ("dtype = node.args[2]", "dtype = None"),
+)
+_misconception(
+    "its own dtype taken for none",
+    "a softmax that is asked for the dtype that the tensor has already is replaced.",
+    4,
+    ("dtype is None and", "dtype in (None, x.meta['example_value'].dtype) and"),
+)
+_misconception(
+    "the rank of the graph's input",
+    "the last dimension is that of what goes into the graph, and not that of the softmax's tensor.",
+    5,
+    ("x.meta['example_value'].dim()", "example_inputs[0].dim()"),
+)
+_misconception(
+    "the last but one from the end",
+    "a negative dimension is taken for the last, whichever it is.",
+    4,
+    ("values['dim'] in (-1, x.meta['example_value'].dim() - 1)",
+     "not 0 <= values['dim'] < x.meta['example_value'].dim() - 1"),
+)  # fmt: skip
+_misconception(
+    "two readers",
+    "a softmax whose result is read twice stays.",
+    5,
+    ("if dtype is None and", "if dtype is None and len(node.users) < 2 and"),
+)
+_misconception(
+    "behind its own node",
+    "a softmax of what the operator returned stays: the new node has no note of its dimensions.",
+    5,
+    ("new.meta = node.meta", "pass"),
+    ("x = values['input']", "x = values['input']\n            if 'example_value' not in x.meta:\n                continue"),
 )
 _misconception(
     "the first of several",
