@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.course import PHASES, ROOT, Phase, link_from_start
-from utils.style import IDLE, VIEW
+from utils.style import VIEW
 
 # The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.
 VERDICT = "application/vnd.open-the-hood.verdict+json"
@@ -252,13 +252,18 @@ def _text(source: str | list[str]) -> str:
 
 
 def _bar(lab: LabProgress) -> str:
-    """Return one small square an exercise: full if it passes, tinted if begun; text says it too."""
+    """Return one small square an exercise: full if it passes, half if begun; text says it too.
+
+    What isn't filled is transparent, so that in a dark theme, too, the fullest square is the
+    one that stands out.
+    """
     squares = []
     for exercise in lab.exercises:
-        colour = VIEW.colour if exercise.passing else VIEW.tint if exercise.begun else IDLE
+        full = 100 if exercise.passing else 50 if exercise.begun else 0
         squares.append(
             f'<span title="{escape(exercise.name)}" style="display:inline-block;width:12px;'
-            f"height:12px;margin-right:3px;border-radius:3px;background:{colour};"
+            "height:12px;margin-right:3px;border-radius:3px;"
+            f"background:linear-gradient(to top,{VIEW.colour} {full}%,transparent {full}%);"
             f'border:1px solid {VIEW.colour}"></span>'
         )
     return f'<span aria-hidden="true" style="white-space:nowrap">{"".join(squares)}</span>'
