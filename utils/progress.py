@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from utils.course import PHASES, ROOT, Phase, link_from_start
-from utils.style import IDLE, VIEW
+from utils.course import PHASES, ROOT, Phase, building, link_from_start
+from utils.style import VIEW
 
 # The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.
 VERDICT = "application/vnd.open-the-hood.verdict+json"
@@ -119,7 +118,7 @@ def progress(root: Path | str = ROOT) -> Progress:
     Args:
         root: the folder that holds work/ or release/, with the labs that the learner works on.
     """
-    if _building():
+    if building():
         return Progress([])
     labs = [(phase, phase.lab(Path(root))) for phase in PHASES]
     return Progress([read_lab(phase, path) for phase, path in labs if path is not None])
@@ -129,7 +128,7 @@ def show_progress(root: Path | str = ROOT) -> None:
     """Display the progress under `root`; while the course is built, an invitation instead."""
     from IPython.display import display
 
-    if _building():
+    if building():
         print("Run this cell (Shift+Enter), and your own progress appears here.")
     else:
         display(progress(root))
@@ -170,10 +169,6 @@ def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
             words = f"{begin}: lesson {phase.number:02d}, {phase.title}"
             return words, link_from_start(lesson, root)
     return "Every lab passes its checks: read on in the sources", "../README.md"
-
-
-def _building() -> bool:
-    return os.environ.get("OPEN_THE_HOOD_BUILD") == "1"
 
 
 def read_lab(phase: Phase, path: Path) -> LabProgress:
@@ -252,13 +247,18 @@ def _text(source: str | list[str]) -> str:
 
 
 def _bar(lab: LabProgress) -> str:
-    """Return one small square an exercise: full if it passes, tinted if begun; text says it too."""
+    """Return one small square an exercise: full if it passes, half if begun; text says it too.
+
+    What isn't filled is transparent, so that in a dark theme, too, the fullest square is the
+    one that stands out.
+    """
     squares = []
     for exercise in lab.exercises:
-        colour = VIEW.colour if exercise.passing else VIEW.tint if exercise.begun else IDLE
+        full = 100 if exercise.passing else 50 if exercise.begun else 0
         squares.append(
             f'<span title="{escape(exercise.name)}" style="display:inline-block;width:12px;'
-            f"height:12px;margin-right:3px;border-radius:3px;background:{colour};"
+            "height:12px;margin-right:3px;border-radius:3px;"
+            f"background:linear-gradient(to top,{VIEW.colour} {full}%,transparent {full}%);"
             f'border:1px solid {VIEW.colour}"></span>'
         )
     return f'<span aria-hidden="true" style="white-space:nowrap">{"".join(squares)}</span>'

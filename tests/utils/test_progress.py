@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -164,6 +165,13 @@ def test_what_is_drawn_is_also_said_in_words(tmp_path):
     text = Text()
     text.feed(shown._repr_html_())
     assert "1 of 2 exercises pass their checks; begun: <g>" in text.words
+
+
+def test_a_square_is_full_half_or_empty_whatever_the_theme(tmp_path):
+    done = exercise("f", ANSWER, 1, (2, [OK]), (3, [OK]))
+    saved(tmp_path, done, exercise("g", ANSWER), exercise("h"))
+    shown = progress(tmp_path)._repr_html_()
+    assert re.findall(r"transparent (\d+)%", shown) == ["100", "50", "0"]
 
 
 def test_a_phase_is_done_when_every_exercise_of_its_lab_passes(tmp_path):

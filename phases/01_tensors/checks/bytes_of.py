@@ -44,6 +44,15 @@ def _(t):
 
 
 @bytes_of.misconception(
+    "elements for the view's bytes",
+    "the view was given its count of elements; an element may take several bytes.",
+    earns=0,
+)
+def _(t):
+    return t.numel(), t.untyped_storage().nbytes()
+
+
+@bytes_of.misconception(
     "four bytes for every dtype", "each element was given 4 bytes, whatever its dtype.", earns=0
 )
 def _(t):
