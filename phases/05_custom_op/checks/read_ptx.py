@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from utils.checks import Case, Check, case, edited
+from utils.checks import Case, Check, edited
 from utils.drivers.custom_op import compile_softmax
 
 read_ptx = Check(
@@ -41,6 +41,7 @@ LINES = {
     "64 bits, `s64`, and 32, `f32`": "\tst.global.s64 \t[%rd3+8], %rd1;\n\tld.global.f32 %f1, [%rd2];",
     "a guard, `@%p1`": "\t@%p1 ld.global.b32 \t%r1, [%rd1];",
     "a guard that is negated, `@!%p2`": "\t@!%p2 st.global.b32 \t[%rd1], %r1;",
+    "a guard, and a tab behind it": "\t@%p1\tst.global.f32\t[%rd1],\t%f1;",
     "`v2`": "\tst.global.v2.b16 \t[%rd3], {%rs1, %rs2};",
     "`v4`, guarded": "@%p4 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd2 + 0 ];",
     "a word on caches, then `v4`": "\tld.global.L1::evict_last.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2];",
@@ -79,20 +80,47 @@ def _(draw):
     compiled(draw.choice((256, 512, 1024)), torch.bfloat16, num_warps=1)
     compiled(draw.choice((512, 1024)), torch.float64, num_warps=draw.choice((2, 4)))
     compiled(512, draw.choice(dtypes[:2]), result=torch.float32, num_warps=2, evict="evict_last")
+
     def pair(part, of, ptx, words, first, second):
+        right = read_ptx.right[of](ptx)
+
         def play(subject):
             one, other = subject[of](ptx)
-            return {first: one, second: other}
+            came = {first: one, second: other}
+            facts = {}
+            for (name, got), number in zip(came.items(), right, strict=True):
+                known = type(got) is int
+                facts[f"{name}, more"] = not known or got <= number
+                facts[f"{name}, fewer"] = not known or got >= number
+            return {**facts, **came}
 
-        places = {f"['{name}']": f"the number of {name}" for name in (first, second)}
+        places = {}
+        for name in (first, second):
+            places[f"['{name}']"] = f"the number of {name}"
+            places[f"['{name}, more']"] = f"More {name} are counted than the text has."
+            places[f"['{name}, fewer']"] = f"Fewer {name} are counted than the text has."
         return Case(part, play, of, words, places)
+
+    def list_of(ptx, kind, words):
+        right = read_ptx.right["widths"](ptx, kind)
+
+        def play(subject):
+            got = subject["widths"](ptx, kind)
+            shuffled = isinstance(got, list) and got != right
+            return not (shuffled and sorted(map(repr, got)) == sorted(map(repr, right))), got
+
+        places = {
+            "[0]": "The widths are right, and their order is not that of the text.",
+            "[1]": "the list",
+        }
+        return Case(widths, play, "widths", words, places)
 
     for words, ptx in asked.items():
         if words in LINES and "\n" not in ptx:
             words += f" (`{' '.join(ptx.split())}`)"
         yield pair(loads, "accesses", ptx, words, "loads", "stores")
-        yield case(widths, ptx, "ld", of="widths", shown=f"the loads' widths, {words}")
-        yield case(widths, ptx, "st", of="widths", shown=f"the stores' widths, {words}")
+        yield list_of(ptx, "ld", f"the loads' widths, {words}")
+        yield list_of(ptx, "st", f"the stores' widths, {words}")
         yield pair(reductions, "reductions", ptx, words, "`shfl`", "`bar.sync`")
 
 
