@@ -260,6 +260,14 @@ _misconception(
     ("torch.empty(y.shape, dtype=y.dtype, device=y.device)", "torch.empty_like(y)"),
 )
 _misconception(
+    "y before g",
+    "the backward's operator takes its first tensor for y, and its second for g.",
+    4,
+    ("def back(g: torch.Tensor, y: torch.Tensor)", "def back(y: torch.Tensor, g: torch.Tensor)"),
+    ("@back.register_fake\n    def _(g, y):", "@back.register_fake\n    def _(y, g):"),
+    ("return back(g, y)", "return back(y, g)"),
+)
+_misconception(
     "a gradient of its own",
     "the gradient is that of a softmax, and not what the backward that is handed over makes of it.",
     4,
