@@ -461,8 +461,9 @@ def swap(
     Returns:
         ``then``, the logits of these; ``logits``, ``probabilities`` and ``gradients`` by name, of
         the model for the first tokens; ``names`` of its state dict; ``parameters``, whether they
-        are the very tensors that they were; ``others``, the logits and probabilities of a model made before, and of one made after; ``alone``,
-        whether the model gives the same when ``function`` has given another one another softmax.
+        are the very tensors that they were; ``others``, the logits and probabilities of a model
+        made before, and of one made after; ``alone``, whether the model gives the same when
+        ``function`` has given another one another softmax.
     """
 
     def made() -> MiniGPT:
