@@ -318,7 +318,6 @@ def triton_softmax(x, y):
     ),
     ("softmax_backward", "a program for no rows", "maybe no rows", ("(rows,)", "(rows or 1,)")),
     ("softmax_backward", "added to what is there", "writes the gradient into `dx`", ("dx = y * (g", "dx = tl.load(dx_ptr + row * dx_row + lane * dx_column, mask=inside, other=0.0).to(ACC) + y * (g")),
-    ("read_ptx", "a tab behind a guard", "Split the line at spaces and tabs", ("line.split()", 'line.strip().split(" ")')),
     ("make_softmax", "the latest pair for all", "call them", ("def make_softmax", "PAIR = {}\n\n\ndef make_softmax"), ("    @torch.library.custom_op(name, m", '    PAIR["forward"], PAIR["backward"] = forward, backward\n\n    @torch.library.custom_op(name, m'), ("return forward(x)", 'return PAIR["forward"](x)'), ("return backward(g, y)", 'return PAIR["backward"](g, y)')),
     ("make_softmax", "the arguments the other way round", "takes two, `g` and `y`", ("def gradient(g: torch.Tensor, y: torch.Tensor)", "def gradient(y: torch.Tensor, g: torch.Tensor)"), ("    def _(g, y):", "    def _(y, g):"), ("return gradient(g, *ctx.saved_tensors)", "return gradient(*ctx.saved_tensors, g)")),
     ("make_twice", "the result divided by y", "what becomes of it for `g` and for `y`", ("ctx.save_for_backward(*inputs)", "ctx.save_for_backward(*inputs, output)"), ("g, y = ctx", "g, y, dx = ctx"), ("v * (g - (g * y).sum(-1, keepdim=True))", "v * dx / y")),

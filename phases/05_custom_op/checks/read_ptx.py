@@ -41,7 +41,6 @@ LINES = {
     "64 bits, `s64`, and 32, `f32`": "\tst.global.s64 \t[%rd3+8], %rd1;\n\tld.global.f32 %f1, [%rd2];",
     "a guard, `@%p1`": "\t@%p1 ld.global.b32 \t%r1, [%rd1];",
     "a guard that is negated, `@!%p2`": "\t@!%p2 st.global.b32 \t[%rd1], %r1;",
-    "a guard, and a tab behind it": "\t@%p1\tst.global.f32\t[%rd1],\t%f1;",
     "`v2`": "\tst.global.v2.b16 \t[%rd3], {%rs1, %rs2};",
     "`v4`, guarded": "@%p4 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd2 + 0 ];",
     "a word on caches, then `v4`": "\tld.global.L1::evict_last.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2];",
