@@ -355,7 +355,7 @@ verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
 # A kernel is no operator yet. PyTorch doesn't know what it needs, what comes out, how a gradient gets
 # back through it, nor that it may be left alone by a compiler. Write `make_softmax(name, forward,
 # backward)`, which tells it. `name` is such as `"lab05::softmax_7"`, and a right pair of functions is
-# handed over, which launch kernels:
+# handed over, which launch kernels; another call brings another name and another pair:
 #
 # - `forward(x)` takes a tensor of one dimension or more, of any strides, and returns the result, a new
 #   contiguous tensor;

@@ -4,6 +4,7 @@ A wrong answer is a right one with an edit (or a cell of its own), and names the
 lab's text that it breaks.
 """
 
+from tests.phases import bank_05_second
 from tests.phases.bank import CODE, Bank
 
 RIGHT: dict[str, dict[str, str]] = {}
@@ -1181,3 +1182,4 @@ OPEN = {
 
 BANK = Bank("05")
 BANK.fill(RIGHT, WRONG, OPEN)
+bank_05_second.add_to(BANK)

@@ -133,6 +133,7 @@ RULES = {
     ),
     "make_softmax": Rules(
         asked={
+            "another call brings another name and another pair": "the latest pair for all",
             "takes a tensor of one dimension or more": "a fake for matrices alone",
             "and returns the result, a new contiguous tensor": (
                 "the result is a view",

@@ -265,19 +265,57 @@ def run_operator(
     g: torch.Tensor | None,
     slope: float,
     factor: float = 1.0,
+    later: float | None = None,
 ) -> dict[str, Any]:
     """Return what the operator returns for x, and the gradient of x for that of the output, g.
 
     Args:
+        make: registers the operator.
+        x: the operator's input.
         g: None where no gradient is asked for.
+        slope: of the bias of the forward that is handed over.
         factor: the backward that is handed over multiplies the gradient by it.
+        later: the slope of another pair, for which ``make`` is called before the operator is.
     """
-    with registered(make, slope, factor) as ops:
+    with contextlib.ExitStack() as stack:
+        ops = stack.enter_context(registered(make, slope, factor))
+        if later is not None:
+            stack.enter_context(registered(make, later, factor))
         leaf = x.detach().requires_grad_(g is not None)
         output = ops.forward(leaf)
         found = {"output": output.detach().clone(), "gradient": None}
         if g is not None and output.requires_grad:
             (found["gradient"],) = torch.autograd.grad(output, leaf, g)
+    return found
+
+
+def run_backward(
+    make: Callable,
+    g: torch.Tensor,
+    y: torch.Tensor,
+    factor: float = 1.0,
+    v: torch.Tensor | None = None,
+) -> dict[str, Any]:
+    """Return what the operator of the backward returns for g and y.
+
+    Args:
+        make: registers the operator.
+        g: the gradient of a result.
+        y: the result.
+        factor: the backward that is handed over multiplies the gradient by it.
+        v: the gradient of what is returned; None where no further gradient is asked for.
+
+    Returns:
+        ``gradient``; ``of_g`` and ``of_y``, its gradients for v, None where there is none.
+    """
+    with registered(make, 0.0, factor) as ops:
+        asked = v is not None
+        g, y = g.detach().requires_grad_(asked), y.detach().requires_grad_(asked)
+        gradient = ops.backward(g, y)
+        found = {"gradient": gradient.detach().clone(), "of_g": None, "of_y": None}
+        if v is not None and gradient.requires_grad:
+            again = torch.autograd.grad(gradient, (g, y), v, allow_unused=True)
+            found["of_g"], found["of_y"] = again
     return found
 
 
@@ -401,7 +439,13 @@ def _kept() -> Iterator[None]:
                 setattr(place, name, value)
 
 
-def swap(function: Callable, config: MiniGPTConfig, seed: int, tokens: torch.Tensor) -> dict:
+def swap(
+    function: Callable,
+    config: MiniGPTConfig,
+    seed: int,
+    tokens: torch.Tensor,
+    then: torch.Tensor | None = None,
+) -> dict:
     """Let ``function(model, softmax)`` change a MiniGPT, and run it beside others.
 
     The softmax that it gets is a sharper one, softmax(1.5 * x), so that numbers show where it is
@@ -412,11 +456,14 @@ def swap(function: Callable, config: MiniGPTConfig, seed: int, tokens: torch.Ten
         config: the model's sizes.
         seed: of the weights.
         tokens: integers, (batch, length).
+        then: other tokens, given to the same model afterwards.
 
     Returns:
-        ``logits``, ``probabilities`` and ``gradients`` by name, of the model; ``names`` of its
-        state dict; ``parameters``, whether they are the very tensors that they were; ``others``,
-        the logits and probabilities of a model made before, and of one made after.
+        ``then``, the logits of these; ``logits``, ``probabilities`` and ``gradients`` by name, of
+        the model for the first tokens; ``names`` of its state dict; ``parameters``, whether they
+        are the very tensors that they were; ``others``, the logits and probabilities of a model
+        made before, and of one made after; ``alone``, whether the model gives the same when
+        ``function`` has given another one another softmax.
     """
 
     def made() -> MiniGPT:
@@ -432,19 +479,28 @@ def swap(function: Callable, config: MiniGPTConfig, seed: int, tokens: torch.Ten
     def sharper(x: torch.Tensor) -> torch.Tensor:
         return softmax(1.5 * x, -1)
 
+    def flatter(x: torch.Tensor) -> torch.Tensor:
+        return softmax(0.5 * x, -1)
+
     with _kept():
-        return _swapped(function, made, sharper, tokens)
+        return _swapped(function, made, (sharper, flatter), tokens, then)
 
 
-def _swapped(function: Callable, made: Callable, sharper: Forward, tokens: torch.Tensor) -> dict:
+def _swapped(
+    function: Callable,
+    made: Callable,
+    softmaxes: tuple[Forward, Forward],
+    tokens: torch.Tensor,
+    then: torch.Tensor | None,
+) -> dict:
     model, before = made(), made()
     parameters = dict(model.named_parameters())
-    function(model, sharper)
+    function(model, softmaxes[0])
     after = made()
     logits = model(tokens)
     probabilities = model.probabilities(tokens)
     (probabilities.square().sum() + logits.square().mean()).backward()
-    return {
+    found = {
         "logits": logits.detach().clone(),
         "probabilities": probabilities.detach().clone(),
         "gradients": {
@@ -458,7 +514,10 @@ def _swapped(function: Callable, made: Callable, sharper: Forward, tokens: torch
             for one in (before, after)
             for kind in ("logits", "probabilities")
         ],
+        "then": None if then is None else model(then).detach().clone(),
     }
+    function(made(), softmaxes[1])
+    return {**found, "alone": torch.allclose(model.probabilities(tokens), probabilities)}
 
 
 def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.Tensor) -> int:

@@ -118,7 +118,9 @@ def _storages(
                     "for a kernel: do not launch kernels in code that is traced"
                 )
             storage = value.untyped_storage()
-            found.append((storage.data_ptr(), storage.data_ptr() + storage.nbytes(), name))
+            # The address of a tensor without elements is 0, wherever its storage lies.
+            start, size = (storage.data_ptr(), storage.nbytes()) if value.numel() else (0, 0)
+            found.append((start, start + size, name))
     return found
 
 
@@ -198,6 +200,11 @@ def _outside(
     if not storages:
         return f"program {program[0]} {kind} memory, and was given no tensor"
     start, end, name = min(storages, key=lambda one: abs(one[0] - address))
+    if start == end:
+        return (
+            f"program {program[0]} {kind} an element of a tensor that has none, as {name} has: "
+            "where there are no rows, launch no program"
+        )
     return (
         f"program {program[0]} {kind} element {(address - start) // wide} of what {name} lies in, "
         f"which has {(end - start) // wide} elements: is a mask missing, or a stride wrong?"

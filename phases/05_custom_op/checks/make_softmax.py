@@ -72,6 +72,8 @@ def _(draw):
         if part == gradient:
             places = {"[0]": "No gradient gets back through the operator.", "[1]": "the gradient"}
         words = f"{str(dtype).removeprefix('torch.')} {shape}, {layout}"
+        if by != 1:
+            words += f", the gradient of the result about {by:.0e}"
         return Case(part, play, shown=words, places=places)
 
     def faked(inputs, backward):
@@ -94,6 +96,23 @@ def _(draw):
     yield asked(gradient, draw.shape(2), upstream="transposed")
     # a gradient beyond float32's range
     yield asked(gradient, draw.shape(3), "transposed", torch.float64, by=1e60)
+
+    shape = draw.shape(2, 3, 9)
+    x, g = draw.tensor(shape), draw.tensor(shape)
+    y = torch.softmax(x, -1)
+
+    def first_of_two(subject):
+        return subject.drive("custom_op:run_operator", x, None, slope, later=slope + 1)["output"]
+
+    words = "what the operator of one pair gives, when another pair has been registered since"
+    shown = "two operators, the first one called"
+    yield Case(computes, first_of_two, shown=shown, places={"": words})
+
+    def by_itself(subject):
+        return subject.drive("custom_op:run_backward", g, y, 1.0 + slope)["gradient"]
+
+    words = "what the backward's operator gives for g and y"
+    yield Case(gradient, by_itself, shown="the backward's operator, called with g and y", places={"": words})
 
     rows, columns = draw.shape(2, 3, 9)
     inputs = [
@@ -233,6 +252,20 @@ _misconception(
     "a tracer is told that the gradient lies as g does, and the kernel's result is contiguous.",
     4,
     ("torch.empty(y.shape, dtype=y.dtype, device=y.device)", "torch.empty_like(g)"),
+)
+_misconception(
+    "the backward's fake lies as y does",
+    "a tracer is told that the gradient lies as y does, and the kernel's result is contiguous.",
+    4,
+    ("torch.empty(y.shape, dtype=y.dtype, device=y.device)", "torch.empty_like(y)"),
+)
+_misconception(
+    "y before g",
+    "the backward's operator takes its first tensor for y, and its second for g.",
+    4,
+    ("def back(g: torch.Tensor, y: torch.Tensor)", "def back(y: torch.Tensor, g: torch.Tensor)"),
+    ("@back.register_fake\n    def _(g, y):", "@back.register_fake\n    def _(y, g):"),
+    ("return back(g, y)", "return back(y, g)"),
 )
 _misconception(
     "a gradient of its own",

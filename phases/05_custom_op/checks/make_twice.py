@@ -33,9 +33,10 @@ def _(draw):
     places = ("gradient", "of_g", "of_x")
     slope = draw.choice((-0.5, 0.25, 0.75))
 
-    def asked(which, shape, layout):
-        x = draw.tensor(shape, torch.float64, layout)
-        g, v = draw.tensor(shape, torch.float64), draw.tensor(shape, torch.float64)
+    def asked(which, shape, layout, far=False):
+        x, g, v = (draw.tensor(shape, torch.float64, layout) for _ in "xgv")
+        if far:
+            x[..., 0] -= 2000
 
         def play(subject):
             if which == 0:  # asked for alone, which takes no formula of the backward's
@@ -43,16 +44,19 @@ def _(draw):
             else:
                 came = subject.drive("custom_op:run_twice", x, g, v, slope)[places[which]]
             if came is None:
-                return False, True, came
+                return False, True, True, came
             # The sums of every gradient that went through a softmax's backward.
-            return True, bool((came.sum(-1).abs() < 1e-6 + 1e-3 * came.abs().sum(-1)).all()), came
+            sums = bool((came.sum(-1).abs() < 1e-6 + 1e-3 * came.abs().sum(-1)).all())
+            nan = bool(came.isnan().any())
+            return True, not nan, nan or sums, came
 
-        words = f"float64 {shape}, {layout}"
+        words = f"float64 {shape}, {layout}" + ", y 0 in the first column" * far
         part = list(make_twice.parts)[which]
         said = {
             "[0]": f"Nothing leads back from the gradient to {'xgx'[which]}.",
-            "[1]": f"The numbers of a row of {part} do not sum to 0.",
-            "[2]": part,
+            "[1]": f"There is NaN in {part}.",
+            "[2]": f"The numbers of a row of {part} do not sum to 0.",
+            "[3]": part,
         }
         return Case(part, play, shown=words, places=said)
 
@@ -61,6 +65,28 @@ def _(draw):
     for which in (1, 2):
         yield asked(which, draw.shape(2, 3, 6), "contiguous")
         yield asked(which, (2, *draw.shape(2, 3, 6)), "transposed")
+    yield asked(2, draw.shape(2, 3, 6), "contiguous", far=True)
+
+    shape = draw.shape(2, 3, 6)
+    g, x, v = (draw.tensor(shape, torch.float64) for _ in "gxv")
+    y = torch.softmax(x, -1)
+
+    def of_the_backward(which):
+        part, of = list(make_twice.parts)[which], "xgy"[which]
+
+        def play(subject):
+            came = subject.drive("custom_op:run_backward", g, y, 1.0, v)[f"of_{of}"]
+            return came is not None, came
+
+        said = {
+            "[0]": f"Nothing leads back from the result of the backward's operator to {of}.",
+            "[1]": f"the gradient of {of} that the backward's operator has for v",
+        }
+        shown = f"the backward's operator, called with g and y: float64 {shape}"
+        return Case(part, play, shown=shown, places=said)
+
+    yield of_the_backward(1)
+    yield of_the_backward(2)
 
 
 def _make(name, forward, backward):

@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from utils.checks import Case, Check, case, edited
+from utils.checks import Case, Check, edited
 from utils.drivers.custom_op import compile_softmax
 
 read_ptx = Check(
@@ -79,20 +79,47 @@ def _(draw):
     compiled(draw.choice((256, 512, 1024)), torch.bfloat16, num_warps=1)
     compiled(draw.choice((512, 1024)), torch.float64, num_warps=draw.choice((2, 4)))
     compiled(512, draw.choice(dtypes[:2]), result=torch.float32, num_warps=2, evict="evict_last")
+
     def pair(part, of, ptx, words, first, second):
+        right = read_ptx.right[of](ptx)
+
         def play(subject):
             one, other = subject[of](ptx)
-            return {first: one, second: other}
+            came = {first: one, second: other}
+            facts = {}
+            for (name, got), number in zip(came.items(), right, strict=True):
+                known = type(got) is int
+                facts[f"{name}, more"] = not known or got <= number
+                facts[f"{name}, fewer"] = not known or got >= number
+            return {**facts, **came}
 
-        places = {f"['{name}']": f"the number of {name}" for name in (first, second)}
+        places = {}
+        for name in (first, second):
+            places[f"['{name}']"] = f"the number of {name}"
+            places[f"['{name}, more']"] = f"More {name} are counted than the text has."
+            places[f"['{name}, fewer']"] = f"Fewer {name} are counted than the text has."
         return Case(part, play, of, words, places)
+
+    def list_of(ptx, kind, words):
+        right = read_ptx.right["widths"](ptx, kind)
+
+        def play(subject):
+            got = subject["widths"](ptx, kind)
+            shuffled = isinstance(got, list) and got != right
+            return not (shuffled and sorted(map(repr, got)) == sorted(map(repr, right))), got
+
+        places = {
+            "[0]": "The widths are right, and their order is not that of the text.",
+            "[1]": "the list",
+        }
+        return Case(widths, play, "widths", words, places)
 
     for words, ptx in asked.items():
         if words in LINES and "\n" not in ptx:
             words += f" (`{' '.join(ptx.split())}`)"
         yield pair(loads, "accesses", ptx, words, "loads", "stores")
-        yield case(widths, ptx, "ld", of="widths", shown=f"the loads' widths, {words}")
-        yield case(widths, ptx, "st", of="widths", shown=f"the stores' widths, {words}")
+        yield list_of(ptx, "ld", f"the loads' widths, {words}")
+        yield list_of(ptx, "st", f"the stores' widths, {words}")
         yield pair(reductions, "reductions", ptx, words, "`shfl`", "`bar.sync`")
 
 

@@ -61,15 +61,25 @@ def _(draw):
         def play(subject):
             asked = moved, elements, is_backward, bandwidth, flops
             seconds, which = subject["least_seconds"](*asked)
-            right = max(moved / bandwidth, (4 if is_backward else 5) * elements / flops)
-            enough = bool(seconds >= right * (1 - 1e-6))
-            return enough, bool(seconds <= right * (1 + 1e-6)), seconds, which
+            by_memory = moved / bandwidth
+            by_arithmetic = elements * (4 if is_backward else 5) / flops
+            right = max(by_memory, by_arithmetic)
+            return (
+                bool(seconds >= right * (1 - 1e-6)),
+                bool(seconds <= right * (1 + 1e-6)),
+                which != "compute" or by_arithmetic > by_memory,
+                which != "memory" or by_memory >= by_arithmetic,
+                seconds,
+                which,
+            )
 
         places = {
             "[0]": "The time is too short.",
             "[1]": "The time is too long.",
-            "[2]": "the seconds",
-            "[3]": "which of the two decides",
+            "[2]": "Computing is said to decide, where moving takes as long or longer.",
+            "[3]": "Memory is said to decide, where computing takes longer.",
+            "[4]": "the seconds",
+            "[5]": "which of the two decides",
         }
         return Case(time, play, "least_seconds", words, places)
 

@@ -44,7 +44,8 @@ BESIDE = -7.0
 FACTS = {
     "[0]": "An input was changed.",
     "[1]": "Something was written beside the rows of the output, into what they are cut from.",
-    "[2]": "Some places of the output were never written.",
+    "[2]": "Some places of the output hold what was there before, as where nothing is written to them, "
+    "or numbers are added to what they held.",
     "[3]": "A row of nothing but -inf has numbers in it, where torch has NaN.",
     "[4]": "There is NaN where a number is expected. Whoever reads beside the rows of an input finds "
     "NaN there; inf - inf, inf / inf and 0 / 0 give it, too.",

@@ -137,6 +137,12 @@ _misconception(
     ("(*g.stride(), *y.stride(), *dx.stride())", "(*y.stride(), *y.stride(), *dx.stride())"),
 )
 _misconception(
+    "dx lies as y does",
+    "the gradient is written with the strides of y.",
+    4,
+    ("(*g.stride(), *y.stride(), *dx.stride())", "(*g.stride(), *y.stride(), *y.stride())"),
+)
+_misconception(
     "the sum of g",
     "g is summed by itself, and not weighted with y.",
     1,

@@ -47,16 +47,21 @@ def _pattern(softmax):
 @swap_softmax.cases
 def _(draw):
     head, attention, gradients, nothing, graph, gpu = swap_softmax.parts
+
     def asked(part, look, places, config, seed, tokens):
+        then = tokens[:, :2] if part == attention else None
+
         def play(subject):
-            return look(subject.drive("custom_op:swap", config, seed, tokens))
+            return look(subject.drive("custom_op:swap", config, seed, tokens, then))
 
         words = f"{config.n_layers} layers, {config.n_heads} heads, tokens {tuple(tokens.shape)}"
+        if then is not None:
+            words += ", then the first two of each row"
         return Case(part, play, shown=words, places=places)
 
     def of_attention(came):
         first, later = came["logits"][:, :1], came["logits"][:, 1:]
-        return not bool(came["logits"].isnan().any()), first, later
+        return not bool(came["logits"].isnan().any()), first, later, came["then"]
 
     def of_gradients(came):
         found = came["gradients"]
@@ -64,7 +69,7 @@ def _(draw):
         return None not in found.values(), not any(bool(n.isnan().any()) for n in numbers), found
 
     def of_others(came):
-        return came["names"], came["parameters"], came["others"]
+        return came["names"], came["parameters"], came["others"], came["alone"]
 
     nan = "There is NaN in the logits, as where a row of scores is nothing but -inf."
     looks = {
@@ -74,6 +79,7 @@ def _(draw):
                 "[0]": nan,
                 "[1]": "the logits of the first position, which sees nothing but itself",
                 "[2]": "the logits of later positions",
+                "[3]": "the logits of fewer tokens, asked after more",
             },
         ),
         gradients: (
@@ -93,11 +99,12 @@ def _(draw):
                 "[2][1]": "the probabilities of another model, made before",
                 "[2][2]": "the logits of another model, made after",
                 "[2][3]": "the probabilities of another model, made after",
+                "[3]": "What this model gives changes when another one gets another softmax.",
             },
         ),
     }
-    for layers in (1, 3):
-        config = MiniGPTConfig(draw.integer(7, 12), 8, draw.choice((1, 2)), layers, 12, 6)
+    for layers, heads in ((1, 1), (3, 2)):
+        config = MiniGPTConfig(draw.integer(7, 12), 8, heads, layers, 12, 6)
         tokens = draw.tensor((draw.integer(2, 3), draw.integer(3, 6)), torch.int64).abs()
         tokens %= config.vocab_size
         # A single position sees itself alone, whatever the attention does: the head is on its own.

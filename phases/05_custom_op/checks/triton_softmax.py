@@ -57,6 +57,8 @@ def _(draw):
     far[1] += 300
     far[2] = 0
     yield softmax_of(width, cut(far), ", far below 0, far above, and all equal")
+    lowest = torch.full((1, 5), -3e38)
+    yield softmax_of(width, cut(lowest), ", all of them -3e38")
 
     x = draw.tensor((2, draw.integer(9, 14)))
     rows, columns = x.shape
@@ -80,6 +82,9 @@ def _(draw):
     none[1] = -float("inf")
     yield softmax_of(infinite, cut(none), ", a row of -inf alone")
     yield softmax_of(infinite, cut(none[1:, :4]), ", a row of -inf alone, as wide as a block")
+    late = draw.tensor((1, 1100))
+    late[0, :1050] = -float("inf")  # all that a first tile holds
+    yield softmax_of(infinite, cut(late), ", -inf in the first 1050 columns")
 
     for dtype in (torch.float16, torch.bfloat16):
         x = draw.tensor((3, 33))
