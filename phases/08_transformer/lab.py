@@ -391,7 +391,7 @@ verify("pick", pick)
 # - `logits` is (B, T, V): what comes after each of the T tokens. Behind padding it means nothing.
 #
 # The first call gets the whole prompts; each later one gets one column. After a row's `eos`, what you
-# hand over for it is up to you. No call is made whose answer is not needed.
+# hand over for it is up to you, within these bounds. No call is made whose answer is not needed.
 #
 # <details><summary>On which side?</summary>
 #
@@ -452,7 +452,8 @@ expect_equal("it speaks, and ends", [words.words(said)[0::20] for said in genera
 # %% test="generate" points=5
 # Graded
 check("generate")
-expect_equal("nothing asked", driver.generated(generate, toy, [[1], [2]], 0, 0, 8), {"words": [[], []], "columns": []})
+nothing = driver.generated(generate, toy, [[1], [2]], 0, 0, 8)
+expect_equal("nothing asked", (nothing["words"], nothing["columns"]), ([[], []], []))
 ### BEGIN HIDDEN TESTS
 verify("generate", generate)
 ### END HIDDEN TESTS
