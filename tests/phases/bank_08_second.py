@@ -3,7 +3,7 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
-from tests.phases.bank import CODE, Bank
+from tests.phases.bank import CODE
 
 RIGHT: dict[str, dict[str, str]] = {
     "visible": {
@@ -215,8 +215,17 @@ def load_strictly(model_class, folder, **options):
 
 WRONG: dict[str, list[tuple[str, ...]]] = {
     "visible": [
-        ("a window from the row's number", "a query does not see a position that lies `window` or more before its own", "at - of < window", "torch.arange(queries).unsqueeze(1) - of < window"),
-        ("the padding, changed for one query", "No function changes what it is given", CODE, """
+        (
+            "a window from the row's number",
+            "a query does not see a position that lies `window` or more before its own",
+            "at - of < window",
+            "torch.arange(queries).unsqueeze(1) - of < window",
+        ),
+        (
+            "the padding, changed for one query",
+            "No function changes what it is given",
+            CODE,
+            """
 def visible(queries, keys, causal, padding, window):
     at = torch.arange(keys - queries, keys)[:, None]
     of = torch.arange(keys)
@@ -228,15 +237,39 @@ def visible(queries, keys, causal, padding, window):
     if window is not None:
         mask &= at - of < window
     return mask
-"""),
+""",
+        ),
     ],
     "MultiHead": [
-        ("a mask without a dimension for heads", "`allowed` is (B, T, T): one table for each sequence", "allowed.unsqueeze(1)", "allowed"),
+        (
+            "a mask without a dimension for heads",
+            "`allowed` is (B, T, T): one table for each sequence",
+            "allowed.unsqueeze(1)",
+            "allowed",
+        ),
     ],
     "attend_cached": [
-        ("values and keys", "Return `(output, (keys, values))`", "cache[0], k", "cache[1], k", "cache[1], v", "cache[0], v", ", (k, v)", ", (v, k)"),
-        ("no longer than the context", "the keys and values of all S + T positions", "    T, S =", "    k, v = k[:, :, -32:], v[:, :, -32:]\n    T, S ="),
-        ("one room for all that go on", "somebody may go on from it twice", CODE, """
+        (
+            "values and keys",
+            "Return `(output, (keys, values))`",
+            "cache[0], k",
+            "cache[1], k",
+            "cache[1], v",
+            "cache[0], v",
+            ", (k, v)",
+            ", (v, k)",
+        ),
+        (
+            "no longer than the context",
+            "the keys and values of all S + T positions",
+            "    T, S =",
+            "    k, v = k[:, :, -32:], v[:, :, -32:]\n    T, S =",
+        ),
+        (
+            "one room for all that go on",
+            "somebody may go on from it twice",
+            CODE,
+            """
 ROOM = 64
 
 
@@ -265,23 +298,58 @@ def attend_cached(x, weights, n_heads, cache):
         mask = torch.ones(T, S + T, dtype=torch.bool).tril(S)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return linear("output", mixed.transpose(1, 2).flatten(2)), (k, v)
-"""),
+""",
+        ),
     ],
     "pick": [
-        ("ties the other way", "of equal ones, the one with the smaller id ranks higher", "torch.sort(probs, dim=-1, descending=True, stable=True)", "(t.flip(-1) for t in torch.sort(probs, dim=-1, stable=True))"),
-        ("exp without a maximum", "Probabilities are the softmax of the logits divided by the temperature", "torch.softmax(logits / temperature, -1)", "(logits / temperature).exp() / (logits / temperature).exp().sum(-1, keepdim=True)"),
-        ("cold from 0.05 on", "At temperature 0 a row's word is the one with the largest logit; otherwise it is drawn", "temperature == 0", "temperature < 0.05"),
+        (
+            "ties the other way",
+            "of equal ones, the one with the smaller id ranks higher",
+            "torch.sort(probs, dim=-1, descending=True, stable=True)",
+            "(t.flip(-1) for t in torch.sort(probs, dim=-1, stable=True))",
+        ),
+        (
+            "exp without a maximum",
+            "Probabilities are the softmax of the logits divided by the temperature",
+            "torch.softmax(logits / temperature, -1)",
+            "(logits / temperature).exp() / (logits / temperature).exp().sum(-1, keepdim=True)",
+        ),
+        (
+            "cold from 0.05 on",
+            "At temperature 0 a row's word is the one with the largest logit; otherwise it is drawn",
+            "temperature == 0",
+            "temperature < 0.05",
+        ),
     ],
     "generate": [
-        ("prompts padded in place", "No function changes what it is given", "    tokens = torch.tensor([[pad] * (longest - len(p)) + p for p in prompts])\n    padding = torch.tensor([[False] * (longest - len(p)) + [True] * len(p) for p in prompts])", "    padding = torch.tensor([[False] * (longest - len(p)) + [True] * len(p) for p in prompts])\n    for p in prompts:\n        p[:0] = [pad] * (longest - len(p))\n    tokens = torch.tensor(prompts)"),
-        ("ended rows are padding, and go on counting", "any number that is no larger than the largest of a real one", "torch.ones(len(prompts), 1, dtype=torch.bool)", "~torch.tensor(done)[:, None]"),
-        ("ended at the eos of the prompt", "the new ids, up to and with the first `eos`", "[False] * len(prompts)", "[p[-1] == eos for p in prompts]"),
+        (
+            "prompts padded in place",
+            "No function changes what it is given",
+            "    tokens = torch.tensor([[pad] * (longest - len(p)) + p for p in prompts])\n    padding = torch.tensor([[False] * (longest - len(p)) + [True] * len(p) for p in prompts])",
+            "    padding = torch.tensor([[False] * (longest - len(p)) + [True] * len(p) for p in prompts])\n    for p in prompts:\n        p[:0] = [pad] * (longest - len(p))\n    tokens = torch.tensor(prompts)",
+        ),
+        (
+            "ended rows are padding, and go on counting",
+            "any number that is no larger than the largest of a real one",
+            "torch.ones(len(prompts), 1, dtype=torch.bool)",
+            "~torch.tensor(done)[:, None]",
+        ),
+        (
+            "ended at the eos of the prompt",
+            "the new ids, up to and with the first `eos`",
+            "[False] * len(prompts)",
+            "[p[-1] == eos for p in prompts]",
+        ),
     ],
     "grouped": [
-        ("a mask of the context", "of a config, your class needs no more than `d_model` and `n_heads`", "        width = config", "        self.past = torch.ones(config.context, config.context, dtype=torch.bool).tril()\n        width = config", "is_causal=True", "attn_mask=self.past[: x.shape[1], : x.shape[1]]"),
+        (
+            "a mask of the context",
+            "of a config, your class needs no more than `d_model` and `n_heads`",
+            "        width = config",
+            "        self.past = torch.ones(config.context, config.context, dtype=torch.bool).tril()\n        width = config",
+            "is_causal=True",
+            "attn_mask=self.past[: x.shape[1], : x.shape[1]]",
+        ),
     ],
     "from_hf": [],
 }
-
-BANK = Bank("08")
-BANK.fill(RIGHT, WRONG)
