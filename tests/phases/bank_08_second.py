@@ -216,12 +216,6 @@ def load_strictly(model_class, folder, **options):
 WRONG: dict[str, list[tuple[str, ...]]] = {
     "visible": [
         (
-            "a window from the row's number",
-            "a query does not see a position that lies `window` or more before its own",
-            "at - of < window",
-            "torch.arange(queries).unsqueeze(1) - of < window",
-        ),
-        (
             "the padding, changed for one query",
             "No function changes what it is given",
             CODE,
