@@ -356,6 +356,7 @@ eight = four.expand(8, 4)
 u = torch.tensor([0.05, 0.15, 0.45, 0.55, 0.65, 0.8, 0.85, 0.95])
 expect_equal("a draw", pick(eight, u, 1.0, None, None), torch.tensor([0, 1, 1, 2, 2, 3, 3, 3]))
 expect_equal("two stay", pick(eight, u, 1.0, 2, None), torch.tensor([1, 1, 1, 1, 3, 3, 3, 3]))
+expect_equal("two of four alike", pick(torch.zeros(2, 4), u[[1, 5]], 1.0, 2, None), torch.tensor([0, 1]))
 expect_equal("0.4 and 0.3 reach 0.6", pick(eight, u, 1.0, None, 0.6), torch.tensor([1, 1, 1, 1, 3, 3, 3, 3]))
 expect_equal("hotter", pick(eight, u, 100.0, None, None), torch.tensor([0, 0, 1, 2, 2, 3, 3, 3]))
 
@@ -391,7 +392,7 @@ verify("pick", pick)
 # - `logits` is (B, T, V): what comes after each of the T tokens. Behind padding it means nothing.
 #
 # The first call gets the whole prompts; each later one gets one column. After a row's `eos`, what you
-# hand over for it is up to you. No call is made whose answer is not needed.
+# hand over for it is up to you, within these bounds. No call is made whose answer is not needed.
 #
 # <details><summary>On which side?</summary>
 #
@@ -452,7 +453,8 @@ expect_equal("it speaks, and ends", [words.words(said)[0::20] for said in genera
 # %% test="generate" points=5
 # Graded
 check("generate")
-expect_equal("nothing asked", driver.generated(generate, toy, [[1], [2]], 0, 0, 8), {"words": [[], []], "columns": []})
+nothing = driver.generated(generate, toy, [[1], [2]], 0, 0, 8)
+expect_equal("nothing asked", (nothing["words"], nothing["columns"]), ([[], []], []))
 ### BEGIN HIDDEN TESTS
 verify("generate", generate)
 ### END HIDDEN TESTS

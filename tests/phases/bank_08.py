@@ -4,6 +4,7 @@ A wrong answer is the first right one with an edit (or a cell of its own), and n
 the lab's text that it breaks.
 """
 
+from tests.phases import bank_08_second
 from tests.phases.bank import CODE, Bank
 
 RIGHT: dict[str, dict[str, str]] = {}
@@ -2123,3 +2124,4 @@ OPEN: dict[tuple[str, str], str] = {}
 
 BANK = Bank("08")
 BANK.fill(RIGHT, WRONG, OPEN)
+BANK.fill(bank_08_second.RIGHT, bank_08_second.WRONG)

@@ -27,6 +27,7 @@ __all__ = [
     "TinyDecoder",
     "attention",
     "converted",
+    "forked",
     "generated",
     "grouped_attention",
     "loaded_strictly",
@@ -118,6 +119,29 @@ def converted(
     return {"weights": found, "left": dict(whole.state_dict())}
 
 
+def forked(
+    attend_cached: Callable,
+    x: Tensor,
+    weights: Mapping[str, Tensor],
+    n_heads: int,
+    more: Sequence[Tensor],
+) -> list[Any]:
+    """What each of several calls that go on from one cache returns for the next call.
+
+    Args:
+        attend_cached: the learner's.
+        x: the positions of the call that returns the cache.
+        weights: as `attend_cached` takes them.
+        n_heads: as `attend_cached` takes them.
+        more: the new positions of each further call.
+
+    Returns:
+        The caches that these returned, after all of them.
+    """
+    _, cache = attend_cached(x, weights, n_heads, None)
+    return [attend_cached(new, weights, n_heads, cache)[1] for new in more]
+
+
 class TinyDecoder:
     """A decoder of one layer with a cache, for `generate`: it notes how often it is called.
 
@@ -181,11 +205,13 @@ def generated(
     """What ``generate(model, prompts, limit, pad, eos)`` says.
 
     Returns:
-        ``words``, its answer, and ``columns``: how many columns each call of the model got.
+        ``words``, its answer; ``columns``, how many columns each call of the model got;
+        ``prompts``, what was handed over, afterwards.
     """
     model = TinyDecoder(weights)
-    words = generate(model, [list(prompt) for prompt in prompts], limit, pad, eos)
-    return {"words": words, "columns": model.columns}
+    given = [list(prompt) for prompt in prompts]
+    words = generate(model, given, limit, pad, eos)
+    return {"words": words, "columns": model.columns, "prompts": given}
 
 
 def loaded_strictly(
@@ -203,7 +229,8 @@ def loaded_strictly(
         gone: the name of a tensor that the file lacks, if any.
 
     Returns:
-        ``raised``, the exception's name, or ``""``; ``names``, those of the parameters that its
+        ``raised``, the exception's name, that of FileNotFoundError or ValueError for a subclass of
+        it, or ``""``; ``names``, those of the parameters that its
         message has; of what was loaded ``training``, and ``logits`` of some tokens, or None
         where an exception was raised or the file lacks a tensor.
     """
@@ -221,8 +248,9 @@ def loaded_strictly(
             loaded = load(model_class, asked)
         except Exception as error:
             names = [n for n in ("lm_head.bias", gone) if n and n in str(error)]
+            named = (kind for kind in (FileNotFoundError, ValueError) if isinstance(error, kind))
             return {
-                "raised": type(error).__name__,
+                "raised": next(named, type(error)).__name__,
                 "names": names,
                 "training": None,
                 "logits": None,

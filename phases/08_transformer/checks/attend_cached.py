@@ -63,6 +63,7 @@ def _(draw):
     yield asked(several, 2, 2, 3, 2, 2, torch.float64)
     yield asked(several, 1, 2, draw.integer(3, 6), 3, 2)
     yield asked(several, 2, draw.integer(4, 6), 1, 2, 2)
+    yield asked(one, 1, 1, 40, 1, 2)  # beyond the context of the course's MiniGPT
 
     x, weights, heads, cache = inputs(2, 2, 3, 2, 3)
     more = draw.tensor((2, 3, 6))
@@ -81,6 +82,16 @@ def _(draw):
         "[3]": "the cache that the first call returned",
     }
     yield Case(remembered, twice, shown="2 new positions after 3, then 3 more", places=places)
+
+    def forked(subject):
+        return subject.drive("transformer:forked", x, weights, heads, [more, more + 1])
+
+    places = {
+        "[0]": "the cache that the first call returned, after another from the same one",
+        "[1]": "the cache that the other call returned",
+    }
+    shown = "2 positions, then 3 more, and 3 others from the same cache"
+    yield Case(remembered, forked, shown=shown, places=places)
 
     start = inputs(1, 2, 0, 2, 2)
     next_x = draw.tensor((1, 1, 4))
@@ -210,6 +221,14 @@ _misconception(
     "keys and values exchanged",
     "what is returned for the next call is the values first, and then the keys.",
     0,
+    ("return (output, (keys, values))", "return (output, (values, keys))"),
+)
+_misconception(
+    "values and keys all along",
+    "the cache is read and returned as a pair of the values first, and then the keys.",
+    0,
+    ("[cache[0], keys]", "[cache[1], keys]"),
+    ("[cache[1], values]", "[cache[0], values]"),
     ("return (output, (keys, values))", "return (output, (values, keys))"),
 )
 _misconception(

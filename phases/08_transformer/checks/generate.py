@@ -126,17 +126,18 @@ def _(draw):
                 return weights, prompts, pad, stop
         raise LookupError(f"no model found for {part!r}, prompts of {lengths} tokens")
 
-    def asked(part, lengths, limit, eos, useful=lambda said: True):
+    def asked(part, lengths, limit, eos, useful=lambda said: True, what="words"):
         """`eos`: a function from the words without an end to the word that ends."""
         weights, prompts, pad, stop = told(part, lengths, limit, eos, useful)
         pad = WORDS - 1 if part == work else pad
 
         def play(subject):
             came = subject.drive("transformer:generated", weights, prompts, limit, pad, stop)
-            return came["columns"] if part == work else came["words"]
+            return came[what]
 
         shown = f"prompts of {lengths} tokens, limit {limit}"
-        places = {"": "the columns of each call"} if part == work else {}
+        places = {"columns": "the columns of each call", "prompts": "the given prompts, afterwards"}
+        places = {"": places[what]} if what in places else {}
         return Case(part, play, shown=shown, places=places)
 
     def nowhere(said):
@@ -160,25 +161,29 @@ def _(draw):
     yield asked(unequal, [4, 2], 4, nowhere)
     yield asked(unequal, [1, n, 3], 5, nowhere)
     yield asked(unequal, [n, n], 3, nowhere)
+    yield asked(unequal, [4, 2], 4, nowhere, what="prompts")
     yield asked(unequal, [2, 5, 1, 3], 4, nowhere, lambda said: len(set(map(tuple, said))) > 2)
     for row, at in ((0, 1), (1, 1), (1, 2)):
         stop, useful = first_of(row, at)
         yield asked(end, [3, draw.choice((1, 2, 4))], 5, stop, useful)
     stop, useful = first_of(0, draw.integer(1, 2))
     yield asked(end, [n], 5, stop, useful)
-    yield asked(work, [n], 5, stop, useful)
+    yield asked(work, [n], 5, stop, useful, what="columns")
 
     # a prompt may hold the word that ends: it is no end there
     yield asked(end, [4, 2], 5, None)
+    yield asked(end, [1, 3], 5, None)  # and end with it
+    stop, useful = first_of(0, 1)  # the longest ends first: the others stand at smaller positions
+    yield asked(end, [4, 2], 5, stop, useful)
 
     def one_later(said):
         """The second row ends a word later than the first."""
         return said[0][0] == said[1][1] != said[1][0] and said[0][1] != said[0][0]
 
-    yield asked(work, [3, 3], 5, lambda said: said[0][0], one_later)
-    yield asked(work, [3, n, 1], draw.integer(3, 5), nowhere)
-    yield asked(work, [n, 2], 1, nowhere)
-    yield asked(work, [n, 2], 0, nowhere)
+    yield asked(work, [3, 3], 5, lambda said: said[0][0], one_later, what="columns")
+    yield asked(work, [3, n, 1], draw.integer(3, 5), nowhere, what="columns")
+    yield asked(work, [n, 2], 1, nowhere, what="columns")
+    yield asked(work, [n, 2], 0, nowhere, what="columns")
 
 
 def _generate(model, prompts, limit, pad, eos):

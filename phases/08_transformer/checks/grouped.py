@@ -98,6 +98,7 @@ def _(draw):
     yield asked(one, 4, 1, draw.integer(1, 3))
     yield asked(one, draw.integer(2, 5), 1, 2, draw.integer(2, 5))
     yield asked(one, 1, 1, 3)
+    yield asked(one, 2, 1, 1, 13, 1)  # longer than the config's context, which the class need not know
     yield asked(one, 3, 1, 2, upstream=True)
     yield asked(groups, 4, 2, 2)
     yield asked(groups, 6, draw.choice((2, 3)), draw.integer(1, 3), draw.integer(2, 5))

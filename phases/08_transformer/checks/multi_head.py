@@ -54,7 +54,8 @@ def _(draw):
             return subject.drive("transformer:attention", sizes, weights, x, allowed, more)
 
         mask = "no mask" if allowed is None else f"a mask {tuple(allowed.shape)}"
-        shown = f"x {tuple(x.shape)}, {heads} heads, {mask}"
+        size = "" if large == 1 else " of large numbers"
+        shown = f"x {tuple(x.shape)}{size}, {heads} heads, {mask}"
         places = {"['output']": "the output", "['x']": "the gradient of x"}
         return Case(part, play, shown=shown, places=places)
 
@@ -209,6 +210,18 @@ _misconception(
     "every sentence is given the mask of the first one.",
     2,
     ("~allowed[:, None]", "~allowed[:1, None]"),
+)
+_misconception(
+    "a mask without a dimension for heads",
+    "`allowed` has no dimension for the heads: its first one, of sentences, is taken for theirs.",
+    2,
+    ("~allowed[:, None]", "~allowed"),
+)
+_misconception(
+    "the first sentence's blind rows",
+    "which rows see nothing is looked up in the first sentence's mask alone.",
+    3,
+    (".masked_fill(hidden, 0)", ".masked_fill(hidden[:1].all(-1, keepdim=True), 0)"),
 )
 _misconception(
     "not scaled",

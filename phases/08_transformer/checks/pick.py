@@ -106,6 +106,8 @@ def _(draw):
     for heat in (1.0, 0.5, 2.0, draw.choice((0.7, 1.5, 3.0))):
         yield asked(temperature, rows(3, n), heat)
     yield asked(temperature, 40 * rows(2, n), 20.0)  # large logits
+    # a temperature near 0: exponentials are beyond all numbers, and yet no word has all
+    yield asked(temperature, torch.tensor([[40.0, 40.01, 39.99, 40.0]]), 0.01)
     for heat, k in ((1.0, 2), (0.5, 3), (2.0, 1), (1.0, n + 2), (1.0, n)):
         yield asked(first_k, late(3, n), heat, k)
         yield asked(first_k, rows(3, n), heat, k)
@@ -159,6 +161,27 @@ _misconception(
     "a high temperature makes the likely words likelier still.",
     1,
     ("(logits / temperature)", "(logits * temperature)"),
+)
+_misconception(
+    "exponentials beyond all numbers",
+    "logits divided by a small temperature are too large for `exp`, and probabilities become NaN.",
+    3,
+    ("(logits / temperature).softmax(-1)", "((logits / temperature).exp() / (logits / temperature).exp().sum(-1, keepdim=True))"),
+)
+_misconception(
+    "a small temperature for 0",
+    "at a small temperature, the likeliest word is always taken, as at temperature 0.",
+    3,
+    ("temperature == 0", "temperature < 0.05"),
+)
+_misconception(
+    "the larger id first",
+    "of equal words, the one with the larger id ranks higher.",
+    2,
+    (
+        "(logits / temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)",
+        "(part.flip(-1) for part in (logits / temperature).softmax(-1).sort(dim=-1, stable=True))",
+    ),
 )
 _misconception(
     "the word that crosses is dropped",

@@ -65,6 +65,9 @@ def _(draw):
         apart = torch.tensor([[False, True, True, False, True], [True, True, False, True, True]])
         yield asked(window, 3, 5, causal, apart, 2)
 
+        # one query: a mask made of `padding` may be `padding` itself, and a window changes it
+        yield asked(window, 1, 4, causal, torch.ones(2, 4, dtype=torch.bool), 2)
+
     given = torch.tensor([[False, True, True], [True, True, True]])
 
     def untouched(subject):
@@ -101,6 +104,12 @@ _misconception(
     "a position is not allowed to look at itself.",
     0,
     ("theirs <= mine", "theirs < mine"),
+)
+_misconception(
+    "a window from the row's number",
+    "the window is counted from a query's row, and not from its position, so late queries see too much.",
+    3,
+    ("mine - theirs < window", "torch.arange(queries)[:, None] - theirs < window"),
 )
 _misconception(
     "the future instead of the past",
