@@ -53,9 +53,9 @@ from utils.verdict import check
 # Where `seed` is `None`, each epoch goes through the rows in order, and `n` may be as large as
 # 10¹⁵: nothing of that length can be built, nor is it needed.
 # Otherwise an epoch's order is `torch.randperm(n, generator=g)`, where `g` is a `torch.Generator` of
-# your own, which you seed with `seed` once: each epoch draws anew from it, and torch's global
-# generator is neither asked nor seeded. With or without a seed, `batches` has always enough rows for a
-# whole batch.
+# your own, which you seed with `seed` once: each epoch draws anew from it. With or without a seed,
+# torch's global generator is neither asked nor seeded, and `batches` has always enough rows for a whole
+# batch.
 #
 # <details><summary>How many batches has an epoch?</summary>
 #
@@ -534,7 +534,7 @@ verify("accumulate", accumulate)
 # `Scaler(scale, growth, backoff, interval)`:
 #
 # - `scaler.scale` is the number at the moment, a float that begins as `scale`;
-# - `scaler.scaled(loss)` returns the loss times the scale, a tensor;
+# - `scaler.scaled(loss)` returns the loss times the scale, a tensor on which `backward` is then called;
 # - `scaler.unscaled(grads)` gets a list of gradients, in float16 or float32, where some may be
 #   `None`. It returns a list of them in float32, divided by the scale, a `None` where a `None` was,
 #   and changes none of the given. The division happens in float32: in float16 it would lose what the
