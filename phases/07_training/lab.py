@@ -588,6 +588,9 @@ class Scaler:
 # %%
 scaler = Scaler(1024.0, 2.0, 0.5, 2)
 expect_equal("the loss", scaler.scaled(torch.tensor(3.0)), torch.tensor(3072.0))
+weight = torch.tensor(3.0, requires_grad=True)
+scaler.scaled(weight).backward()
+expect_equal("what `backward` leaves in a weight", weight.grad, torch.tensor(1024.0))
 small = torch.tensor([2.0**-20, 1.0], dtype=torch.float16)
 expect_equal("small gradients", scaler.unscaled([small, None]), [torch.tensor([2.0**-30, 2.0**-10]), None])
 expect_equal("one that overflowed", scaler.unscaled([small, torch.tensor([float("inf")])]), None)

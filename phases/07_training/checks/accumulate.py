@@ -163,7 +163,7 @@ def _(model, parts):
         parameter.grad = None
     found = 0.0
     for (x, targets), n in zip(parts, rows):
-        with torch.set_grad_enabled(n > 0):  # nobody would walk back through its graph
+        with torch.set_grad_enabled(bool(n > 0)):  # nobody would walk back through its graph
             logits = model(x)
         if n > 0:
             share = F.cross_entropy(logits, targets) * (n / sum(rows))
