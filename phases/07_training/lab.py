@@ -53,9 +53,9 @@ from utils.verdict import check
 # Where `seed` is `None`, each epoch goes through the rows in order, and `n` may be as large as
 # 10¹⁵: nothing of that length can be built, nor is it needed.
 # Otherwise an epoch's order is `torch.randperm(n, generator=g)`, where `g` is a `torch.Generator` of
-# your own, which you seed with `seed` once: each epoch draws anew from it, and torch's global
-# generator is neither asked nor seeded. With or without a seed, `batches` has always enough rows for a
-# whole batch.
+# your own, which you seed with `seed` once: each epoch draws anew from it. With or without a seed,
+# torch's global generator is neither asked nor seeded, and `batches` has always enough rows for a whole
+# batch.
 #
 # <details><summary>How many batches has an epoch?</summary>
 #
@@ -534,7 +534,7 @@ verify("accumulate", accumulate)
 # `Scaler(scale, growth, backoff, interval)`:
 #
 # - `scaler.scale` is the number at the moment, a float that begins as `scale`;
-# - `scaler.scaled(loss)` returns the loss times the scale, a tensor;
+# - `scaler.scaled(loss)` returns the loss times the scale, a tensor on which `backward` is then called;
 # - `scaler.unscaled(grads)` gets a list of gradients, in float16 or float32, where some may be
 #   `None`. It returns a list of them in float32, divided by the scale, a `None` where a `None` was,
 #   and changes none of the given. The division happens in float32: in float16 it would lose what the
@@ -588,6 +588,9 @@ class Scaler:
 # %%
 scaler = Scaler(1024.0, 2.0, 0.5, 2)
 expect_equal("the loss", scaler.scaled(torch.tensor(3.0)), torch.tensor(3072.0))
+weight = torch.tensor(3.0, requires_grad=True)
+scaler.scaled(weight).backward()
+expect_equal("what `backward` leaves in a weight", weight.grad, torch.tensor(1024.0))
 small = torch.tensor([2.0**-20, 1.0], dtype=torch.float16)
 expect_equal("small gradients", scaler.unscaled([small, None]), [torch.tensor([2.0**-30, 2.0**-10]), None])
 expect_equal("one that overflowed", scaler.unscaled([small, torch.tensor([float("inf")])]), None)

@@ -4,6 +4,7 @@ A wrong answer is the first right one with an edit (or a cell of its own), and n
 the lab's text that it breaks.
 """
 
+from tests.phases import bank_07_second
 from tests.phases.bank import CODE, Bank
 
 RIGHT: dict[str, dict[str, str]] = {}
@@ -897,3 +898,4 @@ OPEN: dict[tuple[str, str], str] = {}
 
 BANK = Bank("07")
 BANK.fill(RIGHT, WRONG, OPEN)
+bank_07_second.add_to(BANK)

@@ -85,7 +85,7 @@ RULES = {
                 "half of the square",
             ),
             "two floats": "w and b are tensors",
-            "a list of floats": ("losses with their graphs", "tensors"),
+            "a list of floats": ("losses that are tensors", "tensors"),
             "one for each step": ("the last loss alone", "the last loss twice", "a step too many"),
             "before it changed anything": ("the losses of afterwards", "the loss after the step"),
             "There may be no steps at all": "at least one step",

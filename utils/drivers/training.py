@@ -139,6 +139,17 @@ def accumulated(
     return {"loss": loss, "gradients": gradients, "rows": model.rows, "alive": alive}
 
 
+def scaled_gradient(
+    scaler_class: Callable, settings: Sequence[Any], weight: Tensor
+) -> Tensor | None:
+    """What backward leaves in a weight, from the scaled sum of its squares; None: no graph."""
+    leaf = weight.clone().requires_grad_()
+    loss = scaler_class(*settings).scaled(leaf.square().sum())
+    if loss.requires_grad:
+        loss.backward()
+    return leaf.grad
+
+
 class Trainer:
     """A training run that can be stopped: a small model with dropout, and all that goes with it.
 

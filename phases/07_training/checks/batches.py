@@ -41,6 +41,7 @@ def _(draw):
     counted, in_order, shuffled, own = batches.parts
     size = draw.integer(3, 9)
     corners = [(0, size), (1, size), (size - 1, size), (size, size), (size + 1, size), (5, 1)]
+    corners += [(1, 10**6), (10**6 + 1, 10**6)]  # a rest that is next to nothing of a batch
     drawn = [(draw.integer(20, 999), draw.integer(2, 19)) for _ in range(3)]
     drawn.append((size * draw.integer(2, 9), size))
     for n, batch_size in corners + drawn:
@@ -85,13 +86,16 @@ def _(draw):
             return [one.resume() for _ in range(11) for one in both]
 
         yield Case(own, in_turn, of="batches", shown="two of them, taking turns")
-    settings = {"n": n, "batch_size": batch_size, "seed": seeds[0], "drop_last": False}
-
-    def disturbed(subject):
-        return subject.drive("training:undisturbed", settings, 9)
-
+    settings = {"n": n, "batch_size": batch_size, "drop_last": False}
     places = {"['left alone']": "torch's global generator was asked or seeded."}
-    yield Case(own, disturbed, shown="while others seed torch's generator", places=places)
+
+    for seed, words in ((seeds[0], ""), (None, ", and the rows are in order")):
+
+        def disturbed(subject, asked=settings | {"seed": seed}):
+            return subject.drive("training:undisturbed", asked, 9)
+
+        shown = f"while others seed torch's generator{words}"
+        yield Case(own, disturbed, shown=shown, places=places)
 
 
 def steps(n, batch_size, epochs, drop_last):
@@ -138,6 +142,16 @@ batches.misconception(
     )
 )
 batches.misconception(
+    "a whole batch dropped",
+    "with drop_last, each epoch is counted a batch short where nothing is left over, too.",
+    earns=3,
+)(_counted((_COUNT, "-(-n // batch_size) - drop_last")))
+batches.misconception(
+    "a batch for no rest",
+    "an epoch that whole batches fill is counted a batch more.",
+    earns=3,
+)(_counted((_COUNT, "n // batch_size if drop_last else n // batch_size + (n > 0)")))
+batches.misconception(
     "one order for all epochs",
     "every epoch has the order of the first, as where the seed is set anew for each.",
     earns=2,
@@ -157,6 +171,21 @@ batches.misconception(
     _yielded(
         ("torch.Generator().manual_seed(seed)", "torch.manual_seed(seed)"),
         (", generator=generator", ""),
+    )
+)
+batches.misconception(
+    "a loader in order",
+    "without a seed a DataLoader deals the rows, and asks torch's global generator for each epoch.",
+    earns=3,
+)(
+    _yielded(
+        (
+            "    while True:",
+            "    while generator is None:\n"
+            "        yield from torch.utils.data.DataLoader(\n"
+            "            range(n), batch_size, drop_last=drop_last, collate_fn=list)\n"
+            "    while True:",
+        ),
     )
 )
 batches.misconception(

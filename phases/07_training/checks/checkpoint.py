@@ -65,7 +65,7 @@ def _(draw):
             "['same beginning']": "After resuming, already the first loss is not that of the run that went on.",
             "['same losses']": "After resuming, the first loss is right, and a later one is not that of the run that went on.",
             "['same weights']": "In the end, the weights are not those of the run that went on.",
-            "['went on']": "the losses of the run that went on",
+            "['went on']": "Taking the checkpoint changes the run: it does not go on as it would without.",
             "['resumed']": "the losses after resuming",
         }
         return Case(part, play, shown=words, places=places)

@@ -31,9 +31,11 @@ def _(x, y, steps, lr):
 def _(draw):
     one, many, found = mended_fit.parts
 
-    def asked(part, points, steps):
+    def asked(part, points, steps, given=None):
         x, lr = draw.tensor((points, 1)), draw.choice((0.01, 0.02, 0.05))
         y = draw.integer(2, 4) * x[:, 0] + draw.integer(1, 3) + draw.tensor((points,)) / 8
+        if given is not None:
+            x, y = given
 
         def play(subject):
             w, b, losses = subject(x, y, steps, lr)
@@ -50,6 +52,9 @@ def _(draw):
         yield asked(found, points, draw.integer(5, 12))
     yield asked(many, 4, 0)
     yield asked(found, 4, 0)
+    x = torch.tensor([[0.0], [1.0], [3.0]])
+    yield asked(one, 3, 1, (x, 2 * x[:, 0] + 1))
+    yield asked(found, 3, 4, (x, torch.zeros(3)))  # nothing is left to learn
 
 
 def _fit(x, y, steps, lr):
@@ -109,8 +114,19 @@ _misconception(
     (".mean()", ".sum()"),
 )
 _misconception(
-    "losses with their graphs",
-    "the list holds tensors, each with the graph of its step, and not floats.",
+    "one after the other",
+    "w is moved first, and b by the gradient at the new w.",
+    0,
+    (
+        "        optimizer.step()\n",
+        "        with torch.no_grad():\n"
+        "            w -= lr * w.grad\n"
+        "            b -= lr * 2 * (x[:, 0] * w + b - y).mean()\n",
+    ),
+)
+_misconception(
+    "losses that are tensors",
+    "the list holds tensors and not floats; with `loss` itself it would keep each step's graph, too.",
     2,
     ("losses.append(loss.item())", "losses.append(loss)"),
 )

@@ -54,26 +54,29 @@ class _:
 def _(draw):
     plain, memory, first, later, none = optimizers.parts
 
-    def numbers(steps, dtype, missing=()):
-        shapes = [(draw.integer(2, 4),), (2, draw.integer(2, 3)), ()]
+    def numbers(steps, dtype, missing=(), zero=(), size=1):
+        alike = (draw.integer(2, 4),)
+        shapes = [alike, alike, (2, draw.integer(2, 3)), ()]
         params = [draw.tensor(shape, dtype) for shape in shapes]
         grads = [
-            [None if (t, i) in missing else draw.tensor(s, dtype) for i, s in enumerate(shapes)]
+            [None if (t, i) in missing else draw.tensor(s, dtype) * size for i, s in enumerate(shapes)]
             for t in range(steps)
         ]
+        for t, i in zero:
+            grads[t][i] = torch.zeros_like(grads[t][i])
         return params, grads
 
     def words(steps, dtype):
         return f"{steps} step{'s' * (steps != 1)}, {str(dtype).removeprefix('torch.')}"
 
-    def sgd(part, steps, momentum, decay, dtype=torch.float32, missing=()):
-        asked = *numbers(steps, dtype, missing), draw.choice((0.1, 0.5)), momentum, decay
-        shown = f"{words(steps, dtype)}, momentum {momentum}, weight_decay {decay}"
+    def sgd(part, steps, momentum, decay, dtype=torch.float32, words_for="", **settings):
+        asked = *numbers(steps, dtype, **settings), draw.choice((0.1, 0.5)), momentum, decay
+        shown = f"{words(steps, dtype)}, momentum {momentum}, weight_decay {decay}{words_for}"
         return case(part, *asked, of="sgd", shown=shown)
 
-    def adamw(part, steps, betas, eps, decay, dtype=torch.float32, missing=()):
-        asked = *numbers(steps, dtype, missing), draw.choice((0.1, 0.3)), betas, eps, decay
-        shown = f"{words(steps, dtype)}, betas {betas}, eps {eps}, weight_decay {decay}"
+    def adamw(part, steps, betas, eps, decay, dtype=torch.float32, words_for="", **settings):
+        asked = *numbers(steps, dtype, **settings), draw.choice((0.1, 0.3)), betas, eps, decay
+        shown = f"{words(steps, dtype)}, betas {betas}, eps {eps}, weight_decay {decay}{words_for}"
         return case(part, *asked, of="adamw", shown=shown)
 
     yield sgd(plain, 1, 0.0, 0.0)
@@ -92,7 +95,14 @@ def _(draw):
         yield adamw(later, steps, betas, 0.1, 0.0)
         yield adamw(later, steps, betas, 0.1, 0.25, torch.float64)
         yield adamw(later, steps, betas, 1e-8, 0.25)
-    missing = {(0, 0), (1, 1), (0, 2), (1, 2), (2, 2)}
+    said = {"words_for": ", a gradient that is 0", "zero": [(1, 0), (1, 2)]}
+    yield sgd(memory, 3, 0.9, 0.25, **said)
+    yield adamw(later, 3, (0.5, 0.75), 0.1, 0.25, **said)
+    # larger than float32 reaches
+    said = {"words_for": ", gradients of 1e45", "size": 1e45}
+    yield sgd(memory, 2, 0.9, 0.0, torch.float64, **said)
+    yield adamw(later, 2, (0.5, 0.75), 0.1, 0.25, torch.float64, **said)
+    missing = {(0, 1), (1, 2), (0, 3), (1, 3), (2, 3)}  # the first has a gradient in each step
     yield sgd(none, 3, 0.0, 0.25, missing=missing)
     yield sgd(none, 3, 0.9, 0.25, missing=missing)
     yield adamw(none, 3, (0.5, 0.75), 0.1, 0.25, missing=missing)
@@ -228,6 +238,25 @@ _misconception(
     adamw,
     ("for i, g in enumerate(step):", "t = [n + 1 for n in t]\n        for i, g in enumerate(step):"),
     ("t[i] += 1", "pass"),
+)
+_misconception(
+    "memory that fades",
+    "where there is no gradient, SGD multiplies its memory by `momentum` all the same.",
+    4,
+    sgd,
+    (
+        "            if g is not None:",
+        "            if g is None and memory[i] is not None:\n"
+        "                memory[i] = momentum * memory[i]\n"
+        "            if g is not None:",
+    ),
+)
+_misconception(
+    "0 taken for None",
+    "where all of a gradient is 0, SGD passes the parameter over; it has a gradient, and makes a step.",
+    4,
+    sgd,
+    ("if g is not None:", "if g is not None and g.any():"),
 )
 _misconception(
     "None taken for 0",

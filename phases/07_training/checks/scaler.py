@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks import Case, Check, edited
+from utils.checks import Case, Check, Place, edited
 
 scaler = Check(
     "Scaler",
@@ -74,10 +74,18 @@ def _(draw):
             return subject(scale, 2.0, 0.5, 9).call("scaled", loss)
 
         yield Case(both, scaled, shown=f"a loss, scale {scale}")
+    weight = draw.tensor((3,))
+
+    def backwards(subject):
+        return subject.drive("training:scaled_gradient", (4096.0, 2.0, 0.5, 9), weight)
+
+    where = Place("the gradient that `scaled(loss).backward()` leaves in a weight", returned=False)
+    yield Case(both, backwards, shown="a loss with a graph", places={"": where})
     tiny = torch.tensor([2.0**-24, 3 * 2.0**-20, 1.0, -(2.0**-24)], dtype=torch.float16)
     yield history(both, [[tiny, None]], 9, 2.0**16, shown="tiny gradients in float16")
     yield history(both, [good(torch.float16)], 9, 8.0, shown="gradients in float16")
     yield history(both, [[*good(), *good(torch.float16)]], 9, 3.0, shown="both dtypes")
+    yield history(both, [good(torch.float16)], 9, 1.0, shown="float16, a scale of 1")
     yield history(both, [[None, None], []], 9, shown="no gradients")
     yield history(both, [good()], 1, 8.0, shown="a step after which the scale grows")
     large = [torch.tensor([60000.0], dtype=torch.float16)]
@@ -93,6 +101,8 @@ def _(draw):
     yield history(skipped, [many, [many[0]], [many[1]]], 9, 8.0, shown=shown)
     yield history(growth, [good() for _ in range(7)], 3, shown="seven good steps, interval 3")
     yield history(growth, [good() for _ in range(3)], 1, 3.0, (4.0, 0.5), shown="interval 1")
+    lists = [good() for _ in range(3)]
+    yield history(growth, lists, 1, 2.0**23, shown="interval 1, a large scale")
     lists = [good(), good(), bad(inf, 2), good(), good(), good(), good()]
     yield history(growth, lists, 3, shown="two good steps, a bad one, four good ones")
     lists = [good(), good(), bad(inf, 2), bad(math.nan, 0), good(), good()]
@@ -171,8 +181,23 @@ _misconception(
     ("for g in grads if g is not None))", "for g in grads[:1] if g is not None))"),
 )
 _misconception(
+    "the last gradient alone",
+    "only the last gradient that is there is looked at.",
+    {"scaled and unscaled": 1},
+    (
+        "all((torch.isfinite(g).all() for g in grads if g is not None))",
+        "all([True, *(torch.isfinite(g).all() for g in grads if g is not None)][-1:])",
+    ),
+)
+_misconception(
+    "a loss without its graph",
+    "`scaled` makes a new tensor of the loss's number, and `backward` can't go back from it.",
+    2,
+    ("return loss * self.scale", "return torch.tensor(loss.item() * self.scale)"),
+)
+_misconception(
     "a sum that overflows",
-    "a step is skipped where all numbers are finite and only their sum is not.",
+    "a step is skipped where all numbers are finite and only what is summed over them is not.",
     2,
     ("torch.isfinite(g).all()", "torch.isfinite(g.sum())"),
 )

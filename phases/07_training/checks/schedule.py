@@ -185,6 +185,23 @@ _misconception(
     ("math.sqrt(sum((g.double().square().sum().item() for g in grads if g is not None)))", "sum((g.double().square().sum().item() for g in grads if g is not None), 0.0)"),
 )
 _misconception(
+    "the square of a sum",
+    "each gradient's numbers are added up and then squared, and not squared and then added up.",
+    2,
+    clip,
+    ("g.double().square().sum()", "g.double().sum().square()"),
+)
+_misconception(
+    "a matrix's spectral norm",
+    "of a matrix the largest singular value is taken, and not the norm of all its numbers.",
+    2,
+    clip,
+    (
+        "g.double().square().sum()",
+        "(torch.linalg.matrix_norm(g.double(), 2) if g.dim() == 2 else g.double().norm()).square()",
+    ),
+)
+_misconception(
     "the norm of afterwards",
     "the norm that is returned is that of the clipped gradients.",
     3,
@@ -208,7 +225,9 @@ _misconception(
 
 
 @schedule.misconception(
-    "clipped in place", "the gradients that were given are changed.", earns=3
+    "clipped in place",
+    "what was given is changed: the gradients, or the list that holds them.",
+    earns=3,
 )
 class _:
     def clip(grads, max_norm):

@@ -47,7 +47,7 @@ def _(draw):
     def text(count):
         return draw.tensor((count,), torch.int64) % 10  # 0 is among them
 
-    def read(part, tokens, context, stride, pad):
+    def read(part, tokens, context, stride, pad, said=""):
         full = max(0, (len(tokens) - 1 - context) // stride + 1)
 
         def play(subject):
@@ -55,7 +55,7 @@ def _(draw):
             came = subject.drive("training:windows", settings)
             return came["items"][:full] if part == windows else came
 
-        shown = f"{len(tokens)} tokens, context {context}, stride {stride}"
+        shown = f"{len(tokens)} tokens{said}, context {context}, stride {stride}"
         places = {}
         if part == last:
             places = {
@@ -81,6 +81,18 @@ def _(draw):
     ):
         yield read(last, text(count), context, stride, draw.integer(0, 9))
 
+    said = " (every third of a longer text)"
+    yield read(windows, text(48)[5::3], 4, 3, draw.integer(0, 9), said)
+    pair = [{"tokens": text(9), "context": 4, "stride": 4, "pad": 0} for _ in range(2)]
+
+    def beside(subject):
+        one, other = (subject(**settings) for settings in pair)
+        return [made.call("__getitem__", 1) for made in (one, other, one)]
+
+    places = {f"[{at}]": f"the second item of the {name}" for at, name in enumerate(("first", "other"))}
+    places["[2]"] = "the second item of the first, once more"
+    yield Case(windows, beside, shown="two datasets at a time", places=places)
+
     tokens = text(12) + 1  # no zero, which is what is written
 
     def written(subject):
@@ -96,20 +108,26 @@ def _(draw):
     }
     yield Case(copies, written, shown="12 tokens, context 5, stride 3", places=places)
 
-    def collated(lengths):
+    def collated(lengths, word=None):
         items = [(text(n), text(n)) for n in lengths]
         pad = draw.integer(1, 9)
+        if word is not None:  # the text has a pad here and there, and two in a row
+            items = [(t.clone(), t.roll(-1)) for t, _ in items]
+            for inputs, targets in items:
+                inputs[word : word + 2] = targets[word - 1 : word + 1] = pad
 
         def play(subject):
             made = subject(tokens=tokens, context=6, stride=1, pad=pad)
             return made.call("collate", items)
 
         places = {"[0]": "the inputs", "[1]": "the targets"}
-        return Case(batch, play, shown=f"items of {lengths} tokens", places=places)
+        shown = f"items of {lengths} tokens{'' if word is None else ', `pad` among them'}"
+        return Case(batch, play, shown=shown, places=places)
 
     yield collated([draw.integer(1, 3), 5, draw.integer(1, 4)])
     yield collated([4, draw.integer(1, 3)])
     yield collated([3, 3])
+    yield collated([4, 6], word=1)
     yield collated([draw.integer(1, 6)])
 
 
@@ -167,6 +185,12 @@ _misconception(
     (_LENGTH, "math.ceil(len(self.tokens) / self.stride)"),
 )
 _misconception(
+    "a single target is not enough",
+    "a last window that has one target is left out.",
+    2,
+    (_LENGTH, "math.ceil((len(self.tokens) - 2) / self.stride)"),
+)
+_misconception(
     "the stride unused",
     "windows lie side by side, a context apart, whatever the stride is.",
     1,
@@ -191,6 +215,25 @@ _misconception(
     3,
     ("self.context + 1]", "self.context + 1].clone()"),
     ("(piece[:-1].clone(), piece[1:].clone())", "(piece[:-1], piece[1:])"),
+)
+_misconception(
+    "items made once",
+    "an item is made once and kept: who writes into it finds that again when it is asked for anew.",
+    3,
+    ("self.pad = (tokens, context, stride, pad)", "self.pad = (tokens, context, stride, pad)\n        self.kept = {}"),
+    (
+        "return (piece[:-1].clone(), piece[1:].clone())",
+        "return self.kept.setdefault(index, (piece[:-1].clone(), piece[1:].clone()))",
+    ),
+)
+_misconception(
+    "sorted by length",
+    "a batch has its longest item first, and not the order of the list.",
+    3,
+    (
+        "longest = max((len(inputs) for inputs, _ in items))",
+        "items = sorted(items, key=lambda item: -len(item[0]))\n        longest = len(items[0][0])",
+    ),
 )
 _misconception(
     "targets filled up with pad",

@@ -183,6 +183,14 @@ def test_calls_without_a_graph_are_rows_and_no_graphs():
     assert (nothing["loss"], nothing["rows"], nothing["alive"]) == (0.0, [], 0)
 
 
+def test_what_a_scaled_loss_leaves_in_a_weight():
+    settings, weight = (8.0, 2.0, 0.5, 3), torch.tensor([1.0, -3.0])
+    found = driver.scaled_gradient(right("Scaler"), settings, weight)
+    assert found.tolist() == [16.0, -48.0]
+    cut = wrong("Scaler", "a loss without its graph")
+    assert driver.scaled_gradient(cut, settings, weight) is None
+
+
 # stopping and going on
 
 DATA = {"x": ROWS, "y": ROWS[:, :1] * 2, "seed": 3, "batch_size": 4}
