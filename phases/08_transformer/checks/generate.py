@@ -176,6 +176,12 @@ def _(draw):
     stop, useful = first_of(0, 1)  # the longest ends first: the others stand at smaller positions
     yield asked(end, [4, 2], 5, stop, useful)
 
+    def between(said):
+        """A larger word comes before the one that ends, and a smaller one."""
+        return said[0][1] < said[0][2] < said[0][0]
+
+    yield asked(end, [n], 5, lambda said: said[0][2], between)
+
     def one_later(said):
         """The second row ends a word later than the first."""
         return said[0][0] == said[1][1] != said[1][0] and said[0][1] != said[0][0]
