@@ -108,6 +108,7 @@ STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "`clone`": lambda hidden: hidden.clone(),
     "`copy_` into a new tensor": lambda hidden: torch.empty(hidden.shape).copy_(hidden),
     "a cast": lambda hidden: hidden.to(torch.float64),
+    "a diagonal": lambda hidden: hidden.diagonal(dim1=1, dim2=2),
     "a product with a matrix": lambda hidden: hidden @ torch.ones(4, 3),
     "a linear layer": lambda hidden: F.linear(hidden[0], torch.ones(3, 4), torch.ones(3)),
 }
@@ -155,7 +156,11 @@ def log_nested(log_class: type, program: str, *tensors: torch.Tensor) -> dict:
 
 
 def _plain_log(ops: Any) -> list:
-    return [(name, [tuple(shape) for shape in shapes]) for name, shapes in ops]
+    return [(name, [_plain_shape(shape) for shape in shapes]) for name, shapes in ops]
+
+
+def _plain_shape(shape: Any) -> Any:
+    return tuple(shape) if isinstance(shape, torch.Size) else shape
 
 
 def count_flops(
@@ -250,7 +255,7 @@ def play_dispatcher(
         script: steps in plain values. ``("impl", op, key, kernel)``, ``("fallback", key, kernel)``
             and ``("composite", op, keys, kernel)`` register; ``("call", op, keys, value)`` calls. A
             kernel is ``("answer", text)``, which returns the text, the value and the keys that it
-            was given; ``("redispatch", text)``, which passes the call on with these keys, and
+            was given; ``("nothing",)``, which returns None; ``("redispatch", text)``, which passes the call on with these keys, and
             returns the text and what came; ``("call", text, op)``, which calls another operator
             with them; or ``("fallthrough",)``. ``("another", steps)`` makes a second dispatcher and
             plays its steps.
@@ -277,6 +282,8 @@ def play_dispatcher(
             return FALLTHROUGH
         if what == "answer":
             return lambda keys, value: (words[0], value, sorted(_a_set(keys)))
+        if what == "nothing":
+            return lambda keys, value: None
         op = own_op if what == "redispatch" else words[1]
         if op is None:  # a fallback stands for any operator, and is told which
             return lambda op, keys, value: (words[0], op, go_on(op, _a_set(keys), value))
