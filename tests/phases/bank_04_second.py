@@ -198,7 +198,6 @@ WRONG = {
         ("no_grad under autocast takes Autograd", "one context changes nothing", '    if "inference_mode" in contexts:', '    if "no_grad" in contexts and "autocast" in contexts:\n        kinds.discard("Autograd")\n    if "inference_mode" in contexts:'),
     ],
     "OpLog": [
-        ("lists, not tuples", "shapes, as tuples", "tuple(a.shape)", "list(a.shape)"),
         ("each tensor once", "the shapes of the tensors among its arguments", "for a in leaves if", "for a in {id(a): a for a in leaves}.values() if"),
         ("no empty tensors", "the shapes of the tensors among its arguments", "isinstance(a, torch.Tensor)", "isinstance(a, torch.Tensor) and a.numel()"),
     ],

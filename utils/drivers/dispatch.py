@@ -37,6 +37,10 @@ def _joined(a: Tensor, b: Tensor) -> Tensor:
     return torch.cat([a, b], dim=0).sum(dim=0, keepdim=True)
 
 
+def _with_itself(x: Tensor) -> Tensor:
+    return torch.cat([x, x]) * 2
+
+
 def _made(x: Tensor) -> Tensor:
     return x + torch.ones(x.shape[-1]) * torch.arange(x.shape[-1])
 
@@ -75,6 +79,7 @@ def _sum_of_products(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
 PROGRAMS: dict[str, Callable[..., torch.Tensor]] = {
     "two layers": _two_layers,
     "joined": _joined,
+    "with itself": _with_itself,
     "made": _made,
     "in place": _in_place,
     "with keywords": _with_keywords,
@@ -156,11 +161,7 @@ def log_nested(log_class: type, program: str, *tensors: torch.Tensor) -> dict:
 
 
 def _plain_log(ops: Any) -> list:
-    return [(name, [_plain_shape(shape) for shape in shapes]) for name, shapes in ops]
-
-
-def _plain_shape(shape: Any) -> Any:
-    return tuple(shape) if isinstance(shape, torch.Size) else shape
+    return [(name, [tuple(shape) for shape in shapes]) for name, shapes in ops]
 
 
 def count_flops(
@@ -255,8 +256,8 @@ def play_dispatcher(
         script: steps in plain values. ``("impl", op, key, kernel)``, ``("fallback", key, kernel)``
             and ``("composite", op, keys, kernel)`` register; ``("call", op, keys, value)`` calls. A
             kernel is ``("answer", text)``, which returns the text, the value and the keys that it
-            was given; ``("nothing",)``, which returns None; ``("redispatch", text)``, which passes the call on with these keys, and
-            returns the text and what came; ``("call", text, op)``, which calls another operator
+            was given; ``("nothing",)``, which returns None; ``("redispatch", text)``, which passes
+            the call on with these keys, and returns the text and what came; ``("call", text, op)``, which calls another operator
             with them; or ``("fallthrough",)``. ``("another", steps)`` makes a second dispatcher and
             plays its steps.
 
@@ -283,7 +284,7 @@ def play_dispatcher(
         if what == "answer":
             return lambda keys, value: (words[0], value, sorted(_a_set(keys)))
         if what == "nothing":
-            return lambda keys, value: None
+            return lambda _keys, _value: None
         op = own_op if what == "redispatch" else words[1]
         if op is None:  # a fallback stands for any operator, and is told which
             return lambda op, keys, value: (words[0], op, go_on(op, _a_set(keys), value))

@@ -108,7 +108,12 @@ def _(draw):
     yield played("priority", [*layers, *backends, call(f, *keys, "CPU")], "several keys")
 
     silent = [*backends, impl(f, "Autograd", "nothing"), call(f, "Autograd", "CPU")]
-    yield played("priority", silent, "a kernel that returns None, and another one below it")
+    yield Case(
+        "priority",
+        lambda subject: subject.drive("dispatch:play_dispatcher", ORDER, silent)[0] is None,
+        shown="a kernel that returns None, and another one below it",
+        places={"": "the call does not return the None of the higher one."},
+    )
 
     through = [*backends, impl(f, "Autograd", *NOTHING)]
     yield played(
