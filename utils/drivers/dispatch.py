@@ -257,8 +257,9 @@ def play_dispatcher(
             and ``("composite", op, keys, kernel)`` register; ``("call", op, keys, value)`` calls. A
             kernel is ``("answer", text)``, which returns the text, the value and the keys that it
             was given; ``("nothing",)``, which returns None; ``("redispatch", text)``, which passes
-            the call on with these keys, and returns the text and what came; ``("call", text, op)``, which calls another operator
-            with them; or ``("fallthrough",)``. ``("another", steps)`` makes a second dispatcher and
+            the call on with these keys, and returns the text and what came;
+            ``("call", text, op)``, which calls another operator with them; or
+            ``("fallthrough",)``. ``("another", steps)`` makes a second dispatcher and
             plays its steps.
 
     Returns:

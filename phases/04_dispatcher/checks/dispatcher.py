@@ -137,7 +137,7 @@ def _(draw):
         ("composite", f, ("CPU",), (ANSWER, "opened")),
         call(f, "Tracer", "Autograd", "CPU"),
     ]
-    yield played("fallthrough and fallbacks", spent, "a fallback below a key that falls through")
+    yield played("composites", spent, "a fallback between a key that falls through and a composite")
     own = [trace, impl(f, "Tracer", ANSWER, "f's own"), *backends, call(f, "Tracer", "CPU")]
     yield played("fallthrough and fallbacks", own, "a fallback, and a kernel of the operator's own")
     late = [impl(f, "Tracer", ANSWER, "f's own"), *backends, trace, call(f, "Tracer", "CPU")]
@@ -210,9 +210,9 @@ def _(draw):
     hole = [*backends, call(f, "CPU", "Autocast")]
     yield refused(hole, f, "Autocast", "a hole above a kernel")
     yield refused([record, call(f, "CPU", "Autograd")], f, "CPU", "a hole below a redispatch")
-    within = [*backends, impl(f, "Tracer", "call", "by way of another", none)]
+    within = [*backends, impl(f, "Autocast", "call", "by way of another", none)]
     shown = "a hole that a kernel's own call meets, above another kernel"
-    yield refused([*within, call(f, "Tracer", "CPU")], none, "CPU", shown)
+    yield refused([*within, call(f, "Autocast", "CPU")], none, "CPU", shown)
     yield refused([*backends, call(none, "CUDA")], none, "CUDA", "an operator that nobody knows")
     partly = [("composite", h, ("CPU",), ("call", "opened", f)), *backends, call(h, "CUDA")]
     yield refused(partly, h, "CUDA", "a key that the composite is not for")
