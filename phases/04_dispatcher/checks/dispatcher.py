@@ -408,7 +408,7 @@ dispatcher.misconception(
 dispatcher.misconception(
     "a fallback starts over",
     "a fallback is given all keys of the call, its own too, so that what it passes on comes back.",
-    earns=3,
+    earns=2,
 )(
     edited(
         Dispatcher,
