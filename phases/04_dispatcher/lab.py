@@ -113,12 +113,12 @@ def winner(op: str, keys: tuple[str, ...]) -> str:
 
 # %%
 plain = {"device": "cpu", "dtype": "float32", "requires_grad": False, "conj": False, "inference": False}
-whole, made_inside = plain | {"device": "cuda", "dtype": "int64"}, plain | {"inference": True}
+whole, made_inside = plain | {"device": "cuda", "dtype": "int64"}, plain | {"dtype": "float64", "inference": True}
 expect_equal("a plain tensor", call_keys(plain, ()), ("AutogradCPU", "ADInplaceOrView", "CPU"))
 expect_equal("integers, with autocast", call_keys(whole, ("autocast",)),
              ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA"))
-expect_equal("a conjugate, no_grad", call_keys(plain | {"conj": True}, ("no_grad",)),
-             ("AutogradCPU", "ADInplaceOrView", "Conjugate", "CPU"))
+expect_equal("a conjugate, no_grad and autocast", call_keys(plain | {"conj": True}, ("no_grad", "autocast")),
+             ("AutocastCPU", "AutogradCPU", "ADInplaceOrView", "Conjugate", "CPU"))
 expect_equal("an inference tensor, inside", call_keys(made_inside, ("autocast", "inference_mode")),
              ("AutocastCPU", "CPU"))
 expect_equal("mm, with autocast", winner("mm", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")),
@@ -201,6 +201,8 @@ expect_equal("the result", heard["result"], x + 2 * x[0])
 check("OpLog")
 heard = driver.log_ops(OpLog, "joined", x, x, times=2)["ops"]
 expect_equal("a list of tensors, twice", heard[::2], 2 * [("aten.cat.default", [(2, 3), (2, 3)])])
+heard = driver.log_ops(OpLog, "joined", x, x[:0])["ops"]
+expect_equal("with an empty one", heard[0], ("aten.cat.default", [(2, 3), (0, 3)]))
 ### BEGIN HIDDEN TESTS
 verify("OpLog", OpLog)
 ### END HIDDEN TESTS
@@ -452,6 +454,9 @@ class FlopCounter(TorchDispatchMode):
 a, b, c = torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 5)
 expect_equal("two products", driver.count_flops(FlopCounter, "two layers", a, b, c)["flops"],
              2 * 2 * 3 * 4 + 2 * 2 * 4 * 5)
+expect_equal("a matrix with a batch, inference mode",
+             driver.count_flops(FlopCounter, "two layers", a, torch.ones(6, 3, 4), c, inference=True)["flops"],
+             6 * (2 * 2 * 3 * 4 + 2 * 2 * 4 * 5))
 q, k = torch.ones(6, 5, 8), torch.ones(6, 7, 8)
 expect_equal("two batches of them", driver.count_flops(FlopCounter, "attention", q, k, k)["flops"],
              2 * (2 * 6 * 5 * 8 * 7))
@@ -660,7 +665,7 @@ expect_equal("mm on a CPU", read_slot(dump, "CPU"), ("kernel", "RegisterCPU_0.cp
 expect_equal("mm and autograd", read_slot(dump, "AutogradCPU")[0], "autograd kernel")
 expect_equal("mm has nothing to do here", read_slot(dump, "ADInplaceOrView"),
              ("fallthrough", "VariableFallbackKernel.cpp"))
-for no_key in ("Toaster", "PU", "Auto"):
+for no_key in ("Toaster", "PU", "Auto", "cpu"):
     expect_equal(f"no key {no_key}", read_slot(dump, no_key), ("nothing", ""))
 
 # %% test="read_slot" points=3

@@ -37,6 +37,10 @@ def _joined(a: Tensor, b: Tensor) -> Tensor:
     return torch.cat([a, b], dim=0).sum(dim=0, keepdim=True)
 
 
+def _with_itself(x: Tensor) -> Tensor:
+    return torch.cat([x, x]) * 2
+
+
 def _made(x: Tensor) -> Tensor:
     return x + torch.ones(x.shape[-1]) * torch.arange(x.shape[-1])
 
@@ -75,6 +79,7 @@ def _sum_of_products(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
 PROGRAMS: dict[str, Callable[..., torch.Tensor]] = {
     "two layers": _two_layers,
     "joined": _joined,
+    "with itself": _with_itself,
     "made": _made,
     "in place": _in_place,
     "with keywords": _with_keywords,
@@ -108,6 +113,7 @@ STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "`clone`": lambda hidden: hidden.clone(),
     "`copy_` into a new tensor": lambda hidden: torch.empty(hidden.shape).copy_(hidden),
     "a cast": lambda hidden: hidden.to(torch.float64),
+    "a diagonal": lambda hidden: hidden.diagonal(dim1=1, dim2=2),
     "a product with a matrix": lambda hidden: hidden @ torch.ones(4, 3),
     "a linear layer": lambda hidden: F.linear(hidden[0], torch.ones(3, 4), torch.ones(3)),
 }
@@ -250,9 +256,10 @@ def play_dispatcher(
         script: steps in plain values. ``("impl", op, key, kernel)``, ``("fallback", key, kernel)``
             and ``("composite", op, keys, kernel)`` register; ``("call", op, keys, value)`` calls. A
             kernel is ``("answer", text)``, which returns the text, the value and the keys that it
-            was given; ``("redispatch", text)``, which passes the call on with these keys, and
-            returns the text and what came; ``("call", text, op)``, which calls another operator
-            with them; or ``("fallthrough",)``. ``("another", steps)`` makes a second dispatcher and
+            was given; ``("nothing",)``, which returns None; ``("redispatch", text)``, which passes
+            the call on with these keys, and returns the text and what came;
+            ``("call", text, op)``, which calls another operator with them; or
+            ``("fallthrough",)``. ``("another", steps)`` makes a second dispatcher and
             plays its steps.
 
     Returns:
@@ -277,6 +284,8 @@ def play_dispatcher(
             return FALLTHROUGH
         if what == "answer":
             return lambda keys, value: (words[0], value, sorted(_a_set(keys)))
+        if what == "nothing":
+            return lambda _keys, _value: None
         op = own_op if what == "redispatch" else words[1]
         if op is None:  # a fallback stands for any operator, and is told which
             return lambda op, keys, value: (words[0], op, go_on(op, _a_set(keys), value))

@@ -107,6 +107,14 @@ def _(draw):
     layers = [impl(f, key, ANSWER, key) for key in keys]
     yield played("priority", [*layers, *backends, call(f, *keys, "CPU")], "several keys")
 
+    silent = [*backends, impl(f, "Autograd", "nothing"), call(f, "Autograd", "CPU")]
+    yield Case(
+        "priority",
+        lambda subject: subject.drive("dispatch:play_dispatcher", ORDER, silent)[0] is None,
+        shown="a kernel that returns None, and another one below it",
+        places={"": "the call does not return the None of the higher one."},
+    )
+
     through = [*backends, impl(f, "Autograd", *NOTHING)]
     yield played(
         "fallthrough and fallbacks",
@@ -123,6 +131,13 @@ def _(draw):
          call(g, "CPU", "Tracer")],
         "a fallback that passes the call on",
     )  # fmt: skip
+    spent = [
+        impl(f, "Tracer", *NOTHING),
+        ("fallback", "Autograd", (PASS, "anything")),
+        ("composite", f, ("CPU",), (ANSWER, "opened")),
+        call(f, "Tracer", "Autograd", "CPU"),
+    ]
+    yield played("composites", spent, "a fallback between a key that falls through and a composite")
     own = [trace, impl(f, "Tracer", ANSWER, "f's own"), *backends, call(f, "Tracer", "CPU")]
     yield played("fallthrough and fallbacks", own, "a fallback, and a kernel of the operator's own")
     late = [impl(f, "Tracer", ANSWER, "f's own"), *backends, trace, call(f, "Tracer", "CPU")]
@@ -195,6 +210,9 @@ def _(draw):
     hole = [*backends, call(f, "CPU", "Autocast")]
     yield refused(hole, f, "Autocast", "a hole above a kernel")
     yield refused([record, call(f, "CPU", "Autograd")], f, "CPU", "a hole below a redispatch")
+    within = [*backends, impl(f, "Autocast", "call", "by way of another", none)]
+    shown = "a hole that a kernel's own call meets, above another kernel"
+    yield refused([*within, call(f, "Autocast", "CPU")], none, "CPU", shown)
     yield refused([*backends, call(none, "CUDA")], none, "CUDA", "an operator that nobody knows")
     partly = [("composite", h, ("CPU",), ("call", "opened", f)), *backends, call(h, "CUDA")]
     yield refused(partly, h, "CUDA", "a key that the composite is not for")
@@ -390,7 +408,7 @@ dispatcher.misconception(
 dispatcher.misconception(
     "a fallback starts over",
     "a fallback is given all keys of the call, its own too, so that what it passes on comes back.",
-    earns=3,
+    earns=2,
 )(
     edited(
         Dispatcher,

@@ -89,6 +89,8 @@ def _(draw):
             ("a sum of products", summed),
         ):
             yield counted(part, program, *tensors, inference=inference)
+        stretched = matrices[0], draw.tensor((d, b, c)), matrices[2]
+        yield counted(part, "two layers", *stretched, inference=inference)
         empty = draw.tensor((0, b)), draw.tensor((b, c)), draw.tensor((c, d))
         yield counted(part, "two layers", *empty, inference=inference)
         for program in WITHOUT:

@@ -82,6 +82,8 @@ def _(draw):
         yield unnoticed(program, *tensors)
     yield heard("names", "in place", draw.tensor(()), times=2)
     yield heard("shapes", "made", draw.tensor((1, 3)), times=2)
+    yield heard("shapes", "joined", draw.tensor((0, b)), draw.tensor((c, b)))
+    yield heard("shapes", "with itself", draw.tensor((a, b)))
     yield nested("two layers", *programs["two layers"])
     yield nested("in place", *programs["in place"])
 

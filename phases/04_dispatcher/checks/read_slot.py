@@ -56,6 +56,7 @@ def _(draw):
         ("t", "CPU"), ("mm", "Python"), ("mm", "FuncTorchBatched"), ("matmul", "FuncTorchBatched"),
         ("empty.memory_format", "BackendSelect"), ("relu", "BackendSelect"), ("mm", "Meta"),
         ("mm", "SparseCPU"), ("linear", "QuantizedCPU"), ("add.Tensor", "Dense"), ("mm", "PU"),
+        ("mm", "cpu"),
         ("relu", "Undefined"), ("sum.dim_IntList", "Batched"),
         ("empty.memory_format", "Conjugate"),
     ]  # fmt: skip

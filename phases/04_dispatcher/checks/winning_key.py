@@ -130,6 +130,8 @@ def _(draw):
         (described("cuda", dtype="bfloat16"), ("autocast",)),
         (described(dtype="float16"), ("autocast",)),
         (described("cuda", dtype="int64"), ("autocast",)),
+        (described(dtype="float64"), ("autocast",)),
+        (described(requires_grad=True), ("no_grad", "autocast")),
         (described("meta", dtype="float16"), ("autocast",)),
         (described("meta"), ("inference_mode",)),
         (described(dtype="int64"), ("no_grad",)),
