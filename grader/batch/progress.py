@@ -12,7 +12,6 @@ from rich.progress import (
     ProgressColumn,
     Task,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.text import Text
 
@@ -37,7 +36,7 @@ class RunProgress:
             BarColumn(),
             MofNCompleteColumn(),
             _Rate(),
-            TimeRemainingColumn(),
+            _Left(),
             TextColumn("{task.fields[failures]}"),
             console=console,
             transient=True,
@@ -70,11 +69,11 @@ class RunProgress:
             self._console.print(self._line(now), markup=False, highlight=False)
 
     def _line(self, now: float) -> str:
-        rate = self._graded / max(now - self._started, 1e-9)
-        left = f", {_time((self._total - self._done) / rate)} left" if rate else ""
-        failed = f", {self._failed_so_far()}" if self._failures else ""
-        done = f"{self._title}: {self._done} of {self._total}"
-        return f"{done}, {60 * rate:.0f} a minute{left}{failed}"
+        elapsed = max(now - self._started, 1e-9)
+        rate = f"{60 * self._graded / elapsed:.0f} a minute"
+        left = _left(self._total - self._done, self._graded, elapsed)
+        said = [f"{self._title}: {self._done} of {self._total}", rate, left, self._failed_so_far()]
+        return ", ".join(filter(None, said))
 
     def _failed_so_far(self) -> str:
         return f"{self._failures} failed" if self._failures else ""
@@ -87,6 +86,25 @@ class _Rate(ProgressColumn):
         if not task.elapsed or not task.fields["graded"]:
             return Text("")
         return Text(f"{60 * task.fields['graded'] / task.elapsed:.0f} a minute")
+
+
+class _Left(ProgressColumn):
+    """A column with the time that is left."""
+
+    def render(self, task: Task) -> Text:
+        left = _left(int(task.remaining or 0), task.fields["graded"], task.elapsed or 0.0)
+        return Text(left)
+
+
+def _left(submissions: int, graded: int, elapsed: float) -> str:
+    """Return the time left at the rate of the whole run; it grows while no submission ends.
+
+    Args:
+        submissions: how many are left.
+        graded: how many were graded; as long as it is 0, the result is empty.
+        elapsed: seconds since the run began.
+    """
+    return f"{_time(submissions * elapsed / graded)} left" if graded else ""
 
 
 def _time(seconds: float) -> str:

@@ -3,6 +3,7 @@
 import io
 
 from rich.console import Console
+from rich.progress import Progress
 
 from grader.batch import progress
 from grader.batch.progress import RunProgress
@@ -34,3 +35,13 @@ def test_a_terminal_has_a_bar(monkeypatch):
     text = said(monkeypatch, terminal=True)
     assert "3/4" in text
     assert "1 failed" in text
+
+
+def test_while_one_submission_hangs_the_time_left_grows():
+    clock = [0.0]
+    bar = Progress(get_time=lambda: clock[0])
+    bar.add_task("hw", total=3, completed=1, graded=1)
+    left = []
+    for clock[0] in (10.0, 600.0):
+        left.append(progress._Left().render(bar.tasks[0]).plain)
+    assert left == ["20 s left", "20 min left"]
