@@ -156,6 +156,8 @@ def refused(rule: ByHand, use: Use) -> bool:
 
 def _about_use(who: str, use: Use, rule: ByHand) -> str:
     name = use.path.rpartition(".")[2]
+    if name == "default" or f"`{name}`" in who:  # an overload, or called as the answer is
+        name = use.path.strip(".")
     if use.kept:
         return f"{who} reads what `{name}` made in another cell; {rule.because}"
     return f"{who} uses `{name}`; {rule.because}"

@@ -211,7 +211,11 @@ WRONG = [
     ("linear_vjp", "x.requires_grad_().sum().backward(), x.grad", "uses `requires_grad_`"),
     ("linear_vjp", "torch.func.vjp(lambda x: x, x)", "uses `vjp`"),
     ("linear_vjp", "torch.ops.aten.linear_backward(x, grad_output, weight)", "`linear_backward`"),
-    ("linear_vjp", "torch.ops.aten.threshold_backward.default(x, x, 0)", "uses `default`"),
+    (
+        "linear_vjp",
+        "torch.ops.aten.threshold_backward.default(x, x, 0)",
+        "uses `torch.ops.aten.threshold_backward.default`",
+    ),
     ("linear_vjp", "torch.autograd.functional.jacobian(torch.exp, x)", "uses `jacobian`"),
     ("linear_vjp", "from torch.autograd import grad as g", "g(x.sum(), x)", "uses `grad`"),
     ("linear_vjp", "import torch.autograd as a", "a.grad(x.sum(), x)", "uses `grad`"),
@@ -515,6 +519,18 @@ def _pythons_own_depth():
 
 
 @pytest.mark.usefixtures("_pythons_own_depth")
+def test_what_torch_calls_as_the_answer_is_called_is_told_by_its_path():
+    written = Written(
+        [
+            "from torch.optim._functional import adamw as torchs",
+            "def adamw(*given):\n    return torchs(*given)",
+            "def sgd(*given): ...",
+        ]
+    )
+    told = RuleReader(find_check("optimizers")[1], written).refusal("adamw")
+    assert told.startswith("`adamw` uses `torch.optim._functional.adamw`; ")
+
+
 def test_what_is_too_deep_to_read_is_said():
     deep = "y = " + "not " * 5000 + "x"
     assert "a cell that is nested too deeply" in said("linear_vjp", deep, GOOD)
