@@ -133,6 +133,15 @@ def test_a_flood_is_stopped_and_what_follows_counts():
     assert len(str(nb.cells[0].outputs)) < 100_000
 
 
+def test_a_flood_that_heeds_nothing_costs_what_follows():
+    ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN)"  # again and again, whoever undoes it
+    flood = f"import signal\nwhile True:\n    {ignore}\n    print('x' * 1000)"
+    nb = run(flood, RIGHT, HIDDEN, limits={"output_kb": 200})
+    assert grades(nb) == [0.0]
+    assert "the kernel died in this cell" in str(nb.cells[0].outputs)
+    assert len(str(nb.cells[0].outputs)) < 100_000
+
+
 def test_one_huge_output_is_cut_and_costs_nothing():
     nb = run("print('x' * 10**8)", "'y' * 10**8", RIGHT, HIDDEN, limits={"output_kb": 4096})
     assert grades(nb) == [2.0]

@@ -268,6 +268,7 @@ def test_a_right_generate_says_to_each_prompt_what_it_says_alone():
     assert driver.generated(right("generate"), TOY, PROMPTS, 0, 6, 7) == {
         "words": [[], [], []],
         "columns": [],
+        "prompts": PROMPTS,
     }
 
 
@@ -303,7 +304,8 @@ def test_a_generate_that_writes_into_its_prompts_does_not_write_into_the_callers
         return "nothing"
 
     given = [[1, 2], [3]]
-    assert driver.generated(careless, TOY, given, 1, 0, 8) == {"words": "nothing", "columns": []}
+    came = driver.generated(careless, TOY, given, 1, 0, 8)
+    assert came == {"words": "nothing", "columns": [], "prompts": []}
     assert given == [[1, 2], [3]]
 
 
