@@ -518,7 +518,6 @@ def _pythons_own_depth():
     sys.setrecursionlimit(before)
 
 
-@pytest.mark.usefixtures("_pythons_own_depth")
 def test_what_torch_calls_as_the_answer_is_called_is_told_by_its_path():
     written = Written(
         [
@@ -531,6 +530,7 @@ def test_what_torch_calls_as_the_answer_is_called_is_told_by_its_path():
     assert told.startswith("`adamw` uses `torch.optim._functional.adamw`; ")
 
 
+@pytest.mark.usefixtures("_pythons_own_depth")
 def test_what_is_too_deep_to_read_is_said():
     deep = "y = " + "not " * 5000 + "x"
     assert "a cell that is nested too deeply" in said("linear_vjp", deep, GOOD)
