@@ -2,7 +2,8 @@
 
 A figure leaves a notebook only through `show`, as `<img alt=… src="data:image/png;base64,…">` of
 type text/html: that survives saving, converting and sanitising, where the alternative text of an
-image/png output is lost.
+image/png output is lost. What sanitising drops, the style, is only needed where the window is
+narrow or the theme dark.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 # Set where nobody looks, as while a class is graded: a figure's words then take the place of the
 # picture, which costs a tenth of a second and decides nothing.
 TEXT_ONLY = "OPEN_THE_HOOD_TEXT_ONLY"
+CARD_CLASS = "open-the-hood-card"
+# In JupyterLab's dark theme a card's lightness is turned round, as on the site.
+DARK_RULE = (
+    f'[data-jp-theme-light="false"] .{CARD_CLASS} {{ filter: invert(0.9) hue-rotate(180deg) }}'
+)
+NARROWEST = 560  # CSS pixels; a narrower window scrolls, so that the words stay legible
 RADIUS = 10  # CSS pixels; the card's rounded corners are transparent in the bitmap itself
 CORNER_LEVELS = 16  # steps of transparency along a corner
 
@@ -64,8 +71,16 @@ def mime_bundle(figure: Figure, *, alt: str, width: int | None = None) -> dict[s
     if width is None:
         width = round(figure.get_figwidth() * CSS_DPI)
     source = base64.b64encode(png(figure)).decode("ascii")
-    image = f'<img alt="{html.escape(alt)}" width="{width}" src="data:image/png;base64,{source}">'
-    return {"text/html": image} | spoken
+    image = (
+        f'<img alt="{html.escape(alt)}" width="{width}" class="{CARD_CLASS}" '
+        f'style="min-width:{narrowest(width)}px" src="data:image/png;base64,{source}">'
+    )
+    return {"text/html": f"{image}<style>{DARK_RULE}</style>"} | spoken
+
+
+def narrowest(width: int) -> int:
+    """Return the CSS pixels below which a picture of `width` CSS pixels is not made smaller."""
+    return min(width, NARROWEST)
 
 
 def require_alt(alt: str) -> str:

@@ -23,7 +23,10 @@ from grader.site.pages import link, uri
 
 IMAGES, VIEWS = "_images", "_views"
 # As utils.figures writes it.
-IMAGE = re.compile(r'<img alt="([^"]*)" width="\d+" src="data:image/png;base64,([^"]+)">')
+IMAGE = re.compile(
+    r'<img alt="([^"]*)" width="\d+"[^<>]* src="data:image/png;base64,([^"]+)">'
+    r"(?:<style>[^<]*</style>)?"  # the site has its own
+)
 LINK = re.compile(r'(?<=<a href=")[^"]+(?=")')
 View = dict[str, Any]  # as grader.site.frames describes it
 Views = dict[str, View]  # those of a cell, by the number of their output

@@ -37,9 +37,9 @@ class Images(HTMLParser):
 def test_a_figure_is_one_html_image_with_its_text():
     bundle = mime_bundle(drawn(), alt='two points, "rising" & <straight>')
     assert set(bundle) == {"text/html", "text/plain"}
-    ((tag, attributes),) = Images(bundle["text/html"]).tags
-    assert tag == "img"
-    assert set(attributes) == {"alt", "width", "src"}
+    (tag, attributes), (rule, _) = Images(bundle["text/html"]).tags
+    assert (tag, rule) == ("img", "style")
+    assert set(attributes) == {"alt", "width", "class", "style", "src"}
     assert attributes["alt"] == 'two points, "rising" & <straight>'
     assert attributes["width"] == "400"
     assert 'two points, "rising"' in bundle["text/plain"]
@@ -50,6 +50,18 @@ def test_a_figure_is_one_html_image_with_its_text():
 def test_width_can_be_given():
     page = mime_bundle(drawn(), alt="a line", width=320)["text/html"]
     assert re.search(r'width="320"', page)
+
+
+@pytest.mark.parametrize(("width", "least"), [(320, 320), (560, 560), (800, 560)])
+def test_a_narrow_window_does_not_shrink_a_figure_until_its_words_cannot_be_read(width, least):
+    (_, attributes), _ = Images(mime_bundle(drawn(), alt="a", width=width)["text/html"]).tags
+    assert attributes["style"] == f"min-width:{least}px"
+
+
+def test_the_rule_for_jupyterlabs_dark_theme_names_the_figures_class():
+    page = mime_bundle(drawn(), alt="a line")["text/html"]
+    (_, attributes), _ = Images(page).tags
+    assert f'[data-jp-theme-light="false"] .{attributes["class"]} {{ filter: invert' in page
 
 
 @pytest.mark.parametrize("alt", ["", "  \n", None, 3])

@@ -11,14 +11,23 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from utils.figures import RADIUS, TEXT_ONLY, jpeg, mime_bundle, show
+from utils.figures import (
+    CARD_CLASS,
+    DARK_RULE,
+    RADIUS,
+    TEXT_ONLY,
+    jpeg,
+    mime_bundle,
+    narrowest,
+    show,
+)
 from utils.style import CSS_DPI
 
 BUILD = "OPEN_THE_HOOD_BUILD"  # set while lessons are executed for committing: images only
 FRAMES = "OPEN_THE_HOOD_FRAMES"  # set while they are executed for the site: pictures that move
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
-ROUND = "open-the-hood-card"  # the class of a picture whose corners the page cuts
-CORNERS = f"<style>.{ROUND} {{ border-radius: {RADIUS}px }}</style>"
+# The page cuts the corners of a picture that moves.
+STYLE = f"<style>.{CARD_CLASS} {{ border-radius: {RADIUS}px }} {DARK_RULE}</style>"
 CONTROL_WIDTH = "420px"
 Drawing = tuple[Figure, str]
 
@@ -80,8 +89,11 @@ def present(
     widgets = list(controls(ipywidgets))
     width = round(figure.get_figwidth() * CSS_DPI)
     picture = ipywidgets.Image(value=jpeg(figure), format="jpeg", width=width)
-    picture.add_class(ROUND)
+    picture.add_class(CARD_CLASS)
     picture.layout.max_width, picture.layout.height = "100%", "auto"
+    picture.layout.min_width = f"{narrowest(width)}px"
+    window = ipywidgets.Box([picture])
+    window.layout.overflow = "auto"
     spoken = ipywidgets.HTML(_spoken(alt))
     trouble = ipywidgets.HTML()
 
@@ -101,7 +113,7 @@ def present(
         if small:  # a box belongs to the words behind it
             widget.layout.margin = "2px 18px 2px 2px"
         widget.observe(redraw, "value")
-    box = ipywidgets.VBox([*_in_rows(widgets, ipywidgets), trouble, picture, spoken])
+    box = ipywidgets.VBox([*_in_rows(widgets, ipywidgets), trouble, window, spoken])
     # The image rides along for a page where no kernel answers: an exported or published notebook.
     live = {kind: data for kind, data in box._repr_mimebundle_().items() if kind != "text/plain"}
     publish_display_data(mime_bundle(figure, alt=alt) | live)
@@ -124,4 +136,4 @@ def _spoken(alt: str) -> str:
 
     The style of the picture above comes along.
     """
-    return f'{CORNERS}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'
+    return f'{STYLE}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'

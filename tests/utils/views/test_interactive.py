@@ -40,9 +40,23 @@ def shown(published):
             for key, widget in ipywidgets.widgets.widget._instances.items()
             if key not in made and isinstance(widget, ipywidgets.VBox)
         ]
-        return boxes[-1].children
+        return [
+            child.children[0] if type(child) is ipywidgets.Box else child
+            for child in boxes[-1].children
+        ]
 
     return call
+
+
+def test_a_narrow_window_scrolls_a_live_picture_and_does_not_shrink_it_further(published):
+    made = set(ipywidgets.widgets.widget._instances)
+    views.stride_explorer(X)
+    new = [w for key, w in ipywidgets.widgets.widget._instances.items() if key not in made]
+    (window,) = [widget for widget in new if type(widget) is ipywidgets.Box]
+    (picture,) = window.children
+    assert window.layout.overflow == "auto"
+    assert picture.layout.min_width == "560px"
+    assert picture.layout.max_width == "100%"
 
 
 def test_a_live_view_also_carries_its_image(published):
