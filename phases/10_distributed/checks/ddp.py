@@ -123,7 +123,7 @@ def _(draw):
     yield stepped(unused, (n, n), experts=(0, 1))
     yield stepped(unused, (2, 2), experts=(1, 1), stale=True)
     yield stepped(unused, (1, 1, 1), experts=(1, 0, 0))
-    for size in (1, 70, 80, 99, 100, 10**6):
+    for size in (1, 70, 79, 80, 99, 100, 10**6):  # 79: the second bucket lacks a byte
         yield stepped(buckets, (1,), size)
     yield stepped(buckets, (1,), draw.integer(17, 200))
     yield stepped(buckets, (1, 1), 100, experts=(0, 1))
@@ -553,10 +553,6 @@ ddp.equivalent(
     ("begin < len(parameters)", "begin != len(parameters)"),
     ("end < len(parameters)", "end != len(parameters)"),
     because="they count up to it one by one",
-)
-ddp.equivalent(
-    ("groups + [group], [], 0", "groups + [group], [], -1"),
-    because="sizes are multiples of four bytes",
 )
 ddp.equivalent(
     ("if name not in state:", "if True:"),
