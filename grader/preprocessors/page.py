@@ -29,6 +29,13 @@ KEPT, LONGEST = 512, 20_000
 IMAGE = re.compile(r"<img\b(?P<attributes>[^>]*)>", re.IGNORECASE)
 HAS_TEXT = re.compile(r"\salt(?=[\s=/]|\Z)", re.IGNORECASE)
 NO_TEXT = "No description has been provided for this image"
+# nbgrader's page has links and code on grey that are harder to read than WCAG's 4.5 : 1 allows.
+CONTRAST = """<style>
+a { color: #265a88 }
+div.nbgrader_cell .panel-heading a { color: white; text-decoration: underline }
+div.input_area, .highlight, .highlight pre { background: white }
+</style>
+"""
 NOT_SHOWN = "(This page would take too much work to make, so this is not shown.)"
 
 
@@ -39,6 +46,8 @@ class FeedbackExporter(HTMLExporter):
     in Python, for assistive technology: it adds a text to images without one, which this class
     does with a regular expression, and makes the cells of other templates reachable by keyboard.
     And it caches rendered cells that are the same for several learners.
+
+    Links and code have more contrast than nbgrader gives them.
 
     A page that takes more than ``work_seconds``, or too much memory, is made again with nothing but
     the reports on graded cells. In other threads than the main one there is no limit.
@@ -82,6 +91,7 @@ class FeedbackExporter(HTMLExporter):
         self.register_filter("highlight_code", highlight_code)
         self.register_filter("filter_data_type", data_types)
         page, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kwargs)
+        page = page.replace("</head>", f"{CONTRAST}</head>", 1)
         return IMAGE.sub(_described, page), resources
 
     @pass_context
