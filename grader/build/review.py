@@ -17,9 +17,7 @@ from grader.build.notebook import read, stamp, to_bytes, to_notebook
 from grader.build.problems import Problem, Refused
 from grader.build.release import generate
 from grader.build.steps import (
-    LoadChecks,
     Texts,
-    catalogue_checks,
     page_digest,
     read_texts,
     same_cells,
@@ -31,22 +29,19 @@ from grader.phase_paths import PhasePaths
 REBUILD = "run `python -m grader build`"
 
 
-def check(
-    chosen: Iterable[PhasePaths], whole: bool = False, load_checks: LoadChecks = catalogue_checks
-) -> list[Problem]:
+def check(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]:
     """Return a problem for each difference between texts and committed notebooks.
 
     Args:
         chosen: the phases to check.
         whole: whether to look for built notebooks without a text, too.
-        load_checks: loads the checks in a phase's folder.
     """
     problems: list[Problem] = []
     sound: list[Texts] = []
     chosen = list(chosen)
     for phase in chosen:
         texts = read_texts(phase)
-        found = list(text_problems(texts, load_checks))
+        found = list(text_problems(texts))
         problems += found
         if texts.lesson:
             problems += page_problems_of(phase, phase.page, to_notebook(texts.lesson), texts.lesson)
