@@ -173,7 +173,7 @@ class Subject:
         made = self.run(args, kwargs, **which, generator=True)
         if not isinstance(made, Handle):
             raise NotByValue(f"{kind_of(made)}: expected a generator")
-        return RemoteGenerator(self, made.number)
+        return RemoteGenerator(self, made.made)
 
     def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
         """Call a function of ``utils.drivers``, in the learner's process, with the learner's thing.
@@ -273,12 +273,7 @@ class Handle:
 
     def __init__(self, subject: Subject, made: int):
         self._subject = subject
-        self._made = made
-
-    @property
-    def number(self) -> int:
-        """Its number at the other end."""
-        return self._made
+        self.made = made
 
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method and return its result; ``"__call__"`` calls the instance itself.
@@ -289,7 +284,7 @@ class Handle:
             SubjectRaised: if the method raised or does not exist.
             NotByValue: if its result cannot be sent.
         """
-        return self._subject.run(args, kwargs, made=self._made, method=method)
+        return self._subject.run(args, kwargs, made=self.made, method=method)
 
     def gradients(self, upstream: torch.Tensor, *args: Any) -> dict[str, Any]:
         """Call the instance, a module, and send a gradient back through it.
@@ -306,7 +301,7 @@ class Handle:
         Raises:
             SubjectRaised: if the forward or the backward pass raised.
         """
-        asked = {"do": "gradients", "made": self._made, "args": args, "upstream": upstream}
+        asked = {"do": "gradients", "made": self.made, "args": args, "upstream": upstream}
         return self._subject.ask(asked)["value"]
 
     def get(self, attribute: str) -> Any:
@@ -316,7 +311,7 @@ class Handle:
             SubjectRaised: if the attribute does not exist.
             NotByValue: if the value cannot be sent.
         """
-        asked = {"do": "get", "made": self._made, "attribute": attribute}
+        asked = {"do": "get", "made": self.made, "attribute": attribute}
         return self._subject.ask(asked)["value"]
 
 

@@ -299,13 +299,6 @@ class SandboxedKernelManager(AsyncKernelManager):
     ) -> None:
         """Do nothing: :meth:`shutdown_kernel` leaves nothing behind."""
 
-    async def restart_kernel(  # type: ignore[override]  # see the class
-        self, now: bool = False, **kwargs: Any
-    ) -> None:
-        """Shut the kernel down and start a new one in a new sandbox."""
-        await self.shutdown_kernel(now=True)
-        await self.start_kernel(**kwargs)
-
 
 def _size(count: int) -> str:
     """Return a number of bytes in words, in GiB or MiB where that takes one decimal at most."""

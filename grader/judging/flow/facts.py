@@ -30,13 +30,11 @@ class Use:
         path: its dotted path, such as ``torch.softmax``; for an attribute of a value ``.softmax``.
         line: a number that orders uses by their place in a cell.
         kept: whether another cell called it and the answer only reads the result.
-        unsure: whether nothing is known of the value that has the attribute.
     """
 
     path: str
     line: int
     kept: bool = False
-    unsure: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,10 +130,10 @@ class Facts:
         """Return the possible values for a key."""
         return self.values.get(key, NOTHING)
 
-    def report_use(self, path: str, node: Any, *, kept: bool = False, unsure: bool = False) -> None:
+    def report_use(self, path: str, node: Any, *, kept: bool = False) -> None:
         """Report the use of something of a library."""
         if self.reporting and not self.quiet:
-            self.uses[Use(path, position(node), kept, unsure)] = None
+            self.uses[Use(path, position(node), kept)] = None
 
     def report_hidden(self, node: ast.AST, why: str) -> None:
         """Report code that cannot be analysed."""

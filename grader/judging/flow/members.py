@@ -41,7 +41,7 @@ class Members(Functions):
         if not kept and (name in INSIDES or is_dunder(name)):
             self.dunder_name(name, node)
         if not bases and name not in self.own_names:
-            self.report_use(f".{name}", node, unsure=True)
+            self.report_use(f".{name}", node)
         found: set = set()
         for base in bases:
             if isinstance(base, Path):
