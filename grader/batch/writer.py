@@ -27,18 +27,7 @@ from nbgrader.api import (
 )
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade, is_task
-from sqlalchemy import (
-    Column,
-    Insert,
-    MetaData,
-    String,
-    Table,
-    Text,
-    Update,
-    event,
-    select,
-    text,
-)
+from sqlalchemy import Column, MetaData, String, Table, Text, event, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from traitlets.config import Config
@@ -192,13 +181,15 @@ class Writer:
                 if self._late is not None:
                     self._set_penalty(session, submission, submitted)
             drawn = {n.name: n.seed for n in result.notebooks if n.seed}
-            values = {
-                "key": "" if result.retryable else job.key,
-                "digest": job.digest,
-                "seeds": json.dumps(dict(job.seeds) | drawn),
-                "stamp": stamp,
-            }
-            _upsert(session, submission.id, before is not None, values)
+            new = RECORDS.insert().values(
+                submission_id=submission.id,
+                key="" if result.retryable else job.key,
+                digest=job.digest,
+                seeds=json.dumps(dict(job.seeds) | drawn),
+                stamp=stamp,
+            )
+            session.execute(RECORDS.delete().where(RECORDS.c.submission_id == submission.id))
+            session.execute(new)
 
     def _submission(self, job: Job) -> SubmittedAssignment:
         """Return the learner's row for the lab; create it as nbgrader does if it is missing."""
@@ -390,16 +381,6 @@ def _set_marks(
     )
     for comment, name in comments:
         comment.auto_comment = "No response." if notebook.unanswered.get(name) else None
-
-
-def _upsert(session: Session, submission: str, exists: bool, values: dict[str, str]) -> None:
-    statement: Insert | Update
-    if exists:
-        statement = RECORDS.update().where(RECORDS.c.submission_id == submission)
-    else:
-        statement = RECORDS.insert()
-        values = values | {"submission_id": submission}
-    session.execute(statement.values(**values))
 
 
 def _late_penalties(course: Course) -> AssignLatePenalties | None:
