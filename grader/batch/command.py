@@ -239,21 +239,13 @@ class _Run:
         if before:
             seeds = before.seeds if before.digest == submission.digest else {}
         else:
-            seeds = files.seeds_of_plain_grading(
-                student, lab.name, submission.notebooks, submission.files
-            )
+            seeds = files.seeds_of_plain_grading(student, lab.name, submission)
             graded_before = len(seeds) == len(lab.notebooks)
         return Job(
             lab=lab,
             student=student,
-            notebooks=submission.notebooks,
-            files=submission.files,
+            submission=submission,
             key=key,
-            digest=submission.digest,
-            notes=submission.notes,
-            renamed=submission.renamed,
-            timestamp=submission.timestamp,
-            time_file=submission.time_file,
             seed=self.seed,
             seeds=seeds if self.args.regrade else {},
             graded_before=graded_before,

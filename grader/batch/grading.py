@@ -107,8 +107,9 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
 
 
 def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, list[str]]:
-    submitted, source_nb = job.notebooks[name], read_source(job.lab.notebooks[name])
-    notes = [*job.notes, *([job.renamed[name]] if name in job.renamed else [])]
+    handed_in, source_nb = job.submission, read_source(job.lab.notebooks[name])
+    submitted, renamed = handed_in.notebooks[name], handed_in.renamed.get(name)
+    notes = [*handed_in.notes, *([renamed] if renamed else [])]
     try:
         nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
     except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -117,7 +118,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, l
     record(
         nb,
         seed=job.seeds.get(name) or job.seed,
-        submission=digest({name: job.notebooks[name]}, job.files),
+        submission=digest({name: handed_in.notebooks[name]}, handed_in.files),
         key=job.key,
         sandbox=job.sandbox,
     )

@@ -154,7 +154,8 @@ class Writer:
         """
         lab, student = job.lab.name, job.student
         with self._said_clearly():
-            beside = job.shown() | ({TIMESTAMP: job.time_file} if job.time_file else {})
+            time_file = job.submission.time_file
+            beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})
             stamp = self.files.write(student, lab, result.notebooks, beside)
             for left in reversed(range(TRIES)):
                 try:
@@ -172,7 +173,8 @@ class Writer:
             before = session.execute(
                 select(RECORDS).where(RECORDS.c.submission_id == submission.id)
             ).one_or_none()
-            again = job.digest == before.digest if before else job.graded_before
+            digest = job.submission.digest
+            again = digest == before.digest if before else job.graded_before
             for notebook in result.notebooks:
                 submitted = self.gradebook.find_submission_notebook(
                     notebook.name, job.lab.name, job.student
@@ -184,7 +186,7 @@ class Writer:
             new = RECORDS.insert().values(
                 submission_id=submission.id,
                 key="" if result.retryable else job.key,
-                digest=job.digest,
+                digest=digest,
                 seeds=json.dumps(dict(job.seeds) | drawn),
                 stamp=stamp,
             )
@@ -197,7 +199,8 @@ class Writer:
             self.gradebook.update_or_create_student(job.student)
         else:
             self.gradebook.find_student(job.student)
-        given = {"timestamp": job.timestamp} if job.timestamp else {}
+        when = job.submission.timestamp
+        given = {"timestamp": when} if when else {}
         return self.gradebook.update_or_create_submission(job.lab.name, job.student, **given)
 
     def _set_penalty(

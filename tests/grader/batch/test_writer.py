@@ -50,7 +50,7 @@ def test_marks_comments_and_files_are_recorded_and_found_again(course):
         writer.record(job, result(why=0.0))
         found = writer.recorded(HW, "ann")
         assert found.stamp == writer.files.stamp("ann", HW, [HW]) != ""
-    assert (found.key, found.digest, found.seeds) == (job.key, job.digest, {HW: "ab12"})
+    assert (found.key, found.digest, found.seeds) == (job.key, job.submission.digest, {HW: "ab12"})
     assert marks(course) == {"test": (2.0, None, None, False), "why": (0.0, None, None, False)}
     assert rows(course.root, HW)["ann"][f"{HW}/answer comment"] == (None, None)
     path = course.root / "autograded" / "ann" / HW / f"{HW}.ipynb"
@@ -64,7 +64,8 @@ def test_old_marks_go_and_marks_by_hand_and_extra_credit_stay(course):
         writer.record(job, result())
         mark(course, "test", extra_credit=0.5)
         mark(course, "why", manual_score=3.0, needs_manual_grade=False)
-        writer.record(replace(job, digest="another"), result(test=None))
+        another = replace(job, submission=replace(job.submission, digest="another"))
+        writer.record(another, result(test=None))
     assert marks(course) == {"test": (None, None, 0.5, True), "why": (None, 3.0, None, True)}
 
 
@@ -115,13 +116,15 @@ def test_one_submission_is_one_transaction_of_few_queries(course):
 def test_no_query_reads_a_whole_table_that_grows(course):
     """With a table scan the ten-thousandth submission would cost more than the tenth."""
     queries = []
+    job = job_of(course, "ann")
+    job = replace(job, submission=replace(job.submission, timestamp="2026-01-02"))
     with Writer(course) as writer:
         event.listen(
             writer.gradebook.engine, "before_cursor_execute", lambda *a: queries.append(a[2:4])
         )
         for _ in range(2):
             writer.recorded(HW, "ann")
-            writer.record(job_of(course, "ann", timestamp="2026-01-02"), result())
+            writer.record(job, result())
     with sqlite3.connect(course.root / "gradebook.db") as database:
         scans = [
             (query, step[3])
