@@ -15,7 +15,7 @@ from jupyter_client.asynchronous import AsyncKernelClient
 from nbclient.exceptions import DeadKernelError
 
 from grader.inside import messages
-from grader.sandbox.limits import WAITS
+from grader.inside.usage import WAITS
 
 # Messages that a channel holds. It limits the memory that a flood of messages can take here; a
 # channel that nobody reads keeps the newest.
