@@ -154,7 +154,7 @@ class Written:
         docstrings, imports, and cells that came with the lab count nothing.
 
         Args:
-            name: a name at a cell's outermost level; empty for all code.
+            name: a name at a cell's outermost level.
         """
         labs = {number for number, (_, given, _) in enumerate(self.cells) if given}
         own = {
@@ -162,7 +162,7 @@ class Written:
             for place, (unit, _) in enumerate(self.units)
             if self.block_of[place][0] not in labs
         }
-        waiting = list(self.bindings) if not name else [name]
+        waiting = [name]
         seen: set[str] = set()
         counted: dict[ast.stmt, int] = {}
         while waiting:
