@@ -36,7 +36,6 @@ from grader.batch.version import version
 from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
 from grader.run_record import RunRecord, record
-from grader.sandbox.compiled_headers import headers_of
 from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
 from grader.submission.digest import digest
@@ -127,7 +126,6 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, l
         "unique_key": name,
         "output_files_dir": f"{name}_files",
         "nbgrader": {"student": job.student, "assignment": job.lab.name, "notebook": name},
-        "open_the_hood": {"headers": headers_of(source_nb)},
     }
     for step in _steps(job.lab.config):
         if isinstance(step, Execute):
