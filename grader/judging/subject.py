@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from grader.inside.codec import NotByValue
+from grader.inside.rpc_server import address, stored_in
 from grader.judging.rpc_client import Connection
 from utils.compare import kind_of
 
@@ -236,14 +237,14 @@ class Subject:
         reply = self.ask({key: value for key, value in asked.items() if value is not None})
         if isinstance(reply.get("made"), int):
             return Handle(self, reply["made"])
-        before, after = tensors_in((args, kwargs)), tensors_in(reply["after"])
+        before, after = stored_in((args, kwargs)), stored_in(reply["after"])
         if len(before) != len(after):
             raise NotByValue("other arguments than it was given")
         came = self.got = reply["value"]
         changed = [
             i for i, (b, a) in enumerate(zip(before, after, strict=True)) if not _same_bytes(b, a)
         ]
-        shares = tuple(_argument_shared_by(t, after) for t in tensors_in(came))
+        shares = tuple(_argument_shared_by(t, after) for t in stored_in(came))
         ops = tuple(op for op in reply.get("ops", ()) if isinstance(op, str))
         self.calls.append(CallEffects(tuple(changed), shares, ops))
         return came
@@ -294,9 +295,7 @@ class Handle:
             args: the arguments of the call.
 
         Returns:
-            ``output``; ``arguments``, the gradient of each of ``args``; and ``parameters``, the
-            gradients by name. A gradient is None where none arrives. All are None if the output
-            does not have the shape and dtype of ``upstream``.
+            What :func:`grader.inside.rpc_server.gradients` returns.
 
         Raises:
             SubjectRaised: if the forward or the backward pass raised.
@@ -366,30 +365,14 @@ def _without_numbers(text: str) -> str:
     return NUMBER.sub(lambda n: n[0] if len(n[0]) == 1 else "#", text)
 
 
-def tensors_in(value: Any) -> list[torch.Tensor | np.ndarray]:
-    """Return the tensors and arrays inside nested containers, in order."""
-    if isinstance(value, (torch.Tensor, np.ndarray)):
-        return [value]
-    if isinstance(value, Mapping):
-        return [t for v in value.values() for t in tensors_in(v)]
-    if isinstance(value, (tuple, list)):
-        return [t for v in value for t in tensors_in(v)]
-    return []
-
-
-def _address(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's storage."""
-    return tensor.untyped_storage().data_ptr()
-
-
 def _argument_shared_by(tensor: Any, arguments: list) -> int | None:
     if not isinstance(tensor, torch.Tensor):
         return None
-    address = _address(tensor)
-    if address == 0:  # an empty storage shares nothing
+    place = address(tensor)
+    if place == 0:  # an empty storage shares nothing
         return None
     for index, argument in enumerate(arguments):
-        if isinstance(argument, torch.Tensor) and _address(argument) == address:
+        if isinstance(argument, torch.Tensor) and address(argument) == place:
             return index
     return None
 
