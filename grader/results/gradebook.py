@@ -108,7 +108,6 @@ class Graded:
         unmarked: automatic cells without a score, because grading did not finish.
         run: the data of the autograded notebook.
         late: whether nbgrader deducts points for lateness.
-        notebooks: names of the lab's notebooks.
     """
 
     student: str
@@ -119,7 +118,6 @@ class Graded:
     unmarked: frozenset[str] = frozenset()
     run: GradedNotebook = GradedNotebook()
     late: bool = False
-    notebooks: tuple[str, ...] = ()
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -304,7 +302,6 @@ class Results:
             frozenset(unmarked),
             self._read_run(student),
             late,
-            self.notebooks,
         )
 
     def _read_run(self, student: str) -> GradedNotebook:

@@ -98,10 +98,6 @@ class Channel:
         self.waiting.put_nowait(said)
         return self.waiting.full()
 
-    def is_alive(self) -> bool:
-        """Return whether the client's channels are started."""
-        return self._client.channels_running
-
 
 class SandboxClient(AsyncKernelClient):
     """The client of a :class:`SandboxedKernelManager`, which is its ``parent``.
