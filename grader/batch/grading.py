@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,6 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
         in_bounds: whether :func:`grader.submission.bounds.bounded` limits this process. Then a
             ``MemoryError`` means that the submission used too much memory.
     """
-    started = time.monotonic()
     try:
         if version(job.lab.name) != job.lab.version:
             raise GraderFailed(
@@ -88,21 +87,19 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
             place(job.beside(), Path(folder))
             graded = [_grade_notebook(job, name, folder) for name in job.lab.notebooks]
     except UserError as reason:
-        return Result((), time.monotonic() - started, str(reason), hopeless=True)
+        return Result((), str(reason), hopeless=True)
     except GraderFailed as reason:
-        return failed(job, str(reason), time.monotonic() - started)
+        return failed(job, str(reason))
     except (OSError, MemoryError) as error:  # a full disk, no more processes
         if in_bounds and isinstance(error, MemoryError):
-            return given_up(job, TOO_MUCH, time.monotonic() - started)
-        problem = f"the grading machine ran short: {type(error).__name__}: {error}"
-        return failed(job, problem, time.monotonic() - started)
+            return given_up(job, TOO_MUCH)
+        return failed(job, f"the grading machine ran short: {type(error).__name__}: {error}")
     except Exception as error:
         problem = f"the notebook's outputs could not be processed ({type(error).__name__})"
-        result = failed(job, problem, time.monotonic() - started)
-        return Result(result.notebooks, result.seconds, problem)
+        return replace(failed(job, problem), retryable=False)
     problems = [problem for _, found in graded for problem in found]
     notebooks = tuple(notebook for notebook, _ in graded)
-    return Result(notebooks, time.monotonic() - started, "; ".join(problems))
+    return Result(notebooks, "; ".join(problems))
 
 
 def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, list[str]]:

@@ -138,7 +138,6 @@ class Result:
 
     Attributes:
         notebooks: the graded notebooks.
-        seconds: how long grading took.
         problem: why a person must look at it, or empty.
         retryable: whether the grader failed, not the submission, so that another try may succeed.
         hopeless: whether every submission would probably fail, for example because no sandbox can
@@ -146,20 +145,19 @@ class Result:
     """
 
     notebooks: tuple[NotebookResult, ...]
-    seconds: float
     problem: str = ""
     retryable: bool = False
     hopeless: bool = False
 
 
-def failed(job: Job, problem: str, seconds: float = 0.0) -> Result:
+def failed(job: Job, problem: str) -> Result:
     """Return the result of a failure of the grader: the lab as released, without scores."""
-    return Result(_as_released(job, ungraded(problem), None), seconds, problem, retryable=True)
+    return Result(_as_released(job, ungraded(problem), None), problem, retryable=True)
 
 
-def given_up(job: Job, problem: str, seconds: float = 0.0) -> Result:
+def given_up(job: Job, problem: str) -> Result:
     """Return the result of a submission that cannot be graded: the lab as released, 0 points."""
-    return Result(_as_released(job, unreadable(f"{problem.capitalize()}."), 0.0), seconds, problem)
+    return Result(_as_released(job, unreadable(f"{problem.capitalize()}."), 0.0), problem)
 
 
 def _as_released(job: Job, note: Note, score: float | None) -> tuple[NotebookResult, ...]:

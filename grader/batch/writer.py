@@ -106,7 +106,8 @@ class Writer:
         self._late = _late_penalties(course)
         self._journal = ""  # SQLite's journal mode before the run
         with self._said_clearly():
-            self.gradebook = self._patiently(self._open)
+            where = course.directory
+            self.gradebook = self._patiently(lambda: Gradebook(where.db_url, where.course_id))
             self._patiently(self._prepare)
 
     def __enter__(self) -> Writer:
@@ -219,10 +220,6 @@ class Writer:
             if penalty is not None:
                 checked = self._late._check_late_penalty(submitted, penalty)
                 submitted.late_submission_penalty = checked
-
-    def _open(self) -> Gradebook:
-        directory = self.course.directory
-        return Gradebook(directory.db_url, directory.course_id)
 
     def _prepare(self) -> None:
         """Create the table of records and the indexes, and configure the database."""

@@ -264,13 +264,8 @@ def completes(cell: TextCell, solution: Solution) -> Iterator[tuple[int, str]]:
         if any(begin < index < end for begin, end in regions_of(cell, "solution")):
             continue
         if statement.value is not None and distinctiveness(statement.value):
-            yield (
-                index,
-                (
-                    f"code left after the solution of {cell.name!r} shows how the answer is put "
-                    f"together: {normal(statement)}"
-                ),
-            )
+            left = f"code left after the solution of {cell.name!r} shows how the answer is put"
+            yield index, f"{left} together: {normal(statement)}"
 
 
 def last_line(solution: Solution) -> int:

@@ -67,14 +67,8 @@ def lab_differences(labs: list[Texts]) -> Iterator[Problem]:
         yield from refused.problems
         return
     for texts in labs:
-        yield from page_problems_of(
-            texts.phase, texts.phase.release, from_bytes(releases[texts.phase.name])
-        )
-
-
-def from_bytes(content: bytes) -> NotebookNode:
-    """Return the notebook in these bytes."""
-    return nbformat.reads(content.decode(), as_version=4)
+        released = nbformat.reads(releases[texts.phase.name].decode(), as_version=4)
+        yield from page_problems_of(texts.phase, texts.phase.release, released)
 
 
 def page_problems_of(
@@ -90,8 +84,7 @@ def page_problems_of(
     if found is None:
         yield Problem(shown, 0, f"is missing: {REBUILD}")
         return
-    said = differences(expected, found, outputs=lesson is not None)
-    for sentence in said:
+    for sentence in differences(expected, found, outputs=lesson is not None):
         yield Problem(shown, 0, sentence)
     if lesson is None or not same_cells(expected, found):
         return

@@ -220,10 +220,8 @@ def keep_outputs(notebook: NotebookNode, built: NotebookNode) -> None:
     """Copy outputs and execution counts from the notebook that was executed before."""
     for mine, theirs in zip(notebook.cells, built.cells, strict=True):
         if mine.cell_type == "code":
-            mine.outputs, mine.execution_count = (
-                without_blank(theirs.outputs),
-                theirs.execution_count,
-            )
+            mine.outputs = without_blank(theirs.outputs)
+            mine.execution_count = theirs.execution_count
 
 
 def write(phase: PhasePaths, path: Path, content: bytes) -> str:

@@ -138,12 +138,9 @@ class Graded:
     def reasons(self) -> list[Reason]:
         """Return the reasons why a person should look at this submission; usually none."""
         said = []
-        if self.unmarked:
-            said.append(
-                Reason(ReasonKind.UNGRADED, self.run.problem or "grading did not get to its end")
-            )
-        elif self.run.problem:
-            said.append(Reason(ReasonKind.UNGRADED, self.run.problem))
+        if self.unmarked or self.run.problem:
+            why = self.run.problem or "grading did not get to its end"
+            said.append(Reason(ReasonKind.UNGRADED, why))
         for note in self.run.notes:
             if note.kind in TELLING:
                 said.append(Reason(*TELLING[note.kind], note.cell or ""))

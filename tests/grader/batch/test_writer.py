@@ -26,7 +26,7 @@ def course(tmp_path):
 def result(test=2.0, why=None, data=b"{}", **changes):
     unanswered = {"answer": False, "why": why == 0}
     notebook = NotebookResult(HW, data, "ab12", {"test": test, "why": why}, unanswered)
-    return Result((notebook,), 0.1, **changes)
+    return Result((notebook,), **changes)
 
 
 def marks(course, student="ann"):
