@@ -190,18 +190,11 @@ def rows(nb: NotebookNode) -> list[ExerciseRow]:
         verdict = verdicts.get(name)
         if verdict is None:
             found.append(ExerciseRow(name, None, None, points, ("marked by a person",)))
-        else:
-            reads = f"lesson {verdict.lesson}, “{verdict.reads}”" if verdict.reads else ""
-            found.append(
-                ExerciseRow(
-                    name,
-                    verdict.status,
-                    verdict.earned,
-                    points,
-                    problems(verdict),
-                    "" if verdict.status in FULL else reads,
-                )
-            )
+            continue
+        again = verdict.reads and verdict.status not in FULL
+        reads = f"lesson {verdict.lesson}, “{verdict.reads}”" if again else ""
+        said = problems(verdict)
+        found.append(ExerciseRow(name, verdict.status, verdict.earned, points, said, reads))
     return found
 
 

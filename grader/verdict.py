@@ -127,14 +127,6 @@ class PartResult:
     against: str = ""
 
     @property
-    def reason(self) -> str:
-        """Why the points were lost.
-
-        It is equal for two parts that lost them for the same reason.
-        """
-        return self.misconception or self.problem
-
-    @property
     def anonymous_problem(self) -> str:
         """The problem without the learner's own words."""
         words = f": {self.quoted}" if self.quoted else ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 
 from grader import UserError
-from grader.batch.job import Job, LabFiles, Result
+from grader.batch.job import Job, LabFiles, Result, Submission
 
 # So many failures in a row make the canary necessary.
 DOUBT = 10
@@ -48,10 +48,8 @@ class Canary:
         return Job(
             lab=self._lab,
             student=NAME,
-            notebooks=self._lab.notebooks,
-            files={},
+            submission=Submission(self._lab.notebooks),
             key=secrets.token_hex(32),
-            digest="",
             sandbox=self._sandbox,
         )
 

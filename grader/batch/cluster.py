@@ -7,7 +7,6 @@ import itertools
 import logging
 import queue
 import secrets
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -33,7 +32,6 @@ _idle: queue.LifoQueue[Worker] = queue.LifoQueue()
 
 def grade_in_child(job: Job) -> Result:
     """Grade a job in a child process of this Dask worker, which is reused for later jobs."""
-    started = time.monotonic()
     try:
         worker = _idle.get_nowait()
     except queue.Empty:
@@ -48,8 +46,7 @@ def grade_in_child(job: Job) -> Result:
     except EOFError:
         too_much, problem = worker.took_too_much(), worker.why_dead()
         worker.close()
-        say = given_up if too_much else failed
-        return say(job, TOO_MUCH if too_much else problem, time.monotonic() - started)
+        return given_up(job, TOO_MUCH) if too_much else failed(job, problem)
     worker.tasks.clear()
     if result.retryable:
         worker.close()

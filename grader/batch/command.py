@@ -9,6 +9,7 @@ import secrets
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
@@ -170,26 +171,23 @@ def _executor(args: argparse.Namespace, total: int, stopped: Callable[[], bool])
     return Pool(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
 
 
+@dataclass
 class _Run:
     """The grading run of one lab: makes its jobs and takes their results."""
 
-    def __init__(
-        self,
-        course: Course,
-        writer: Writer,
-        lab: LabFiles,
-        students: list[str],
-        args: argparse.Namespace,
-        outcome: RunOutcome,
-        progress: RunProgress,
-    ):
-        self.course, self.writer, self.lab = course, writer, lab
-        self.students, self.args, self.outcome = students, args, outcome
-        self.progress = progress
+    course: Course
+    writer: Writer
+    lab: LabFiles
+    students: list[str]
+    args: argparse.Namespace
+    outcome: RunOutcome
+    progress: RunProgress
+
+    def __post_init__(self) -> None:
         # One seed for the whole run: everyone gets the same cases, so the answer key is computed
         # once.
-        self.seed = args.seed or secrets.token_hex(16)
-        self.canary = Canary(lab, sandbox=not args.unsafe_no_sandbox)
+        self.seed = self.args.seed or secrets.token_hex(16)
+        self.canary = Canary(self.lab, sandbox=not self.args.unsafe_no_sandbox)
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
 
     def jobs(self) -> Iterator[Job]:
@@ -239,21 +237,13 @@ class _Run:
         if before:
             seeds = before.seeds if before.digest == submission.digest else {}
         else:
-            seeds = files.seeds_of_plain_grading(
-                student, lab.name, submission.notebooks, submission.files
-            )
+            seeds = files.seeds_of_plain_grading(student, lab.name, submission)
             graded_before = len(seeds) == len(lab.notebooks)
         return Job(
             lab=lab,
             student=student,
-            notebooks=submission.notebooks,
-            files=submission.files,
+            submission=submission,
             key=key,
-            digest=submission.digest,
-            notes=submission.notes,
-            renamed=submission.renamed,
-            timestamp=submission.timestamp,
-            time_file=submission.time_file,
             seed=self.seed,
             seeds=seeds if self.args.regrade else {},
             graded_before=graded_before,

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from grader.batch.job import NotebookResult
+from grader.batch.job import NotebookResult, Submission
 from grader.course import Course
 from grader.run_record import RunRecord
 from grader.submission.digest import digest
@@ -98,20 +98,16 @@ class AutogradedFiles:
             return RunRecord()
 
     def seeds_of_plain_grading(
-        self,
-        student: str,
-        lab: str,
-        notebooks: Mapping[str, bytes | Unreadable],
-        files: Mapping[str, bytes],
+        self, student: str, lab: str, submission: Submission
     ) -> dict[str, str]:
         """Return the seeds with which ``nbgrader autograde`` graded this same submission.
 
         Notebooks that were graded by other means, or in another version, have no entry.
         """
         seeds = {}
-        for name, data in notebooks.items():
+        for name, data in submission.notebooks.items():
             run = self.run_record(student, lab, name)
-            same = run.submission == digest({name: data}, files)
+            same = run.submission == digest({name: data}, submission.files)
             if not run.key and same and run.seed:
                 seeds[name] = run.seed
         return seeds

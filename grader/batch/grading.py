@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ from grader.batch.version import version
 from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
 from grader.run_record import RunRecord, record
-from grader.sandbox.compiled_headers import headers_of
 from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
 from grader.submission.digest import digest
@@ -76,7 +75,6 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
         in_bounds: whether :func:`grader.submission.bounds.bounded` limits this process. Then a
             ``MemoryError`` means that the submission used too much memory.
     """
-    started = time.monotonic()
     try:
         if version(job.lab.name) != job.lab.version:
             raise GraderFailed(
@@ -89,26 +87,25 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
             place(job.beside(), Path(folder))
             graded = [_grade_notebook(job, name, folder) for name in job.lab.notebooks]
     except UserError as reason:
-        return Result((), time.monotonic() - started, str(reason), hopeless=True)
+        return Result((), str(reason), hopeless=True)
     except GraderFailed as reason:
-        return failed(job, str(reason), time.monotonic() - started)
+        return failed(job, str(reason))
     except (OSError, MemoryError) as error:  # a full disk, no more processes
         if in_bounds and isinstance(error, MemoryError):
-            return given_up(job, TOO_MUCH, time.monotonic() - started)
-        problem = f"the grading machine ran short: {type(error).__name__}: {error}"
-        return failed(job, problem, time.monotonic() - started)
+            return given_up(job, TOO_MUCH)
+        return failed(job, f"the grading machine ran short: {type(error).__name__}: {error}")
     except Exception as error:
         problem = f"the notebook's outputs could not be processed ({type(error).__name__})"
-        result = failed(job, problem, time.monotonic() - started)
-        return Result(result.notebooks, result.seconds, problem)
+        return replace(failed(job, problem), retryable=False)
     problems = [problem for _, found in graded for problem in found]
     notebooks = tuple(notebook for notebook, _ in graded)
-    return Result(notebooks, time.monotonic() - started, "; ".join(problems))
+    return Result(notebooks, "; ".join(problems))
 
 
 def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, list[str]]:
-    submitted, source_nb = job.notebooks[name], read_source(job.lab.notebooks[name])
-    notes = [*job.notes, *([job.renamed[name]] if name in job.renamed else [])]
+    handed_in, source_nb = job.submission, read_source(job.lab.notebooks[name])
+    submitted, renamed = handed_in.notebooks[name], handed_in.renamed.get(name)
+    notes = [*handed_in.notes, *([renamed] if renamed else [])]
     try:
         nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
     except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -117,7 +114,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, l
     record(
         nb,
         seed=job.seeds.get(name) or job.seed,
-        submission=digest({name: job.notebooks[name]}, job.files),
+        submission=digest({name: handed_in.notebooks[name]}, handed_in.files),
         key=job.key,
         sandbox=job.sandbox,
     )
@@ -126,7 +123,6 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, l
         "unique_key": name,
         "output_files_dir": f"{name}_files",
         "nbgrader": {"student": job.student, "assignment": job.lab.name, "notebook": name},
-        "open_the_hood": {"headers": headers_of(source_nb)},
     }
     for step in _steps(job.lab.config):
         if isinstance(step, Execute):

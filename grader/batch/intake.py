@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 
-import nbformat
 from traitlets.config import Config
 
 from grader import UserError
-from grader.batch.job import LabFiles
+from grader.batch.job import LabFiles, Submission, read_source
 from grader.batch.version import version
 from grader.course import Course
 from grader.submission.companions import given_files, read_companions
@@ -22,34 +19,6 @@ from grader.submission.notes import Note
 
 # Settings of locations. They do not affect how a submission is graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
-
-
-@dataclass(frozen=True)
-class Submission:
-    """The content of one learner's submission folder.
-
-    Attributes:
-        notebooks: each expected notebook by name without ``.ipynb``, or why there is none.
-        files: the other files by relative path, without nbgrader's timestamp.
-        notes: notes on the submission as a whole.
-        renamed: by notebook, the note on one that was found under another name.
-        timestamp: when it was handed in, in ISO format; None when that is unknown.
-        time_file: the submitted timestamp.txt, or empty.
-        digest: SHA-256 of everything that a sandbox can see of it.
-    """
-
-    notebooks: Mapping[str, bytes | Unreadable]
-    files: Mapping[str, bytes]
-    notes: tuple[Note, ...]
-    renamed: Mapping[str, Note]
-    timestamp: str | None
-    time_file: bytes
-    digest: str
-
-    def key(self, lab: LabFiles, sandbox: bool) -> str:
-        """Return a hash of this submission, the lab, the grader and the way of grading."""
-        said = [note.message for note in self.notes]
-        return digest_of([lab.digest, self.digest, str(self.timestamp), *said, str(sandbox)])
 
 
 def read_lab(course: Course, name: str) -> LabFiles:
@@ -113,7 +82,7 @@ def read_submission_of(course: Course, lab: LabFiles, student: str) -> Submissio
 
 def _needs_gpu(name: str, data: bytes) -> bool:
     try:
-        nb = nbformat.reads(data.decode(), as_version=4)
+        nb = read_source(data)
     except Exception as error:
         raise UserError(f"the source {name}.ipynb is not a notebook: {error}") from None
     return bool(nb.metadata.get("open_the_hood", {}).get("gpu", False))

@@ -17,6 +17,7 @@ from traitlets.config import Config
 
 from grader.run_record import record
 from grader.submission.companions import merged, shown
+from grader.submission.digest import digest_of
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, ungraded, unreadable
 from grader.submission.rebuild import rebuild
@@ -48,20 +49,42 @@ class LabFiles:
 
 
 @dataclass(frozen=True)
+class Submission:
+    """What one learner handed in for a lab.
+
+    Attributes:
+        notebooks: the bytes of each notebook of the lab, or why there are none.
+        files: the other files by relative path, without nbgrader's timestamp.
+        digest: SHA-256 of everything that a sandbox can see of it.
+        notes: notes on the submission as a whole.
+        renamed: by notebook, the note on one that was found under another name.
+        timestamp: when it was handed in, in ISO format; None when that is unknown.
+        time_file: the submitted timestamp.txt, for ``autograded/``; sandboxes do not get it.
+    """
+
+    notebooks: Mapping[str, bytes | Unreadable]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    digest: str = ""
+    notes: tuple[Note, ...] = ()
+    renamed: Mapping[str, Note] = field(default_factory=dict)
+    timestamp: str | None = None
+    time_file: bytes = b""
+
+    def key(self, lab: LabFiles, sandbox: bool) -> str:
+        """Return a hash of this submission, the lab, the grader and the way of grading."""
+        said = [note.message for note in self.notes]
+        return digest_of([lab.digest, self.digest, str(self.timestamp), *said, str(sandbox)])
+
+
+@dataclass(frozen=True)
 class Job:
     """One submission to be graded.
 
     Attributes:
         lab: the lab.
         student: nbgrader's student id.
-        notebooks: the submitted bytes of each notebook of the lab, or why there are none.
-        files: the submission's other files by relative path, without nbgrader's timestamp.
-        key: hash of the submission, the lab, the grader and the way of grading.
-        digest: SHA-256 of everything that a sandbox can see of the submission.
-        notes: notes on the submission as a whole.
-        renamed: by notebook, the note on one that was found under another name.
-        timestamp: the time in its timestamp.txt, if that can be read.
-        time_file: that file as submitted, for ``autograded/``; sandboxes do not get it.
+        submission: what was handed in.
+        key: its :meth:`Submission.key`.
         seed: the seed that its cases are drawn from; the same for everyone in a run.
         seeds: by notebook, the seed of an earlier grading that is to be repeated.
         graded_before: whether plain nbgrader graded this same submission.
@@ -70,14 +93,8 @@ class Job:
 
     lab: LabFiles
     student: str
-    notebooks: Mapping[str, bytes | Unreadable]
-    files: Mapping[str, bytes]
+    submission: Submission
     key: str
-    digest: str
-    notes: tuple[Note, ...] = ()
-    renamed: Mapping[str, Note] = field(default_factory=dict)
-    timestamp: str | None = None
-    time_file: bytes = b""
     seed: str = field(default_factory=lambda: secrets.token_hex(16))
     seeds: Mapping[str, str] = field(default_factory=dict)
     graded_before: bool = False
@@ -85,14 +102,14 @@ class Job:
 
     def beside(self) -> dict[str, bytes]:
         """Return the files that lie beside the notebooks when they run."""
-        return merged(self.files, self._given())
+        return merged(self.submission.files, self._given())
 
     def shown(self) -> dict[str, bytes]:
         """Return those of them that are kept beside the graded notebooks."""
         return shown(self.beside(), self._given())
 
     def _given(self) -> dict[str, bytes]:
-        kept = set(self.lab.kept) & set(self.files)
+        kept = set(self.lab.kept) & set(self.submission.files)
         return {name: data for name, data in self.lab.files.items() if name not in kept}
 
 
@@ -121,7 +138,6 @@ class Result:
 
     Attributes:
         notebooks: the graded notebooks.
-        seconds: how long grading took.
         problem: why a person must look at it, or empty.
         retryable: whether the grader failed, not the submission, so that another try may succeed.
         hopeless: whether every submission would probably fail, for example because no sandbox can
@@ -129,20 +145,19 @@ class Result:
     """
 
     notebooks: tuple[NotebookResult, ...]
-    seconds: float
     problem: str = ""
     retryable: bool = False
     hopeless: bool = False
 
 
-def failed(job: Job, problem: str, seconds: float = 0.0) -> Result:
+def failed(job: Job, problem: str) -> Result:
     """Return the result of a failure of the grader: the lab as released, without scores."""
-    return Result(_as_released(job, ungraded(problem), None), seconds, problem, retryable=True)
+    return Result(_as_released(job, ungraded(problem), None), problem, retryable=True)
 
 
-def given_up(job: Job, problem: str, seconds: float = 0.0) -> Result:
+def given_up(job: Job, problem: str) -> Result:
     """Return the result of a submission that cannot be graded: the lab as released, 0 points."""
-    return Result(_as_released(job, unreadable(f"{problem.capitalize()}."), 0.0), seconds, problem)
+    return Result(_as_released(job, unreadable(f"{problem.capitalize()}."), 0.0), problem)
 
 
 def _as_released(job: Job, note: Note, score: float | None) -> tuple[NotebookResult, ...]:

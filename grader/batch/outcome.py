@@ -42,7 +42,7 @@ class RunOutcome:
             self.fail(job.student, result.problem)
             return
         self.graded += 1
-        why = [note.message for note in job.notes]
+        why = [note.message for note in job.submission.notes]
         if result.problem:
             why.append(result.problem)
         if why:

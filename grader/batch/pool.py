@@ -14,10 +14,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from grader import UserError
 from grader.batch.job import Job, Result, failed, given_up
@@ -32,15 +31,6 @@ TICK = 0.5
 STUCK_SECONDS = 3600.0
 SECONDS_TO_START = 60.0
 SECONDS_TO_END = 2.0
-
-
-class New(Enum):
-    """What stands for a worker that is to be started."""
-
-    NEW = auto()
-
-
-NEW: Final = New.NEW
 
 
 @dataclass
@@ -205,27 +195,23 @@ class Pool:
                     worker.process.kill()
 
     def _fill(self, waiting: deque[Task], new: Iterator[Task]) -> None:
-        while (worker := self._free_worker()) is not None:
+        """Give tasks to idle workers, then to new ones, then to workers that have one already."""
+        while True:
+            worker = min(self._workers, key=lambda worker: len(worker.tasks), default=None)
+            if len(self._workers) < self._size and (worker is None or worker.tasks):
+                worker = None  # to be started
+            elif worker is None or len(worker.tasks) >= AHEAD:
+                return
             task = waiting.popleft() if waiting else next(new, None)
             if task is None:
                 return
-            if worker is NEW:
+            if worker is None:
                 try:
                     worker = Worker(self._sandbox)
                 except OSError as error:  # a full disk, no more processes
                     raise _cannot_start(error) from None
                 self._workers.append(worker)
             worker.give(task)
-
-    def _free_worker(self) -> Worker | New | None:
-        """Return the worker with the fewest jobs, ``NEW`` to start one, or None if all are full."""
-        least = min(self._workers, key=lambda worker: len(worker.tasks), default=None)
-        if least is not None and not least.tasks:
-            return least
-        if len(self._workers) < self._size:
-            return NEW
-        assert least is not None  # there is room for one worker at least
-        return least if len(least.tasks) < AHEAD else None
 
     def _hear(self, worker: Worker, waiting: deque[Task]) -> Iterator[tuple[Job, Result]]:
         try:

@@ -27,18 +27,7 @@ from nbgrader.api import (
 )
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade, is_task
-from sqlalchemy import (
-    Column,
-    Insert,
-    MetaData,
-    String,
-    Table,
-    Text,
-    Update,
-    event,
-    select,
-    text,
-)
+from sqlalchemy import Column, MetaData, String, Table, Text, event, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from traitlets.config import Config
@@ -117,7 +106,8 @@ class Writer:
         self._late = _late_penalties(course)
         self._journal = ""  # SQLite's journal mode before the run
         with self._said_clearly():
-            self.gradebook = self._patiently(self._open)
+            where = course.directory
+            self.gradebook = self._patiently(lambda: Gradebook(where.db_url, where.course_id))
             self._patiently(self._prepare)
 
     def __enter__(self) -> Writer:
@@ -165,7 +155,8 @@ class Writer:
         """
         lab, student = job.lab.name, job.student
         with self._said_clearly():
-            beside = job.shown() | ({TIMESTAMP: job.time_file} if job.time_file else {})
+            time_file = job.submission.time_file
+            beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})
             stamp = self.files.write(student, lab, result.notebooks, beside)
             for left in reversed(range(TRIES)):
                 try:
@@ -183,7 +174,8 @@ class Writer:
             before = session.execute(
                 select(RECORDS).where(RECORDS.c.submission_id == submission.id)
             ).one_or_none()
-            again = job.digest == before.digest if before else job.graded_before
+            digest = job.submission.digest
+            again = digest == before.digest if before else job.graded_before
             for notebook in result.notebooks:
                 submitted = self.gradebook.find_submission_notebook(
                     notebook.name, job.lab.name, job.student
@@ -192,13 +184,15 @@ class Writer:
                 if self._late is not None:
                     self._set_penalty(session, submission, submitted)
             drawn = {n.name: n.seed for n in result.notebooks if n.seed}
-            values = {
-                "key": "" if result.retryable else job.key,
-                "digest": job.digest,
-                "seeds": json.dumps(dict(job.seeds) | drawn),
-                "stamp": stamp,
-            }
-            _upsert(session, submission.id, before is not None, values)
+            new = RECORDS.insert().values(
+                submission_id=submission.id,
+                key="" if result.retryable else job.key,
+                digest=digest,
+                seeds=json.dumps(dict(job.seeds) | drawn),
+                stamp=stamp,
+            )
+            session.execute(RECORDS.delete().where(RECORDS.c.submission_id == submission.id))
+            session.execute(new)
 
     def _submission(self, job: Job) -> SubmittedAssignment:
         """Return the learner's row for the lab; create it as nbgrader does if it is missing."""
@@ -206,7 +200,8 @@ class Writer:
             self.gradebook.update_or_create_student(job.student)
         else:
             self.gradebook.find_student(job.student)
-        given = {"timestamp": job.timestamp} if job.timestamp else {}
+        when = job.submission.timestamp
+        given = {"timestamp": when} if when else {}
         return self.gradebook.update_or_create_submission(job.lab.name, job.student, **given)
 
     def _set_penalty(
@@ -225,10 +220,6 @@ class Writer:
             if penalty is not None:
                 checked = self._late._check_late_penalty(submitted, penalty)
                 submitted.late_submission_penalty = checked
-
-    def _open(self) -> Gradebook:
-        directory = self.course.directory
-        return Gradebook(directory.db_url, directory.course_id)
 
     def _prepare(self) -> None:
         """Create the table of records and the indexes, and configure the database."""
@@ -390,16 +381,6 @@ def _set_marks(
     )
     for comment, name in comments:
         comment.auto_comment = "No response." if notebook.unanswered.get(name) else None
-
-
-def _upsert(session: Session, submission: str, exists: bool, values: dict[str, str]) -> None:
-    statement: Insert | Update
-    if exists:
-        statement = RECORDS.update().where(RECORDS.c.submission_id == submission)
-    else:
-        statement = RECORDS.insert()
-        values = values | {"submission_id": submission}
-    session.execute(statement.values(**values))
 
 
 def _late_penalties(course: Course) -> AssignLatePenalties | None:

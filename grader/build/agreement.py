@@ -6,37 +6,21 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from grader.build.problems import Problem
 from grader.build.rules import at, is_points
 from grader.build.text import Text, TextCell
 from grader.phase_paths import anchor
 
-
-class CheckLike(Protocol):
-    """The part of a check that the build uses.
-
-    Attributes:
-        name: the check's name.
-        points: points that it gives.
-        reads: the heading of the lesson section to read again.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def points(self) -> float: ...
-
-    @property
-    def reads(self) -> str: ...
+if TYPE_CHECKING:
+    from utils.checks import Check
 
 
 def check_problems(
     lab: Text,
     lesson: Text | None,
-    checks: Mapping[str, CheckLike],
+    checks: Mapping[str, Check],
     code: Mapping[str, str],
 ) -> Iterator[Problem]:
     """Yield a problem where test cells, checks and headings of the lesson do not agree.

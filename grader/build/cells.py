@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import nbformat.v4
@@ -17,13 +17,19 @@ from grader.phase_paths import slug
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 BEGIN_SCHEME, END_SCHEME = "=== BEGIN MARK SCHEME ===", "=== END MARK SCHEME ==="
+# The delimiters of the parts that learners do not get, by the role of the cell that may have them.
+REGIONS = {
+    "solution": (BEGIN_SOLUTION, END_SOLUTION),
+    "test": (BEGIN_HIDDEN, END_HIDDEN),
+    "task": (BEGIN_SCHEME, END_SCHEME),
+}
 VERIFY_IMPORT = "from grader.verify import verify"
 SOLUTION_SUFFIX = "_solution"
 HIDE_INPUT = "hide-input"
 HEADING = re.compile(r"#{1,6} +(.+)")
 
 
-def nbgrader_metadata(header: dict[str, Any]) -> dict[str, Any] | None:
+def nbgrader_metadata(header: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return nbgrader's metadata (schema 3) for a cell's header; None for a plain cell.
 
     A `given` cell is locked, a `solution` is the learner's, a `test` is graded and locked, a `task`
@@ -97,7 +103,7 @@ def remove_import(source: str) -> str:
 def to_node(cell: TextCell, cell_id: str) -> NotebookNode:
     """Return the notebook cell: metadata expanded, verify's import inserted, no outputs."""
     metadata: dict[str, Any] = {}
-    if nbgrader := nbgrader_metadata(dict(cell.header)):
+    if nbgrader := nbgrader_metadata(cell.header):
         metadata["nbgrader"] = nbgrader
     if tags := cell.header.get("tags"):
         metadata["tags"] = list(tags)
@@ -131,7 +137,7 @@ def cell_ids(cells: Iterable[TextCell]) -> list[str]:
     ids: list[str] = []
     seen: Counter[str] = Counter()
     for cell in cells:
-        nbgrader = nbgrader_metadata(dict(cell.header))
+        nbgrader = nbgrader_metadata(cell.header)
         cell_id = nbgrader["grade_id"] if nbgrader else plain_id(cell)
         seen[cell_id] += 1
         ids.append(cell_id if seen[cell_id] == 1 else f"{cell_id}-{seen[cell_id]}")
@@ -172,6 +178,14 @@ def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
     if opened is not None:
         raise ValueError(f"{begin!r} has no {end!r} after it")
     return found
+
+
+def regions_of(cell: TextCell, role: str) -> list[tuple[int, int]]:
+    """Return the regions of a cell that belong to a role; none for delimiters that are broken."""
+    try:
+        return regions(cell.source, *REGIONS[role])
+    except ValueError:
+        return []
 
 
 def outside(source: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, str]]:

@@ -147,7 +147,8 @@ def output_problems(text: Text, notebook: NotebookNode) -> Iterator[Problem]:
             continue
         if node.execution_count is None:
             yield at(text, cell, "was not executed")
-        yield from errors_as_problems(text, cell, node)
+        for output in errors(cell, node):
+            yield at(text, cell, f"{output.ename}: {output.evalue}", failing_line(node))
         for output in node.outputs:
             yield from data_problems(text, cell, output.get("data", {}))
 
@@ -157,12 +158,6 @@ def errors(cell: TextCell, node: NotebookNode) -> list[NotebookNode]:
     if MAY_RAISE in cell.header.get("tags", []):
         return []
     return [output for output in node.outputs if output.output_type == "error"]
-
-
-def errors_as_problems(text: Text, cell: TextCell, node: NotebookNode) -> Iterator[Problem]:
-    """Yield a problem for each error output, unless the cell is tagged as one that raises."""
-    for output in errors(cell, node):
-        yield at(text, cell, f"{output.ename}: {output.evalue}", failing_line(node))
 
 
 def data_problems(text: Text, cell: TextCell, data: dict[str, Any]) -> Iterator[Problem]:

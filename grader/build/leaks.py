@@ -23,16 +23,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grader.build.cells import (
-    BEGIN_HIDDEN,
-    BEGIN_SCHEME,
-    BEGIN_SOLUTION,
-    END_HIDDEN,
-    END_SCHEME,
-    END_SOLUTION,
-    outside,
-    regions,
-)
+from grader.build.cells import REGIONS, outside, regions_of
 from grader.build.problems import Problem
 from grader.build.syntax import distinctiveness, normal, parse_block, shape
 from grader.build.text import Text, TextCell
@@ -111,8 +102,7 @@ def find_solutions(cell: TextCell) -> list[Solution]:
     if "solution" not in cell.header:
         return []
     try:
-        spans = regions(cell.source, BEGIN_SOLUTION, END_SOLUTION)
-        return [read_solution(cell, begin, end) for begin, end in spans]
+        return [read_solution(cell, *span) for span in regions_of(cell, "solution")]
     except (ValueError, SyntaxError):
         return []
 
@@ -159,43 +149,25 @@ def released_pieces(cell: TextCell) -> Iterator[Piece]:
         return  # reported by the rules
     for index, line in enumerate(lines):
         code, mark, comment = line.partition("#")
-        if mark and not code.strip():
-            yield from parse_piece(index, comment.strip("# "))
-        elif mark:
-            yield from parse_piece(index, comment.strip())
+        if mark:
+            yield from parse_piece(index, comment.strip() if code.strip() else comment.strip("# "))
         yield from quoted_spans(index, line)
 
 
 def released_lines(cell: TextCell) -> list[str]:
     """Return the cell's lines, with those that nbgrader removes empty to keep the numbering."""
-    kept = set(range(cell.source.count("\n") + 1))
-    for begin, end in (
-        (BEGIN_SOLUTION, END_SOLUTION),
-        (BEGIN_HIDDEN, END_HIDDEN),
-        (BEGIN_SCHEME, END_SCHEME),
-    ):
-        try:
-            kept &= {index for index, _ in outside(cell.source, regions(cell.source, begin, end))}
-        except ValueError:
-            continue
-    return [line if i in kept else "" for i, line in enumerate(cell.source.split("\n"))]
+    spans = [span for role in REGIONS for span in regions_of(cell, role)]
+    kept = dict(outside(cell.source, spans))
+    return [kept.get(index, "") for index in range(cell.source.count("\n") + 1)]
 
 
 def blank_stubs(cell: TextCell, lines: list[str]) -> str:
     """Return the released code with `pass` in place of each solution region, so that it parses."""
     filled = list(lines)
-    for begin, _ in regions_or_none(cell):
+    for begin, _ in regions_of(cell, "solution"):
         line = cell.source.split("\n")[begin]
         filled[begin] = line[: len(line) - len(line.lstrip())] + "pass"
     return "\n".join(filled)
-
-
-def regions_or_none(cell: TextCell) -> list[tuple[int, int]]:
-    """Return the solution regions of a cell; an empty list when its delimiters are broken."""
-    try:
-        return regions(cell.source, BEGIN_SOLUTION, END_SOLUTION)
-    except ValueError:
-        return []
 
 
 def quoted_pieces(prose: str) -> Iterator[Piece]:
@@ -285,21 +257,15 @@ def completes(cell: TextCell, solution: Solution) -> Iterator[tuple[int, str]]:
     if not around:
         return
     function = max(around, key=lambda node: node.lineno)
-    others = [s for s in find_solutions(cell) if s is not solution]
     for statement in ast.walk(function):
         index = getattr(statement, "lineno", 0) - 1
         if not isinstance(statement, SIMPLE) or index <= solution.end:
             continue
-        if any(other.begin < index < other.end for other in others):
+        if any(begin < index < end for begin, end in regions_of(cell, "solution")):
             continue
         if statement.value is not None and distinctiveness(statement.value):
-            yield (
-                index,
-                (
-                    f"code left after the solution of {cell.name!r} shows how the answer is put "
-                    f"together: {normal(statement)}"
-                ),
-            )
+            left = f"code left after the solution of {cell.name!r} shows how the answer is put"
+            yield index, f"{left} together: {normal(statement)}"
 
 
 def last_line(solution: Solution) -> int:

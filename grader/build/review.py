@@ -17,9 +17,7 @@ from grader.build.notebook import read, stamp, to_bytes, to_notebook
 from grader.build.problems import Problem, Refused
 from grader.build.release import generate
 from grader.build.steps import (
-    LoadChecks,
     Texts,
-    catalogue_checks,
     page_digest,
     read_texts,
     same_cells,
@@ -31,22 +29,19 @@ from grader.phase_paths import PhasePaths
 REBUILD = "run `python -m grader build`"
 
 
-def check(
-    chosen: Iterable[PhasePaths], whole: bool = False, load_checks: LoadChecks = catalogue_checks
-) -> list[Problem]:
+def check(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]:
     """Return a problem for each difference between texts and committed notebooks.
 
     Args:
         chosen: the phases to check.
         whole: whether to look for built notebooks without a text, too.
-        load_checks: loads the checks in a phase's folder.
     """
     problems: list[Problem] = []
     sound: list[Texts] = []
     chosen = list(chosen)
     for phase in chosen:
         texts = read_texts(phase)
-        found = list(text_problems(texts, load_checks))
+        found = list(text_problems(texts))
         problems += found
         if texts.lesson:
             problems += page_problems_of(phase, phase.page, to_notebook(texts.lesson), texts.lesson)
@@ -72,14 +67,8 @@ def lab_differences(labs: list[Texts]) -> Iterator[Problem]:
         yield from refused.problems
         return
     for texts in labs:
-        yield from page_problems_of(
-            texts.phase, texts.phase.release, from_bytes(releases[texts.phase.name])
-        )
-
-
-def from_bytes(content: bytes) -> NotebookNode:
-    """Return the notebook in these bytes."""
-    return nbformat.reads(content.decode(), as_version=4)
+        released = nbformat.reads(releases[texts.phase.name].decode(), as_version=4)
+        yield from page_problems_of(texts.phase, texts.phase.release, released)
 
 
 def page_problems_of(
@@ -95,8 +84,7 @@ def page_problems_of(
     if found is None:
         yield Problem(shown, 0, f"is missing: {REBUILD}")
         return
-    said = differences(expected, found, outputs=lesson is not None)
-    for sentence in said:
+    for sentence in differences(expected, found, outputs=lesson is not None):
         yield Problem(shown, 0, sentence)
     if lesson is None or not same_cells(expected, found):
         return

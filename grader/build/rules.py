@@ -17,12 +17,12 @@ from grader.build.cells import (
     BEGIN_HIDDEN,
     BEGIN_SCHEME,
     BEGIN_SOLUTION,
-    END_HIDDEN,
-    END_SCHEME,
     END_SOLUTION,
+    REGIONS,
     nbgrader_metadata,
     outside,
     regions,
+    regions_of,
 )
 from grader.build.figures import silent_images_in_markdown
 from grader.build.problems import Problem
@@ -47,11 +47,6 @@ OPTIONAL_SETTINGS = {
 }
 PAGE_SETTINGS = {"title": str}
 LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re.IGNORECASE)
-REGIONS = {
-    "solution": (BEGIN_SOLUTION, END_SOLUTION, "solution"),
-    "hidden": (BEGIN_HIDDEN, END_HIDDEN, "test"),
-    "scheme": (BEGIN_SCHEME, END_SCHEME, "task"),
-}
 
 
 def lab_problems(text: Text) -> Iterator[Problem]:
@@ -190,7 +185,7 @@ def lab_code_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
 
 def delimiter_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that delimiters are balanced, alone on their lines, and in the right kind of cell."""
-    for begin, end, role in REGIONS.values():
+    for role, (begin, end) in REGIONS.items():
         try:
             found = regions(cell.source, begin, end)
         except ValueError as error:
@@ -200,20 +195,11 @@ def delimiter_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
             yield at(text, cell, f"{begin!r} belongs in a {role} cell", found[0][0])
 
 
-def balanced(cell: TextCell, name: str) -> list[tuple[int, int]]:
-    """Return the cell's regions of this sort; an empty list for broken delimiters."""
-    begin, end, _ = REGIONS[name]
-    try:
-        return regions(cell.source, begin, end)
-    except ValueError:
-        return []
-
-
 def stub_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that a solution cell has a region with statements that do something."""
     if "solution" not in cell.header:
         return
-    spans = balanced(cell, "solution")
+    spans = regions_of(cell, "solution")
     if not spans and "BEGIN SOLUTION" not in cell.source:
         yield at(text, cell, f"a stub with no solution: no {BEGIN_SOLUTION!r} ... {END_SOLUTION!r}")
     for begin, end in spans:
@@ -240,7 +226,7 @@ def hidden_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     if "test" not in cell.header:
         return
     name = cell.header["test"]
-    spans = balanced(cell, "hidden")
+    spans = regions_of(cell, "test")
     if not spans:
         if "HIDDEN TESTS" not in cell.source:
             yield at(text, cell, f"test {name!r} has no hidden region: {BEGIN_HIDDEN!r} ...")
@@ -287,7 +273,7 @@ def scheme_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
     """Check that a task has a question and one mark scheme that is not empty."""
     if "task" not in cell.header:
         return
-    spans = balanced(cell, "scheme")
+    spans = regions_of(cell, "task")
     if len(spans) != 1:
         if "MARK SCHEME" not in cell.source or spans:
             yield at(text, cell, f"task {cell.name!r} needs one mark scheme: {BEGIN_SCHEME!r} ...")
@@ -312,7 +298,7 @@ def duplicate_problems(text: Text) -> Iterator[Problem]:
     """Check that every nbgrader id is used once; solution="x" has the id x_solution."""
     first: dict[str, int] = {}
     for cell in text.cells:
-        nbgrader = nbgrader_metadata(dict(cell.header))
+        nbgrader = nbgrader_metadata(cell.header)
         if nbgrader is None:
             continue
         name = nbgrader["grade_id"]

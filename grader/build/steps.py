@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from nbformat import NotebookNode
 
 from grader.build import home
-from grader.build.agreement import CheckLike, check_problems, name_problems
+from grader.build.agreement import check_problems, name_problems
 from grader.build.compare import EXECUTED, OUTPUTS
 from grader.build.digest import lesson_digest, outputs_digest
 from grader.build.execute import output_problems, run_page, size_problems
@@ -26,8 +26,6 @@ from grader.phase_paths import START, PhasePaths, pages, phases
 from grader.run_record import OURS
 
 Say = Callable[[str], None]
-LoadChecks = Callable[[Path], Mapping[str, CheckLike]]
-REBUILD = "run `python -m grader build`"
 # the marker of a test cell, of which the exercise's name is wanted
 TEST = re.compile(r'^# %%.*\btest="([^"]+)"', re.MULTILINE)
 
@@ -69,12 +67,14 @@ def read_texts(phase: PhasePaths) -> Texts:
     )
 
 
-def text_problems(texts: Texts, load_checks: LoadChecks) -> Iterator[Problem]:
+def text_problems(texts: Texts) -> Iterator[Problem]:
     """Yield everything that is wrong with a phase's texts, and where they do not fit its checks."""
     if texts.lesson:
         yield from page_problems(texts.lesson)
     if not texts.lab:
         return
+    from grader.judging.catalogue import load_checks  # here, because it imports torch
+
     yield from lab_problems(texts.lab)
     yield from name_problems(texts.lab, exercises_elsewhere(texts.phase))
     shown = {str(path): texts.phase.relative(path) for path in texts.phase.checks}
@@ -103,19 +103,7 @@ def exercises_elsewhere(phase: PhasePaths) -> dict[str, str]:
     }
 
 
-def catalogue_checks(folder: Path) -> Mapping[str, CheckLike]:
-    """Return the checks in a phase's folder."""
-    from grader.judging.catalogue import load_checks
-
-    return load_checks(folder)
-
-
-def build(
-    chosen: Iterable[PhasePaths],
-    say: Say,
-    force: bool = False,
-    load_checks: LoadChecks = catalogue_checks,
-) -> None:
+def build(chosen: Iterable[PhasePaths], say: Say, force: bool = False) -> None:
     """Build the phases' notebooks.
 
     All texts are checked first; when one is refused, nothing is written. A notebook with edits that
@@ -125,13 +113,12 @@ def build(
         chosen: the phases to build.
         say: called with each message.
         force: whether to execute every lesson, and to overwrite edits and answers.
-        load_checks: loads the checks in a phase's folder.
 
     Raises:
         Refused: with every problem that was found.
     """
     every = [read_texts(phase) for phase in chosen]
-    refuse_if_any(p for texts in every for p in text_problems(texts, load_checks))
+    refuse_if_any(p for texts in every for p in text_problems(texts))
     if not force:
         refuse_if_any(p for texts in every for p in edit_problems(texts))
     build_labs([texts for texts in every if texts.lab], say, force)
@@ -233,10 +220,8 @@ def keep_outputs(notebook: NotebookNode, built: NotebookNode) -> None:
     """Copy outputs and execution counts from the notebook that was executed before."""
     for mine, theirs in zip(notebook.cells, built.cells, strict=True):
         if mine.cell_type == "code":
-            mine.outputs, mine.execution_count = (
-                without_blank(theirs.outputs),
-                theirs.execution_count,
-            )
+            mine.outputs = without_blank(theirs.outputs)
+            mine.execution_count = theirs.execution_count
 
 
 def write(phase: PhasePaths, path: Path, content: bytes) -> str:

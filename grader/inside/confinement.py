@@ -15,13 +15,12 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from grader.inside import linux, seccomp
+from grader.inside import CONNECTION_VARIABLE, linux, seccomp
 from grader.inside.bubblewrap import HOME
 
 WORK = f"{HOME}/work"
 CACHE = "/tmp/inductor"
 NOT_SHOWN = ("timestamp.txt",)  # nbgrader's file, which only the grader reads
-CONNECTION = "OPEN_THE_HOOD_CONNECTION"
 ENVIRONMENT = {
     "HOME": HOME,
     "TMPDIR": "/tmp",
@@ -187,7 +186,7 @@ def refresh(stage: str, connection: int) -> None:
     import torch
 
     # PYTHONPATH is for processes that the kernel starts
-    os.environ.update(ENVIRONMENT, **{CONNECTION: str(connection), "PYTHONPATH": stage})
+    os.environ.update(ENVIRONMENT, **{CONNECTION_VARIABLE: str(connection), "PYTHONPATH": stage})
     sys.path.append(WORK)  # last, so that no file of the learner hides a module
     sys.argv[:] = ["kernel"]
     tempfile.tempdir = None

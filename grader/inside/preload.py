@@ -25,7 +25,8 @@ import linecache
 import pkgutil
 import string
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 ALWAYS = (
@@ -120,7 +121,7 @@ OPTIMIZERS = (
     "utils.drivers.training",
 )
 
-# For labs with models in Hugging Face's form.
+# For labs with models in Hugging Face's form: three seconds, 1,500 modules.
 TRANSFORMERS = (
     "safetensors.torch",
     "tokenizers",
@@ -133,7 +134,8 @@ TRANSFORMERS = (
     "utils.minigpt.lines",
 )
 
-# For labs that profile: timers come with torch's extension builder, which comes with setuptools.
+# For labs that profile: a hundred modules. Timers come with torch's extension builder, which comes
+# with setuptools.
 PROFILER = (
     "torch.profiler",
     "torch.utils.benchmark",
@@ -159,7 +161,7 @@ ON_THE_STACK = (
     "torch.xpu.random",
 )
 
-# Modules of the project. Those that the stage does not have are skipped.
+# Modules of the project.
 OURS = (
     "utils.accesses",
     "utils.compare",
@@ -190,11 +192,16 @@ def preload() -> None:
     for name in ALWAYS:
         importlib.import_module(name)
     _let_modes_start_alone()
-    for name in OURS:
-        with contextlib.suppress(ModuleNotFoundError):
-            importlib.import_module(name)
+    _import(OURS)
     _make_letters()
     _read_lines()
+
+
+def _import(names: Iterable[str]) -> None:
+    """Import modules, except those that the stage, or another torch, does not have."""
+    for name in names:
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
 
 
 def _make_letters() -> None:
@@ -253,25 +260,11 @@ def preload_optimizers() -> None:
     Distribution.set_default_validate_args(validates)
 
 
-def preload_transformers() -> None:
-    """Import transformers and what its first model needs: three seconds, 1,500 modules."""
-    for name in TRANSFORMERS:
-        with contextlib.suppress(ModuleNotFoundError):  # utils, where the stage has none
-            importlib.import_module(name)
-
-
-def preload_profiler() -> None:
-    """Import what profiling and timing need: a hundred modules, most of them of setuptools."""
-    for name in PROFILER:
-        with contextlib.suppress(ModuleNotFoundError):  # utils, where the stage has none
-            importlib.import_module(name)
-
-
 # What a lab may ask for with `preload:` in its header.
 ON_DEMAND: dict[str, Callable[[], None]] = {
     "optimizers": preload_optimizers,
-    "profiler": preload_profiler,
-    "transformers": preload_transformers,
+    "profiler": partial(_import, PROFILER),
+    "transformers": partial(_import, TRANSFORMERS),
 }
 
 
@@ -285,9 +278,7 @@ def preload_tracer() -> None:
 
     mode: Any = TorchDispatchMode
     mode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
-    for name in (*COMPILER, *TRACER):
-        with contextlib.suppress(ModuleNotFoundError):  # as another torch has them
-            importlib.import_module(name)
+    _import((*COMPILER, *TRACER))
     from torch._dynamo.backends.registry import list_backends
 
     list_backends()

@@ -12,7 +12,7 @@ import importlib
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import GeneratorType
 from typing import Any
@@ -22,9 +22,8 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from grader.inside import codec
+from grader.inside import CONNECTION_VARIABLE, codec
 
-CONNECTION_VARIABLE = "OPEN_THE_HOOD_CONNECTION"
 MAX_OPS = 10_000
 
 
@@ -132,7 +131,7 @@ def stored_in(value: Any) -> list[torch.Tensor | np.ndarray]:
     """
     if isinstance(value, (torch.Tensor, np.ndarray)):
         return [value]
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         value = value.values()
     elif not isinstance(value, (tuple, list)):
         return []
@@ -329,10 +328,10 @@ class OpRecorder(TorchDispatchMode):
 
 def _addresses(value: Any) -> set[int]:
     """Return the addresses of the storages of the tensors in nested containers."""
-    return {_address(t) for t in stored_in(value) if isinstance(t, torch.Tensor)}
+    return {address(t) for t in stored_in(value) if isinstance(t, torch.Tensor)}
 
 
-def _address(tensor: torch.Tensor) -> int:
+def address(tensor: torch.Tensor) -> int:
     """Return the address of a tensor's storage; 0 for a subclass without a storage."""
     try:
         return tensor.untyped_storage().data_ptr()

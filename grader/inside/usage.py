@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import struct
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,9 +25,9 @@ MAPPING = 512  # for one memory mapping
 DESCRIPTOR = 1 << 10  # for an open file
 PIPE = 64 << 10  # in a full pipe; the filter prevents larger pipes
 WATCHED = 256  # for one descriptor in one epoll set
-QUEUE = (
-    11  # datagrams that a socket may hold unread: net.unix.max_dgram_qlen is 10 in a new sandbox
-)
+QUEUE = 11  # datagrams that a socket may hold unread; net.unix.max_dgram_qlen is 10 in a sandbox
+CLOCK = struct.Struct("d")  # format of a sandbox's clock file: the seconds of its own time
+WAITS = 10  # wall-clock time that a time limit may take, as a multiple of the limit
 RECKONED = 1.0  # seconds after which the time counted so far becomes final
 SECONDS_PER_COUNT = 1.0  # between two counts of the mappings, which are slow
 DATAGRAM = b"0002"

@@ -21,7 +21,6 @@ import select
 import shutil
 import signal
 import socket
-import struct
 import sys
 import time
 import traceback
@@ -34,10 +33,8 @@ from grader.inside import bubblewrap, confinement, headers, linux, usage
 from grader.inside.preload import ON_DEMAND, preload, preload_compiler, preload_tracer
 
 WATCH_SECONDS = 0.1
-WAITS = 10  # wall-clock time that a sandbox may take, as a multiple of its time limit
 MESSAGE = 1 << 16
 FIXED = 4  # descriptors of every request: lease, socket to a client, connection, clock
-CLOCK = struct.Struct("d")
 
 
 @dataclass
@@ -324,10 +321,10 @@ class Zygote:
             if entry.meter.runnable > usage.FAIR:
                 usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
             passed = entry.meter.passed
-            os.pwrite(entry.clock, CLOCK.pack(passed), 0)
+            os.pwrite(entry.clock, usage.CLOCK.pack(passed), 0)
             if greedy:
                 self._end(entry, "memory")
-            elif passed > entry.seconds or now - entry.begun > WAITS * entry.seconds:
+            elif passed > entry.seconds or now - entry.begun > usage.WAITS * entry.seconds:
                 self._end(entry, "time")
 
     def _end(self, entry: RunningSandbox, reason: str) -> None:

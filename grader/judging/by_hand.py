@@ -48,11 +48,10 @@ The answer runs in the learner's own process, and static analysis has limits. Th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from grader.judging.dangers import dangers
-from grader.judging.flow import LIBRARIES, Hidden, Reading, Use, read
+from grader.judging.flow import LIBRARIES, Analysis, Hidden, Reading, Use
 from grader.judging.hostile import allowed, fits, hostile
 from grader.judging.learner_source import Written
 from utils.checks import ByHand, Check
@@ -63,11 +62,10 @@ class RuleReader:
 
     Args:
         check: the check of the exercise.
-        source: the notebook's cells; or the code itself; or, for several functions, the code of
-            each by name. Empty if unknown.
+        source: the notebook's cells; None if unknown.
     """
 
-    def __init__(self, check: Check, source: str | Mapping[str, str] | Written):
+    def __init__(self, check: Check, source: Written | None):
         self._check, self._source = check, source
         self._said: dict[str, str] = {}
 
@@ -81,25 +79,19 @@ class RuleReader:
             The sentence; empty if the answer keeps to the rule, if the check has no rule, or if
             the code is unknown.
         """
-        name = of or ""
-        if self._check.by_hand is None or not self._source:
+        rule, written, name = self._check.by_hand, self._source, of or self._check.name
+        if rule is None or written is None:
             return ""
         if name not in self._said:
-            self._said[name] = self._look(self._check.by_hand, name)
+            who = f"`{of}`" if of else "your code"
+            self._said[name] = self._look(written, name, who, rule)
         return self._said[name]
 
-    def _look(self, rule: ByHand, of: str) -> str:
-        who = f"`{of}`" if of else "your code"
-        name = of or self._check.name
-        if isinstance(self._source, Written):
-            written = self._source
-            if name not in written.bindings and name not in written.declared:
-                came = Hidden(name, "which no cell defines where it could be read")
-                return _about_hidden(who, came, rule)
-        else:
-            code = self._source if isinstance(self._source, str) else self._source.get(of, "")
-            written = Written([code])
-            name = name if name in written.bindings else ""
+    @staticmethod
+    def _look(written: Written, name: str, who: str, rule: ByHand) -> str:
+        if name not in written.bindings and name not in written.declared:
+            came = Hidden(name, "which no cell defines where it could be read")
+            return _about_hidden(who, came, rule)
         try:
             found = reading(written, name, rule)
         except RecursionError:
@@ -128,14 +120,7 @@ def reading(written: Written, name: str, rule: ByHand) -> Reading:
     def asked(path: str) -> str:
         return "" if allowed(rule, path) else hostile(path, written.files)
 
-    return read(
-        written,
-        name,
-        tensors=rule.tensors,
-        looks_up=rule.looks_up,
-        attributes=rule.attributes,
-        hostile=asked,
-    )
+    return Analysis(written, name, rule, asked).read()
 
 
 def refused(rule: ByHand, use: Use) -> bool:

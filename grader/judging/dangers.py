@@ -116,29 +116,19 @@ class _Facts:
 @lru_cache(maxsize=512)
 def _facts(cell: CodeCell) -> _Facts:
     facts = _Facts()
-    blocks: dict[int, list[ast.AST]] = {}
-    for unit in cell.units:  # the parts of a compound statement are units too; visit each once
-        blocks.setdefault(unit.block, []).append(unit.node)
-    seen: set[int] = set()
     for unit in cell.units:
         if isinstance(unit.node, (ast.Try, ast.TryStar)):
             facts.tried |= {id(node) for node in ast.walk(unit.node)}
-            facts.tried |= {
-                id(alias)
-                for node in ast.walk(unit.node)
-                if isinstance(node, (ast.Import, ast.ImportFrom))
-                for alias in node.names
-            }
-    for nodes in blocks.values():
-        for statement in nodes:
-            waiting: list[ast.AST] = [statement]
-            while waiting:
-                node = waiting.pop()
-                if id(node) in seen:
-                    continue
-                seen.add(id(node))
-                _look_at(node, facts)
-                waiting += ast.iter_child_nodes(node)
+    seen: set[int] = set()  # the parts of a compound statement are units, too
+    for unit in cell.units:
+        waiting: list[ast.AST] = [unit.node]
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            _look_at(node, facts)
+            waiting += ast.iter_child_nodes(node)
     return facts
 
 

@@ -26,11 +26,12 @@ from typing import Any
 import torch
 
 from grader.inside.codec import NotByValue
+from grader.inside.rpc_server import address, stored_in
 from grader.judging.answer_key import AnswerKey, CaseOutcome, play
 from grader.judging.difference import alike, difference
 from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
-from grader.judging.subject import SubjectRaised, tensors_in
+from grader.judging.subject import SubjectRaised
 from grader.verdict import Example
 from utils.checks import Case, Check
 from utils.compare import agree, kind_of
@@ -140,9 +141,7 @@ def _call_text(name: str, request: dict[str, Any]) -> str:
     if request["do"] != "call" or "made" in request or "driver" in request:
         raise _NoExample("something else than a function's call")
     args, kwargs = request["args"], request.get("kwargs", {})
-    storages = [
-        t.untyped_storage().data_ptr() for t in tensors_in((args, kwargs)) if torch.is_tensor(t)
-    ]
+    storages = [address(t) for t in stored_in((args, kwargs)) if torch.is_tensor(t)]
     if len(set(storages)) < len([s for s in storages if s]):
         raise _NoExample("tensors that share a storage")
     try:
@@ -283,7 +282,7 @@ def _is_whole(value: Any, played: Any) -> bool:
 
 
 def _grads(value: Any) -> list[bool]:
-    return [torch.is_tensor(t) and t.requires_grad for t in tensors_in(value)]
+    return [torch.is_tensor(t) and t.requires_grad for t in stored_in(value)]
 
 
 def _raised(raised: SubjectRaised) -> str:

@@ -8,7 +8,7 @@ agree. If they do not, each misconception plays the cases too, and
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -34,17 +34,14 @@ OUT_OF_TIME = "nothing before the cell's time was up (an infinite loop?)"
 Asked = tuple[Case, CaseOutcome]  # the case, the learner's outcome
 
 
-def judge(
-    check: Check, thing: Any, seed: str, *, source: str | Mapping[str, str] | Written = ""
-) -> Verdict:
+def judge(check: Check, thing: Any, seed: str, *, source: Written | None = None) -> Verdict:
     """Judge a function, class, value or dict of functions in this process.
 
     Args:
         check: the check of the exercise.
         thing: what the learner wrote.
         seed: draws the cases.
-        source: what a rule about forbidden names is checked on: the notebook's cells; or the
-            learner's code; or, for several functions, the code of each by name. Empty if unknown.
+        source: the notebook's cells, for a rule about forbidden names; None if unknown.
     """
     with one_thread():
         key = answer_key(check, seed)
@@ -95,7 +92,7 @@ def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> i
         OutOfTime: if the answer was interrupted.
         ConnectionLost: if the answer can no longer be called.
     """
-    check, unread = key.check, RuleReader(key.check, "")
+    check, unread = key.check, RuleReader(key.check, None)
     for number in sorted(range(len(key.cases)), key=lambda n: n != suspect):
         c = key.cases[number]
         if c.not_run:
@@ -135,7 +132,7 @@ def assess(
     key: AnswerKey,
     asked: list[Asked],
     *,
-    source: str | Mapping[str, str] | Written = "",
+    source: Written | None = None,
     claims: tuple[str, ...] = (),
 ) -> Verdict:
     """Compare the learner's outcomes with the reference's and return the verdict.

@@ -104,7 +104,6 @@ class Written:
         self.cells: list[tuple[CodeCell, bool, bool]] = []
         self.units: list[tuple[Unit, bool]] = []
         self.block_of: list[tuple[int, int]] = []
-        self._count = 0
         self.bindings: dict[str, list[int]] = {}
         self.declared: dict[str, list[int]] = {}
         for cell in cells:
@@ -119,16 +118,14 @@ class Written:
             finished: whether it ran to its end; if not, any of its statements may not have run.
         """
         cell = (_read if len(source) > LONG else _read_again)(self._automatic(source))
-        self.cells.append((cell, given, finished))
-        self._count += 1
-        first = len(self.units)
-        for place, unit in enumerate(cell.units, first):
+        for place, unit in enumerate(cell.units, len(self.units)):
             self.units.append((unit, unit.certain and finished))
-            self.block_of.append((self._count, unit.block))
+            self.block_of.append((len(self.cells), unit.block))
             for name in unit.binds:
                 self.bindings.setdefault(name, []).append(place)
             for name in unit.declared:
                 self.declared.setdefault(name, []).append(place)
+        self.cells.append((cell, given, finished))
 
     def behind(self, name: str) -> str:
         """Return the last definition of a name, and of every name that it uses, each once.
@@ -157,13 +154,15 @@ class Written:
         docstrings, imports, and cells that came with the lab count nothing.
 
         Args:
-            name: a name at a cell's outermost level; empty for all code.
+            name: a name at a cell's outermost level.
         """
-        places = [
-            place for place, (number, _) in enumerate(self.block_of) if not self._given(number)
-        ]
-        own = {place: self.units[place][0].node for place in places}
-        waiting = list(self.bindings) if not name else [name]
+        labs = {number for number, (_, given, _) in enumerate(self.cells) if given}
+        own = {
+            place: unit.node
+            for place, (unit, _) in enumerate(self.units)
+            if self.block_of[place][0] not in labs
+        }
+        waiting = [name]
         seen: set[str] = set()
         counted: dict[ast.stmt, int] = {}
         while waiting:
@@ -176,9 +175,6 @@ class Written:
                     counted[found[-1]] = _lines(found[-1])
                     waiting += names_read_by(ast.unparse(found[-1]))
         return sum(counted.values())
-
-    def _given(self, number: int) -> bool:
-        return self.cells[number - 1][1]
 
     def _automatic(self, source: str) -> str:
         """Add the "%" that IPython implies: ``run other.py`` becomes ``%run other.py``."""

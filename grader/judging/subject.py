@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from grader.inside.codec import NotByValue
+from grader.inside.rpc_server import address, stored_in
 from grader.judging.rpc_client import Connection
 from utils.compare import kind_of
 
@@ -173,7 +174,7 @@ class Subject:
         made = self.run(args, kwargs, **which, generator=True)
         if not isinstance(made, Handle):
             raise NotByValue(f"{kind_of(made)}: expected a generator")
-        return RemoteGenerator(self, made.number)
+        return RemoteGenerator(self, made.made)
 
     def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
         """Call a function of ``utils.drivers``, in the learner's process, with the learner's thing.
@@ -236,14 +237,14 @@ class Subject:
         reply = self.ask({key: value for key, value in asked.items() if value is not None})
         if isinstance(reply.get("made"), int):
             return Handle(self, reply["made"])
-        before, after = tensors_in((args, kwargs)), tensors_in(reply["after"])
+        before, after = stored_in((args, kwargs)), stored_in(reply["after"])
         if len(before) != len(after):
             raise NotByValue("other arguments than it was given")
         came = self.got = reply["value"]
         changed = [
             i for i, (b, a) in enumerate(zip(before, after, strict=True)) if not _same_bytes(b, a)
         ]
-        shares = tuple(_argument_shared_by(t, after) for t in tensors_in(came))
+        shares = tuple(_argument_shared_by(t, after) for t in stored_in(came))
         ops = tuple(op for op in reply.get("ops", ()) if isinstance(op, str))
         self.calls.append(CallEffects(tuple(changed), shares, ops))
         return came
@@ -273,12 +274,7 @@ class Handle:
 
     def __init__(self, subject: Subject, made: int):
         self._subject = subject
-        self._made = made
-
-    @property
-    def number(self) -> int:
-        """Its number at the other end."""
-        return self._made
+        self.made = made
 
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method and return its result; ``"__call__"`` calls the instance itself.
@@ -289,7 +285,7 @@ class Handle:
             SubjectRaised: if the method raised or does not exist.
             NotByValue: if its result cannot be sent.
         """
-        return self._subject.run(args, kwargs, made=self._made, method=method)
+        return self._subject.run(args, kwargs, made=self.made, method=method)
 
     def gradients(self, upstream: torch.Tensor, *args: Any) -> dict[str, Any]:
         """Call the instance, a module, and send a gradient back through it.
@@ -299,14 +295,12 @@ class Handle:
             args: the arguments of the call.
 
         Returns:
-            ``output``; ``arguments``, the gradient of each of ``args``; and ``parameters``, the
-            gradients by name. A gradient is None where none arrives. All are None if the output
-            does not have the shape and dtype of ``upstream``.
+            What :func:`grader.inside.rpc_server.gradients` returns.
 
         Raises:
             SubjectRaised: if the forward or the backward pass raised.
         """
-        asked = {"do": "gradients", "made": self._made, "args": args, "upstream": upstream}
+        asked = {"do": "gradients", "made": self.made, "args": args, "upstream": upstream}
         return self._subject.ask(asked)["value"]
 
     def get(self, attribute: str) -> Any:
@@ -316,7 +310,7 @@ class Handle:
             SubjectRaised: if the attribute does not exist.
             NotByValue: if the value cannot be sent.
         """
-        asked = {"do": "get", "made": self._made, "attribute": attribute}
+        asked = {"do": "get", "made": self.made, "attribute": attribute}
         return self._subject.ask(asked)["value"]
 
 
@@ -371,30 +365,14 @@ def _without_numbers(text: str) -> str:
     return NUMBER.sub(lambda n: n[0] if len(n[0]) == 1 else "#", text)
 
 
-def tensors_in(value: Any) -> list[torch.Tensor | np.ndarray]:
-    """Return the tensors and arrays inside nested containers, in order."""
-    if isinstance(value, (torch.Tensor, np.ndarray)):
-        return [value]
-    if isinstance(value, Mapping):
-        return [t for v in value.values() for t in tensors_in(v)]
-    if isinstance(value, (tuple, list)):
-        return [t for v in value for t in tensors_in(v)]
-    return []
-
-
-def _address(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's storage."""
-    return tensor.untyped_storage().data_ptr()
-
-
 def _argument_shared_by(tensor: Any, arguments: list) -> int | None:
     if not isinstance(tensor, torch.Tensor):
         return None
-    address = _address(tensor)
-    if address == 0:  # an empty storage shares nothing
+    place = address(tensor)
+    if place == 0:  # an empty storage shares nothing
         return None
     for index, argument in enumerate(arguments):
-        if isinstance(argument, torch.Tensor) and _address(argument) == address:
+        if isinstance(argument, torch.Tensor) and address(argument) == place:
             return index
     return None
 

@@ -31,6 +31,7 @@ from grader.judging.learner_source import Written, importable
 from grader.phase_paths import ROOT
 from grader.run_record import OURS, RunRecord, record, record_cell, record_note
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
+from grader.sandbox.compiled_headers import prepared_headers
 from grader.submission.notes import Note, NoteKind
 from grader.verdict import Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
@@ -93,8 +94,7 @@ class Execute(NbGraderExecute):
 
         Args:
             nb: the rebuilt submission.
-            resources: nbgrader's resources. ``resources["open_the_hood"]["headers"]``, if there
-                is one, is :func:`grader.sandbox.compiled_headers.prepared_headers`.
+            resources: nbgrader's resources.
 
         Raises:
             CannotSandbox: if this machine cannot make a sandbox and ``unsafe_no_sandbox`` is off.
@@ -122,18 +122,22 @@ class Execute(NbGraderExecute):
             record(nb, seconds=round(time.monotonic() - begun, 3))
 
     def create_kernel_manager(self) -> Any:
-        """Return a manager of sandboxed kernels or, with ``unsafe_no_sandbox``, nbgrader's own."""
+        """Return a manager of sandboxed kernels or, with ``unsafe_no_sandbox``, nbgrader's own.
+
+        Compiled headers are for a lab that says ``compile: true``. One that says ``compile: trace``
+        compiles no C++ and needs none.
+        """
         if self.unsafe_no_sandbox:
             return super().create_kernel_manager()
         folder = (self.resources.get("metadata") or {}).get("path")
-        prepare = (self.resources.get("open_the_hood") or {}).get("headers")
+        ours = self.nb.metadata[OURS]
         self.km = SandboxedKernelManager(
             kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
             limits=self._limits,
             files=Path(folder) if folder else None,
-            headers=prepare() if prepare else None,
-            traces=self.nb.metadata.open_the_hood.get("compile") == "trace",
-            preload=self.nb.metadata.open_the_hood.get("preload", ()),
+            headers=prepared_headers() if ours.get("compile") is True else None,
+            traces=ours.get("compile") == "trace",
+            preload=ours.get("preload", ()),
         )
         return self.km
 

@@ -18,7 +18,6 @@ from traitlets import Bool, Float
 import grader.judging.examiner  # early, so that no submission's time includes it  # noqa: F401
 from grader.preprocessors.converter import CarefulAutograde
 from grader.run_record import RunRecord, record
-from grader.sandbox.compiled_headers import headers_of
 from grader.submission.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import (
     given_files,
@@ -82,17 +81,15 @@ class SubmissionExporter(NotebookExporter):
         path = Path(filename)
         source = self._source_folder(resources["nbgrader"]["assignment"]) / path.name
         source_nb = nbformat.read(source, as_version=4)
-        more = {} if self.parent._sanitizing else {"headers": headers_of(source_nb)}
         try:
             with alarmed(self.work_seconds):
                 if self.parent._sanitizing:
                     return self._rebuilt(path, source, source_nb, resources)
-                resources["open_the_hood"] = more
                 return self._run(nbformat.read(path, as_version=4), source.stem, resources)
         except TooMuchWork:
             self.log.warning("%s: %s", filename, TOO_MUCH)
         nb = rebuild(Unreadable(f"{TOO_MUCH.capitalize()}."), source_nb, self.config).nb
-        resources["open_the_hood"] = more
+        resources.pop("open_the_hood", None)
         if self.parent._sanitizing:
             return self._sanitized(nb, path, resources)
         return self._run(nb, source.stem, resources)

@@ -30,7 +30,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from grader import UserError
-from grader.build.cells import BEGIN_SOLUTION, END_SOLUTION
+from grader.build.cells import regions_of
 from grader.build.text import parse
 from grader.judging.answer_key import answer_key
 from grader.judging.judge import first_failure, one_thread
@@ -179,20 +179,14 @@ def rights(check: Check, lab: Path) -> Iterator[Right]:
         for c in parse(lab.name, lab.read_text(encoding="utf-8")).cells
         if c.header.get("solution") == check.name
     )
-    yield Right(SOLUTION, cell.source, frozenset(_solution_lines(cell.source)), cell.line)
+    spans = regions_of(cell, "solution")
+    lines = frozenset(number for begin, end in spans for number in range(begin + 1, end + 1))
+    yield Right(SOLUTION, cell.source, lines, cell.line)
     for alternate in (a for a in check.alternates if a.own):  # a value has no code
         whole = alternate.cell(check.name, cell.source)
         before = whole.count("\n") - alternate.source().count("\n")
         lines = frozenset(range(before + 1, whole.count("\n") + 2))
         yield Right(alternate.name, whole, lines)
-
-
-def _solution_lines(cell: str) -> Iterator[int]:
-    inside = False
-    for number, line in enumerate(cell.splitlines(), 1):
-        inside = line.strip() == BEGIN_SOLUTION or (inside and line.strip() != END_SOLUTION)
-        if inside:
-            yield number
 
 
 class _Judge:

@@ -108,7 +108,6 @@ class Graded:
         unmarked: automatic cells without a score, because grading did not finish.
         run: the data of the autograded notebook.
         late: whether nbgrader deducts points for lateness.
-        notebooks: names of the lab's notebooks.
     """
 
     student: str
@@ -119,7 +118,6 @@ class Graded:
     unmarked: frozenset[str] = frozenset()
     run: GradedNotebook = GradedNotebook()
     late: bool = False
-    notebooks: tuple[str, ...] = ()
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -140,12 +138,9 @@ class Graded:
     def reasons(self) -> list[Reason]:
         """Return the reasons why a person should look at this submission; usually none."""
         said = []
-        if self.unmarked:
-            said.append(
-                Reason(ReasonKind.UNGRADED, self.run.problem or "grading did not get to its end")
-            )
-        elif self.run.problem:
-            said.append(Reason(ReasonKind.UNGRADED, self.run.problem))
+        if self.unmarked or self.run.problem:
+            why = self.run.problem or "grading did not get to its end"
+            said.append(Reason(ReasonKind.UNGRADED, why))
         for note in self.run.notes:
             if note.kind in TELLING:
                 said.append(Reason(*TELLING[note.kind], note.cell or ""))
@@ -304,7 +299,6 @@ class Results:
             frozenset(unmarked),
             self._read_run(student),
             late,
-            self.notebooks,
         )
 
     def _read_run(self, student: str) -> GradedNotebook:

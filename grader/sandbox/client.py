@@ -15,7 +15,7 @@ from jupyter_client.asynchronous import AsyncKernelClient
 from nbclient.exceptions import DeadKernelError
 
 from grader.inside import messages
-from grader.sandbox.limits import WAITS
+from grader.inside.usage import WAITS
 
 # Messages that a channel holds. It limits the memory that a flood of messages can take here; a
 # channel that nobody reads keeps the newest.
@@ -97,10 +97,6 @@ class Channel:
             self.waiting.get_nowait()
         self.waiting.put_nowait(said)
         return self.waiting.full()
-
-    def is_alive(self) -> bool:
-        """Return whether the client's channels are started."""
-        return self._client.channels_running
 
 
 class SandboxClient(AsyncKernelClient):

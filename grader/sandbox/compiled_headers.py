@@ -17,11 +17,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-from nbformat.notebooknode import NotebookNode
 
 from grader import UserError
 from grader.inside import headers
@@ -29,18 +27,6 @@ from grader.phase_paths import ROOT
 from grader.sandbox.warm_process import environment
 
 SECONDS = 600
-
-
-def headers_of(source_nb: NotebookNode) -> Callable[[], Path] | None:
-    """Return :func:`prepared_headers` for a lab that says ``compile: true``, None for any other.
-
-    A lab that says ``compile: "trace"`` compiles no C++ and needs none.
-
-    Args:
-        source_nb: the instructor's version of the lab.
-    """
-    compiles = source_nb.metadata.get("open_the_hood", {}).get("compile", False)
-    return prepared_headers if compiles is True else None
 
 
 def prepared_headers() -> Path:

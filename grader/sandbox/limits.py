@@ -9,7 +9,6 @@ from typing import Any
 from grader import UserError
 
 MIB = 2**20
-WAITS = 10  # wall-clock time that a time limit may take, as a multiple of the limit
 
 # name in a lab's metadata -> (field of Limits, size of one unit)
 UNITS = {
@@ -27,8 +26,8 @@ class Limits:
     """Limits for one kernel and all processes that it starts.
 
     ``cell_seconds`` and ``total_seconds`` are seconds of the sandbox's own time: the time that it
-    waits for a processor used by others does not count. By the clock it may take at most ``WAITS``
-    times as long.
+    waits for a processor used by others does not count (:meth:`grader.inside.usage.Meter.look`). By
+    the clock it may take at most :data:`grader.inside.usage.WAITS` times as long.
 
     Attributes:
         memory: bytes of all processes together, beyond what a fresh kernel uses, and of the files

@@ -8,9 +8,9 @@ import json
 import math
 import os
 import socket
-import struct
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,12 @@ from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 
 from grader import UserError
+from grader.inside.usage import CLOCK
 from grader.sandbox.client import SandboxClient
 from grader.sandbox.limits import Limits
-from grader.sandbox.warm_process import Warm, ZygoteDied, warm
+from grader.sandbox.warm_process import ZygoteDied, warm
 
 PYTHON = ("", "python", "python3")  # Jupyter's kernel names for the Python that runs the grader
-CLOCK = struct.Struct("d")  # format in which the zygote writes the clock file
 SECONDS_TO_SAY_WHY = 1
 # The end of a zygote is heard at once, so this is only for one that is stuck. On a busy machine, a
 # sandbox full of processes took more than ten seconds to end.
@@ -128,6 +128,14 @@ class SandboxedKernelManager(AsyncKernelManager):
 
     def _start(self, arguments: list[str]) -> None:
         self._ended = ""
+        asked = {
+            **asdict(self.limits),
+            "files": self.files is not None,
+            "headers": str(self.headers) if self.headers else None,
+            "traces": self.traces,
+            "preload": list(self.preload),
+            "arguments": arguments,
+        }
         with ExitStack() as stack:
             lease, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             end, kernels_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -142,7 +150,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 descriptors.append(os.open(self.files, os.O_RDONLY | os.O_DIRECTORY))
                 stack.callback(os.close, descriptors[-1])
             try:
-                self._ask(warm(), arguments, descriptors, lease)
+                warm().start(asked, descriptors, lease)
             except BaseException:
                 for ours in (lease, end, connection):
                     ours.close()
@@ -164,27 +172,6 @@ class SandboxedKernelManager(AsyncKernelManager):
     def client(self, **kwargs: Any) -> SandboxClient:  # type: ignore[override]  # see the class
         """Return a client of the running kernel."""
         return SandboxClient(self._end, parent=self, session=self.session, **kwargs)
-
-    def _ask(
-        self, zygote: Warm, arguments: list[str], descriptors: list[int], lease: socket.socket
-    ) -> None:
-        limits = self.limits
-        zygote.start(
-            {
-                "memory": limits.memory,
-                "processes": limits.processes,
-                "file": limits.file,
-                "tmp": limits.tmp,
-                "total_seconds": limits.total_seconds,
-                "files": self.files is not None,
-                "headers": str(self.headers) if self.headers else None,
-                "traces": self.traces,
-                "preload": list(self.preload),
-                "arguments": arguments,
-            },
-            descriptors,
-            lease,
-        )
 
     async def is_alive(self) -> bool:  # type: ignore[override]  # see the class
         """Return whether the kernel still runs."""
@@ -298,13 +285,6 @@ class SandboxedKernelManager(AsyncKernelManager):
         self, restart: bool = False
     ) -> None:
         """Do nothing: :meth:`shutdown_kernel` leaves nothing behind."""
-
-    async def restart_kernel(  # type: ignore[override]  # see the class
-        self, now: bool = False, **kwargs: Any
-    ) -> None:
-        """Shut the kernel down and start a new one in a new sandbox."""
-        await self.shutdown_kernel(now=True)
-        await self.start_kernel(**kwargs)
 
 
 def _size(count: int) -> str:

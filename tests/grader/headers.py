@@ -13,7 +13,7 @@ from nbformat.notebooknode import NotebookNode
 from grader.build.notebook import to_notebook
 from grader.build.text import parse
 from grader.phase_paths import ROOT
-from grader.sandbox.compiled_headers import headers_of
+from grader.sandbox.compiled_headers import prepared_headers
 
 FOLDER = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"
 
@@ -37,4 +37,4 @@ def _prepare(caches: Path) -> str:
     """What a worker does before its first submission."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(caches))
-        return str(headers_of(lab())())
+        return str(prepared_headers())

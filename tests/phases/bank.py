@@ -84,10 +84,7 @@ class Bank:
     def judge(self, answer: Answer, seed: str) -> Verdict:
         """What the check says of an answer that was handed in with the lab's given cells."""
         check, thing = self.checks[answer.exercise], self._thing(answer)
-        written = Written([*self.lab.given, answer.cell])
-        if not isinstance(thing, dict):
-            return judge(check, thing, seed, source=written.behind(check.name))
-        return judge(check, thing, seed, source={name: written.behind(name) for name in thing})
+        return judge(check, thing, seed, source=Written([*self.lab.given, answer.cell]))
 
     def earns_everything(self, answer: Answer, seed: str) -> bool:
         """Whether it earns all points that can be earned here; a wrong one is soon found out."""

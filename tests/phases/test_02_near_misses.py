@@ -1,7 +1,5 @@
 """Wrong answers to lab 02 that look like a listed one, or nearly right: what a learner is told."""
 
-import inspect
-
 import pytest
 import torch
 
@@ -86,8 +84,7 @@ def test_every_way_to_cut_backward_off_is_told_as_one(softmax, function):
 
 
 def test_torchs_own_softmax_is_refused_under_any_name(softmax):
-    code = inspect.getsource(AskedByAnotherName)
-    verdict = judge(softmax, run_with(AskedByAnotherName), "s", source=code)
+    verdict = judge(softmax, run_with(AskedByAnotherName), "s")
     assert verdict.earned == 0
     assert "torch's own `_softmax`" in verdict.parts[0].problem
 

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
 from grader.judging.judge import judge, play
+from grader.judging.learner_source import Written
 from utils import records
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt, load_weights, numpy_forward
 
@@ -62,7 +63,7 @@ def test_with_a_record_candidates_earn_what_they_say(recorded, full, seeds):
     wrong = check.misconceptions
     some = wrong if full else Random(seeds[-1]).sample(wrong, 12)
     for candidate in (*check.alternates, *some):
-        verdict = judge(check, candidate.thing, "r", source=candidate.source())
+        verdict = judge(check, candidate.thing, "r", source=Written([candidate.source()]))
         assert verdict.earned == candidate.earns == check.expects(candidate), candidate.name
         held = {part.against for part in verdict.parts if "GPU" in part.name}
         assert held == {"the run recorded on an NVIDIA H200 (2026-01-01)"}

@@ -33,36 +33,9 @@ The analysis is one class in layers, a module each. A layer calls the ones below
 ==================  ================================================================
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 from grader.judging.flow.analysis import Analysis
 from grader.judging.flow.facts import Hidden, Reading, Use
 from grader.judging.flow.syntax import shorten
 from grader.judging.flow.tables import INSIDES, LIBRARIES
-from grader.judging.learner_source import Written
 
-__all__ = ["INSIDES", "LIBRARIES", "Hidden", "Reading", "Use", "read", "shorten"]
-
-
-def read(
-    written: Written,
-    name: str,
-    *,
-    tensors: bool = True,
-    looks_up: str = "",
-    attributes: bool = False,
-    hostile: Callable[[str], str],
-) -> Reading:
-    """Analyse the code behind a name.
-
-    Args:
-        written: the cells that ran.
-        name: a function, class or value; empty for all code.
-        tensors: whether the grader passes tensors or arrays, not plain values.
-        looks_up: path of a module in which the answer may look up its own argument by name.
-        attributes: whether the answer may write how an object keeps its attributes.
-        hostile: returns why code that uses a path cannot be analysed; empty if it can.
-    """
-    return Analysis(written, name, tensors, looks_up, attributes, hostile).read()
+__all__ = ["INSIDES", "LIBRARIES", "Analysis", "Hidden", "Reading", "Use", "shorten"]

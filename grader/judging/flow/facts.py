@@ -20,6 +20,7 @@ from grader.judging.flow.values import (
     Scope,
 )
 from grader.judging.learner_source import Written
+from utils.checks import ByHand
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,11 @@ class Use:
         path: its dotted path, such as ``torch.softmax``; for an attribute of a value ``.softmax``.
         line: a number that orders uses by their place in a cell.
         kept: whether another cell called it and the answer only reads the result.
-        unsure: whether nothing is known of the value that has the attribute.
     """
 
     path: str
     line: int
     kept: bool = False
-    unsure: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,9 @@ class Facts:
 
     Attributes:
         written: the cells that ran.
-        name: the name whose code is analysed; empty for all code.
+        name: the name of the function, class or value whose code is analysed.
+        rule: the rule of the exercise.
         handed: the possible values of what the grader passes.
-        looks_up: path of a module in which the answer may look up its own argument by name.
-        attributes: whether the answer may write how an object keeps its attributes.
         hostile: returns why code that uses a path cannot be analysed; empty if it can.
         values: possible values by key: ``("global", unit, name)``, ``("declared", name)``,
             ``(scope, name)``, ``(class or function, attribute)``, ``(box, index)`` and
@@ -96,17 +94,10 @@ class Facts:
     """
 
     def __init__(
-        self,
-        written: Written,
-        name: str,
-        tensors: bool,
-        looks_up: str,
-        attributes: bool,
-        hostile: Callable,
+        self, written: Written, name: str, rule: ByHand, hostile: Callable[[str], str]
     ) -> None:
-        self.written, self.name = written, name
-        self.handed = IS_FOREIGN if tensors else IS_PLAIN
-        self.looks_up, self.attributes, self.hostile = looks_up, attributes, hostile
+        self.written, self.name, self.rule, self.hostile = written, name, rule, hostile
+        self.handed = IS_FOREIGN if rule.tensors else IS_PLAIN
         self.values: dict[Any, frozenset] = {}
         self.notebook = Scope("notebook")
         self.functions: dict[int, OwnFunction] = {}
@@ -132,10 +123,10 @@ class Facts:
         """Return the possible values for a key."""
         return self.values.get(key, NOTHING)
 
-    def report_use(self, path: str, node: Any, *, kept: bool = False, unsure: bool = False) -> None:
+    def report_use(self, path: str, node: Any, *, kept: bool = False) -> None:
         """Report the use of something of a library."""
         if self.reporting and not self.quiet:
-            self.uses[Use(path, position(node), kept, unsure)] = None
+            self.uses[Use(path, position(node), kept)] = None
 
     def report_hidden(self, node: ast.AST, why: str) -> None:
         """Report code that cannot be analysed."""

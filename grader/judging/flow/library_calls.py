@@ -248,12 +248,12 @@ class LibraryCalls(Members):
                 found.add(PLAIN)
             elif (
                 isinstance(base, Path)
-                and base.name == self.looks_up
+                and base.name == self.rule.looks_up
                 and self.is_own_argument(node, scope)
             ):
                 found.add(FOREIGN)
             else:
-                if not self.attributes or is_librarys(base):
+                if not self.rule.attributes or is_librarys(base):
                     self.report_hidden(
                         node, "which asks for a name that is only known when it runs"
                     )

@@ -37,11 +37,11 @@ class Members(Functions):
 
     def attribute(self, bases: frozenset, name: str, node: ast.AST) -> frozenset:
         """Return the possible values of an attribute, and report its use where it is foreign."""
-        kept = name in KEEPING and self.attributes and not any(map(is_librarys, bases))
+        kept = name in KEEPING and self.rule.attributes and not any(map(is_librarys, bases))
         if not kept and (name in INSIDES or is_dunder(name)):
             self.dunder_name(name, node)
         if not bases and name not in self.own_names:
-            self.report_use(f".{name}", node, unsure=True)
+            self.report_use(f".{name}", node)
         found: set = set()
         for base in bases:
             if isinstance(base, Path):

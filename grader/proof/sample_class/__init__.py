@@ -4,16 +4,7 @@ The answers come from the lab's own solutions and from the alternates and miscon
 checks. So a class can be made for every lab, and every score is known beforehand.
 """
 
-from grader.proof.sample_class.lab import SampleExercise, SampleLab, load_lab
+from grader.proof.sample_class.lab import load_lab
 from grader.proof.sample_class.roster import PREFIX, Learner, make_class, make_sample, sampled
 
-__all__ = [
-    "PREFIX",
-    "SampleExercise",
-    "SampleLab",
-    "Learner",
-    "load_lab",
-    "make_class",
-    "make_sample",
-    "sampled",
-]
+__all__ = ["PREFIX", "Learner", "load_lab", "make_class", "make_sample", "sampled"]

@@ -52,11 +52,6 @@ class Learner:
     predicted: dict[str, float]
     filename: str
 
-    @property
-    def points(self) -> float:
-        """The sum of the predicted points."""
-        return sum(self.predicted.values())
-
 
 def make_class(lab: SampleLab, happenings: Sequence[Callable] = accidents.ALL) -> list[Learner]:
     """Make a class of at least 24 learners, the same at every call.

@@ -156,13 +156,4 @@ def job_of(course: Course, student: str, **changes: Any) -> Job:
     """Return the job that the command would make for a submission."""
     lab = read_lab(course, HW)
     found = read_submission_of(course, lab, student)
-    given = {
-        "notebooks": found.notebooks,
-        "files": found.files,
-        "key": found.key(lab, True),
-        "digest": found.digest,
-        "notes": found.notes,
-        "renamed": found.renamed,
-        "timestamp": found.timestamp,
-    }
-    return Job(lab=lab, student=student, **(given | changes))
+    return Job(lab, student, found, key=found.key(lab, True), **changes)

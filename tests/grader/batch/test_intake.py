@@ -120,7 +120,7 @@ def test_a_page_beside_the_notebook_is_for_its_own_code_and_that_is_said(course)
     [note] = found.notes
     assert note.kind == "not shown"
     assert note.message.startswith("`proof.html`: your code can read this")
-    job = Job(lab, "ann", found.notebooks, found.files, key="", digest="")
+    job = Job(lab, "ann", found, key="")
     assert job.beside() == {"proof.html": b"x", "logo.svg": b"y"}
     assert job.shown() == {"logo.svg": b"y"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from grader.batch import grading as module
 from grader.batch.grading import grade
-from grader.batch.job import Job, LabFiles
+from grader.batch.job import Job, LabFiles, Submission
 from tests.grader.batch.small import hand_in, job_of, make_small
 
 
@@ -97,7 +97,7 @@ def test_a_run_without_sandbox_is_noted_with_the_grade(course):
 
 def beside(given, theirs, kept=()):
     lab = LabFiles("hw", {}, dict.fromkeys(given, b"lab"), kept, None, "", "")
-    job = Job(lab, "s", {}, dict.fromkeys(theirs, b"own"), key="", digest="")
+    job = Job(lab, "s", Submission({}, dict.fromkeys(theirs, b"own")), key="")
     return {name: data.decode() for name, data in job.beside().items()}
 
 

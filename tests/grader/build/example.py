@@ -93,9 +93,9 @@ raise ValueError("meant to be seen")
 """
 
 CHECKS = """\
-from types import SimpleNamespace as Check
+from utils.checks import Check
 
-tensor_bytes = Check(name="tensor_bytes", points=2.0, reads="Bytes under a tensor")
+tensor_bytes = Check("tensor_bytes", parts={"any shape": 2}, reads="Bytes under a tensor")
 """
 
 CONFIG = """\
@@ -114,20 +114,6 @@ dependencies = ["torch==2.13.0", "numpy==2.4.6"]
 [project.optional-dependencies]
 dev = ["pytest==9.2.0"]
 """
-
-
-@dataclass
-class FakeCheck:
-    """The attributes of a check that the build uses."""
-
-    name: str = "tensor_bytes"
-    points: float = 2.0
-    reads: str = "Bytes under a tensor"
-
-
-def fake_checks(folder: Path) -> dict[str, FakeCheck]:
-    """Return the checks of the example phase."""
-    return {"tensor_bytes": FakeCheck()}
 
 
 def lab(content: str = LAB) -> Text:

@@ -4,7 +4,8 @@ import pytest
 
 from grader.build.agreement import check_lines, check_problems, headings
 from grader.build.rules import lab_problems, page_problems
-from tests.grader.build.example import CHECKS, HEADER, LAB, LESSON, FakeCheck, lab, lesson
+from tests.grader.build.example import HEADER, LAB, LESSON, lab, lesson
+from utils.checks import Check
 
 
 def line_of(content: str, words: str) -> int:
@@ -241,6 +242,11 @@ def test_a_lesson_has_no_exercises():
     assert messages[1].startswith("test= belongs in a lab")
 
 
+def exercise(name="tensor_bytes", points=2.0, reads="Bytes under a tensor"):
+    """Return a check, by default that of the example."""
+    return Check(name, parts={"any shape": points}, reads=reads)
+
+
 def agreement(lab_text=LAB, lesson_text=LESSON, **checks):
     """Return the messages of check_problems for the example with these checks."""
     found = check_problems(
@@ -253,7 +259,7 @@ CHECKS_CODE = 'import x\n\ntensor_bytes = Check(\n    "tensor_bytes",\n)\nother 
 
 
 def test_lab_checks_and_lesson_agree():
-    assert agreement(tensor_bytes=FakeCheck()) == []
+    assert agreement(tensor_bytes=exercise()) == []
 
 
 def test_a_cell_whose_check_does_not_exist():
@@ -265,17 +271,17 @@ def test_a_cell_whose_check_does_not_exist():
 
 
 def test_a_check_that_no_cell_uses():
-    (problem,) = agreement(tensor_bytes=FakeCheck(), other=FakeCheck("other"))
+    (problem,) = agreement(tensor_bytes=exercise(), other=exercise("other"))
     assert problem.startswith("phases/01_rows/checks.py:6: no cell of phases/01_rows/lab.py uses")
 
 
 def test_points_of_cell_and_check_differ():
-    (problem,) = agreement(tensor_bytes=FakeCheck(points=4.0))
+    (problem,) = agreement(tensor_bytes=exercise(points=4.0))
     assert "got points=2, but its check gives 4" in problem
 
 
 def test_a_check_reads_a_heading_of_the_lesson():
-    (problem,) = agreement(tensor_bytes=FakeCheck(reads="Bytes"))
+    (problem,) = agreement(tensor_bytes=exercise(reads="Bytes"))
     assert problem.startswith("phases/01_rows/checks.py:3: check 'tensor_bytes' reads 'Bytes'")
 
 
@@ -283,7 +289,7 @@ def test_a_question_links_the_section_that_its_check_names():
     link = "[Bytes under a tensor](../../notebooks/01_rows.ipynb#cell-id=bytes-under-a-tensor)"
     assert link in LAB
     moved = LAB.replace(link, "[Rows](../../notebooks/01_rows.ipynb#cell-id=rows)")
-    (problem,) = agreement(moved, tensor_bytes=FakeCheck())
+    (problem,) = agreement(moved, tensor_bytes=exercise())
     assert problem == (
         f"phases/01_rows/lab.py:{line_of(moved, '# ## Bytes') - 1}: "
         f"the question of 'tensor_bytes' needs the link {link}"
@@ -294,4 +300,4 @@ def test_headings_and_check_lines():
     fenced = LESSON.replace("# A fact.", "# ### Third level ###\n#\n# ```\n# # a comment\n# ```")
     assert headings(lesson(fenced)) == {"Rows", "Bytes under a tensor", "Third level"}
     assert check_lines(CHECKS_CODE) == {"tensor_bytes": 3, "other": 6}
-    assert check_lines(CHECKS) == {}
+    assert check_lines('tensor_bytes = Check(name="tensor_bytes")\n') == {}

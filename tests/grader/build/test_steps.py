@@ -11,7 +11,7 @@ import pytest
 from grader.build import execute, review, steps
 from grader.build.problems import Refused
 from grader.phase_paths import pages
-from tests.grader.build.example import LAB, LESSON, fake_checks
+from tests.grader.build.example import LAB, LESSON
 
 SOURCE = "source/01_rows/01_rows.ipynb"
 RELEASE = "release/01_rows/01_rows.ipynb"
@@ -54,13 +54,13 @@ def no_kernel(monkeypatch):
 def build(project, **options):
     """Build the project and return the messages."""
     said = []
-    steps.build(pages(project.root), said.append, load_checks=fake_checks, **options)
+    steps.build(pages(project.root), said.append, **options)
     return said
 
 
 def check(project):
     """`build --check` as lines."""
-    return [str(problem) for problem in review.check(pages(project.root), True, fake_checks)]
+    return [str(problem) for problem in review.check(pages(project.root), True)]
 
 
 def edit(project, path, change):
@@ -178,13 +178,8 @@ def test_texts_are_refused_before_anything_is_written(project):
 
 def test_checks_that_cannot_be_loaded(project):
     (project.phase / "checks.py").write_text("x = 1\nx.y\n")
-
-    def load(folder):
-        code = compile((folder / "checks.py").read_text(), folder / "checks.py", "exec")
-        exec(code, {})
-
     with pytest.raises(Refused, match=r"checks.py:2: can't be loaded: AttributeError"):
-        steps.build(pages(project.root), print, load_checks=load)
+        build(project)
 
 
 def test_a_lesson_that_is_too_large_is_not_written(project, no_kernel, monkeypatch):

@@ -540,8 +540,8 @@ def test_what_is_too_deep_to_read_is_said():
     assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
 
 
-def names_refused(rule, source):
-    uses = reading(Written([source]), "", rule).uses
+def names_refused(rule, source, name="Dropout"):
+    uses = reading(Written([source]), name, rule).uses
     return list(dict.fromkeys(use.path.rpartition(".")[2] for use in uses if refused(rule, use)))
 
 
@@ -558,7 +558,7 @@ def test_an_attribute_that_the_code_gave_itself_is_its_own():
     assert names_refused(rule, own.replace("(nn.Module)", "(nn.Dropout)")) == ["Dropout"]
     assert names_refused(rule, own.replace("= p", "= F.dropout")) == ["dropout"]
     code = "def f(self, x): return self.dropout(x)"
-    assert names_refused(rule, code) == ["dropout"]
+    assert names_refused(rule, code, "f") == ["dropout"]
 
 
 MODULE = """

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from grader.judging.judge import judge
+from grader.judging.learner_source import Written
 from grader.judging.report import VerdictReport
 from grader.judging.subject import SubjectRaised
 from grader.proof.selftest import LabCode, prove
@@ -94,11 +95,11 @@ def test_in_place_damage_is_a_mistake():
         (lambda x, k: torch.mm(x, torch.eye(x.shape[1])) * k, "", "torch's own `mm`; "),
         (lambda x, k: x.t().contiguous().t() * k, "", "`clone` (as `contiguous` and"),
         (scaled.right, "def scaled(x, k):\n    return torch.einsum('ij', x) * k", "uses `einsum`"),
-        (scaled.right, "from torch import einsum as e\n", "einsum"),
+        (scaled.right, "from torch import einsum as scaled\n", "einsum"),
     ],
 )
 def test_by_hand_is_enforced_kindly(thing, source, words):
-    verdict = judge(scaled, thing, "s", source=source)
+    verdict = judge(scaled, thing, "s", source=Written([source]) if source else None)
     assert verdict.earned == 0
     assert words in verdict.parts[0].problem
     assert verdict.parts[0].cause is Cause.RULE_BROKEN
@@ -115,8 +116,8 @@ def test_a_broken_rule_costs_only_the_function_that_broke_it():
     )
     check.reference({"f": lambda x: x + 1, "g": lambda x: x.sum()})
     check.cases(lambda draw: [case(name, draw.tensor((3,)), of=name) for name in "fg"])
-    source = {"f": "def f(x): return x + 1", "g": "def g(x): return x.sum()"}
-    verdict = judge(check, check.right, "s", source=source)
+    written = Written(["def f(x): return x + 1", "def g(x): return x.sum()"])
+    verdict = judge(check, check.right, "s", source=written)
     assert [part.earned for part in verdict.parts] == [1, 0]
     assert "`g` uses `sum`" in verdict.parts[1].problem
 
@@ -316,7 +317,8 @@ def test_what_was_not_returned_lacks_no_return(place, guess):
 
 def test_a_variable_may_carry_a_forbidden_name():
     source = "def scaled(x, k):\n    einsum = x * k\n    return einsum"
-    assert judge(scaled, scaled.alternates[0].thing, "s", source=source).status == "right"
+    verdict = judge(scaled, scaled.alternates[0].thing, "s", source=Written([source]))
+    assert verdict.status == "right"
 
 
 def test_one_seed_gives_one_verdict():
@@ -523,7 +525,8 @@ def test_tracing_does_not_import_the_compiler():
 
 def test_a_function_of_ones_own_may_carry_a_forbidden_name():
     source = "def scaled(x, k):\n    def einsum(a):\n        return a * k\n    return einsum(x)"
-    assert judge(scaled, scaled.alternates[0].thing, "s", source=source).status == "right"
+    verdict = judge(scaled, scaled.alternates[0].thing, "s", source=Written([source]))
+    assert verdict.status == "right"
 
 
 def test_operators_on_tensors_of_ones_own_break_no_rule():

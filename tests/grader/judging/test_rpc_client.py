@@ -10,8 +10,7 @@ import threading
 import pytest
 import torch
 
-from grader.inside import codec
-from grader.inside.rpc_server import CONNECTION_VARIABLE
+from grader.inside import CONNECTION_VARIABLE, codec
 from grader.judging.answer_key import AnswerKey
 from grader.judging.judge import ask, assess, claims_of, judge
 from grader.judging.rpc_client import ConnectionLost, OverSocket

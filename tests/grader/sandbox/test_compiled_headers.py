@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 from nbformat.notebooknode import NotebookNode
@@ -16,8 +15,7 @@ from grader.judging.catalogue import load_checks
 from grader.judging.graded_cell import read_verdicts
 from grader.phase_paths import ROOT, PhasePaths
 from grader.preprocessors import Execute
-from grader.sandbox import compiled_headers
-from grader.sandbox.compiled_headers import headers_of
+from grader.sandbox import Limits, compiled_headers
 from grader.sandbox.stage import environment_folders
 from tests.grader.headers import FOLDER, lab
 
@@ -81,21 +79,21 @@ def learners() -> NotebookNode:
     return nb
 
 
-def grade(nb: NotebookNode, prepared: Path) -> NotebookNode:
-    resources = {"metadata": {"path": None}, "open_the_hood": {"headers": lambda: prepared}}
-    return Execute().preprocess(nb, resources)[0]
+def grade(nb: NotebookNode) -> NotebookNode:
+    return Execute().preprocess(nb, {"metadata": {"path": None}})[0]
 
 
 def test_nothing_that_the_reference_made_enters_a_sandbox(headers, monkeypatch):
     prepared, other = headers
     assert prepared == other
     know_the_checks(monkeypatch)
+    monkeypatch.setattr("grader.preprocessors.execute.prepared_headers", lambda: prepared)
     before = {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
     assert any(path.suffix == ".gch" for path in before)
     assert list(prepared.parent.glob("making-*")) == []
-    reference = grade(lab(), prepared)  # as an instructor tries it, on the same machine
+    reference = grade(lab())  # as an instructor tries it, on the same machine
     assert {v.earned for v in read_verdicts(reference).values()} == {2}
-    nb = grade(learners(), prepared)
+    nb = grade(learners())
     assert {v.earned for v in read_verdicts(nb).values()} == {2}
     [said] = nb.cells[-1].outputs
     assert said.text == "True []\nFalse 0\n"
@@ -111,8 +109,14 @@ def test_a_machine_that_cannot_compile_is_said(monkeypatch, tmp_path):
     assert {path.suffix for path in compiled_headers.folder().iterdir()} == {".lock"}
 
 
-def test_only_a_lab_that_says_so_gets_them():
+@pytest.mark.parametrize(("compiles", "wanted"), [(True, True), ("trace", False), (None, False)])
+def test_only_a_lab_that_says_so_gets_them(monkeypatch, compiles, wanted):
+    asked = []
+    monkeypatch.setattr("grader.preprocessors.execute.prepared_headers", lambda: asked.append(1))
     nb = lab()
-    assert headers_of(nb) is not None
-    del nb.metadata.open_the_hood["compile"]
-    assert headers_of(nb) is None
+    nb.cells.clear()
+    nb.metadata.open_the_hood["compile"] = compiles
+    step = Execute()
+    step.nb, step.resources, step._limits = nb, {}, Limits()
+    step.create_kernel_manager()
+    assert bool(asked) == wanted

@@ -31,13 +31,6 @@ def test_a_class_that_is_changed_later_is_read_with_the_change():
     assert used(own, "A.g = lambda self, x: torch.sin(x)") == {"torch.sin"}
 
 
-def test_without_a_name_all_code_is_read():
-    assert used("def g(x): return torch.sin(x)", "torch.cos(1)", name="") == {
-        "torch.sin",
-        "torch.cos",
-    }
-
-
 def test_uses_are_told_in_the_order_of_the_code():
     found = analysed("def f(x):\n    y = torch.sin(x)\n    return torch.cos(y)").uses
     paths = [use.path for use in found if use.path != "torch"]
