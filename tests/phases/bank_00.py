@@ -3,6 +3,7 @@
 RIGHT holds the code by exercise and name, WRONG the code and what it breaks in the question's text.
 """
 
+from tests.phases import bank_00_second
 from tests.phases.bank import Bank
 
 RIGHT = {
@@ -249,3 +250,4 @@ for exercise, answers in RIGHT.items():
 for exercise, answers in WRONG.items():
     for name, (code, breaks) in answers.items():
         BANK.wrong(exercise, name, code=code, breaks=breaks)
+bank_00_second.add_to(BANK)

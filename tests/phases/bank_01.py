@@ -3,6 +3,7 @@
 RIGHT holds the code by exercise and name, WRONG the code and what it breaks in the question's text.
 """
 
+from tests.phases import bank_01_second
 from tests.phases.bank import Bank
 
 # 1 -------------------------------------------------------------------------------------------------
@@ -2026,3 +2027,4 @@ BANK.right(
         "77 if common == 1 else stride if size == common else 0 for",
     ),
 )
+bank_01_second.add_to(BANK)

@@ -77,6 +77,7 @@ def _(draw):
     yield _broadcast_case("clashes", operand(0, b), operand(a, b))
     yield _broadcast_case("clashes", operand(a, b), operand(b, 1, 0))
     yield _broadcast_case("equal ranks", operand(a, 1, b, 1), operand(1, c, 1, 1))
+    yield _broadcast_case("equal ranks", operand(), operand())
     yield _broadcast_case("different ranks", operand(a, b), operand())
     yield _broadcast_case("different ranks", operand(), operand(1, a))
     yield _broadcast_case("sizes of 0", operand(a, 1), operand(0))

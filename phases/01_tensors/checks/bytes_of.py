@@ -24,6 +24,8 @@ def _(draw):
         yield case("a tensor that fills its storage", draw.tensor(draw.shape(2), dtype))
     for shape in ((), (draw.integer(2, 9),), draw.shape(3), (3, 0, 2)):
         yield case("a tensor that fills its storage", draw.tensor(shape, torch.uint8))
+    for dtype in (torch.complex64, torch.bool):  # `finfo` and `iinfo` know no width of theirs
+        yield case("a tensor that fills its storage", draw.tensor(draw.shape(2), dtype))
     wide = draw.tensor((draw.integer(4, 6), 9), torch.bfloat16)
     yield case("views", wide[1, 2])
     yield case("views", wide[1:1])
@@ -32,6 +34,7 @@ def _(draw):
     yield case("views", wide[1:3])
     yield case("views", wide[:, ::2])
     yield case("views", draw.tensor((draw.integer(3, 7), 1), torch.float64).expand(-1, 50))
+    yield case("views", draw.tensor((draw.integer(7, 12),), torch.float32).unfold(0, 3, 1))
 
 
 @bytes_of.misconception(

@@ -52,6 +52,8 @@ def _(draw):
         yield _loss_case("a column against a vector", draw.tensor((batch,)), column.detach())
         yield _loss_case("equal shapes", double, draw.tensor((batch,), torch.float64))
         yield _loss_case("equal shapes", draw.tensor((batch, 1)), draw.tensor((batch, 1)))
+    far = [draw.tensor((batch,), torch.float64) + 100_000 for _ in range(2)]
+    yield _loss_case("equal shapes", *far)  # float32 keeps two digits of their difference
     one, column = draw.tensor((1,), torch.float64), draw.tensor((batch, 1), torch.float64)
     yield _loss_case("a column against a vector", draw.tensor((1, 1), torch.float64), one)
     yield _loss_case("a column against a vector", column, double)

@@ -67,6 +67,7 @@ def _(draw):
     yield _view_case("sizes of 1", (a, 1, b), (2 * b, 2 * b, 1), (a, b, 1))
     yield _view_case("sizes of 1", (a * b,), (3,), (1, a, 1, b, 1))
     yield _view_case("sizes of 1", (a, b, 1), (b, 1, 1), (a * b,))
+    yield _view_case("sizes of 1", (a, b, 1), (b, 1, 99), (a * b,))
     yield _view_case("sizes of 1", (1, 1), (5, 7), (1,))
     yield _view_case("sizes of 1", (1,), (7,), (1, 1, 1))
 
