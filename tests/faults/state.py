@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grader.verdict import VERDICT_MIME
+
 OUR_TABLE = "open_the_hood_graded"
 # By student: every row that says something of a submission, duplicates included.
 ROWS = {
@@ -237,5 +239,15 @@ def _said(path: Path) -> tuple[Any, Any]:
         cell["metadata"].pop("execution", None)
         cell.pop("execution_count", None)  # of a cell that killed its kernel, chance decides
         cell["metadata"].get("open_the_hood", {}).pop("seconds", None)
-        outputs.append(cell.pop("outputs", None))
+        outputs.append([_without_examples(output) for output in cell.pop("outputs", [])])
     return (mode, nb), outputs
+
+
+def _without_examples(output: dict[str, Any]) -> dict[str, Any]:
+    """An output of a cell; of a verdict what programs read, without the calls drawn to paste."""
+    verdict = output.get("data", {}).get(VERDICT_MIME)
+    if verdict is None:
+        return output
+    for part in verdict.get("parts", []):
+        part.pop("example", None)
+    return verdict
