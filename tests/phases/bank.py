@@ -73,7 +73,7 @@ class Bank:
             for name, cell in cells.items():
                 if (exercise, name) not in left_open:
                     self.right(exercise, name, code=cell)
-            for name, breaks, *edits in wrong[exercise]:
+            for name, breaks, *edits in wrong.get(exercise, ()):
                 cell = next(iter(cells.values()))
                 for old, new in zip(edits[::2], edits[1::2], strict=True):
                     assert old == CODE or old in cell, f"{exercise}, {name}: {old!r}"

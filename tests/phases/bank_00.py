@@ -250,4 +250,4 @@ for exercise, answers in RIGHT.items():
 for exercise, answers in WRONG.items():
     for name, (code, breaks) in answers.items():
         BANK.wrong(exercise, name, code=code, breaks=breaks)
-bank_00_second.add_to(BANK)
+BANK.fill(bank_00_second.RIGHT, bank_00_second.WRONG)

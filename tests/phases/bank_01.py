@@ -2027,4 +2027,4 @@ BANK.right(
         "77 if common == 1 else stride if size == common else 0 for",
     ),
 )
-bank_01_second.add_to(BANK)
+BANK.fill(bank_01_second.RIGHT, bank_01_second.WRONG)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from tests.phases.bank import Bank
+from tests.phases.bank import CODE
 
 RIGHT = {
     "bytes_of": {
@@ -673,15 +673,14 @@ def minigpt_flops(config, batch, length):
     },
 }
 
-# What each breaks stands behind its name.
 WRONG = {
     "bytes_of": [
-        ("finfo, iinfo", "finfo of a complex dtype is of its half; bool has no iinfo", '''
+        ("finfo, iinfo", "finfo of a complex dtype is of its half; bool has no iinfo", CODE, '''
 def bytes_of(t):
     info = torch.iinfo(t.dtype) if not (t.is_floating_point() or t.is_complex()) else torch.finfo(t.dtype)
     return t.numel() * info.bits // 8, t.untyped_storage().nbytes()
 '''),
-        ("finfo, with bool", "finfo of a complex dtype is of its half", '''
+        ("finfo, with bool", "finfo of a complex dtype is of its half", CODE, '''
 def bytes_of(t):
     if t.dtype == torch.bool:
         width = 1
@@ -691,7 +690,7 @@ def bytes_of(t):
         width = torch.iinfo(t.dtype).bits // 8
     return t.numel() * width, t.untyped_storage().nbytes()
 '''),
-        ("overlaps count once", "an element that is reached twice counts twice", '''
+        ("overlaps count once", "an element that is reached twice counts twice", CODE, '''
 from itertools import product
 
 def bytes_of(t):
@@ -701,7 +700,7 @@ def bytes_of(t):
 '''),
     ],
     "views_by_hand": [
-        ("expand: only upwards", "a 1 that is stretched to 0 gets stride 0", '''
+        ("expand: only upwards", "a 1 that is stretched to 0 gets stride 0", CODE, '''
 def transpose_view(x, dim0, dim1):
     size, stride = list(x.size()), list(x.stride())
     size[dim0], size[dim1] = size[dim1], size[dim0]
@@ -722,7 +721,7 @@ def diagonal_view(x):
     n = min(x.shape[0], x.shape[1])
     return torch.as_strided(x, (n,), (x.stride(0) + x.stride(1),), x.storage_offset())
 '''),
-        ("all: set_", "another operator", '''
+        ("all: set_", "another operator", CODE, '''
 def transpose_view(x, dim0, dim1):
     size, stride = list(x.size()), list(x.stride())
     size[dim0], size[dim1] = size[dim1], size[dim0]
@@ -745,7 +744,7 @@ def diagonal_view(x):
 '''),
     ],
     "view_strides": [
-        ("an inner 1 only", "a size of 1 at the end stands in the way", '''
+        ("an inner 1 only", "a size of 1 at the end stands in the way", CODE, '''
 def view_strides(shape, strides, new_shape):
     chunks = []
     for size, stride in zip(reversed(shape), reversed(strides)):
@@ -774,7 +773,7 @@ def view_strides(shape, strides, new_shape):
 '''),
     ],
     "broadcast": [
-        ("no dimension at all", "two 0-dim operands have an empty shape each", '''
+        ("no dimension at all", "two 0-dim operands have an empty shape each", CODE, '''
 from itertools import zip_longest
 
 def broadcast(shape_a, strides_a, shape_b, strides_b):
@@ -788,7 +787,7 @@ def broadcast(shape_a, strides_a, shape_b, strides_b):
 '''),
     ],
     "mended_loss": [
-        ("in float32 and back", "of their dtype, in name only: float64 loses digits", '''
+        ("in float32 and back", "of their dtype, in name only: float64 loses digits", CODE, '''
 def mended_loss(prediction, target):
     for name, t in (("prediction", prediction), ("target", target)):
         if not (t.dim() == 1 or (t.dim() == 2 and t.shape[1] == 1)):
@@ -799,7 +798,7 @@ def mended_loss(prediction, target):
 '''),
     ],
     "result_dtype": [
-        ("the default ints are int32", "a number brings the default int", '''
+        ("the default ints are int32", "a number brings the default int", CODE, '''
 def rank(value):
     if not isinstance(value, torch.Tensor):
         return 0
@@ -827,7 +826,7 @@ def result_dtype(a, b):
         return high.to_complex()
     return low
 '''),
-        ("a negative number beside uint8", "the dtype counts, not the value", '''
+        ("a negative number beside uint8", "the dtype counts, not the value", CODE, '''
 def rank(value):
     if not isinstance(value, torch.Tensor):
         return 0
@@ -857,7 +856,7 @@ def result_dtype(a, b):
         return high.to_complex()
     return low
 '''),
-        ("no floats of no dimension", "a 0-dim float of another width isn't heard", '''
+        ("no floats of no dimension", "a 0-dim float of another width isn't heard", CODE, '''
 def rank(value):
     if not isinstance(value, torch.Tensor):
         return 0
@@ -889,13 +888,3 @@ def result_dtype(a, b):
 '''),
     ],
 }
-
-
-def add_to(bank: Bank) -> None:
-    """Add these answers to the lab's bank."""
-    for exercise, cells in RIGHT.items():
-        for name, cell in cells.items():
-            bank.right(exercise, name, code=cell)
-    for exercise, answers in WRONG.items():
-        for name, breaks, cell in answers:
-            bank.wrong(exercise, name, code=cell, breaks=breaks)

@@ -31,7 +31,7 @@ def _(draw):
         shown = "the program after the last, every block full"
         yield case("past the end", grid, full, block, shown=shown)
         yield case("past the end", grid, n, block, shown="the program after the last")
-    # a set has 8, 6, 7
+    # in a set these come as 8, 6, 7
     yield case("a full block", 2, 20, 3, shown=place(2, 7))
     yield case("the last block", 0, 5, 8, shown="less than one block")
     yield case("the last block", 4, 5, 1, shown=place(4, 5))
