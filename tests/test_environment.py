@@ -124,6 +124,7 @@ def imported() -> Iterator[tuple[str, Path]]:
                     yield node.module.partition(".")[0], path
 
 
+@pytest.mark.slow(3)
 def test_what_is_imported_is_declared_and_what_is_declared_is_used():
     ours = {"utils", "grader", "phases", "tests", "benchmarks"}
     owners = packages_distributions()

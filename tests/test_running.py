@@ -144,6 +144,7 @@ def test_seed(seeds): assert False, f"drawn with {seeds}"
 """
 
 
+@pytest.mark.slow(3)
 def test_all_workers_draw_with_the_seed_that_is_printed(tmp_path):
     """Else nobody could repeat a run that failed."""
     for name in ("conftest", "costs", "proven"):

@@ -59,6 +59,7 @@ def test_nothing_names_the_machine_or_its_user():
     assert len(getpass.getuser()) < 3 or getpass.getuser() not in facts
 
 
+@pytest.mark.slow(2)
 def test_a_report_does_not_import_triton():
     """Its first import decides how kernels run, for the whole process."""
     code = "import sys; from utils.machine import this_machine; this_machine(); "

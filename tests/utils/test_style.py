@@ -66,6 +66,7 @@ def test_the_style_ends_with_its_block():
     assert settings() == before
 
 
+@pytest.mark.slow(3)
 def test_importing_views_changes_no_setting_and_loads_no_pyplot():
     code = (
         "import matplotlib as m; keys = set(m.rcParams) - {'backend'}; "

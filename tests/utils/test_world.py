@@ -241,6 +241,7 @@ def test_the_same_over_gloo(capsys):
     assert "every rank got what it got above" in capsys.readouterr().out
 
 
+@pytest.mark.slow(2)
 def test_over_gloo_what_hangs_is_ended_and_what_raises_is_told(monkeypatch):
     forked, fork = [], os.fork
     monkeypatch.setattr(os, "fork", lambda: forked.append(fork()) or forked[-1])

@@ -43,6 +43,7 @@ def test_a_failing_cell_is_reported_with_the_line_of_the_text(project):
         os.kill(kernel, 0)
 
 
+@pytest.mark.slow(2)
 def test_a_cell_that_never_ends(project, monkeypatch):
     monkeypatch.setattr(execute, "CELL_SECONDS", 1)
     content = LESSON[: LESSON.index("# %%\nimport os")] + "# %%\nwhile True: pass\n"

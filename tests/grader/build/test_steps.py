@@ -124,6 +124,7 @@ def test_a_damaged_release_is_kept(course, no_kernel):
     assert any(line.startswith(f"{RELEASE}: kept") for line in build(course))
 
 
+@pytest.mark.slow(3)
 def test_release_is_what_nbgrader_itself_generates(course, tmp_path, monkeypatch):
     from nbgrader.apps import NbGraderAPI
     from nbgrader.coursedir import CourseDirectory

@@ -513,6 +513,7 @@ def test_what_torch_says_of_shapes_keeps_its_numbers(wrong, words):
     assert words in judge(check, wrong, "s").parts[0].problem
 
 
+@pytest.mark.slow(2)
 def test_tracing_does_not_import_the_compiler():
     code = (
         "import sys, torch; from grader.judging.rpc_client import InProcess; "

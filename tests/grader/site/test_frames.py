@@ -57,6 +57,7 @@ def test_a_lesson_is_executed_for_its_views_and_the_pictures_are_kept(phase, tmp
     assert frames_of([phase], cache, said.append, 1) == {phase: folder}
 
 
+@pytest.mark.slow(2)
 def test_pictures_of_an_earlier_text_are_removed_and_those_of_other_lessons_stay(
     phase, tmp_path, monkeypatch
 ):

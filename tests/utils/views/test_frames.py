@@ -138,6 +138,7 @@ def test_what_a_control_refuses_is_a_message(monkeypatch):
     assert isinstance(found["frames"]["2"], list)
 
 
+@pytest.mark.slow(5)
 def test_the_bundle_keeps_the_still_image_and_the_random_state(monkeypatch):
     torch.manual_seed(3)
     wanted = torch.rand(1)

@@ -300,7 +300,11 @@ COMPILED = {
 }
 
 
-@pytest.mark.parametrize("name", COMPILED)
+# the fusion map compiles what it shows
+SLOW = {"fusion_map": pytest.mark.slow(10)}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW.get(n, ())) for n in COMPILED])
 def test_the_compilers_views_move_on_a_sheet_of_one_height(name, shown):
     arguments, to, words = COMPILED[name]
     slider, _, picture, spoken = shown(getattr(views, name), *arguments())

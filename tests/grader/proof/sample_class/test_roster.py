@@ -14,9 +14,11 @@ from tests.grader.tiny import FIXTURE, LAB, released, source_notebook, write
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
 
 
-@pytest.fixture(scope="module", params=[LAB, *LABS])
+@pytest.fixture(
+    scope="module", params=[LAB, *(pytest.param(name, marks=pytest.mark.slow(2)) for name in LABS)]
+)
 def lab(request, tmp_path_factory):
-    """Every lab of the course, and the tiny one."""
+    """The tiny lab, and every lab of the course."""
     if request.param != LAB:
         return load_lab(ROOT, request.param)
     root = tmp_path_factory.mktemp("course")
@@ -27,28 +29,33 @@ def lab(request, tmp_path_factory):
     return load_lab(root, LAB)
 
 
-def test_at_least_24_learners_with_names_of_their_own(lab):
-    learners = make_class(lab)
+@pytest.fixture(scope="module")
+def learners(lab):
+    """The whole class of the lab."""
+    return make_class(lab)
+
+
+def test_at_least_24_learners_with_names_of_their_own(learners):
     assert len(learners) >= 24
     assert len({learner.id for learner in learners}) == len(learners)
     assert all(learner.id.startswith(PREFIX) and learner.id.isascii() for learner in learners)
     assert {"Lucía Alonso", "Oliver Hughes"} <= {learner.name for learner in learners}
 
 
-def test_the_class_is_the_same_every_time(lab):
-    one, two = make_class(lab), make_class(lab)
-    assert [(a.id, a.predicted) for a in one] == [(b.id, b.predicted) for b in two]
+def test_the_class_is_the_same_every_time(lab, learners):
+    again = make_class(lab)
+    assert [(a.id, a.predicted) for a in learners] == [(b.id, b.predicted) for b in again]
 
 
-def test_every_score_is_predicted_and_possible(lab):
+def test_every_score_is_predicted_and_possible(lab, learners):
     full = lab.full()
-    for learner in make_class(lab):
+    for learner in learners:
         assert learner.predicted.keys() == full.keys()
         assert all(0 <= points <= full[name] for name, points in learner.predicted.items())
 
 
-def test_every_misconception_and_every_alternate_is_handed_in(lab):
-    handed_in = "\n".join(_code(learner.data) for learner in make_class(lab))
+def test_every_misconception_and_every_alternate_is_handed_in(lab, learners):
+    handed_in = "\n".join(_code(learner.data) for learner in learners)
     for exercise in lab.exercises:
         for candidate in (*exercise.check.misconceptions, *exercise.check.alternates):
             assert exercise.written(candidate) in handed_in, (exercise.name, candidate.name)
