@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.inside.headers import INDEX
+from grader.inside.headers import INDEX, LIBRARIES
 from grader.phase_paths import ROOT
 
 pytestmark = [
@@ -56,3 +57,49 @@ def test_no_trial_program_is_compiled_twice(headers: list[Path], tmp_path: Path)
     tried, nothing_works = use(tmp_path)
     assert taken in tried, "what is not recorded is tried"
     assert nothing_works == "INVALID_VEC_ISA"
+
+
+# Says how many threads the process has, and what is found in advance for each kernel.
+PRELOADED = """
+import inspect, json, os
+from grader.inside.preload import preload_compiler
+
+preload_compiler()
+threads = len(os.listdir("/proc/self/task"))
+from torch._dynamo import guards
+from torch._inductor.fx_passes import joint_graph, post_grad
+import torch
+
+torch.compile(lambda x: x.exp())(torch.zeros(8, requires_grad=True)).sum().backward()
+known = [passes.lazy_init.cache_info() for passes in (joint_graph, post_grad)]
+used = "profile_guard_manager(" in inspect.getsource(guards)
+print(json.dumps([threads, [(info.misses, info.hits > 0) for info in known], used]))
+"""
+
+
+def test_the_compiler_is_preloaded_without_a_thread_and_finds_nothing_out_again() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PRELOADED],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    threads, patterns, used = json.loads(done.stdout)
+    assert threads == 1, "a fork of a process with threads can hang"
+    assert patterns == [[1, True], [1, True]], (
+        "Inductor registers its patterns with other arguments"
+    )
+    assert used, "torch no longer times guards under that name: see preload.py"
+
+
+def test_kernels_are_linked_with_empty_libraries_of_torchs_names(headers: list[Path]) -> None:
+    made = headers[0] / LIBRARIES
+    assert {"libtorch.so", "libtorch_cpu.so", "libtorch_python.so"} <= {
+        p.name for p in made.iterdir()
+    }
+    for path in made.iterdir():
+        told = subprocess.run(["objdump", "-p", path], capture_output=True, text=True, check=True)
+        assert f"SONAME               {path.name}" in told.stdout
+        assert path.stat().st_size < 100_000
