@@ -214,7 +214,7 @@ class _Encoder:
             return {"config": [type(value).__module__, type(value).__name__, content]}
         raise NotByValue(
             f"a value of type {type(value).__name__}: expected tensors, arrays, numbers, strings, "
-            "or containers of them"
+            "or lists, tuples and dicts of them"
         )
 
     def _blob(self, data: bytes) -> int:

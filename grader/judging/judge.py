@@ -237,9 +237,11 @@ def _broken_rule(check: Check, c: Case, got: CaseOutcome, look: RuleReader) -> s
     rule = check.by_hand
     if rule is None:
         return ""
+    if said := look.refusal(c.of):  # it quotes the learner's code; operators have torch's names
+        return said
     who = f"`{c.of}`" if c.of else "your code"
     refused = rule.refused_ops(op for call in got.calls for op in call.ops)
     if refused:
         names = ", ".join(f"`{op.removeprefix('aten.')}`{CALLED_BY.get(op, '')}" for op in refused)
         return f"{who} used torch's own {names}; {rule.because}"
-    return look.refusal(c.of)
+    return ""

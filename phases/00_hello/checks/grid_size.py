@@ -16,28 +16,31 @@ def _(n, block):
 
 @grid_size.cases
 def _(draw):
-    def sizes():
-        return draw.integer(3, 40), draw.choice([6, 7, 16, 100, 128, 1024])
-
-    for rest in ("one", "few", "many", "all but one"):
-        blocks, block = sizes()
-        left = {
-            "one": 1,
-            "few": max(1, block // 4),
-            "many": block - block // 4,
-            "all but one": block - 1,
-        }[rest]
-        shown = f"{rest} of {block} places in use in the last block"
-        yield case("a last block that isn't full", blocks * block + left, block, shown=shown)
+    # powers of two first: to what fails already there, it is not said that the others are none
+    halves = (
+        ([16, 128, 1024], ("one", "few", "many", "all but one"), ""),
+        ([6, 7, 100], ("few", "many"), ", no power of two"),
+    )
+    for sizes, rests, kind in halves:
+        for rest in rests:
+            blocks, block = draw.integer(3, 40), draw.choice(sizes)
+            left = {
+                "one": 1,
+                "few": max(1, block // 4),
+                "many": block - block // 4,
+                "all but one": block - 1,
+            }[rest]
+            shown = f"{rest} of {block} places in use in the last block{kind}"
+            yield case("a last block that isn't full", blocks * block + left, block, shown=shown)
+        for _ in range(2):
+            blocks, block = draw.integer(3, 40), draw.choice(sizes)
+            yield case("full blocks only", blocks * block, block, shown=f"blocks of {block}{kind}")
     yield case("a last block that isn't full", draw.integer(2, 5), 64, shown="less than one block")
     yield case("a last block that isn't full", 1, draw.integer(5, 64), shown="one element")
     yield case("a last block that isn't full", 2049, 1024, shown="one of 1024 places in use")
     # float32 has no such n
     shown = "2 ** 24 + 1 elements, blocks of 2 ** 20"
     yield case("a last block that isn't full", 2**24 + 1, 2**20, shown=shown)
-    for _ in range(3):
-        blocks, block = sizes()
-        yield case("full blocks only", blocks * block, block, shown=f"blocks of {block}")
     yield case("full blocks only", 64, 64, shown="one block")
     yield case("full blocks only", 1, 1, shown="one element, blocks of 1")
     yield case("full blocks only", 18, 6, shown="blocks of 6")

@@ -28,11 +28,14 @@ def _(draw):
         yield case("a full block", 0, n, block, shown=place(0, grid))
         yield case("the last block", grid - 1, n, block, shown=place(grid - 1, grid))
         full = grid * block
+        shown = "the last program, every block full"
+        yield case("the last block", grid - 1, full, block, shown=shown)
         shown = "the program after the last, every block full"
         yield case("past the end", grid, full, block, shown=shown)
         yield case("past the end", grid, n, block, shown="the program after the last")
     # in a set these come as 8, 6, 7
     yield case("a full block", 2, 20, 3, shown=place(2, 7))
+    yield case("the last block", 2, 9, 3, shown=place(2, 3))
     yield case("the last block", 0, 5, 8, shown="less than one block")
     yield case("the last block", 4, 5, 1, shown=place(4, 5))
     yield case("past the end", draw.integer(20, 30), 17, 8, shown="a program far past the end")
@@ -124,6 +127,16 @@ def _(program, n, block):
 )
 def _(program, n, block):
     return range(min(program * block, n), min((program + 1) * block, n))
+
+
+@masked_block.misconception(
+    "the order of a set",
+    "the elements came in the order that a set of them has, which need not be rising.",
+    earns=1,
+)
+def _(program, n, block):
+    first = program * block
+    return list(set(range(first, first + block)) & set(range(n)))
 
 
 @masked_block.misconception(

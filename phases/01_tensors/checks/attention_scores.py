@@ -67,6 +67,28 @@ def _(x, w_q, w_k, n_heads):
 
 
 @attention_scores.misconception(
+    "divided by the width, not its root",
+    "the products were divided by the width of a head itself, not by its root.",
+    earns=0,
+)
+def _(x, w_q, w_k, n_heads):
+    q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
+    k = rearrange(x @ w_k.T, "b s (h d) -> b h s d", h=n_heads)
+    return torch.einsum("bhsd,bhtd->bhst", q, k) / q.shape[-1]
+
+
+@attention_scores.misconception(
+    "keys of all heads",
+    "the queries of each head met the keys of all heads, added up; a head compares its own.",
+    earns=1,
+)
+def _(x, w_q, w_k, n_heads):
+    q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
+    k = rearrange(x @ w_k.T, "b s (h d) -> b h s d", h=n_heads)
+    return torch.einsum("bhsd,bgtd->bhst", q, k) / q.shape[-1] ** 0.5
+
+
+@attention_scores.misconception(
     "channels dealt out in turn",
     "neighbouring channels went to different heads; a head owns a run of channels.",
     earns=1,

@@ -20,7 +20,7 @@ broadcast = Check(
 )
 
 
-def _broadcast_case(part, a, b):
+def _broadcast_case(part, a, b, shown=""):
     told = {"[0]": "the common shape", "[1]": "the strides of a", "[2]": "the strides of b"}
 
     def play(subject):
@@ -36,7 +36,7 @@ def _broadcast_case(part, a, b):
             ignore_size_one(strides_b, shape),
         )
 
-    return Case(part, play, places=told, raises="ValueError" if part == "clashes" else "")
+    return Case(part, play, shown=shown, places=told, raises="ValueError" if part == "clashes" else "")
 
 
 @broadcast.reference
@@ -77,7 +77,7 @@ def _(draw):
     yield _broadcast_case("clashes", operand(0, b), operand(a, b))
     yield _broadcast_case("clashes", operand(a, b), operand(b, 1, 0))
     yield _broadcast_case("equal ranks", operand(a, 1, b, 1), operand(1, c, 1, 1))
-    yield _broadcast_case("equal ranks", operand(), operand())
+    yield _broadcast_case("equal ranks", operand(), operand(), "both without dimensions")
     yield _broadcast_case("different ranks", operand(a, b), operand())
     yield _broadcast_case("different ranks", operand(), operand(1, a))
     yield _broadcast_case("sizes of 0", operand(a, 1), operand(0))

@@ -39,15 +39,17 @@ def _(draw):
     for rank in (1, 3):
         t = draw.tensor(draw.shape(rank, low=3), draw.choice(DTYPES[:5]))
         inside = index_into(t)
-        yield case("negative indices", t, tuple(-i for i in inside))
-        yield case("negative indices", t, (*inside[:-1], -1))
+        yield case("negative indices", t, (*inside[:-1], -1), shown="-1 in the last dimension")
+        if rank == 3:
+            middle = (inside[0], -1, inside[2])
+            yield case("negative indices", t, middle, shown="-1 in the middle dimension")
+        yield case("negative indices", t, tuple(-i for i in inside), shown="only negative ones")
     # the corners: the first element and the last, no dimension at all, a step of 0
     t = draw.tensor(draw.shape(3), torch.uint8)
     yield case("contiguous tensors", t, (0, 0, 0))
     yield case("contiguous tensors", t, tuple(size - 1 for size in t.shape))
     yield case("contiguous tensors", draw.tensor(()), ())
-    yield case("negative indices", t, tuple(-size for size in t.shape))
-    yield case("negative indices", t, (0, -1, 0))
+    yield case("negative indices", t, tuple(-size for size in t.shape), shown="the first element")
     view = draw.tensor(draw.shape(3, low=3))[1:, :, 1:2].expand(-1, -1, 4)
     yield case("views with an offset", view, (0, view.size(1) - 1, 3))
     yield case("views with an offset", view[1, 2, 0], ())
@@ -132,6 +134,31 @@ def _(t, index):
     place = t.storage_offset()
     for i, size, stride in zip(index, t.shape, t.stride()):
         place += (size - 1 + i if i < 0 else i) * stride
+    return place * t.element_size()
+
+
+@byte_offset.misconception(
+    "wrapped once, at the end",
+    "a place before the view was moved on by the number of all elements; each negative index "
+    "counts from the end of its own dimension.",
+    earns=2,
+)
+def _(t, index):
+    place = sum(i * stride for i, stride in zip(index, t.stride()))
+    place += t.numel() if place < 0 else 0
+    return (t.storage_offset() + place) * t.element_size()
+
+
+@byte_offset.misconception(
+    "strides in reverse order",
+    "the place is as if the strides stood in reverse order: the first index took the step of the "
+    "last dimension.",
+    earns=0,
+)
+def _(t, index):
+    place = t.storage_offset()
+    for i, size, stride in zip(index, t.shape, reversed(t.stride())):
+        place += (i % size) * stride
     return place * t.element_size()
 
 

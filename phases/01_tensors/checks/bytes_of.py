@@ -56,6 +56,15 @@ def _(t):
 
 
 @bytes_of.misconception(
+    "elements for the storage's bytes",
+    "the storage was given its count of elements; an element may take several bytes.",
+    earns=0,
+)
+def _(t):
+    return t.numel() * t.element_size(), t.untyped_storage().nbytes() // t.element_size()
+
+
+@bytes_of.misconception(
     "four bytes for every dtype", "each element was given 4 bytes, whatever its dtype.", earns=0
 )
 def _(t):
@@ -64,7 +73,8 @@ def _(t):
 
 @bytes_of.misconception(
     "storage as large as the view",
-    "the storage came out as large as the view; a slice keeps the whole of it alive.",
+    "the storage came out as large as the view; a slice keeps the whole of it alive, also where "
+    "its `_base` is None.",
     earns=1,
 )
 def _(t):

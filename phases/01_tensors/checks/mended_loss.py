@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 
-from utils.checks import Case, Check, case, edited
+from utils.checks import Case, Check, Place, case, edited
 
 mended_loss = Check(
     "mended_loss",
@@ -37,7 +37,7 @@ def _loss_case(part, prediction, target):
 
 def _gradient_case(part, prediction, target):
     """What comes back to the prediction: a loss may say that it has a graph, and have none."""
-    places = {"": "the gradient that comes back to the prediction"}
+    places = {"": Place("the gradient that comes back to the prediction", returned=False)}
     play = lambda subject: subject.drive("functions:gradient", prediction, target)  # noqa: E731
     return Case(part, play, places=places)
 
@@ -62,15 +62,15 @@ def _(draw):
     yield _gradient_case("equal shapes", draw.tensor((4,)), draw.tensor((4,)))
     other = draw.tensor((batch + 1,))
     clash = partial(case, "shapes that cannot match", raises="ValueError")
-    yield clash(draw.tensor((batch, 1)), other)
-    yield clash(draw.tensor((1, 1)), vector)
-    yield clash(vector, draw.tensor((1,)))
-    yield clash(draw.tensor((batch, 2)), draw.tensor((batch, 2)))
-    yield clash(draw.tensor((batch, 0)), draw.tensor((batch, 0)))
-    yield clash(draw.tensor((1, batch)), vector)
-    yield clash(vector, draw.tensor((1, batch)))
-    yield clash(draw.tensor(()), draw.tensor(()))
-    yield clash(draw.tensor((batch, 1, 1)), draw.tensor((batch, 1, 1)))
+    yield clash(draw.tensor((batch, 1)), other, shown="(B, 1) and (B + 1,)")
+    yield clash(draw.tensor((1, 1)), vector, shown="(1, 1) and (B,)")
+    yield clash(vector, draw.tensor((1,)), shown="(B,) and (1,)")
+    for shape, shown in (((batch, 2), "(B, 2)"), ((batch, 0), "(B, 0)")):
+        yield clash(draw.tensor(shape), draw.tensor(shape), shown=f"twice {shown}")
+    yield clash(draw.tensor((1, batch)), vector, shown="(1, B) and (B,)")
+    yield clash(vector, draw.tensor((1, batch)), shown="(B,) and (1, B)")
+    for shape, shown in (((), "()"), ((batch, 1, 1), "(B, 1, 1)")):
+        yield clash(draw.tensor(shape), draw.tensor(shape), shown=f"twice {shown}")
 
 
 @mended_loss.misconception(
@@ -140,6 +140,22 @@ mended_loss.misconception(
     "the squared errors are summed, so that the loss grows with the batch.",
     earns=1,
 )(edited(_mended_loss, (".mean()", ".sum()")))
+
+mended_loss.misconception(
+    "the root taken",
+    "the loss is the root of the mean squared error.",
+    earns=1,
+)(edited(_mended_loss, (".mean()", ".mean().sqrt()")))
+mended_loss.misconception(
+    "absolute errors",
+    "the loss is the mean of the errors' absolute values; they were not squared.",
+    earns=1,
+)(edited(_mended_loss, (" ** 2)", ").abs()")))
+mended_loss.misconception(
+    "half of the mean",
+    "the loss is half of the mean squared error.",
+    earns=1,
+)(edited(_mended_loss, (".mean()", ".mean() / 2")))
 
 
 @mended_loss.misconception(

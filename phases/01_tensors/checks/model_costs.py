@@ -37,6 +37,42 @@ def _(draw):
     def layer_case(part, key, sizes):
         return Case(part, lambda subject: subject["linear_cost"](*sizes)[key], of="linear_cost")
 
+    def batch_case(sizes):
+        """What as many rows again add to the bytes: no weight and no bias."""
+        batch, *others = sizes
+
+        def play(subject):
+            cost = subject["linear_cost"]
+            return cost(2 * batch, *others)["bytes"] - cost(*sizes)["bytes"]
+
+        told = {"": "what grows with the batch, input and output"}
+        return Case("bytes of a linear layer", play, of="linear_cost", places=told)
+
+    def share_cases(config, batch, length):
+        """What the MLP and the attention table take, whatever else is counted."""
+
+        def layers(subject):
+            count, depth = subject["minigpt_flops"], config.n_layers
+            some = [count(replace(config, n_layers=k * depth), batch, length) for k in (0, 1, 2)]
+            return bool(some[2] - some[1] == some[1] - some[0] > 0)
+
+        def mlp(subject):
+            count, wider = subject["minigpt_flops"], replace(config, d_ff=2 * config.d_ff)
+            return count(wider, batch, length) - count(config, batch, length)
+
+        def table(subject):
+            count, third = subject["minigpt_flops"], length // 3
+            one, two, three = (count(config, batch, k * third) for k in (1, 2, 3))
+            return three - 2 * two + one
+
+        told = {
+            "More blocks (`n_layers`) do not take evenly more FLOPs.": layers,
+            "the MLP, which grows with `d_ff`": mlp,
+            "the attention table, which grows with the square of `length`": table,
+        }
+        for words, play in told.items():
+            yield Case("FLOPs of the blocks", play, of="minigpt_flops", places={"": words})
+
     def blocks_case(config, batch, length):
         """What the blocks add to a model that has none."""
         empty = replace(config, n_layers=0)
@@ -45,11 +81,13 @@ def _(draw):
             count = subject["minigpt_flops"]
             return count(config, batch, length) - count(empty, batch, length)
 
-        return Case("FLOPs of the blocks", play, of="minigpt_flops")
+        told = {"": "the blocks, beyond the MLP and the attention table"}
+        return Case("FLOPs of the blocks", play, of="minigpt_flops", places=told)
 
     for itemsize in (4, 2, 8):
         sizes = (*(draw.integer(2, 700) for _ in range(3)), itemsize)
         yield layer_case("FLOPs of a linear layer", "flops", sizes)
+        yield batch_case(sizes)
         yield layer_case("bytes of a linear layer", "bytes", sizes)
     for _ in range(2):
         heads = draw.integer(2, 6)
@@ -62,9 +100,9 @@ def _(draw):
             context=64,
         )
         batch, length = draw.integer(2, 9), draw.integer(10, 60)
-        yield case(
-            "FLOPs of the LM head", replace(config, n_layers=0), batch, length, of="minigpt_flops"
-        )
+        head, shown = replace(config, n_layers=0), "no blocks, the head alone"
+        yield case("FLOPs of the LM head", head, batch, length, of="minigpt_flops", shown=shown)
+        yield from share_cases(config, batch, length)
         yield blocks_case(config, batch, length)
     yield blocks_case(MiniGPTConfig(), 2, 32)
 
@@ -98,6 +136,17 @@ class _:
 )
 class _:
     linear_cost = edited(_linear_cost, ("2 * batch", "batch"))
+
+
+@model_costs.misconception(
+    "an addition fewer",
+    "each output has one operation fewer than two for each of its products.",
+    earns=5,
+)
+class _:
+    linear_cost = edited(
+        _linear_cost, ("2 * batch * d_in * d_out", "batch * (2 * d_in - 1) * d_out")
+    )
 
 
 @model_costs.misconception(
@@ -226,6 +275,21 @@ class _:
 )
 class _:
     minigpt_flops = edited(_minigpt_flops, ("config.vocab_size", "600"))
+
+
+@model_costs.misconception(
+    "a width of 64, whatever the config",
+    "the model's counts are those of a d_model of 64, whatever the config says.",
+    earns=3,
+)
+class _:
+    minigpt_flops = edited(
+        _minigpt_flops,
+        ("    tokens =", """    config = MiniGPTConfig(
+        vocab_size=config.vocab_size, n_layers=config.n_layers, d_ff=config.d_ff
+    )
+    tokens ="""),
+    )  # fmt: skip
 
 
 @model_costs.misconception(

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Case, Check, edited
+from utils.checks import ByHand, Case, Check, Place, edited
 
 from .shared import ASKS_WHERE, ignore_size_one
 
@@ -24,11 +24,12 @@ view_strides = Check(
 )
 
 
-def _view_case(part, shape, strides, new_shape):
+def _view_case(part, shape, strides, new_shape, refused=""):
     def play(subject):
         return ignore_size_one(subject(shape, strides, new_shape), new_shape)
 
-    return Case(part, play)
+    exists = {"": Place("a view that exists", returned=False)}  # None is an answer here
+    return Case(part, play, shown=refused, places={} if refused else exists)
 
 
 @view_strides.reference
@@ -45,13 +46,16 @@ def _(draw):
     plain = (b * c, c, 1)
     for new_shape in ((a * b * c,), (a * b, c), (a, b * c), (c, a * b), (b, a, c)):
         yield _view_case("contiguous", (a, b, c), plain, new_shape)
-    yield _view_case("views that do not exist", (b, a), (1, b), (a * b,))
-    yield _view_case("views that do not exist", (a, b), (2 * b, 1), (a * b,))
-    yield _view_case("views that do not exist", (a, c, b), (b * c, 1, c), (a, b * c))
-    yield _view_case("views that do not exist", (a, 2 * b), (4 * b, 1), (2, a, b))
-    yield _view_case("views that do not exist", (b, a, c), (c, b * c, 1), (a * b * c,))
-    yield _view_case("views that do not exist", (3, 4), (8, 1), (2, 2, 3))
-    yield _view_case("views that do not exist", (a, b), (b, 0), (a * b,))
+    for refused, *asked in (
+        ("a transposed matrix", (b, a), (1, b), (a * b,)),
+        ("rows with gaps between them", (a, b), (2 * b, 1), (a * b,)),
+        ("the last two dimensions exchanged", (a, c, b), (b * c, 1, c), (a, b * c)),
+        ("rows with gaps, cut up anew", (a, 2 * b), (4 * b, 1), (2, a, b)),
+        ("the first two dimensions exchanged", (b, a, c), (c, b * c, 1), (a * b * c,)),
+        ("rows with gaps, cut up anew", (3, 4), (8, 1), (2, 2, 3)),
+        ("each element stretched to a row", (a, b), (b, 0), (a * b,)),
+    ):
+        yield _view_case("views that do not exist", *asked, refused)
     # dims 1 and 2 are one chunk, dim 0 is another
     gap = (2 * b * c, c, 1)
     for new_shape in ((a, b * c), (a, c, b), (a, b, c, 1)):

@@ -96,6 +96,11 @@ def test_in_place_damage_is_a_mistake():
         (lambda x, k: x.t().contiguous().t() * k, "", "`clone` (as `contiguous` and"),
         (scaled.right, "def scaled(x, k):\n    return torch.einsum('ij', x) * k", "uses `einsum`"),
         (scaled.right, "from torch import einsum as scaled\n", "einsum"),
+        (
+            lambda x, k: x.clone() * k,
+            "def scaled(x, k):\n    return torch.einsum('ij', x) * k",
+            "uses `einsum`",
+        ),
     ],
 )
 def test_by_hand_is_enforced_kindly(thing, source, words):
