@@ -208,8 +208,9 @@ class _Judge:
         self._to_make, thing = _timed(lambda: self._thing(right.cell))
         self._limits = []
         self._suspect = 0
+        for key in self._keys:  # not timed: imports and caches, which may not hold every seed
+            first_failure(key, InProcess(thing))
         for key in self._keys:
-            first_failure(key, InProcess(thing))  # not timed: imports and caches
             limit, failed = _timed(partial(first_failure, key, InProcess(thing)))
             self._limits.append(limit)
             if failed is not None:
