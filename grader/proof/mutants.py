@@ -43,6 +43,8 @@ from utils.checks import Check, Equivalent
 # CPU seconds that a mutant gets for the lab's cells, or for the cases of one seed, in addition to
 # ten times what the unchanged code takes.
 LEAST_SECONDS = 0.15
+# On how many seeds a mutant's time may run out; it counts as killed on the others, too.
+LATE = 3
 SOLUTION = "the lab's solution"
 
 T = TypeVar("T")
@@ -220,17 +222,21 @@ class _Judge:
                 )
 
     def survived(self, mutant: Mutant) -> int:
-        """Return on how many seeds a mutant earns full points; 0 if it raises or does not end."""
+        """Return on how many seeds a mutant earns full points; 0 if its cell does not end well."""
         thing = None
         with _Alarm(self._to_make), contextlib.suppress(Exception):
             thing = self._thing(mutant.code)
         if thing is None:
             return 0
         survived, suspect = 0, self._suspect  # the case that the last mutant failed, played first
+        late = 0
         for key, limit in zip(self._keys, self._limits, strict=True):
+            if late == LATE:
+                break
             failed: int | None = suspect
-            with _Alarm(limit):
+            with _Alarm(limit) as alarm:
                 failed = first_failure(key, InProcess(thing), suspect)
+            late += alarm.rang
             if failed is None:
                 survived += 1
             else:
@@ -256,18 +262,22 @@ class _Alarm:
 
     Args:
         seconds: the CPU seconds.
+
+    Attributes:
+        rang: whether the block was ended.
     """
 
     def __init__(self, seconds: float):
         self._seconds = seconds
-        self._rang = False
+        self.rang = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Alarm:
         self._collects = gc.isenabled()
         gc.disable()
         self._before = signal.signal(signal.SIGPROF, self._ring)
         # repeatedly, because the code may catch the exception
         signal.setitimer(signal.ITIMER_PROF, self._seconds, self._seconds)
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -276,12 +286,12 @@ class _Alarm:
             gc.enable()
         if kind is None or not issubclass(kind, (KeyboardInterrupt, OutOfTime)):
             return False
-        if not self._rang:
+        if not self.rang:
             raise KeyboardInterrupt
         return True
 
     def _ring(self, number: int, frame: FrameType | None) -> None:
-        self._rang = True
+        self.rang = True
         raise KeyboardInterrupt
 
 
