@@ -73,18 +73,10 @@ class SampleLab:
 
     def solved(self, answers: dict[str, str] | None = None) -> NotebookNode:
         """Return a submission with the reference everywhere, except for ``answers``."""
-        return self.answered({e.name: e.reference for e in self.exercises} | (answers or {}))
-
-    def answered(self, answers: dict[str, str]) -> NotebookNode:
-        """Return a submission with the release's stubs everywhere, except for ``answers``.
-
-        Args:
-            answers: solution cells, by exercise.
-        """
         nb = copy.deepcopy(self.release)
         for exercise in self.exercises:
-            if exercise.name in answers:
-                find(nb, exercise.solution_id).source = answers[exercise.name]
+            answer = (answers or {}).get(exercise.name, exercise.reference)
+            find(nb, exercise.solution_id).source = answer
         return nb
 
 
