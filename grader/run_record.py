@@ -7,11 +7,15 @@ lab's own settings (title, points, limits) stand under the same key and are no f
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Self
 
 from nbformat.notebooknode import NotebookNode
 
+from grader.submission.files import read_file
+from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, NoteKind
 from grader.untrusted import mapping, member, number, sequence, text, truth
 
@@ -37,6 +41,15 @@ class RunRecord:
     sandbox: bool | None = None
     seconds: float | None = None
     notes: tuple[Note, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read the record from a graded notebook's file; empty when there is no such notebook."""
+        data = read_file(path)
+        try:
+            return cls() if isinstance(data, Unreadable) else cls.of(json.loads(data)["metadata"])
+        except (TypeError, ValueError, KeyError):
+            return cls()
 
     @classmethod
     def of(cls, metadata: Any) -> Self:
@@ -72,10 +85,7 @@ class CellRecord:
 
 
 def record(nb: NotebookNode, **facts: Any) -> None:
-    """Write facts about the run into a notebook.
-
-    Args:
-        facts: fields of :class:`RunRecord`.
+    """Write facts about the run, fields of :class:`RunRecord`, into a notebook.
 
     Raises:
         TypeError: for any other name.
@@ -89,10 +99,7 @@ def record_note(nb: NotebookNode, note: Note) -> None:
 
 
 def record_cell(cell: NotebookNode, **facts: Any) -> None:
-    """Write facts about the run into a cell.
-
-    Args:
-        facts: fields of :class:`CellRecord`.
+    """Write facts about the run, fields of :class:`CellRecord`, into a cell.
 
     Raises:
         TypeError: for any other name.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from grader.build.problems import Problem, Refused
 from grader.phase_paths import choose, find_root
@@ -37,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from grader.build import review, steps
 
-    root = find_root(Path.cwd())
+    root = find_root()
     phases = choose(root, args.phases)
     try:
         if args.check:

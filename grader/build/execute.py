@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from grader.build.notebook import LANGUAGE
 from grader.build.problems import Problem, Refused
 from grader.build.rules import at
 from grader.build.text import Text, TextCell
+from grader.phase_paths import environment_with
 
 CELL_SECONDS = 180
 LARGEST = 1_000_000  # bytes
@@ -79,9 +79,7 @@ def this_python(folder: str) -> AsyncKernelManager:
 
 def kernel_environment(root: Path) -> dict[str, str]:
     """Return this process's environment with the root first on the path and fixed string hashes."""
-    path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
-    own = {"OPEN_THE_HOOD_BUILD": "1", "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
-    return dict(os.environ) | own
+    return environment_with(root) | {"OPEN_THE_HOOD_BUILD": "1", "PYTHONHASHSEED": "0"}
 
 
 def failure(notebook: NotebookNode, text: Text, error: Exception) -> Problem:

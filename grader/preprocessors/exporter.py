@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import tempfile
@@ -180,11 +179,7 @@ class SubmissionExporter(NotebookExporter):
         for notebooks in self.parent.assignments.values():
             for filename in notebooks:
                 destination = self._destination(filename)
-                try:
-                    metadata = json.loads(Path(destination).read_bytes())["metadata"]
-                    self._graded[destination] = RunRecord.of(metadata)
-                except (OSError, ValueError, KeyError):
-                    continue
+                self._graded[destination] = RunRecord.read(Path(destination))
 
     def _destination(self, filename: str) -> str:
         course, path = self.parent.coursedir, Path(filename)
