@@ -61,7 +61,6 @@ class Cluster:
     Args:
         address: address of the scheduler, such as ``tcp://host:8786``.
         stopped: called twice a second; when it returns True, the run ends with the finished jobs.
-        timeout: seconds to wait for the scheduler.
 
     Raises:
         UserError: when the scheduler cannot be reached, or the connection is lost.

@@ -91,7 +91,6 @@ class Writer:
     """Writes scores and graded files; nothing else does. Use it as a context manager.
 
     Args:
-        course: the course folder.
         patience: seconds to wait for a gradebook that another program has locked.
 
     Raises:
@@ -356,9 +355,6 @@ def _set_marks(
     Manual scores and extra credit stay. A manual score is flagged for review as nbgrader does it.
 
     Args:
-        session: the open transaction.
-        submitted: the notebook's row in the gradebook.
-        notebook: the graded notebook.
         again: whether this same submission was graded before. If not, every task is flagged for
             review.
     """

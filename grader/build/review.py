@@ -33,7 +33,6 @@ def check(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]:
     """Return a problem for each difference between texts and committed notebooks.
 
     Args:
-        chosen: the phases to check.
         whole: whether to look for built notebooks without a text, too.
     """
     problems: list[Problem] = []

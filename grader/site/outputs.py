@@ -56,9 +56,7 @@ def output_nodes(cell: NotebookNode, views: Views, place: Place) -> list[nodes.N
     """Return the outputs of a code cell.
 
     Args:
-        cell: the cell.
         views: the cell's views that can move, by the number of their output.
-        place: of the page.
     """
     found: list[nodes.Node] = []
     for number, output in enumerate(without_blank(cell.outputs)):

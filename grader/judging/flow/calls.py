@@ -40,8 +40,6 @@ class Calls(LibraryCalls):
 
         Args:
             callee: one possible value of what is called.
-            args: the arguments.
-            scope: the scope that the call stands in.
             node: the call, for reports; None if Python makes it, such as for an operator.
         """
         if isinstance(callee, OwnFunction):

@@ -160,9 +160,7 @@ class Members(Functions):
         """Return what a special method of an instance returns that its class or a base defines.
 
         Args:
-            instance: an instance of a class of the learner.
             name: the method's name; without a definition of it the result is empty.
-            args: its arguments after ``self``.
         """
         found = NOTHING
         for cls in self.family(instance.of):

@@ -46,13 +46,7 @@ class SampleExercise:
 
 @dataclass(frozen=True)
 class SampleLab:
-    """A released lab.
-
-    Attributes:
-        name: the lab's name.
-        release: the notebook that learners get.
-        exercises: the exercises, in order.
-    """
+    """A released lab."""
 
     name: str
     release: NotebookNode
@@ -99,10 +93,6 @@ def load_lab(root: Path, name: str) -> SampleLab:
     """Read a lab's built source and its checks, and make its release.
 
     The release is generated here, because the one in ``release/`` may have been edited.
-
-    Args:
-        root: the folder of the project.
-        name: the lab's name.
 
     Raises:
         UserError: if the lab was not built, or has no exercise with a check.

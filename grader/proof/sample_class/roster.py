@@ -34,8 +34,6 @@ class Learner:
     """One invented learner.
 
     Attributes:
-        id: nbgrader's student id, with the sample class's prefix.
-        name: first and last name.
         story: what this learner did, in a few words.
         data: the bytes of the notebook that was handed in.
         predicted: the points that it must earn, for each graded cell.
@@ -57,7 +55,6 @@ def make_class(lab: SampleLab, happenings: Sequence[Callable] = accidents.ALL) -
     accident.
 
     Args:
-        lab: the lab.
         happenings: functions of :mod:`grader.proof.sample_class.accidents`; empty for a class
             without accidents.
     """

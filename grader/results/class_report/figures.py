@@ -32,9 +32,6 @@ class Histogram:
 
     Attributes:
         title: the result in a sentence.
-        alt: the text alternative.
-        bars: one bar per bin.
-        height: height of the figure.
         base: y coordinate of the bars' lower end.
         median: x coordinate of the median.
     """
@@ -52,9 +49,6 @@ class ChartRow:
     """The stacked bar of one exercise.
 
     Attributes:
-        y: y coordinate of its upper edge.
-        title: the exercise's heading.
-        name: the exercise's name.
         share: share of the points that were earned, as text.
         segments: ``(kind, bar)`` for each kind of outcome that occurred.
     """
@@ -72,9 +66,6 @@ class Successes:
 
     Attributes:
         title: the result in a sentence.
-        alt: the text alternative.
-        rows: one row per exercise.
-        height: height of the figure.
         left: x coordinate of the bars' left end.
     """
 
