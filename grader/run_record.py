@@ -17,7 +17,7 @@ from nbformat.notebooknode import NotebookNode
 from grader.submission.files import read_file
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, NoteKind
-from grader.untrusted import mapping, member, number, sequence, text, truth
+from grader.untrusted import mapping, member, number, sequence, text, texts, truth
 
 OURS = "open_the_hood"  # in the metadata of a notebook and of its cells
 
@@ -56,9 +56,7 @@ class RunRecord:
         """Read the record from a notebook's metadata, which may be of any shape."""
         ours = mapping(mapping(metadata).get(OURS))
         return cls(
-            seed=text(ours.get("seed")),
-            submission=text(ours.get("submission")),
-            key=text(ours.get("key")),
+            **texts(ours, "seed", "submission", "key"),
             sandbox=truth(ours.get("sandbox")),
             seconds=number(ours.get("seconds")),
             notes=tuple(map(_note, sequence(ours.get("notes")))),

@@ -71,9 +71,7 @@ def refresh(released: Path, mine: Path) -> str:
         write_whole(before, new)
     if before.read_bytes() == new:
         return ""
-    merged = bring_in(
-        *(nbformat.reads(text, as_version=4) for text in _texts(before, released, mine))
-    )
+    merged = bring_in(*(nbformat.read(path, as_version=4) for path in (before, released, mine)))
     shutil.copy(mine, mine.with_name(PREVIOUS))
     write_whole(mine, nbformat.writes(merged).encode() + b"\n")
     write_whole(before, new)
@@ -150,7 +148,3 @@ def _name(cell: NotebookNode) -> str:
 
 def _is_solution(cell: NotebookNode) -> bool:
     return bool(cell.metadata.get("nbgrader", {}).get("solution"))
-
-
-def _texts(*paths: Path) -> list[str]:
-    return [path.read_text(encoding="utf-8") for path in paths]
