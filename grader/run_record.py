@@ -29,7 +29,7 @@ class RunRecord:
     Attributes:
         seed: what the cases were drawn from.
         submission: :func:`grader.submission.digest.digest` of what was graded.
-        key: the batch's key of the work, which names submission, lab and version of the grader.
+        key: the id of the batch's job, which names submission, lab and version of the grader.
         sandbox: whether the code ran in a sandbox; None where that was not recorded.
         seconds: how long the run took by the clock.
         notes: what was put right before grading.

@@ -44,7 +44,7 @@ class Canary:
             lab=self._lab,
             student=NAME,
             submission=Submission(self._lab.notebooks),
-            key=secrets.token_hex(32),
+            id=secrets.token_hex(32),
             sandbox=self._sandbox,
         )
 

@@ -127,7 +127,7 @@ class Cluster:
                     task.job,
                     # A new key each time, because Dask would return the old result of a job that is
                     # sent again, by --regrade or another try.
-                    key=f"grade-{task.job.key}-{self._run}-{next(self._number)}",
+                    key=f"grade-{task.job.id}-{self._run}-{next(self._number)}",
                     resources={"GPU": 1} if task.job.lab.gpu else None,
                     pure=False,
                 )

@@ -217,7 +217,7 @@ class _Run:
                 self.progress.advance(graded=False, failed=True)
                 continue
             before = self.writer.recorded(self.lab.name, student)
-            if before and not before.key:
+            if before and not before.job_id:
                 failed_before.append((student, before))
             else:
                 yield student, before
@@ -226,11 +226,11 @@ class _Run:
     def _job(self, student: str, before: Recorded | None) -> Job | None:
         lab, files, sandbox = self.lab, self.writer.files, not self.args.unsafe_no_sandbox
         submission = read_submission_of(self.course, lab, student)
-        key = submission.key(lab, sandbox)
-        if before and before.key == key and not self.args.regrade:
+        job_id = submission.job_id(lab, sandbox)
+        if before and before.job_id == job_id and not self.args.regrade:
             names = list(lab.notebooks)
             if files.stamp(student, lab.name, names) == before.stamp or all(
-                files.run_record(student, lab.name, name).key == key for name in names
+                files.run_record(student, lab.name, name).key == job_id for name in names
             ):
                 return None
         graded_before = False
@@ -243,7 +243,7 @@ class _Run:
             lab=lab,
             student=student,
             submission=submission,
-            key=key,
+            id=job_id,
             seed=self.seed,
             seeds=seeds if self.args.regrade else {},
             graded_before=graded_before,

@@ -114,7 +114,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, l
         nb,
         seed=job.seeds.get(name) or job.seed,
         submission=digest({name: handed_in.notebooks[name]}, handed_in.files),
-        key=job.key,
+        key=job.id,
         sandbox=job.sandbox,
     )
     resources = {

@@ -75,13 +75,13 @@ class Recorded:
     """The record of a submission that was graded before.
 
     Attributes:
-        key: key of the job whose scores are in the gradebook; empty when it failed.
+        job_id: id of the job whose scores are in the gradebook; empty when it failed.
         digest: digest of the submission.
         seeds: the seed of each notebook.
         stamp: stamp of the graded files that belong to the scores.
     """
 
-    key: str
+    job_id: str
     digest: str
     seeds: Mapping[str, str]
     stamp: str
@@ -150,7 +150,7 @@ class Writer:
         """Write the graded files, then the scores, so that no score is without its file.
 
         Old scores are replaced in the same transaction. Until it is committed, the record has the
-        old key, so the next run notices when this one was killed in between.
+        old job's id, so the next run notices when this one was killed in between.
         """
         lab, student = job.lab.name, job.student
         with self._said_clearly():
@@ -185,7 +185,7 @@ class Writer:
             drawn = {n.name: n.seed for n in result.notebooks if n.seed}
             new = RECORDS.insert().values(
                 submission_id=submission.id,
-                key="" if result.retryable else job.key,
+                key="" if result.retryable else job.id,
                 digest=digest,
                 seeds=json.dumps(dict(job.seeds) | drawn),
                 stamp=stamp,

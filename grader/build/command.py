@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     phases = choose(root, args.phases)
     try:
         if args.check:
-            return report(review.check(phases, whole=not args.phases))
+            return report(review.problems(phases, whole=not args.phases))
         if args.from_notebooks:
             steps.bring_home(phases, say=print)
         steps.build(phases, say=print, force=args.force)
