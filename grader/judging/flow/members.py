@@ -28,6 +28,7 @@ from grader.judging.flow.values import (
     OwnFunction,
     Parent,
     Path,
+    bound,
     is_librarys,
 )
 
@@ -166,11 +167,8 @@ class Members(Functions):
         for cls in self.family(instance.of):
             if name in cls.scope.names:
                 for function in self.get((cls.scope, name)):
-                    if isinstance(function, OwnFunction):
-                        known = frozenset({instance})
-                        found |= self.bind(function, Arguments([known, *args]))
-                    else:
-                        found |= self.call_value(function, Arguments(args), cls.scope, None)
+                    method = bound(function, instance)
+                    found |= self.call_value(method, Arguments(args), cls.scope, None)
                 break
         return found
 
@@ -223,9 +221,7 @@ class Members(Functions):
     def hand_to_library(self, values: Iterable[Any]) -> None:
         """Note that a library gets these values and may call them."""
         for value in values:
-            if isinstance(value, OwnFunction):
+            if isinstance(value, (OwnFunction, Bound)):
                 self.escape(value)
-            elif isinstance(value, Bound):
-                self.escape(value.function)
             elif isinstance(value, Instance):
                 self.dunder(value, "__call__", [IS_FOREIGN])
