@@ -200,7 +200,7 @@ class _Run:
             job = self._job(student, before)
             if job is None:
                 self.outcome.skipped += 1
-                self.progress.advance(graded=False)
+                self.progress.count(graded=False)
             else:
                 yield job
             if (honest := self.canary.job()) is not None:
@@ -214,7 +214,7 @@ class _Run:
             except UnicodeEncodeError:
                 name = student.encode("utf-8", "replace").decode()
                 self.outcome.fail(name, "the name of the student's folder is not UTF-8: rename it")
-                self.progress.advance(graded=False, failed=True)
+                self.progress.count(graded=False, failed=True)
                 continue
             before = self.writer.recorded(self.lab.name, student)
             if before and not before.job_id:
@@ -279,7 +279,7 @@ class _Run:
             self.outcome.fail(job.student, problem)
         else:
             self.outcome.add(job, result)
-        self.progress.advance(graded=True, failed=bool(problem))
+        self.progress.count(graded=True, failed=bool(problem))
 
 
 @contextmanager

@@ -18,13 +18,11 @@ from rich.text import Text
 SECONDS_BETWEEN_LINES = 10.0
 
 
-class RunProgress:
+class RunProgress(Progress):
     """The progress display of a run. Use it as a context manager."""
 
     def __init__(self, console: Console, title: str, total: int):
-        self._console = console
-        self._said = time.monotonic()
-        self._bar = Progress(
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -33,17 +31,10 @@ class RunProgress:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._bar.add_task(title, total=total, graded=0, failed=0)
-        (self._task,) = self._bar.tasks
+        self._said = time.monotonic()
+        self.add_task(title, total=total, graded=0, failed=0)
 
-    def __enter__(self) -> RunProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def advance(self, *, graded: bool, failed: bool = False) -> None:
+    def count(self, *, graded: bool, failed: bool = False) -> None:
         """Count one more submission.
 
         Args:
@@ -51,15 +42,15 @@ class RunProgress:
                 rate.
             failed: whether it has no verdict.
         """
-        self._task.fields["graded"] += graded
-        self._task.fields["failed"] += failed
-        self._bar.advance(self._task.id)
+        (task,) = self.tasks
+        task.fields["graded"] += graded
+        task.fields["failed"] += failed
+        self.advance(task.id)
         now = time.monotonic()
-        if not self._console.is_terminal and now - self._said >= SECONDS_BETWEEN_LINES:
+        if not self.console.is_terminal and now - self._said >= SECONDS_BETWEEN_LINES:
             self._said = now
-            done = f"{self._task.description}: {self._task.completed:.0f} of {self._task.total:.0f}"
-            said = ", ".join([done, *_pace(self._task)])
-            self._console.print(said, markup=False, highlight=False)
+            done = f"{task.description}: {task.completed:.0f} of {task.total:.0f}"
+            self.console.print(", ".join([done, *_pace(task)]), markup=False, highlight=False)
 
 
 class _Pace(ProgressColumn):

@@ -13,9 +13,9 @@ def said(monkeypatch, terminal, between=0.0):
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", between)
     console = Console(file=io.StringIO(), width=120, force_terminal=terminal)
     with RunProgress(console, "hw", 4) as run:
-        run.advance(graded=False)
-        run.advance(graded=True)
-        run.advance(graded=True, failed=True)
+        run.count(graded=False)
+        run.count(graded=True)
+        run.count(graded=True, failed=True)
     return console.file.getvalue()
 
 
