@@ -14,7 +14,6 @@ from typing import Any, Self
 
 from nbformat.notebooknode import NotebookNode
 
-from grader.submission.files import read_file
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, NoteKind
 from grader.untrusted import mapping, member, number, sequence, text, texts, truth
@@ -45,6 +44,8 @@ class RunRecord:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read the record from a graded notebook's file; empty when there is no such notebook."""
+        from grader.submission.files import read_file  # here, because it imports nbgrader
+
         data = read_file(path)
         try:
             return cls() if isinstance(data, Unreadable) else cls.of(json.loads(data)["metadata"])

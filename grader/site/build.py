@@ -14,7 +14,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from grader import UserError
-from grader.build.execute import ANSI
+from grader.judging.graded_cell import plain
 from grader.phase_paths import choose
 from grader.site.frames import VIEWS as VIEWS_FILE
 from grader.site.frames import Views, frames_of, read_views
@@ -134,7 +134,7 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
         parallel=workers,
     )
     app.build()
-    if warned := ANSI.sub("", warnings.getvalue()).strip():
+    if warned := plain(warnings.getvalue()).strip():
         raise UserError(f"Sphinx could not make every page:\n{warned}")
 
 
