@@ -103,37 +103,23 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     return 1 if rebuilt.notes else 0
 
 
-class _Bar:
+class _Bar(Progress):
     """A progress bar over the cells of a notebook, with the title of the exercise that runs."""
 
     def __init__(self, console: Console, outline: Outline, nb: NotebookNode):
         columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
-        self._bar = Progress(*columns, console=console, transient=True)
-        self._titles = outline.titles
-        graded = [is_grade(cell) for cell in nb.cells]
-        # the cells above an exercise's graded cell belong to the exercise
-        self._coming = [
-            next((nb.cells[k] for k in range(start, len(graded)) if graded[k]), None)
-            for start in range(len(graded))
-        ]
-        self._task = self._bar.add_task("starting Python", total=sum(graded))
-
-    def __enter__(self) -> _Bar:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        super().__init__(*columns, console=console, transient=True)
+        self._nb, self._titles = nb, outline.titles
+        self._graded = sum(map(is_grade, nb.cells))
+        self._shown = self.add_task("starting Python", total=self._graded)
 
     def begin_cell(self, cell: NotebookNode, cell_index: int) -> None:
-        """Show which exercise begins; nbclient calls this before each cell."""
-        graded = self._coming[cell_index]
-        if graded is None:
-            return
-        name = graded.metadata.nbgrader.grade_id
-        done = len({id(one) for one in self._coming[: cell_index + 1] if one is not None}) - 1
-        title = escape(self._titles.get(name) or name)
-        self._bar.update(self._task, completed=done, description=title)
+        """Show which exercise begins: cells belong to the next graded one. nbclient calls this."""
+        ahead = [one for one in self._nb.cells[cell_index:] if is_grade(one)]
+        if ahead:
+            name = ahead[0].metadata.nbgrader.grade_id
+            title = escape(self._titles.get(name) or name)
+            self.update(self._shown, completed=self._graded - len(ahead), description=title)
 
 
 def _find(word: str | Path, root: Path) -> Path:

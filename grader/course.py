@@ -21,6 +21,7 @@ from sqlalchemy import make_url
 from traitlets.config import Config, PyFileConfigLoader
 
 from grader import UserError
+from grader.phase_paths import environment_with
 
 CONFIG = "nbgrader_config.py"
 
@@ -135,19 +136,15 @@ def run_module(root: Path, module: str, *words: str, shown: bool = False) -> Non
     """Run ``python -m MODULE`` in the course folder, with that folder first on PYTHONPATH.
 
     Args:
-        root: the course folder.
-        module: the module to run.
-        words: its command-line arguments.
         shown: whether it writes to this process's terminal. Otherwise its output is captured.
 
     Raises:
         UserError: when it fails. The message ends with the last 20 lines of the captured output.
     """
-    path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-m", module, *words],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": path},
+        env=environment_with(root),
         stdout=None if shown else subprocess.PIPE,
         stderr=None if shown else subprocess.STDOUT,
         text=True,

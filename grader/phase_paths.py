@@ -1,7 +1,8 @@
-"""Paths of the phases' texts and of the notebooks built from them."""
+"""Paths of the project: the phases' texts, the notebooks built from them, the import path."""
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from dataclasses import dataclass, replace
@@ -94,16 +95,19 @@ def check_files(folder: Path) -> list[Path]:
     return found or [path for path in [folder / "checks.py"] if path.exists()]
 
 
-def find_root(start: Path | None = None) -> Path:
-    """Return the nearest folder at or above ``start`` that contains ``phases/``.
+def environment_with(folder: Path) -> dict[str, str]:
+    """Return this process's environment with a folder first on PYTHONPATH, for a child process."""
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path}
 
-    Args:
-        start: where to begin; the working directory by default.
+
+def find_root() -> Path:
+    """Return the nearest folder at or above the working directory that contains ``phases/``.
 
     Raises:
         UserError: when there is no such folder.
     """
-    start = (start or Path.cwd()).resolve()
+    start = Path.cwd()
     for folder in (start, *start.parents):
         if (folder / "phases").is_dir():
             return folder
@@ -136,7 +140,6 @@ def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
     """Return the phases that the words name, with their translations; all pages without words.
 
     Args:
-        root: the project's root.
         wanted: names such as "01_tensors", "01", "1", "tensors" or "start".
 
     Raises:

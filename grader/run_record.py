@@ -7,13 +7,16 @@ lab's own settings (title, points, limits) stand under the same key and are no f
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Self
 
 from nbformat.notebooknode import NotebookNode
 
+from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, NoteKind
-from grader.untrusted import mapping, member, number, sequence, text, truth
+from grader.untrusted import mapping, member, number, sequence, text, texts, truth
 
 OURS = "open_the_hood"  # in the metadata of a notebook and of its cells
 
@@ -25,7 +28,7 @@ class RunRecord:
     Attributes:
         seed: what the cases were drawn from.
         submission: :func:`grader.submission.digest.digest` of what was graded.
-        key: the batch's key of the work, which names submission, lab and version of the grader.
+        key: the id of the batch's job, which names submission, lab and version of the grader.
         sandbox: whether the code ran in a sandbox; None where that was not recorded.
         seconds: how long the run took by the clock.
         notes: what was put right before grading.
@@ -39,13 +42,22 @@ class RunRecord:
     notes: tuple[Note, ...] = ()
 
     @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read the record from a graded notebook's file; empty when there is no such notebook."""
+        from grader.submission.files import read_file  # here, because it imports nbgrader
+
+        data = read_file(path)
+        try:
+            return cls() if isinstance(data, Unreadable) else cls.of(json.loads(data)["metadata"])
+        except (TypeError, ValueError, KeyError):
+            return cls()
+
+    @classmethod
     def of(cls, metadata: Any) -> Self:
         """Read the record from a notebook's metadata, which may be of any shape."""
         ours = mapping(mapping(metadata).get(OURS))
         return cls(
-            seed=text(ours.get("seed")),
-            submission=text(ours.get("submission")),
-            key=text(ours.get("key")),
+            **texts(ours, "seed", "submission", "key"),
             sandbox=truth(ours.get("sandbox")),
             seconds=number(ours.get("seconds")),
             notes=tuple(map(_note, sequence(ours.get("notes")))),
@@ -72,10 +84,7 @@ class CellRecord:
 
 
 def record(nb: NotebookNode, **facts: Any) -> None:
-    """Write facts about the run into a notebook.
-
-    Args:
-        facts: fields of :class:`RunRecord`.
+    """Write facts about the run, fields of :class:`RunRecord`, into a notebook.
 
     Raises:
         TypeError: for any other name.
@@ -89,10 +98,7 @@ def record_note(nb: NotebookNode, note: Note) -> None:
 
 
 def record_cell(cell: NotebookNode, **facts: Any) -> None:
-    """Write facts about the run into a cell.
-
-    Args:
-        facts: fields of :class:`CellRecord`.
+    """Write facts about the run, fields of :class:`CellRecord`, into a cell.
 
     Raises:
         TypeError: for any other name.

@@ -36,6 +36,11 @@ def text(raw: Any) -> str:
     return raw[:MAX_TEXT] if isinstance(raw, str) else ""
 
 
+def texts(raw: dict[str, Any], *names: str) -> dict[str, str]:
+    """Return the texts that have these names in a JSON object, each as :func:`text` reads it."""
+    return {name: text(raw.get(name)) for name in names}
+
+
 def number(raw: Any) -> float | None:
     """Return a finite number below ``MAX_NUMBER``; None otherwise, and for a bool."""
     if isinstance(raw, bool) or not isinstance(raw, (int, float)):

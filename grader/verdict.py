@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
-from grader.untrusted import mapping, member, number, sequence, text
+from grader.untrusted import mapping, member, number, sequence, text, texts
 
 VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
 
@@ -90,8 +90,8 @@ class Example:
         """Return the example in JSON data read from a file; None when there is none."""
         if not isinstance(raw, dict):
             return None
-        words = ("call", "expected", "got", "said", "seed")
-        return cls(**{key: text(raw.get(key)) for key in words}, others=raw.get("others") is True)
+        words = texts(raw, "call", "expected", "got", "said", "seed")
+        return cls(**words, others=raw.get("others") is True)
 
 
 @dataclass(frozen=True)
@@ -137,17 +137,12 @@ class PartResult:
         """Return the part in JSON data read from a file."""
         raw = mapping(raw)
         return cls(
-            name=text(raw.get("name")),
+            **texts(raw, "name", "problem", "quoted", "misconception", "hint", "against"),
             points=number(raw.get("points")) or 0.0,
             earned=number(raw.get("earned")) or 0.0,
             status=member(Status, raw.get("status"), Status.NOT_RUN),
             cause=member(Cause, raw.get("cause"), Cause.NONE),
-            problem=text(raw.get("problem")),
-            quoted=text(raw.get("quoted")),
-            misconception=text(raw.get("misconception")),
-            hint=text(raw.get("hint")),
             example=Example.from_json(raw.get("example")),
-            against=text(raw.get("against")),
         )
 
 
@@ -233,15 +228,11 @@ class Verdict:
         raw = mapping(raw)
         explanations = sequence(list(mapping(raw.get("explanations")).items()))
         return cls(
-            check=text(raw.get("check")),
+            **texts(raw, "check", "reads", "lesson", "seed", "problem"),
             points=number(raw.get("points")) or 0.0,
             status=member(Status, raw.get("status"), Status.NOT_RUN),
             parts=tuple(map(PartResult.from_json, sequence(raw.get("parts")))),
-            reads=text(raw.get("reads")),
-            lesson=text(raw.get("lesson")),
-            seed=text(raw.get("seed")),
             explanations={text(name): text(why) for name, why in explanations},
             claims=tuple(map(text, sequence(raw.get("claims")))),
             cause=member(Cause, raw.get("cause"), Cause.NONE),
-            problem=text(raw.get("problem")),
         )

@@ -59,7 +59,6 @@ def judged(check: Check, thing: Any) -> Verdict:
     """Judge the learner's work in this process, with failing examples.
 
     Args:
-        check: the check of the exercise.
         thing: a function, class or value, or a dict of functions by name.
     """
     from grader.judging.example import fresh_seed

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +27,7 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from grader.phase_paths import ROOT
+from grader.whole_file import write_whole
 
 FOLDER = "work"
 RELEASED, PREVIOUS = ".released.ipynb", ".previous.ipynb"
@@ -54,10 +54,6 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
 def refresh(released: Path, mine: Path) -> str:
     """Make a learner's copy of a released lab, or bring a changed release into it.
 
-    Args:
-        released: the lab as it is released.
-        mine: the learner's copy, which need not exist.
-
     Returns:
         What was done, in words; empty if there was nothing to do.
 
@@ -68,20 +64,17 @@ def refresh(released: Path, mine: Path) -> str:
     before = mine.with_name(RELEASED)
     new = released.read_bytes()
     if not mine.exists():
-        mine.parent.mkdir(parents=True, exist_ok=True)
-        _write(mine, new)
-        _write(before, new)
+        write_whole(mine, new)
+        write_whole(before, new)
         return "made"
     if not before.exists():  # nobody knows what it was made from
-        _write(before, new)
+        write_whole(before, new)
     if before.read_bytes() == new:
         return ""
-    merged = bring_in(
-        *(nbformat.reads(text, as_version=4) for text in _texts(before, released, mine))
-    )
+    merged = bring_in(*(nbformat.read(path, as_version=4) for path in (before, released, mine)))
     shutil.copy(mine, mine.with_name(PREVIOUS))
-    _write(mine, nbformat.writes(merged).encode() + b"\n")
-    _write(before, new)
+    write_whole(mine, nbformat.writes(merged).encode() + b"\n")
+    write_whole(before, new)
     return f"the release has changed; your answers are in the new one, and {PREVIOUS} is the old"
 
 
@@ -90,8 +83,6 @@ def bring_in(base: NotebookNode, new: NotebookNode, mine: NotebookNode) -> Noteb
 
     Args:
         base: the release that the learner's notebook was made from.
-        new: the new release.
-        mine: the learner's notebook.
     """
     _give_ids(mine.cells, base.cells)
     old, now, own = _by_name(base.cells), _by_name(new.cells), _by_name(mine.cells)
@@ -157,14 +148,3 @@ def _name(cell: NotebookNode) -> str:
 
 def _is_solution(cell: NotebookNode) -> bool:
     return bool(cell.metadata.get("nbgrader", {}).get("solution"))
-
-
-def _texts(*paths: Path) -> list[str]:
-    return [path.read_text(encoding="utf-8") for path in paths]
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Replace a file as a whole, so that it is never half written."""
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_bytes(data)
-    os.replace(fresh, path)

@@ -20,12 +20,7 @@ NAME = "the lab's own source / "
 
 
 class Canary:
-    """Decides when the lab's source has to be graded, and what its result means.
-
-    Args:
-        lab: the lab.
-        sandbox: whether to grade in a sandbox, as in :class:`Job`.
-    """
+    """Decides when the lab's source has to be graded, and what its result means."""
 
     def __init__(self, lab: LabFiles, sandbox: bool):
         self._lab, self._sandbox = lab, sandbox
@@ -49,7 +44,7 @@ class Canary:
             lab=self._lab,
             student=NAME,
             submission=Submission(self._lab.notebooks),
-            key=secrets.token_hex(32),
+            id=secrets.token_hex(32),
             sandbox=self._sandbox,
         )
 

@@ -61,7 +61,6 @@ class Cluster:
     Args:
         address: address of the scheduler, such as ``tcp://host:8786``.
         stopped: called twice a second; when it returns True, the run ends with the finished jobs.
-        timeout: seconds to wait for the scheduler.
 
     Raises:
         UserError: when the scheduler cannot be reached, or the connection is lost.
@@ -128,7 +127,7 @@ class Cluster:
                     task.job,
                     # A new key each time, because Dask would return the old result of a job that is
                     # sent again, by --regrade or another try.
-                    key=f"grade-{task.job.key}-{self._run}-{next(self._number)}",
+                    key=f"grade-{task.job.id}-{self._run}-{next(self._number)}",
                     resources={"GPU": 1} if task.job.lab.gpu else None,
                     pure=False,
                 )

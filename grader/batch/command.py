@@ -200,7 +200,7 @@ class _Run:
             job = self._job(student, before)
             if job is None:
                 self.outcome.skipped += 1
-                self.progress.advance(graded=False)
+                self.progress.count(graded=False)
             else:
                 yield job
             if (honest := self.canary.job()) is not None:
@@ -214,10 +214,10 @@ class _Run:
             except UnicodeEncodeError:
                 name = student.encode("utf-8", "replace").decode()
                 self.outcome.fail(name, "the name of the student's folder is not UTF-8: rename it")
-                self.progress.advance(graded=False, failed=True)
+                self.progress.count(graded=False, failed=True)
                 continue
             before = self.writer.recorded(self.lab.name, student)
-            if before and not before.key:
+            if before and not before.job_id:
                 failed_before.append((student, before))
             else:
                 yield student, before
@@ -226,11 +226,11 @@ class _Run:
     def _job(self, student: str, before: Recorded | None) -> Job | None:
         lab, files, sandbox = self.lab, self.writer.files, not self.args.unsafe_no_sandbox
         submission = read_submission_of(self.course, lab, student)
-        key = submission.key(lab, sandbox)
-        if before and before.key == key and not self.args.regrade:
+        job_id = submission.job_id(lab, sandbox)
+        if before and before.job_id == job_id and not self.args.regrade:
             names = list(lab.notebooks)
             if files.stamp(student, lab.name, names) == before.stamp or all(
-                files.run_record(student, lab.name, name).key == key for name in names
+                files.run_record(student, lab.name, name).key == job_id for name in names
             ):
                 return None
         graded_before = False
@@ -243,7 +243,7 @@ class _Run:
             lab=lab,
             student=student,
             submission=submission,
-            key=key,
+            id=job_id,
             seed=self.seed,
             seeds=seeds if self.args.regrade else {},
             graded_before=graded_before,
@@ -279,7 +279,7 @@ class _Run:
             self.outcome.fail(job.student, problem)
         else:
             self.outcome.add(job, result)
-        self.progress.advance(graded=True, failed=bool(problem))
+        self.progress.count(graded=True, failed=bool(problem))
 
 
 @contextmanager

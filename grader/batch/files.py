@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import shutil
 import tempfile
@@ -14,16 +13,10 @@ from grader.batch.job import NotebookResult, Submission
 from grader.course import Course
 from grader.run_record import RunRecord
 from grader.submission.digest import digest
-from grader.submission.files import read_file
-from grader.submission.notebook import Unreadable
 
 
 class AutogradedFiles:
-    """The folder ``autograded/`` of a course.
-
-    Args:
-        course: the course folder.
-    """
+    """The folder ``autograded/`` of a course."""
 
     def __init__(self, course: Course):
         self.course = course
@@ -44,9 +37,6 @@ class AutogradedFiles:
         killed in between, the old files, the new files or none are there.
 
         Args:
-            student: nbgrader's student id.
-            lab: the assignment's name.
-            notebooks: the graded notebooks.
             beside: the other files, by relative path.
 
         Raises:
@@ -89,13 +79,7 @@ class AutogradedFiles:
 
     def run_record(self, student: str, lab: str, name: str) -> RunRecord:
         """Read what was recorded of a notebook's run; empty when there is no such notebook."""
-        data = read_file(self.course.folder("autograded", student, lab) / f"{name}.ipynb")
-        if isinstance(data, Unreadable):
-            return RunRecord()
-        try:
-            return RunRecord.of(json.loads(data)["metadata"])
-        except (TypeError, ValueError, KeyError):
-            return RunRecord()
+        return RunRecord.read(self.course.folder("autograded", student, lab) / f"{name}.ipynb")
 
     def seeds_of_plain_grading(
         self, student: str, lab: str, submission: Submission

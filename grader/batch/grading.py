@@ -69,7 +69,6 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
     """Grade one submission. Every outcome is returned as a result; nothing is raised.
 
     Args:
-        job: the submission.
         scratch: the folder in which the run's private folder is made; by default the system's
             temporary folder.
         in_bounds: whether :func:`grader.submission.bounds.bounded` limits this process. Then a
@@ -115,7 +114,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, l
         nb,
         seed=job.seeds.get(name) or job.seed,
         submission=digest({name: handed_in.notebooks[name]}, handed_in.files),
-        key=job.key,
+        key=job.id,
         sandbox=job.sandbox,
     )
     resources = {

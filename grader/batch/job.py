@@ -70,7 +70,7 @@ class Submission:
     timestamp: str | None = None
     time_file: bytes = b""
 
-    def key(self, lab: LabFiles, sandbox: bool) -> str:
+    def job_id(self, lab: LabFiles, sandbox: bool) -> str:
         """Return a hash of this submission, the lab, the grader and the way of grading."""
         said = [note.message for note in self.notes]
         return digest_of([lab.digest, self.digest, str(self.timestamp), *said, str(sandbox)])
@@ -84,7 +84,7 @@ class Job:
         lab: the lab.
         student: nbgrader's student id.
         submission: what was handed in.
-        key: its :meth:`Submission.key`.
+        id: the :meth:`Submission.job_id` of it.
         seed: the seed that its cases are drawn from; the same for everyone in a run.
         seeds: by notebook, the seed of an earlier grading that is to be repeated.
         graded_before: whether plain nbgrader graded this same submission.
@@ -94,7 +94,7 @@ class Job:
     lab: LabFiles
     student: str
     submission: Submission
-    key: str
+    id: str
     seed: str = field(default_factory=lambda: secrets.token_hex(16))
     seeds: Mapping[str, str] = field(default_factory=dict)
     graded_before: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 import socket
@@ -20,7 +19,7 @@ from typing import Any
 
 from grader import UserError
 from grader.batch.job import Job, Result, failed, given_up
-from grader.phase_paths import ROOT
+from grader.phase_paths import ROOT, environment_with
 from grader.submission.bounds import ENDS, TOO_MUCH
 
 TRIES = 3
@@ -41,14 +40,7 @@ class Task:
     tries: int = 0
 
     def again(self, problem: str) -> Result | None:
-        """Count a failed try.
-
-        Args:
-            problem: why it failed.
-
-        Returns:
-            None when the job may be tried again, otherwise its final result with the problem.
-        """
+        """Count a failed try; return the job's final result, or None if it may be tried again."""
         self.tries += 1
         if self.tries < TRIES:
             return None
@@ -61,9 +53,6 @@ class Worker:
     It is started as a program of its own, because a daemonic process, as Dask's workers are, may
     not start ``multiprocessing`` children. It has its own session, so that Ctrl-C does not reach
     it.
-
-    Args:
-        sandbox: whether the jobs run in sandboxes.
     """
 
     def __init__(self, sandbox: bool = True) -> None:
@@ -72,7 +61,6 @@ class Worker:
         self.tasks: deque[Task] = deque()
         self.ready = False
         self.heard = 0.0  # time of its last message, or of a job given while it was idle
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         with theirs, (self.folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
                 [
@@ -83,7 +71,7 @@ class Worker:
                     str(self.folder),
                     *(["warm"] if sandbox else []),
                 ],
-                env={**os.environ, "PYTHONPATH": path},
+                env=environment_with(ROOT),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -153,9 +141,7 @@ class Pool:
     """Grades jobs in a number of workers. Use it as a context manager.
 
     Args:
-        size: number of workers.
         stopped: called twice a second; when it returns True, the run ends with the finished jobs.
-        sandbox: whether the jobs run in sandboxes.
     """
 
     def __init__(

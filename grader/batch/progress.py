@@ -18,40 +18,23 @@ from rich.text import Text
 SECONDS_BETWEEN_LINES = 10.0
 
 
-class RunProgress:
-    """The progress display of a run. Use it as a context manager.
-
-    Args:
-        console: where to print.
-        title: the lab, or the number of labs.
-        total: number of submissions in the run.
-    """
+class RunProgress(Progress):
+    """The progress display of a run. Use it as a context manager."""
 
     def __init__(self, console: Console, title: str, total: int):
-        self._console, self._title, self._total = console, title, total
-        self._done = self._graded = self._failures = 0
-        self._started = self._said = time.monotonic()
-        self._bar = Progress(
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            _Rate(),
-            _Left(),
-            TextColumn("{task.fields[failures]}"),
+            _Pace(),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task(title, total=total, failures="", graded=0)
+        self._said = time.monotonic()
+        self.add_task(title, total=total, graded=0, failed=0)
 
-    def __enter__(self) -> RunProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def advance(self, *, graded: bool, failed: bool = False) -> None:
+    def count(self, *, graded: bool, failed: bool = False) -> None:
         """Count one more submission.
 
         Args:
@@ -59,52 +42,36 @@ class RunProgress:
                 rate.
             failed: whether it has no verdict.
         """
-        self._done += 1
-        self._graded += graded
-        self._failures += failed
-        self._bar.update(self._task, advance=1, graded=self._graded, failures=self._failed_so_far())
+        (task,) = self.tasks
+        task.fields["graded"] += graded
+        task.fields["failed"] += failed
+        self.advance(task.id)
         now = time.monotonic()
-        if not self._console.is_terminal and now - self._said >= SECONDS_BETWEEN_LINES:
+        if not self.console.is_terminal and now - self._said >= SECONDS_BETWEEN_LINES:
             self._said = now
-            self._console.print(self._line(now), markup=False, highlight=False)
-
-    def _line(self, now: float) -> str:
-        elapsed = max(now - self._started, 1e-9)
-        rate = f"{60 * self._graded / elapsed:.0f} a minute"
-        left = _left(self._total - self._done, self._graded, elapsed)
-        said = [f"{self._title}: {self._done} of {self._total}", rate, left, self._failed_so_far()]
-        return ", ".join(filter(None, said))
-
-    def _failed_so_far(self) -> str:
-        return f"{self._failures} failed" if self._failures else ""
+            done = f"{task.description}: {task.completed:.0f} of {task.total:.0f}"
+            self.console.print(", ".join([done, *_pace(task)]), markup=False, highlight=False)
 
 
-class _Rate(ProgressColumn):
-    """A column with the number of graded submissions per minute."""
+class _Pace(ProgressColumn):
+    """A column with what :func:`_pace` returns, without a rate before there is one."""
 
     def render(self, task: Task) -> Text:
-        if not task.elapsed or not task.fields["graded"]:
-            return Text("")
-        return Text(f"{60 * task.fields['graded'] / task.elapsed:.0f} a minute")
+        said = _pace(task)
+        return Text(" ".join(said if task.fields["graded"] else said[1:]))
 
 
-class _Left(ProgressColumn):
-    """A column with the time that is left."""
+def _pace(task: Task) -> list[str]:
+    """Return the rate of the whole run, the time left, and the number that failed, in words.
 
-    def render(self, task: Task) -> Text:
-        left = _left(int(task.remaining or 0), task.fields["graded"], task.elapsed or 0.0)
-        return Text(left)
-
-
-def _left(submissions: int, graded: int, elapsed: float) -> str:
-    """Return the time left at the rate of the whole run; it grows while no submission ends.
-
-    Args:
-        submissions: how many are left.
-        graded: how many were graded; as long as it is 0, the result is empty.
-        elapsed: seconds since the run began.
+    The time left follows from the rate, so it grows while no submission ends. As long as none was
+    graded, it is left out.
     """
-    return f"{_time(submissions * elapsed / graded)} left" if graded else ""
+    graded, failed, elapsed = task.fields["graded"], task.fields["failed"], task.elapsed or 1e-9
+    said = [f"{60 * graded / elapsed:.0f} a minute"]
+    if graded:
+        said.append(f"{_time((task.remaining or 0) * elapsed / graded)} left")
+    return [*said, f"{failed} failed"] if failed else said
 
 
 def _time(seconds: float) -> str:

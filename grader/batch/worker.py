@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 
 def main(descriptor: int, folder: Path, warm: bool) -> None:
-    """Grade jobs until the other end closes the connection or the grader fails.
-
-    Args:
-        descriptor: file descriptor of the socket.
-        folder: the worker's own folder.
-        warm: whether to start the zygote for sandboxes.
-    """
+    """Grade jobs until the other end closes the connection or the grader fails."""
     if warm:
         warm_up()  # takes seconds; so does the next import, which runs at the same time
     from grader.batch.grading import grade, prepare

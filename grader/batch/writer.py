@@ -75,13 +75,13 @@ class Recorded:
     """The record of a submission that was graded before.
 
     Attributes:
-        key: key of the job whose scores are in the gradebook; empty when it failed.
+        job_id: id of the job whose scores are in the gradebook; empty when it failed.
         digest: digest of the submission.
         seeds: the seed of each notebook.
         stamp: stamp of the graded files that belong to the scores.
     """
 
-    key: str
+    job_id: str
     digest: str
     seeds: Mapping[str, str]
     stamp: str
@@ -91,7 +91,6 @@ class Writer:
     """Writes scores and graded files; nothing else does. Use it as a context manager.
 
     Args:
-        course: the course folder.
         patience: seconds to wait for a gradebook that another program has locked.
 
     Raises:
@@ -151,7 +150,7 @@ class Writer:
         """Write the graded files, then the scores, so that no score is without its file.
 
         Old scores are replaced in the same transaction. Until it is committed, the record has the
-        old key, so the next run notices when this one was killed in between.
+        old job's id, so the next run notices when this one was killed in between.
         """
         lab, student = job.lab.name, job.student
         with self._said_clearly():
@@ -186,7 +185,7 @@ class Writer:
             drawn = {n.name: n.seed for n in result.notebooks if n.seed}
             new = RECORDS.insert().values(
                 submission_id=submission.id,
-                key="" if result.retryable else job.key,
+                key="" if result.retryable else job.id,
                 digest=digest,
                 seeds=json.dumps(dict(job.seeds) | drawn),
                 stamp=stamp,
@@ -356,9 +355,6 @@ def _set_marks(
     Manual scores and extra credit stay. A manual score is flagged for review as nbgrader does it.
 
     Args:
-        session: the open transaction.
-        submitted: the notebook's row in the gradebook.
-        notebook: the graded notebook.
         again: whether this same submission was graded before. If not, every task is flagged for
             review.
     """

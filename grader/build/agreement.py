@@ -29,9 +29,6 @@ def check_problems(
     which the exercise's question links.
 
     Args:
-        lab: the lab's text.
-        lesson: the lesson's text, or None.
-        checks: the phase's checks by name.
         code: the source of the phase's module `checks` by path, its main file first. A problem of a
             check is reported at the line where the check is created.
     """
@@ -66,7 +63,6 @@ def name_problems(lab: Text, elsewhere: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a problem for each exercise whose name another lab has: `check` finds it by its name.
 
     Args:
-        lab: the lab's text.
         elsewhere: the names of the other labs' exercises, with the name of the phase.
     """
     for cell in lab.cells:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from grader.build.problems import Problem, Refused
 from grader.phase_paths import choose, find_root
@@ -37,11 +36,11 @@ def run(args: argparse.Namespace) -> int:
     """
     from grader.build import review, steps
 
-    root = find_root(Path.cwd())
+    root = find_root()
     phases = choose(root, args.phases)
     try:
         if args.check:
-            return report(review.check(phases, whole=not args.phases))
+            return report(review.problems(phases, whole=not args.phases))
         if args.from_notebooks:
             steps.bring_home(phases, say=print)
         steps.build(phases, say=print, force=args.force)

@@ -23,8 +23,6 @@ def differences(expected: NotebookNode, found: NotebookNode, outputs: bool) -> l
     """Return sentences on where `found` is not what the text builds; empty when it is.
 
     Args:
-        expected: the notebook that the text builds.
-        found: the committed notebook.
         outputs: whether code cells may have outputs and counts (lessons) or must not (labs).
     """
     said = list(metadata_differences(expected, found))

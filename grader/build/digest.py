@@ -19,8 +19,6 @@ def lesson_digest(text: Text, root: Path, others: Iterable[str] = ()) -> str:
     """Return 16 hex digits of a hash of all that the lesson's outputs depend on.
 
     Args:
-        text: the lesson.
-        root: the project's root.
         others: further texts that the outputs depend on.
     """
     digest = hashlib.sha256("\n".join(others).encode())

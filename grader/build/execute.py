@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -20,12 +19,13 @@ from grader.build.notebook import LANGUAGE
 from grader.build.problems import Problem, Refused
 from grader.build.rules import at
 from grader.build.text import Text, TextCell
+from grader.judging.graded_cell import plain
+from grader.phase_paths import environment_with
 
 CELL_SECONDS = 180
 LARGEST = 1_000_000  # bytes
 MAY_RAISE = "raises-exception"
 WIDGET = "application/vnd.jupyter.widget-view+json"
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
 IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
 KERNEL_FILE = re.compile(r"(?:/[\w.+-]+)*/ipykernel_\d+/\d+\.py")
 PACKAGE_FILE = re.compile(r"(?:/[\w.+-]+)+/(?=site-packages/)")
@@ -79,9 +79,7 @@ def this_python(folder: str) -> AsyncKernelManager:
 
 def kernel_environment(root: Path) -> dict[str, str]:
     """Return this process's environment with the root first on the path and fixed string hashes."""
-    path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
-    own = {"OPEN_THE_HOOD_BUILD": "1", "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
-    return dict(os.environ) | own
+    return environment_with(root) | {"OPEN_THE_HOOD_BUILD": "1", "PYTHONHASHSEED": "0"}
 
 
 def failure(notebook: NotebookNode, text: Text, error: Exception) -> Problem:
@@ -109,7 +107,7 @@ def failing_line(node: NotebookNode) -> int | None:
     """Return the cell's last line (from 0) in its traceback; None when the traceback names none."""
     for output in node.outputs:
         if output.output_type == "error":
-            found = IN_CELL.findall(ANSI.sub("", "\n".join(output.traceback)))
+            found = IN_CELL.findall(plain("\n".join(output.traceback)))
             lines = [int(line) for count, line in found if int(count) == node.execution_count]
             return lines[-1] - 1 if lines else None
     return None

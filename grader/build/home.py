@@ -33,8 +33,6 @@ def bring_home(text: Text, notebook: NotebookNode, path: str) -> str | None:
     """Return the text with the notebook's edits; None when there is no edit to copy.
 
     Args:
-        text: the text that the notebook was built from.
-        notebook: the notebook with its edits.
         path: the notebook's name in messages.
 
     Raises:

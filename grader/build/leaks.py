@@ -201,7 +201,6 @@ def read_piece(above: int, tree: ast.Module) -> Piece:
 
     Args:
         above: number of lines of the cell above the tree.
-        tree: the parsed code.
     """
     piece = Piece([], [], [])
     for node in ast.walk(tree):
@@ -221,8 +220,6 @@ def repeats(piece: Piece, solution: Solution, at_home: bool) -> Iterator[tuple[i
     """Yield (line in the cell from 0, code) of each place where a piece repeats a solution.
 
     Args:
-        piece: the released code.
-        solution: the solution.
         at_home: whether the piece is in the solution's own cell.
     """
     for index, code, renamed in piece.tellings:

@@ -29,28 +29,27 @@ from grader.phase_paths import PhasePaths
 REBUILD = "run `python -m grader build`"
 
 
-def check(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]:
+def problems(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]:
     """Return a problem for each difference between texts and committed notebooks.
 
     Args:
-        chosen: the phases to check.
         whole: whether to look for built notebooks without a text, too.
     """
-    problems: list[Problem] = []
+    every: list[Problem] = []
     sound: list[Texts] = []
     chosen = list(chosen)
     for phase in chosen:
         texts = read_texts(phase)
         found = list(text_problems(texts))
-        problems += found
+        every += found
         if texts.lesson:
-            problems += page_problems_of(phase, phase.page, to_notebook(texts.lesson), texts.lesson)
+            every += page_problems_of(phase, phase.page, to_notebook(texts.lesson), texts.lesson)
         if texts.lab and not found:
             sound.append(texts)
-    problems += lab_differences(sound)
+    every += lab_differences(sound)
     if whole and chosen:
-        problems += orphans(chosen)
-    return sorted(set(problems))
+        every += orphans(chosen)
+    return sorted(set(every))
 
 
 def lab_differences(labs: list[Texts]) -> Iterator[Problem]:

@@ -91,7 +91,7 @@ def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Pr
 def settings_problems(
     text: Text, needed: Mapping[str, Any], optional: Mapping[str, Any] = MappingProxyType({})
 ) -> Iterator[Problem]:
-    """Check that `open_the_hood` in the header has exactly known settings of the right types."""
+    """Require that `open_the_hood` in the header has exactly known settings of the right types."""
     if not text.course:
         return
     for key, value in text.course.items():
@@ -113,7 +113,7 @@ def settings_problems(
 
 
 def limit_problems(text: Text) -> Iterator[Problem]:
-    """Check that the sandbox knows each limit that the lab sets, and accepts its value."""
+    """Require that the sandbox knows each limit that the lab sets, and accepts its value."""
     try:
         Limits.of({"open_the_hood": text.course})
     except UserError as error:
@@ -121,7 +121,7 @@ def limit_problems(text: Text) -> Iterator[Problem]:
 
 
 def plain_cell_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that no cell is raw or empty, and that every image in prose has alternative text."""
+    """Require that no cell is raw or empty, and that every image in prose has alternative text."""
     if cell.kind not in ("code", "markdown"):
         yield at(text, cell, f"a {cell.kind} cell: use markdown or code")
     if not cell.source.strip():
@@ -132,7 +132,7 @@ def plain_cell_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
 
 
 def kind_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that a cell has at most one role, and the cell type that the role needs.
+    """Require that a cell has at most one role, and the cell type that the role needs.
 
     Roles are given, solution, test and task. Solutions and tests are code, tasks are markdown.
     """
@@ -145,7 +145,7 @@ def kind_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
 
 
 def name_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that names are identifiers of at most 50 characters.
+    """Require that names are identifiers of at most 50 characters.
 
     They become nbgrader ids, check names and cell ids.
     """
@@ -154,7 +154,7 @@ def name_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
 
 
 def points_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that tests and tasks have points above zero, and that other cells have none."""
+    """Require that tests and tasks have points above zero, and that other cells have none."""
     graded = "test" in cell.header or "task" in cell.header
     points = cell.header.get("points")
     if graded and points is None:
@@ -171,7 +171,7 @@ def is_points(value: object) -> bool:
 
 
 def lab_code_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that a lab's code is plain Python without magics and shell lines: checks parse it."""
+    """Require that a lab's code is plain Python without magics and shell lines: checks parse it."""
     if cell.kind != "code":
         return
     try:
@@ -184,7 +184,7 @@ def lab_code_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
 
 
 def delimiter_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that delimiters are balanced, alone on their lines, and in the right kind of cell."""
+    """Require that delimiters are balanced, alone on their lines, and in the right kind of cell."""
     for role, (begin, end) in REGIONS.items():
         try:
             found = regions(cell.source, begin, end)
@@ -196,7 +196,7 @@ def delimiter_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
 
 
 def stub_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that a solution cell has a region with statements that do something."""
+    """Require that a solution cell has a region with statements that do something."""
     if "solution" not in cell.header:
         return
     spans = regions_of(cell, "solution")
@@ -222,7 +222,7 @@ def is_placeholder(statement: ast.stmt) -> bool:
 
 
 def hidden_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that a test begins with check("its id") and ends hidden with verify("its id", ...)."""
+    """Require check("its id") first in a test, and verify("its id", ...) hidden at its end."""
     if "test" not in cell.header:
         return
     name = cell.header["test"]
@@ -270,7 +270,7 @@ def called(lines: list[str], function: str) -> str | None:
 
 
 def scheme_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that a task has a question and one mark scheme that is not empty."""
+    """Require that a task has a question and one mark scheme that is not empty."""
     if "task" not in cell.header:
         return
     spans = regions_of(cell, "task")
@@ -286,7 +286,7 @@ def scheme_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
 
 
 def live_markup_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
-    """Check that a lab's prose has no scripts or frames."""
+    """Require that a lab's prose has no scripts or frames."""
     if cell.kind != "markdown":
         return
     for index, line in enumerate(cell.source.split("\n")):
@@ -295,7 +295,7 @@ def live_markup_problems(text: Text, cell: TextCell) -> Iterator[Problem]:
 
 
 def duplicate_problems(text: Text) -> Iterator[Problem]:
-    """Check that every nbgrader id is used once; solution="x" has the id x_solution."""
+    """Require that every nbgrader id is used once; solution="x" has the id x_solution."""
     first: dict[str, int] = {}
     for cell in text.cells:
         nbgrader = nbgrader_metadata(cell.header)
@@ -308,7 +308,7 @@ def duplicate_problems(text: Text) -> Iterator[Problem]:
 
 
 def total_problems(text: Text) -> Iterator[Problem]:
-    """Check that the header's points are the sum of the cells' points."""
+    """Require that the header's points are the sum of the cells' points."""
     total = sum(
         cell.header["points"] for cell in text.cells if is_points(cell.header.get("points"))
     )

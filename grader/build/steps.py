@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +23,7 @@ from grader.build.rules import lab_problems, page_problems
 from grader.build.text import Text, parse
 from grader.phase_paths import START, PhasePaths, pages, phases
 from grader.run_record import OURS
+from grader.whole_file import write_whole
 
 Say = Callable[[str], None]
 # the marker of a test cell, of which the exercise's name is wanted
@@ -32,13 +32,7 @@ TEST = re.compile(r'^# %%.*\btest="([^"]+)"', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Texts:
-    """A phase and its parsed texts.
-
-    Attributes:
-        phase: the phase's paths.
-        lesson: the lesson's text, or None if there is none.
-        lab: the lab's text, or None if there is none.
-    """
+    """A phase and its parsed texts."""
 
     phase: PhasePaths
     lesson: Text | None
@@ -110,8 +104,6 @@ def build(chosen: Iterable[PhasePaths], say: Say, force: bool = False) -> None:
     its text does not have is not overwritten unless `force` is set.
 
     Args:
-        chosen: the phases to build.
-        say: called with each message.
         force: whether to execute every lesson, and to overwrite edits and answers.
 
     Raises:
@@ -225,14 +217,9 @@ def keep_outputs(notebook: NotebookNode, built: NotebookNode) -> None:
 
 
 def write(phase: PhasePaths, path: Path, content: bytes) -> str:
-    """Write a file atomically if its bytes change, and return a message about it."""
-    if path.exists() and path.read_bytes() == content:
-        return f"{phase.relative(path)}: up to date"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_bytes(content)
-    os.replace(fresh, path)
-    return f"{phase.relative(path)}: written"
+    """Write a file if its bytes change, and return a message about it."""
+    done = "written" if write_whole(path, content) else "up to date"
+    return f"{phase.relative(path)}: {done}"
 
 
 def bring_home(chosen: Iterable[PhasePaths], say: Say) -> None:

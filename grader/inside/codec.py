@@ -58,15 +58,7 @@ HEADER = struct.Struct(">IQ")  # bytes of JSON, bytes of storages
 
 # What the decoder may raise for JSON that does not have the form of the table above. torch raises
 # RuntimeError.
-UNREADABLE = (
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    RuntimeError,
-)
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RuntimeError)
 
 NAMES_OF_DTYPES = {
     str(dtype).removeprefix("torch."): dtype

@@ -406,11 +406,7 @@ class SandboxApp(IPKernelApp):
 
 
 def prepare(arguments: Sequence[str] = ()) -> None:
-    """Make the application that :func:`run` starts. This starts no thread, so it can be forked.
-
-    Args:
-        arguments: command line arguments for IPKernelApp.
-    """
+    """Make the application that :func:`run` starts. This starts no thread, so it can be forked."""
     app = SandboxApp.instance(log_level=40)
     app.initialize(["--HistoryManager.enabled=False", *arguments])
     # Traitlets sets the level of the handler only, so each debug message would become a record.
@@ -421,10 +417,8 @@ def run(end: int, arguments: Sequence[str], home: str) -> None:
     """Run the kernel until it is told to stop.
 
     Args:
-        end: descriptor of the socket to the kernel's client.
         arguments: command line arguments for IPKernelApp. If there are any, the prepared
             application is replaced by a new one.
-        home: the kernel's home folder, which exists.
     """
     if arguments:
         for prepared in (SandboxApp, SandboxKernel, SandboxShell):

@@ -36,11 +36,7 @@ def _checked(name: str, result: int) -> int:
 
 
 def setns(descriptor: int, kinds: int) -> None:
-    """Join namespaces of another process.
-
-    Args:
-        descriptor: a pidfd of that process.
-        kinds: the namespaces to join, as ``CLONE_NEW...`` flags.
+    """Join namespaces, given as ``CLONE_NEW...`` flags, of the process with a pidfd.
 
     Raises:
         OSError: if the system refuses.

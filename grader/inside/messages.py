@@ -44,11 +44,7 @@ def packets(message: bytes, channel: int) -> Sequence[bytes]:
 
 
 class Assembler:
-    """Assemble packets into messages; drop a message whose last packet never comes.
-
-    Args:
-        most: the largest number of bytes that a message may have.
-    """
+    """Assemble packets into messages; drop a message whose last packet never comes."""
 
     def __init__(self, most: int = MAX_MESSAGE) -> None:
         self._most = most

@@ -53,9 +53,6 @@ class Answerer:
     - ``raised``: the exception, as :func:`describe` gives it.
     - ``refused``: why the result cannot be sent.
     - ``interrupted``: True, if the time limit interrupted the code.
-
-    Args:
-        thing: what the learner wrote.
     """
 
     def __init__(self, thing: Any):

@@ -52,10 +52,6 @@ def be_nice(roots: Iterable[int], value: int) -> None:
     Sessions matter where Linux shares the processor between sessions instead of threads
     (``sched_autogroup_enabled``). A sandbox that starts new sessions all the time escapes for up to
     a tenth of a second with each, until the zygote's next call.
-
-    Args:
-        roots: process ids.
-        value: the niceness, from 0 to 19.
     """
     waiting = list(roots)
     while waiting:

@@ -69,9 +69,6 @@ def main(control_fd: int) -> None:
     The first message on the control socket is JSON with ``folder`` (removed at the end), ``stage``
     (inside ``folder``), ``readable`` and ``hidden`` (see :func:`bubblewrap.command`), and
     ``user_namespace``. These are not command line arguments, because sandboxes could read those.
-
-    Args:
-        control_fd: descriptor of the control socket.
     """
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)
@@ -105,7 +102,6 @@ class Zygote:
     All in one thread, because bubblewrap dies with the thread that started it.
 
     Args:
-        control: the control socket.
         grader: a pidfd of the grading process.
         told: the first message on the control socket; see :func:`main`.
     """

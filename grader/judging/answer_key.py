@@ -69,10 +69,6 @@ class CaseOutcome:
 class AnswerKey:
     """The cases that a seed draws, with the outcomes that answers are compared with.
 
-    Args:
-        check: the check of the exercise.
-        seed: draws the cases.
-
     Attributes:
         cases: the cases, in the order in which they are played.
     """

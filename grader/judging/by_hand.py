@@ -61,7 +61,6 @@ class RuleReader:
     """The analysis of one learner's code by the rule of one check.
 
     Args:
-        check: the check of the exercise.
         source: the notebook's cells; None if unknown.
     """
 
@@ -70,14 +69,10 @@ class RuleReader:
         self._said: dict[str, str] = {}
 
     def refusal(self, of: str | None) -> str:
-        """Return, in a sentence, why the answer breaks the rule.
+        """Return, in a sentence, why the answer, or one function ``of`` several, breaks the rule.
 
-        Args:
-            of: the function, for an exercise with several.
-
-        Returns:
-            The sentence; empty if the answer keeps to the rule, if the check has no rule, or if
-            the code is unknown.
+        It is empty if the answer keeps to the rule, if the check has no rule, or if the code is
+        unknown.
         """
         rule, written, name = self._check.by_hand, self._source, of or self._check.name
         if rule is None or written is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from grader.judging.report import VerdictReport, points
+from grader.judging.report import VerdictReport
 from grader.verdict import FULL, PartResult, Status, Verdict
 from utils.style import GRADIENT, MUTED, VIEW
 
@@ -34,8 +34,6 @@ class VerdictCard(VerdictReport):
     """A verdict as a card in HTML; as plain text and as JSON it is a :class:`VerdictReport`.
 
     Args:
-        verdict: the verdict.
-        lesson: the number of the lesson that ``verdict.reads`` is a section of.
         link: the address of that section, relative to the notebook.
     """
 
@@ -94,4 +92,4 @@ def _label(part: PartResult) -> tuple[str, str]:
 
 
 def _points(earned: float, most: float) -> str:
-    return f"{points(earned)} of {points(most)} point{'' if most == 1 else 's'}"
+    return f"{earned:g} of {most:g} point{'' if most == 1 else 's'}"

@@ -16,13 +16,7 @@ from utils.checks import Check
 
 @cache
 def load_checks(folder: Path) -> dict[str, Check]:
-    """Return the checks of a phase by name, in the order of its module ``checks``.
-
-    Args:
-        folder: the folder of the phase.
-
-    Returns:
-        The checks; empty if the phase has no module ``checks``.
+    """Return the checks in a phase's folder by name, in the order of its module ``checks``, if any.
 
     Raises:
         ValueError: if two checks have the same name.

@@ -36,12 +36,7 @@ DUNDERS = words(
 
 
 def dangers(written: Written, rule: ByHand) -> Iterator[Hidden]:
-    """Yield code anywhere in the learner's cells that may change the meaning of names unseen.
-
-    Args:
-        written: the cells that ran.
-        rule: the rule of the exercise, which may allow some paths.
-    """
+    """Yield code anywhere in the learner's cells that may change the meaning of names unseen."""
     seen = [_facts(cell) for cell, _, _ in written.cells]
     modules: dict[str, str] = {}
     for facts in seen:

@@ -30,7 +30,6 @@ class Diagnosis:
     """The comparison of one learner's code with the misconceptions of a check.
 
     Args:
-        key: the answer key.
         played: all cases that could be run.
     """
 

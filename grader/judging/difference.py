@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from utils.checks import Check, Place
 from utils.compare import MISSING_RETURN, Difference, agree, compare, with_article
@@ -47,9 +47,6 @@ def difference(
     as wrong.
 
     Args:
-        check: the check of the exercise.
-        got: the learner's outcome.
-        want: the reference's outcome.
         places: descriptions of places in the value; None if nobody reads what is found.
 
     Returns:
@@ -150,10 +147,17 @@ def alike(check: Check, got: CaseOutcome, candidate: CaseOutcome) -> bool:
     same_effects = [c.changed for c in got.calls] == [c.changed for c in candidate.calls]
     if check.sharing:
         same_effects &= [c.shares for c in got.calls] == [c.shares for c in candidate.calls]
+    return same_effects and agrees(check, got.value, candidate.value)
+
+
+def agrees(check: Check, got: Any, want: Any) -> bool:
+    """Return whether two values are the same to a check; those that cannot be compared are not.
+
+    Raises:
+        MemoryError: if this machine has too little memory.
+    """
     try:
-        return same_effects and agree(
-            got.value, candidate.value, tolerance=check.tolerance, strides=check.strides
-        )
+        return agree(got, want, tolerance=check.tolerance, strides=check.strides)
     except MemoryError:
         raise
     except Exception:  # values of any form, as in `difference`

@@ -76,9 +76,7 @@ class Examiner(_Asking):
 
     Args:
         hidden: the hidden part of the graded cell, with its call of ``verify``.
-        seed: draws the cases.
         code: the cells that ran so far, in which the learner's code is looked up.
-        end: this side's end of the socket to the kernel.
 
     Attributes:
         key: the answer key.
@@ -125,12 +123,7 @@ class Examiner(_Asking):
 
 
 class ExampleSeeker(_Asking):
-    """Call the learner's functions again, after the verdict, to find failing examples.
-
-    Args:
-        examiner: the examiner, with its verdict.
-        end: this side's end of the socket to the kernel.
-    """
+    """Call the learner's functions again, after the verdict, to find failing examples."""
 
     def __init__(self, examiner: Examiner, end: socket.socket):
         self._examiner = examiner
@@ -149,9 +142,6 @@ class ExampleSeeker(_Asking):
 
 def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:
     """Read the arguments of the last call of ``verify``.
-
-    Args:
-        hidden: the hidden part of a graded cell.
 
     Returns:
         The check's name; the code of the positional argument after it, or ``"None"``; and the code

@@ -28,7 +28,7 @@ import torch
 from grader.inside.codec import NotByValue
 from grader.inside.rpc_server import address, stored_in
 from grader.judging.answer_key import AnswerKey, CaseOutcome, play
-from grader.judging.difference import alike, difference
+from grader.judging.difference import agrees, alike, difference
 from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.judging.subject import SubjectRaised
@@ -57,10 +57,7 @@ def find_examples(
     """Find a small case that the code fails, for each part.
 
     Args:
-        key: the answer key of the run.
-        connection: the connection to the learner's code.
         parts: the parts that lost their points; only the first ``PARTS`` count.
-        seed: the public seed.
 
     Returns:
         The examples by part, for those parts for which one was found in time.
@@ -107,10 +104,6 @@ class _NoExample(ConnectionLost):
 
 class _Recorder:
     """A connection that records the calls.
-
-    Args:
-        check: the check of the exercise.
-        connection: the connection to the code.
 
     Attributes:
         calls: the calls so far.
@@ -209,19 +202,13 @@ def _same(check: Check, got: _Call, want: _Call) -> bool:
         return False
     if got.raised or want.raised:
         return bool(got.raised and want.raised and got.raised.kinds == want.raised.kinds)
-    try:
-        return agree(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
-    except MemoryError:
-        raise
-    except Exception:  # the learner's value may be anything
-        return False
+    return agrees(check, got.value, want.value)
 
 
 def _told(check: Check, want: _Call, got: _Call, played: Any, said: str) -> Example | None:
     """Return the example for one call; None if the call itself shows no mistake.
 
     Args:
-        check: the check of the exercise.
         want: the reference's call.
         got: the learner's call.
         played: what the case computed from the reference's reply; it may use only a part.

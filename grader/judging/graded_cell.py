@@ -50,10 +50,6 @@ def made_output(kind: str, **fields: Any) -> NotebookNode:
 
     nbformat's own function validates each output, which takes as long as a small cell. The whole
     notebook is validated when it is written.
-
-    Args:
-        kind: the ``output_type``.
-        fields: its other fields.
     """
     if kind in ("display_data", "execute_result"):
         fields = {"metadata": {}} | fields
@@ -95,9 +91,6 @@ def final_outputs(
     its hidden arguments.
 
     Args:
-        cell: the graded cell; its points are the maximum.
-        visible: outputs of the part above the hidden region.
-        hidden: outputs of the hidden region.
         stop: why there is no verdict, if the cell was stopped.
     """
     grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)

@@ -38,9 +38,7 @@ def judge(check: Check, thing: Any, seed: str, *, source: Written | None = None)
     """Judge a function, class, value or dict of functions in this process.
 
     Args:
-        check: the check of the exercise.
         thing: what the learner wrote.
-        seed: draws the cases.
         source: the notebook's cells, for a rule about forbidden names; None if unknown.
     """
     with one_thread():
@@ -52,8 +50,6 @@ def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
     """Return a verdict of :func:`judge` with failing examples.
 
     Args:
-        verdict: the verdict.
-        check: the check that it is of.
         thing: what was judged; the notebook must know it under the name that the check uses.
         seed: a public seed.
     """
@@ -81,8 +77,6 @@ def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> i
     nothing is explained. ``python -m grader mutants`` calls it.
 
     Args:
-        key: the answer key.
-        connection: the connection to the answer.
         suspect: the number of the case to play first.
 
     Returns:
@@ -108,10 +102,6 @@ def ask(key: AnswerKey, connection: Connection) -> list[Asked]:
 
     When its time is up or it can no longer be called, the remaining cases are not played and count
     as failed.
-
-    Args:
-        key: the answer key.
-        connection: the connection to the learner's code.
     """
     asked: list[Asked] = []
     unplayed: CaseOutcome | None = None
@@ -135,14 +125,7 @@ def assess(
     source: Written | None = None,
     claims: tuple[str, ...] = (),
 ) -> Verdict:
-    """Compare the learner's outcomes with the reference's and return the verdict.
-
-    Args:
-        key: the answer key.
-        asked: what :func:`ask` returned for it.
-        source: as for :func:`judge`.
-        claims: as :class:`grader.verdict.Verdict` has them.
-    """
+    """Compare the learner's outcomes with the reference's and return the verdict."""
     check = key.check
     not_run = {c.part: c.not_run for c, _ in asked if c.not_run}
     played = [(c, got, key.right(c)) for c, got in asked if c.part not in not_run]

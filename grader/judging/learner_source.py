@@ -113,7 +113,6 @@ class Written:
         """Add the next cell. A cell that does not parse counts as empty, because none of it ran.
 
         Args:
-            source: the cell's source.
             given: whether it came with the lab, so that it is trusted.
             finished: whether it ran to its end; if not, any of its statements may not have run.
         """
@@ -131,50 +130,38 @@ class Written:
         """Return the last definition of a name, and of every name that it uses, each once.
 
         A statement that cannot be turned into text is left out.
-
-        Args:
-            name: a function, class or variable at a cell's outermost level.
         """
-        found: dict[ast.stmt, str] = {}
-        waiting = [name]
-        while waiting:
-            places = self.bindings.get(waiting.pop())
-            if places and (statement := self.units[places[-1]][0].node) not in found:
-                try:
-                    found[statement] = ast.unparse(statement)
-                    waiting += names_read_by(found[statement])
-                except UNREADABLE:
-                    found[statement] = ""
-        return "\n\n".join(found.values())
+        return "\n\n".join(self._definitions(name, range(len(self.units))).values())
 
     def lines_behind(self, name: str) -> int:
         """Return how many lines of the learner's code a name stands for, with all that it uses.
 
         A statement counts as one line, whatever it is broken into. Blank lines, comments,
         docstrings, imports, and cells that came with the lab count nothing.
-
-        Args:
-            name: a name at a cell's outermost level.
         """
         labs = {number for number, (_, given, _) in enumerate(self.cells) if given}
-        own = {
-            place: unit.node
-            for place, (unit, _) in enumerate(self.units)
-            if self.block_of[place][0] not in labs
-        }
-        waiting = [name]
-        seen: set[str] = set()
-        counted: dict[ast.stmt, int] = {}
+        own = [place for place, (cell, _) in enumerate(self.block_of) if cell not in labs]
+        return sum(map(_lines, self._definitions(name, own)))
+
+    def _definitions(self, name: str, among: Iterable[int]) -> dict[ast.stmt, str]:
+        """Return the last definition of a name among some units, and of every name that it uses.
+
+        Each has its text, which is empty if there is none that can be read.
+        """
+        chosen, waiting, seen = set(among), [name], set[str]()
+        found: dict[ast.stmt, str] = {}
         while waiting:
             if (read := waiting.pop()) in seen:
                 continue
             seen.add(read)
-            found = [own[place] for place in self.bindings.get(read, ()) if place in own]
-            if found and found[-1] not in counted:
+            places = [place for place in self.bindings.get(read, ()) if place in chosen]
+            if places and (statement := self.units[places[-1]][0].node) not in found:
+                found[statement] = ""
                 with contextlib.suppress(*UNREADABLE):
-                    counted[found[-1]] = _lines(found[-1])
-                    waiting += names_read_by(ast.unparse(found[-1]))
-        return sum(counted.values())
+                    text = ast.unparse(statement)
+                    waiting += names_read_by(text)
+                    found[statement] = text
+        return found
 
     def _automatic(self, source: str) -> str:
         """Add the "%" that IPython implies: ``run other.py`` becomes ``%run other.py``."""
@@ -232,7 +219,6 @@ def _of_ipython(source: str, magics: list[str], depth: int) -> list[ast.stmt]:
     """Return the statements of a cell that is not plain Python, as IPython transforms it.
 
     Args:
-        source: the cell's source.
         magics: gets the magics that may run anything.
         depth: the number of magics around ``source``.
     """

@@ -29,7 +29,6 @@ def literal(value: Any, digits: int = 0) -> str:
     names but ``torch`` and those of the data classes of ``utils``.
 
     Args:
-        value: the value.
         digits: significant digits of numbers with a fraction; 0 for as many as are exact.
 
     Raises:

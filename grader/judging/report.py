@@ -22,7 +22,6 @@ class VerdictReport:
     """A verdict in words and, for programs, as JSON.
 
     Args:
-        verdict: the verdict.
         lesson: the number of the lesson that ``verdict.reads`` is a section of.
     """
 
@@ -31,12 +30,12 @@ class VerdictReport:
 
     def __str__(self) -> str:
         verdict = self.verdict
-        lines = [f"{verdict.check}: {points(verdict.earned)} of {points(verdict.points)} points"]
+        lines = [f"{verdict.check}: {verdict.earned:g} of {verdict.points:g} points"]
         said: set[str] = set()
         for part in verdict.parts if verdict.status is not Status.NOT_ATTEMPTED else ():
-            share = f"({points(part.earned)} of {points(part.points)})"
+            share = f"({part.earned:g} of {part.points:g})"
             if part.status is Status.NOT_RUN:
-                share = f"({points(part.points)} withheld)"
+                share = f"({part.points:g} withheld)"
             lines.append(f"  {MARKS[part.status]}  {part.name}  {share}")
             if part.against:
                 lines += _indented(f"held against {part.against}")
@@ -51,7 +50,6 @@ class VerdictReport:
         """Return the sentences that explain a part; one that was given above is not repeated.
 
         Args:
-            part: the part.
             said: the sentences that were given so far; those of this part are added.
         """
         known = part.misconception
@@ -79,11 +77,6 @@ class VerdictReport:
             print(self)
         else:
             display(self)
-
-
-def points(value: float) -> str:
-    """Return points as text: 2.0 as ``2``, 1.5 as ``1.5``."""
-    return f"{value:g}"
 
 
 def _indented(text: str) -> list[str]:

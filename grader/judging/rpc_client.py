@@ -42,11 +42,7 @@ class Connection(Protocol):
 
 
 class InProcess:
-    """A connection to code in this process; it encodes and decodes all values as a socket would.
-
-    Args:
-        thing: what the learner wrote.
-    """
+    """A connection to code in this process; it encodes and decodes all values as a socket would."""
 
     def __init__(self, thing: Any):
         self._answerer = Answerer(thing)
@@ -62,9 +58,6 @@ class OverSocket:
 
     It reads only while a request waits for its reply, and accepts only a reply with the request's
     own random id.
-
-    Args:
-        end: a connected stream socket.
     """
 
     def __init__(self, end: socket.socket):
@@ -89,12 +82,9 @@ class OverSocket:
         self._send(codec.pack({"do": "end"}))
 
     def cut(self, why: str) -> None:
-        """Make the waiting request and every later one raise ConnectionLost.
+        """Make the waiting request and every later one raise ConnectionLost with this message.
 
         Any thread may call this.
-
-        Args:
-            why: the message of the ConnectionLost.
         """
         self._why = why
         os.write(self._cutter, b"x")

@@ -123,7 +123,6 @@ class Subject:
     """A learner's function, class, value, or dict of functions.
 
     Args:
-        connection: the connection to it.
         trace: whether to record the operators that reach the dispatcher.
 
     Attributes:
@@ -154,9 +153,7 @@ class Subject:
         """Call the function, which must return a generator or another iterator.
 
         Args:
-            args: the arguments.
             of: the function, in an exercise with several.
-            kwargs: the keyword arguments.
 
         Raises:
             SubjectRaised: if the learner's code raised.
@@ -181,9 +178,7 @@ class Subject:
 
         Args:
             driver: its name, such as ``dispatch:log_ops``.
-            args: the arguments after the learner's thing.
             of: the function to pass, in an exercise with several.
-            kwargs: the keyword arguments.
 
         Returns:
             What the driver returned, by value.
@@ -216,8 +211,6 @@ class Subject:
         """Call the learner's code, and record the side effects in ``calls``.
 
         Args:
-            args: the arguments.
-            kwargs: the keyword arguments.
             name: the function, in an exercise with several.
             made: the number of an instance that the learner's class made.
             method: the method of that instance.
@@ -265,12 +258,7 @@ class Subject:
 
 
 class Handle:
-    """An instance of the learner's class, whose methods are called by value.
-
-    Args:
-        subject: the subject that made it.
-        made: its number there.
-    """
+    """An instance of the learner's class, whose methods are called by value."""
 
     def __init__(self, subject: Subject, made: int):
         self._subject = subject
@@ -292,7 +280,6 @@ class Handle:
 
         Args:
             upstream: the gradient of the output, with the output's shape and dtype.
-            args: the arguments of the call.
 
         Returns:
             What :func:`grader.inside.rpc_server.gradients` returns.
@@ -319,10 +306,6 @@ class RemoteGenerator:
 
     It may go on for ever: it is resumed as often as a case asks, and at most ``MAX_RESUMES`` times.
     Which operators its body calls is not recorded.
-
-    Args:
-        subject: the subject that made it.
-        made: its number there.
     """
 
     def __init__(self, subject: Subject, made: int):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import time
 from pathlib import Path
@@ -28,7 +27,7 @@ from grader.judging.graded_cell import (
     without_stderr,
 )
 from grader.judging.learner_source import Written, importable
-from grader.phase_paths import ROOT
+from grader.phase_paths import ROOT, environment_with
 from grader.run_record import OURS, RunRecord, record, record_cell, record_note
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
 from grader.sandbox.compiled_headers import prepared_headers
@@ -92,10 +91,6 @@ class Execute(NbGraderExecute):
     ) -> tuple[NotebookNode, Any]:
         """Run every code cell of ``nb``, in place.
 
-        Args:
-            nb: the rebuilt submission.
-            resources: nbgrader's resources.
-
         Raises:
             CannotSandbox: if this machine cannot make a sandbox and ``unsafe_no_sandbox`` is off.
             ZygoteDied: if the kernel was lost and the submission did not cause it.
@@ -151,10 +146,11 @@ class Execute(NbGraderExecute):
         # without this, ipykernel logs a warning about its ports at every start
         self.extra_arguments = [*self.extra_arguments, "--IPKernelApp.log_level=40"]
         if self.unsafe_no_sandbox:
-            path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-            kwargs["env"] = {**os.environ, SEED_VARIABLE: self._seed, "PYTHONPATH": path}
-            kwargs["env"][NO_EXAMPLES_VARIABLE] = "" if self._examples else "1"
-            kwargs["env"][NBGRADER] = "autograde"
+            kwargs["env"] = environment_with(ROOT) | {
+                SEED_VARIABLE: self._seed,
+                NO_EXAMPLES_VARIABLE: "" if self._examples else "1",
+                NBGRADER: "autograde",
+            }
         try:
             super().start_new_kernel(**kwargs)
         except FilesRefused as refused:
@@ -265,9 +261,6 @@ class Execute(NbGraderExecute):
         self, hidden: str, cell: NotebookNode, index: int
     ) -> tuple[list[NotebookNode], Stop | None]:
         """Judge a graded cell.
-
-        Args:
-            hidden: the hidden part of the cell.
 
         Returns:
             The report, or the error outputs if there is none; and, if the kernel was stopped, why.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import tempfile
@@ -13,10 +12,11 @@ from typing import Any
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
+from nbgrader.converters import Autograde
+from nbgrader.converters.base import BaseConverter
 from traitlets import Bool, Float
 
 import grader.judging.examiner  # early, so that no submission's time includes it  # noqa: F401
-from grader.preprocessors.converter import CarefulAutograde
 from grader.run_record import RunRecord, record
 from grader.submission.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import (
@@ -32,6 +32,22 @@ from grader.submission.nbgrader_guard import guard
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note
 from grader.submission.rebuild import rebuild
+
+
+class _Copying(BaseConverter):
+    """Override nbgrader's copying; it comes before BaseConverter in the method resolution order."""
+
+    def init_assignment(self, assignment_id: str, student_id: str) -> None:
+        """Let the exporter read the folder; nbgrader would follow links and wait for FIFOs."""
+        self.exporter.read_folder(assignment_id, student_id)
+
+
+class CarefulAutograde(Autograde, _Copying):
+    """nbgrader's Autograde, whose exporter reads the files beside a notebook.
+
+    nbgrader has no setting for the class of a converter. But a converter makes its exporter before
+    it reads any submission, so the exporter changes the converter's class to this one.
+    """
 
 
 class SubmissionExporter(NotebookExporter):
@@ -64,7 +80,10 @@ class SubmissionExporter(NotebookExporter):
         self._graded: dict[str, RunRecord] = {}
         if self.parent is not None:
             guard()
-            CarefulAutograde.take_over(self.parent)
+            if type(self.parent) not in (Autograde, CarefulAutograde):
+                kind = type(self.parent).__name__
+                raise TypeError(f"expected nbgrader's Autograde, got {kind}")
+            self.parent.__class__ = CarefulAutograde
             self._expect_every_notebook()
             self._remember_seeds()
 
@@ -180,11 +199,7 @@ class SubmissionExporter(NotebookExporter):
         for notebooks in self.parent.assignments.values():
             for filename in notebooks:
                 destination = self._destination(filename)
-                try:
-                    metadata = json.loads(Path(destination).read_bytes())["metadata"]
-                    self._graded[destination] = RunRecord.of(metadata)
-                except (OSError, ValueError, KeyError):
-                    continue
+                self._graded[destination] = RunRecord.read(Path(destination))
 
     def _destination(self, filename: str) -> str:
         course, path = self.parent.coursedir, Path(filename)

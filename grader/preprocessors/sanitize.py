@@ -192,7 +192,6 @@ def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
     """Return HTML with known tags only.
 
     Args:
-        text: HTML.
         kept: gets a tag, an attribute's name and its value; returns the new value, or None to
             remove the attribute.
     """

@@ -45,11 +45,7 @@ def is_self_judged(cell: NotebookNode) -> bool:
 
 
 def known_outputs(cell: NotebookNode) -> list[NotebookNode]:
-    """Return the outputs to show of a cell that has plain hidden tests or comes after such a cell.
-
-    Args:
-        cell: an autograded cell, with its hidden region.
-    """
+    """Return the outputs to show of a cell with plain hidden tests, or of one after such a cell."""
     if not is_self_judged(cell):
         return []
     errors = [output for output in cell.outputs if output.output_type == "error"]

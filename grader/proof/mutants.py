@@ -73,10 +73,7 @@ class Trial:
     """A judged mutant.
 
     Attributes:
-        right: the code that it was made from.
-        mutant: the mutant.
         survived: the number of seeds on which it earned full points.
-        seeds: the number of seeds.
     """
 
     right: Right
@@ -96,7 +93,6 @@ class Survey:
     """The result for the mutants of one exercise.
 
     Attributes:
-        check: the check of the exercise.
         killed: the number of mutants that earned less than full points on every seed.
         equivalent: mutants that survived and are declared to make no difference.
         survivors: the other mutants that survived.
@@ -121,9 +117,6 @@ def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Surv
     """Judge the mutants of an exercise.
 
     Args:
-        check: the check of the exercise.
-        seeds: the seeds that draw the cases.
-        lab: the file with the lab's text.
         most: the number of mutants to judge, drawn by the first seed; 0 for all of them.
 
     Raises:
@@ -170,12 +163,7 @@ def _filled_memory() -> Iterator[None]:
 
 
 def rights(check: Check, lab: Path) -> Iterator[Right]:
-    """Yield the lab's own solution of an exercise, and the alternates that have code.
-
-    Args:
-        check: the check of the exercise.
-        lab: the file with the lab's text.
-    """
+    """Yield the lab's own solution of an exercise, and the alternates that have code."""
     cell = next(
         c
         for c in parse(lab.name, lab.read_text(encoding="utf-8")).cells
@@ -193,12 +181,6 @@ def rights(check: Check, lab: Path) -> Iterator[Right]:
 
 class _Judge:
     """Judge the mutants of one piece of right code.
-
-    Args:
-        check: the check of the exercise.
-        seeds: the seeds that draw the cases.
-        code: the lab's code around it.
-        right: the right code.
 
     Raises:
         UserError: if the right code fails a case.
@@ -259,9 +241,6 @@ class _Alarm:
 
     A Ctrl-C of the user inside the block still raises KeyboardInterrupt. Garbage collection is off
     in the block, because it can take longer than the block itself.
-
-    Args:
-        seconds: the CPU seconds.
 
     Attributes:
         rang: whether the block was ended.

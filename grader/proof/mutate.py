@@ -113,7 +113,6 @@ def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
     """Return every mutant of some code, each once.
 
     Args:
-        code: the code of a cell or a function.
         lines: the lines to change, counted from 1; all if not given.
 
     Raises:

@@ -70,9 +70,6 @@ class LabCode:
     def names_after(self, cell: str) -> dict[str, Any]:
         """Run the given cells and then another cell; return what is then defined, by name.
 
-        Args:
-            cell: the source of the cell.
-
         Raises:
             Exception: anything that the cell raises.
         """
@@ -97,7 +94,6 @@ class Proof:
     """The result of a check with its own candidates.
 
     Attributes:
-        check: the check.
         rejected: the number of misconceptions that earned the predicted points and were named.
         accepted: the number of alternates that earned the expected points.
         faults: a sentence for each candidate with another result.
@@ -112,15 +108,7 @@ class Proof:
 
 
 def stops(lab: LabCode, exercise: str, cell: str) -> str:
-    """Return the error that the visible cells of an exercise raise for a solution cell.
-
-    Args:
-        lab: the lab's code.
-        exercise: the name of the exercise.
-        cell: the solution cell.
-
-    Returns:
-        The error in words; empty if there is none.
+    """Return the error that the visible cells of an exercise raise for a solution cell, or "".
 
     Raises:
         Exception: anything that the solution cell raises.
@@ -142,9 +130,6 @@ def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
     """Run a check against its candidates, the lab's solution, a stub, and its reference again.
 
     Args:
-        check: the check.
-        seed: draws the cases.
-        lab: the lab's code.
         most: how many alternates, and how many misconceptions, are run; the seed draws them. If
             0, all of them.
     """
@@ -167,9 +152,7 @@ def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
 def prove_often(check: Check, seeds: Sequence[str], lab: LabCode) -> Proof:
     """Run a check against all of its candidates on several seeds.
 
-    Returns:
-        The counts of the seed on which the fewest came out as predicted, and the faults of all
-        seeds.
+    The counts are those of the seed on which the fewest came out as predicted.
     """
     proofs = [prove(check, seed, lab) for seed in seeds]
     faults = [f"{f} (seed {seed})" for seed, p in zip(seeds, proofs, strict=True) for f in p.faults]
@@ -240,9 +223,6 @@ class _Trial:
         """Run a solution cell and judge what it defines.
 
         Args:
-            said: what the code is, for the sentence.
-            cell: the solution cell.
-            expected: the points that it should earn.
             named: the misconception that must be named, unless a rule is broken; or empty.
         """
         check = self.check
@@ -310,7 +290,6 @@ def add_selection(parser: argparse.ArgumentParser, seeds: int, prefix: str) -> N
     """Add the arguments that say which exercises are tried, and on which seeds.
 
     Args:
-        parser: the parser of a command.
         seeds: how many seeds there are by default.
         prefix: what their names begin with by default.
     """
@@ -326,10 +305,6 @@ def selection(
     args: argparse.Namespace, root: Path
 ) -> tuple[list[tuple[PhasePaths, list[Check]]], list[str]]:
     """Read the arguments of :func:`add_selection`.
-
-    Args:
-        args: the parsed arguments.
-        root: the course's folder.
 
     Returns:
         Each phase that has an exercise among the chosen ones, with the checks of these; the seeds.

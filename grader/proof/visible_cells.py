@@ -51,7 +51,6 @@ def refusal(cells: tuple[str, ...], names: Mapping[str, Any]) -> str:
     """Run the visible cells of an exercise; return the first error, or an empty string.
 
     Args:
-        cells: the visible code of the exercise, in order.
         names: what the given cells and the learner's solution define.
     """
     names = {name: _unseen if _skipped(thing) else thing for name, thing in names.items()}

@@ -170,9 +170,6 @@ def _not_run(name: str, verdict: Verdict) -> Reason:
 class Results:
     """The results of one lab in a course folder.
 
-    Args:
-        course: whose folders and gradebook are read.
-
     Raises:
         UserError: when there is no gradebook, or the lab is not in it.
     """

@@ -21,9 +21,6 @@ def print_summary(
     """Print all tables for one lab.
 
     Args:
-        console: where to print.
-        title: the heading above the tables.
-        graded: the graded submissions.
         stories: a short text about each student, by student id.
     """
     console.rule(f"[bold]{escape(title)}")

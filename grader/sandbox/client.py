@@ -27,12 +27,7 @@ GONE = object()  # put into a channel when the kernel's end of the socket is clo
 
 
 class Channel:
-    """One of the two channels, shell or iopub; both use the same socket.
-
-    Args:
-        client: the client that the channel belongs to.
-        number: ``messages.SHELL`` or ``messages.IOPUB``.
-    """
+    """One of the two channels, shell or iopub; both use the same socket."""
 
     def __init__(self, client: SandboxClient, number: int) -> None:
         self._client = client
@@ -167,10 +162,7 @@ class SandboxClient(AsyncKernelClient):
         """Execute code and return the reply.
 
         Args:
-            code: the code.
-            output_hook: called with each output of the code.
             timeout: seconds by the clock; None for no limit.
-            options: further arguments of ``execute``.
 
         Raises:
             TimeoutError: if the reply does not come in time.

@@ -55,11 +55,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if type(value) is not int or value <= 0:
-                raise UserError(
-                    f"limit {field.name}: expected a whole number above 0, got {value!r}"
-                )
+            _positive(f"limit {field.name}", getattr(self, field.name))
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Limits:

@@ -37,7 +37,6 @@ class SandboxedKernelManager(AsyncKernelManager):
     """Start a kernel in a sandbox, as AsyncKernelManager starts one without.
 
     Args:
-        limits: what the kernel may use; the defaults if not given.
         files: a folder whose plain files are copied into the kernel's working folder.
         headers: the folder of :mod:`grader.sandbox.compiled_headers`, for a lab that compiles.
         traces: whether the kernel starts with the modules that trace loaded, as with headers.
@@ -86,7 +85,6 @@ class SandboxedKernelManager(AsyncKernelManager):
         """Start the kernel in a new sandbox and return when it is confined.
 
         Args:
-            extra_arguments: command line arguments for IPKernelApp.
             cwd: ignored, because a sandbox sees no folder of the grader.
             env: ignored, because a sandbox gets nothing of the grader's environment.
 

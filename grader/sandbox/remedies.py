@@ -75,11 +75,7 @@ def missing() -> list[Obstacle]:
 
 
 def explain(said: str) -> Obstacle:
-    """Return the problem behind a failed sandbox.
-
-    Args:
-        said: the message of the failure, with what bubblewrap printed.
-    """
+    """Return the problem behind a failed sandbox: its message has what bubblewrap printed."""
     if "bwrap: " in said:
         for words, problem in REMEDIES:
             if any(word in said.lower() for word in words):

@@ -36,11 +36,7 @@ FIRST_USER, LAST_USER = 1_600_000_000, 2_000_000_000
 
 
 class CannotSandbox(UserError):
-    """This machine cannot run a learner's code safely.
-
-    Args:
-        problem: what is missing, and how to get it.
-    """
+    """This machine cannot run a learner's code safely."""
 
     def __init__(self, problem: Obstacle) -> None:
         super().__init__(f"learners' code cannot be run safely here: {problem}")
@@ -221,11 +217,7 @@ class Warm:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment of the zygote and its kernels; it has nothing of this process's.
-
-    Args:
-        folder: the zygote's folder.
-    """
+    """Return the environment of the zygote and its kernels; it has nothing of this process's."""
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",

@@ -14,7 +14,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from grader import UserError
-from grader.build.execute import ANSI
+from grader.judging.graded_cell import plain
 from grader.phase_paths import choose
 from grader.site.frames import VIEWS as VIEWS_FILE
 from grader.site.frames import Views, frames_of, read_views
@@ -71,9 +71,7 @@ def build(
     """Build the site, and return the folder to publish.
 
     Args:
-        root: the project's root.
         folder: where the site and what it is made from are written.
-        say: called with each message.
         moving: the phases whose lessons get views that move; all by default.
         workers: how many processes to use.
 
@@ -84,7 +82,7 @@ def build(
     start = time.perf_counter()
     site, sources = folder / "html", folder / "pages"
     every = pages(root)
-    chosen = set(choose(root, list(moving)) if moving else [] if moving == [] else choose(root, []))
+    chosen = set() if moving == [] else set(choose(root, list(moving or [])))
     lessons = [page.phase for page in every if not page.is_lab and page.phase in chosen]
     views = frames_of(lessons, folder / "frames", say, workers)
     drawn = time.perf_counter()
@@ -136,7 +134,7 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
         parallel=workers,
     )
     app.build()
-    if warned := ANSI.sub("", warnings.getvalue()).strip():
+    if warned := plain(warnings.getvalue()).strip():
         raise UserError(f"Sphinx could not make every page:\n{warned}")
 
 

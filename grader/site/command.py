@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
             f"{error}: the site needs the extra `site`: pip install -e '.[site]'"
         ) from None
 
-    root = find_root(Path.cwd())
+    root = find_root()
     folder = (args.into or root / "build" / "site").resolve()
     try:
         site = build(root, folder, print, moving=args.views, workers=os.cpu_count() or 1)

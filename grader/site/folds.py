@@ -39,7 +39,6 @@ def folded(tokens: Iterable[Token], language: str) -> list[Token]:
 
     Args:
         tokens: those of a page: blocks of markdown, CODE, OUTPUTS and DRILL.
-        language: of the words on the fold.
     """
     found: list[Token] = []
     asked = opened = listing = False  # listing: the answer ends with the next block

@@ -37,9 +37,7 @@ def frames_of(
     """Return for each lesson the folder with its views; execute those whose folder is missing.
 
     Args:
-        lessons: the phases, or translations, whose lessons may show views.
         cache: where the folders are kept; those of the lessons' earlier texts are removed.
-        say: called with each message.
         workers: how many lessons are executed at a time.
 
     Raises:

@@ -36,15 +36,21 @@ class Found(HTMLParser):
         self.loads |= {given[name] for name in ("src", "data-src") if given.get(name)}
 
 
+def read_pages(site: Path) -> dict[str, Found]:
+    """Return what each page of the site holds, by its path."""
+    found: dict[str, Found] = {}
+    for path in sorted(site.rglob("*.html")):
+        page = found[path.relative_to(site).as_posix()] = Found()
+        page.feed(path.read_text(encoding="utf-8"))
+    return found
+
+
 def faults(site: Path) -> Iterator[str]:
     """Yield what is wrong with the site's links, a line each.
 
     A link may lead to another site, but nothing that a browser loads by itself may come from one.
     """
-    found: dict[str, Found] = {}
-    for path in sorted(site.rglob("*.html")):
-        page = found[path.relative_to(site).as_posix()] = Found()
-        page.feed(path.read_text(encoding="utf-8"))
+    found = read_pages(site)
     for name, page in found.items():
         for address in sorted(page.loads):
             if FOREIGN.match(address) and not address.startswith("data:"):
@@ -73,12 +79,8 @@ def target(page: str, address: str) -> str:
 
 def sweep(site: Path, folders: tuple[str, ...]) -> None:
     """Remove the files in these folders of the site that no page loads any more."""
-    used = set()
-    for path in site.rglob("*.html"):
-        page = Found()
-        page.feed(path.read_text(encoding="utf-8"))
-        name = path.relative_to(site).as_posix()
-        used |= {target(name, address) for address in page.loads}
+    pages = read_pages(site).items()
+    used = {target(name, address) for name, page in pages for address in page.loads}
     for folder in folders:
         for path in (site / folder).glob("*"):
             if path.relative_to(site).as_posix() not in used:

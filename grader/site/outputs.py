@@ -16,8 +16,8 @@ from docutils import nodes
 from nbformat import NotebookNode
 
 from grader.build.cells import HIDE_INPUT
-from grader.build.execute import ANSI
 from grader.build.predictions import without_blank
+from grader.judging.graded_cell import plain
 from grader.site.drills import form, is_drill_html
 from grader.site.pages import link, uri
 
@@ -56,9 +56,7 @@ def output_nodes(cell: NotebookNode, views: Views, place: Place) -> list[nodes.N
     """Return the outputs of a code cell.
 
     Args:
-        cell: the cell.
         views: the cell's views that can move, by the number of their output.
-        place: of the page.
     """
     found: list[nodes.Node] = []
     for number, output in enumerate(without_blank(cell.outputs)):
@@ -76,8 +74,8 @@ def output_nodes(cell: NotebookNode, views: Views, place: Place) -> list[nodes.N
 
 def text(words: str, stream: str) -> nodes.literal_block:
     """Return text that a cell printed, without the colours of a terminal."""
-    plain = ANSI.sub("", words).rstrip("\n")
-    return nodes.literal_block(plain, plain, language="none", classes=["output", stream])
+    words = plain(words).rstrip("\n")
+    return nodes.literal_block(words, words, language="none", classes=["output", stream])
 
 
 def html(markup: str, view: View | None, place: Place) -> str:

@@ -6,7 +6,6 @@ under the key SITE of its metadata, so that a page depends on its copy alone.
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from nbformat import NotebookNode
 from grader import UserError
 from grader.build.notebook import read, stamp, to_bytes
 from grader.phase_paths import START, PhasePaths, phases, slug, translations
+from grader.whole_file import write_whole
 
 SITE = "site"
 INDEX = "index"
@@ -119,9 +119,7 @@ def link(href: str, notebook: str, docname: str) -> str:
     else is returned as it is.
 
     Args:
-        href: the link in the notebook.
         notebook: the notebook's path, relative to the project's root.
-        docname: the page's address.
     """
     path, hash_sign, anchor = href.partition("#")
     if re.match(r"[a-z][a-z0-9+.-]*:|//", path):
@@ -143,8 +141,6 @@ def stage(page: Page, folder: Path, more: Mapping[str, Any]) -> Path:
     """Copy a page's notebook into the folder that Sphinx reads, unless the same is there already.
 
     Args:
-        page: the page.
-        folder: the folder.
         more: what the site knows about the page and its notebook does not.
     """
     notebook: NotebookNode | None = read(page.notebook)
@@ -155,11 +151,6 @@ def stage(page: Page, folder: Path, more: Mapping[str, Any]) -> Path:
         "below": list(page.below),
         **more,
     }
-    content = to_bytes(notebook)
     path = folder / f"{page.docname}.ipynb"
-    if not path.exists() or path.read_bytes() != content:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(content)
-        os.replace(fresh, path)
+    write_whole(path, to_bytes(notebook))
     return path

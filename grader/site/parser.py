@@ -98,11 +98,6 @@ def page_tokens(
     """Yield the tokens of all cells.
 
     The source of a drill is left out, because the answer stands in it.
-
-    Args:
-        cells: the notebook's cells.
-        said: what the site knows of the page.
-        markdown: the parser.
     """
     views = said.get("views", {})
     for index, cell in enumerate(cells):

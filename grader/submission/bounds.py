@@ -64,11 +64,7 @@ def alarmed(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
 
     C code cannot be interrupted, so the exception is raised when Python code next runs. The data
     that the parsers let through keeps C code busy only for a short time. Only the main thread can
-    be interrupted; in other threads there is no limit.
-
-    Args:
-        seconds: processor time.
-        memory: bytes beyond what the process has now.
+    be interrupted; in other threads there is no limit. The arguments are those of :func:`bounded`.
 
     Raises:
         TooMuchWork: when the code exceeds a limit.

@@ -60,7 +60,6 @@ def read_companions(folder: Path, ignore: Sequence[str], given: Collection[str])
     """Read a submission's folder, without its notebooks. Problems become notes.
 
     Args:
-        folder: the folder.
         ignore: patterns of file and folder names that are skipped without a message.
         given: names of the lab's own files.
     """
@@ -77,19 +76,13 @@ def given_files(folder: Path, ignore: Sequence[str]) -> dict[str, bytes]:
 
     Args:
         folder: the lab's folder in ``source/``.
-        ignore: patterns of file and folder names that are skipped.
     """
     paths = map(Path, sorted(find_all_files(str(folder), [*ignore, NOTEBOOKS])))
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def unshown(theirs: Mapping[str, bytes], given: Collection[str]) -> list[str]:
-    """Return the names of those files of a learner that only the learner's own code gets.
-
-    Args:
-        theirs: the learner's files by relative path.
-        given: names of the lab's own files.
-    """
+    """Return the names of those files of a learner that only the learner's own code gets."""
     return [name for name in theirs if name not in given and not is_harmless(name)]
 
 
@@ -98,10 +91,6 @@ def merged(theirs: Mapping[str, bytes], given: Mapping[str, bytes]) -> dict[str,
 
     These are the learner's files and the lab's own. A file of the lab replaces the learner's file
     of the same path, and any learner's file that is in the way of one of its folders.
-
-    Args:
-        theirs: the learner's files by relative path.
-        given: the lab's own files by relative path.
     """
     folders = {str(parent) for name in given for parent in PurePosixPath(name).parents}
     own = {

@@ -36,7 +36,6 @@ def read_file(path: Path, *, head: int | None = None) -> bytes | Unreadable:
     """Return the bytes of an ordinary file, or an Unreadable with the reason.
 
     Args:
-        path: the file.
         head: read only this many bytes from the start, however large the file is; by default
             nothing of a file above ``MAX_BYTES``.
     """
@@ -52,8 +51,6 @@ def read_notebook(
     handed in, that one is read.
 
     Args:
-        folder: the submission's folder.
-        name: the file name that the notebook should have.
         expected: the file names of all notebooks of the assignment.
     """
     path = folder / name
@@ -76,7 +73,6 @@ def files_in(
     in the meantime is not followed.
 
     Args:
-        folder: the folder to read.
         ignore: patterns of file and folder names that are skipped without a message.
         most: bytes in total.
     """

@@ -61,9 +61,6 @@ class SubmittedCell:
 def read_submission(data: bytes) -> list[SubmittedCell]:
     """Return the cells of a submitted notebook. Entries that are not cells are left out.
 
-    Args:
-        data: the file's bytes.
-
     Raises:
         Unreadable: for anything that is not a notebook of format 1 to 4, or is too large.
     """

@@ -115,7 +115,6 @@ def cell_missing(grade_id: str, *, written_elsewhere: bool) -> Note:
     """Return the note that an owned cell was missing.
 
     Args:
-        grade_id: the cell's id.
         written_elsewhere: whether another cell defines what the missing cell should define.
     """
     used = "the code in your other cells was used"
@@ -124,13 +123,7 @@ def cell_missing(grade_id: str, *, written_elsewhere: bool) -> Note:
 
 
 def copied(grade_id: str, count: int, *, solution: bool) -> Note:
-    """Return the note that an owned cell occurred more than once.
-
-    Args:
-        grade_id: the cell's id.
-        count: how often it occurred.
-        solution: whether it is a solution cell.
-    """
+    """Return the note that an owned cell occurred more than once."""
     used = (
         "the last changed one above its test was graded; other changed ones were kept as ordinary "
         "cells, untouched ones left out"

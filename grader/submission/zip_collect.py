@@ -127,7 +127,6 @@ def unpacked(data: bytes, ignore: list[str]) -> Iterator[tuple[str, bytes | Unre
     """Yield each file in a zip or tar file: its relative path, and its bytes or an Unreadable.
 
     Args:
-        data: the archive.
         ignore: patterns of file and folder names that are skipped without a message.
 
     Raises:

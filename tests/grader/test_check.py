@@ -91,7 +91,7 @@ def test_the_bar_names_the_exercise_whose_cells_run(root):
     with check._Bar(console, outline, nb) as bar:
         for index, one in enumerate(nb.cells):
             bar.begin_cell(one, index)
-            [task] = bar._bar.tasks
+            [task] = bar.tasks
             seen.append((task.completed, task.description))
     graded = [one.metadata.nbgrader.grade_id for one in nb.cells if is_grade(one)]
     assert list(dict.fromkeys(seen)) == [

@@ -73,10 +73,8 @@ class Analysis(Statements):
 
     def call_as_grader(self, value: Any) -> None:
         """Note that the grader calls a function, or makes an instance and calls its methods."""
-        if isinstance(value, OwnFunction):
+        if isinstance(value, (OwnFunction, Bound)):
             self.escape(value, self.handed)
-        elif isinstance(value, Bound):
-            self.escape(value.function, self.handed)
         elif isinstance(value, OwnClass):
             for method in self.methods(value):
                 self.escape(method, self.handed)

@@ -26,6 +26,7 @@ from grader.judging.flow.values import (
     Path,
     Scope,
     blend,
+    bound,
     carried,
 )
 
@@ -40,8 +41,6 @@ class Calls(LibraryCalls):
 
         Args:
             callee: one possible value of what is called.
-            args: the arguments.
-            scope: the scope that the call stands in.
             node: the call, for reports; None if Python makes it, such as for an operator.
         """
         if isinstance(callee, OwnFunction):
@@ -78,12 +77,7 @@ class Calls(LibraryCalls):
         for one in self.family(cls):
             if "__init__" in one.scope.names:
                 for function in self.get((one.scope, "__init__")):
-                    self.call_value(
-                        Bound(function, made) if isinstance(function, OwnFunction) else function,
-                        args,
-                        one.scope,
-                        None,
-                    )
+                    self.call_value(bound(function, made), args, one.scope, None)
                 break
             if one.fields:
                 for name, values in zip(one.fields, args.given, strict=False):
@@ -107,12 +101,7 @@ class Calls(LibraryCalls):
             for cls in self.family(instance.of):
                 if name in cls.scope.names:
                     for function in self.get((cls.scope, name)):
-                        if isinstance(function, OwnFunction):
-                            found |= self.call_value(
-                                Bound(function, instance), args, cls.scope, None
-                            )
-                        else:
-                            found |= self.call_value(function, args, cls.scope, None)
+                        found |= self.call_value(bound(function, instance), args, cls.scope, None)
             if found:
                 return found
         return found | (IS_FOREIGN if self.is_foreign(instance.of) else NOTHING)

@@ -33,8 +33,6 @@ class Expressions(Calls):
         """Return the possible values of an expression.
 
         Args:
-            node: the expression.
-            scope: the scope that it stands in.
             inner: whether it is only a step to an attribute, so that its own use is not reported.
         """
         found = getattr(self, f"_{type(node).__name__}", self._other)(node, scope)
@@ -178,9 +176,6 @@ class Expressions(Calls):
         """Return what an operator of two operands gives.
 
         Args:
-            op: the operator.
-            left: possible values of the left operand.
-            right: possible values of the right operand.
             prefix: ``i`` for an assignment such as ``+=``.
         """
         name = OPERATORS.get(type(op).__name__, "")

@@ -55,12 +55,7 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of an analysis: what the code behind a name uses, in order of place.
-
-    Attributes:
-        uses: what it uses of libraries.
-        hidden: code that cannot be analysed.
-    """
+    """The result of an analysis: what the code behind a name uses, in order of place."""
 
     uses: tuple[Use, ...]
     hidden: tuple[Hidden, ...]

@@ -13,6 +13,7 @@ from grader.judging.flow.values import (
     KEYS,
     NOTHING,
     Arguments,
+    Bound,
     Box,
     Instance,
     OwnClass,
@@ -84,8 +85,9 @@ class Functions(Names):
                     self.put((Box(id(a), kind), "*"), args.spread)
         return self.get(("returns", function))
 
-    def escape(self, function: OwnFunction, values: frozenset = IS_FOREIGN) -> None:
+    def escape(self, called: OwnFunction | Bound, values: frozenset = IS_FOREIGN) -> None:
         """Note that other code may call a function, with these values as any of its arguments."""
+        function = called.function if isinstance(called, Bound) else called
         if not function.escaped:
             function.escaped = self.changed = True
         arguments = function.node.args

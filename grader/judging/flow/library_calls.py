@@ -62,10 +62,8 @@ class LibraryCalls(Members):
         if path in ("collections.defaultdict", "collections.OrderedDict", "collections.Counter"):
             box = Box(id(node), "dict")
             for value in every:
-                if isinstance(value, (OwnFunction, OwnClass, Bound)):
+                if isinstance(value, (OwnFunction, OwnClass, Bound, Path)):
                     self.put((box, "*"), self.call_value(value, Arguments(), scope, node))
-                elif isinstance(value, Path):
-                    self.put((box, "*"), self.call_path(value.name, Arguments(), scope, node))
                 else:
                     self.pour(box, frozenset({value}))
             self.put((box, KEYS), IS_PLAIN)
@@ -82,8 +80,7 @@ class LibraryCalls(Members):
         if path in ("functools.partial", "functools.partialmethod"):
             for value in every:
                 if isinstance(value, (OwnFunction, Bound)):
-                    function = value.function if isinstance(value, Bound) else value
-                    self.escape(function, every - {value})
+                    self.escape(value, every - {value})
             return every
         if root == "math":
             return IS_PLAIN

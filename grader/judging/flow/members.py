@@ -28,6 +28,7 @@ from grader.judging.flow.values import (
     OwnFunction,
     Parent,
     Path,
+    bound,
     is_librarys,
 )
 
@@ -160,19 +161,14 @@ class Members(Functions):
         """Return what a special method of an instance returns that its class or a base defines.
 
         Args:
-            instance: an instance of a class of the learner.
             name: the method's name; without a definition of it the result is empty.
-            args: its arguments after ``self``.
         """
         found = NOTHING
         for cls in self.family(instance.of):
             if name in cls.scope.names:
                 for function in self.get((cls.scope, name)):
-                    if isinstance(function, OwnFunction):
-                        known = frozenset({instance})
-                        found |= self.bind(function, Arguments([known, *args]))
-                    else:
-                        found |= self.call_value(function, Arguments(args), cls.scope, None)
+                    method = bound(function, instance)
+                    found |= self.call_value(method, Arguments(args), cls.scope, None)
                 break
         return found
 
@@ -225,9 +221,7 @@ class Members(Functions):
     def hand_to_library(self, values: Iterable[Any]) -> None:
         """Note that a library gets these values and may call them."""
         for value in values:
-            if isinstance(value, OwnFunction):
+            if isinstance(value, (OwnFunction, Bound)):
                 self.escape(value)
-            elif isinstance(value, Bound):
-                self.escape(value.function)
             elif isinstance(value, Instance):
                 self.dunder(value, "__call__", [IS_FOREIGN])

@@ -132,10 +132,7 @@ class Statements(Expressions):
         """Return what a decorator makes of some values.
 
         Args:
-            decorator: the decorator's expression.
-            values: the possible values of what it decorates.
             thing: the function or class as it was defined.
-            scope: the scope of the definition.
         """
         deco = self.expr(decorator, scope)
         found: set = set()

@@ -87,7 +87,6 @@ def fills(statement: ast.stmt, roots: set[str], boxes: set[str]) -> bool:
     """Return whether a statement may put something into an object, or give it another name.
 
     Args:
-        statement: the statement.
         roots: names of classes and functions of the learner, whose attributes it may set.
         boxes: names of containers and instances: any statement that reads one may hand it on.
     """

@@ -131,6 +131,11 @@ class Bound:
     to: Any
 
 
+def bound(value: Any, to: Instance) -> Any:
+    """Return a function of the learner as a method of an instance, and anything else as it is."""
+    return Bound(value, to) if isinstance(value, OwnFunction) else value
+
+
 @dataclass(frozen=True)
 class Box:
     """A container that the code makes at one place.

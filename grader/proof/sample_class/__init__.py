@@ -5,6 +5,6 @@ checks. So a class can be made for every lab, and every score is known beforehan
 """
 
 from grader.proof.sample_class.lab import load_lab
-from grader.proof.sample_class.roster import PREFIX, Learner, make_class, make_sample, sampled
+from grader.proof.sample_class.roster import PREFIX, Learner, make_class
 
-__all__ = ["PREFIX", "Learner", "load_lab", "make_class", "make_sample", "sampled"]
+__all__ = ["PREFIX", "Learner", "load_lab", "make_class"]

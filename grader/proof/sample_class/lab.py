@@ -46,13 +46,7 @@ class SampleExercise:
 
 @dataclass(frozen=True)
 class SampleLab:
-    """A released lab.
-
-    Attributes:
-        name: the lab's name.
-        release: the notebook that learners get.
-        exercises: the exercises, in order.
-    """
+    """A released lab."""
 
     name: str
     release: NotebookNode
@@ -73,18 +67,10 @@ class SampleLab:
 
     def solved(self, answers: dict[str, str] | None = None) -> NotebookNode:
         """Return a submission with the reference everywhere, except for ``answers``."""
-        return self.answered({e.name: e.reference for e in self.exercises} | (answers or {}))
-
-    def answered(self, answers: dict[str, str]) -> NotebookNode:
-        """Return a submission with the release's stubs everywhere, except for ``answers``.
-
-        Args:
-            answers: solution cells, by exercise.
-        """
         nb = copy.deepcopy(self.release)
         for exercise in self.exercises:
-            if exercise.name in answers:
-                find(nb, exercise.solution_id).source = answers[exercise.name]
+            answer = (answers or {}).get(exercise.name, exercise.reference)
+            find(nb, exercise.solution_id).source = answer
         return nb
 
 
@@ -107,10 +93,6 @@ def load_lab(root: Path, name: str) -> SampleLab:
     """Read a lab's built source and its checks, and make its release.
 
     The release is generated here, because the one in ``release/`` may have been edited.
-
-    Args:
-        root: the folder of the project.
-        name: the lab's name.
 
     Raises:
         UserError: if the lab was not built, or has no exercise with a check.

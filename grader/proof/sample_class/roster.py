@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import ceil
-from random import Random
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -17,8 +16,6 @@ from grader.proof.sample_class.lab import SampleExercise, SampleLab
 from utils.checks import Candidate
 
 PREFIX = "sample-"
-# Of one exercise, so many misconceptions are in a sample.
-SAMPLED = 4
 
 NAMES = """
 Lucía Alonso, Oliver Hughes, Mateo Ferrer, Amelia Brooks, Valentina Rojas, Noah Whitfield,
@@ -37,8 +34,6 @@ class Learner:
     """One invented learner.
 
     Attributes:
-        id: nbgrader's student id, with the sample class's prefix.
-        name: first and last name.
         story: what this learner did, in a few words.
         data: the bytes of the notebook that was handed in.
         predicted: the points that it must earn, for each graded cell.
@@ -60,51 +55,14 @@ def make_class(lab: SampleLab, happenings: Sequence[Callable] = accidents.ALL) -
     accident.
 
     Args:
-        lab: the lab.
         happenings: functions of :mod:`grader.proof.sample_class.accidents`; empty for a class
             without accidents.
     """
     happened = (make(lab, _exercise(lab, i)) for i, make in enumerate(happenings))
-    return _enrol(lab, [*_right(lab), *_mistaken(lab), *happened])
+    return enrol(lab, [*right(lab), *_mistaken(lab), *happened])
 
 
-def sampled(exercise: SampleExercise, seed: str) -> list[Candidate]:
-    """The misconceptions of an exercise; of many, some that a seed draws."""
-    every = list(exercise.check.misconceptions)
-    return Random(f"{seed} {exercise.name}").sample(every, min(SAMPLED, len(every)))
-
-
-def make_sample(lab: SampleLab, seed: str) -> list[Learner]:
-    """As few learners as hand in every alternate and the :func:`sampled` misconceptions once.
-
-    One learner solves everything and one hands in the untouched lab. The learners with
-    misconceptions have one in each exercise, while there are some left, and leave the other
-    exercises untouched.
-    """
-    columns = zip_longest(*(sampled(exercise, seed) for exercise in lab.exercises))
-    mistaken = [
-        {
-            exercise.name: (exercise, candidate)
-            for exercise, candidate in zip(lab.exercises, column, strict=True)
-            if candidate is not None
-        }
-        for column in columns
-    ]
-    stories = [f"mistaken in {len(own)} of the exercises, the rest untouched" for own in mistaken]
-    return _enrol(
-        lab,
-        [
-            *_right(lab),
-            *(
-                _with_misconceptions(lab, story, own, solved=False)
-                for story, own in zip(stories, mistaken, strict=True)
-            ),
-            accidents.untouched(lab, lab.exercises[0]),
-        ],
-    )
-
-
-def _enrol(lab: SampleLab, work: Sequence[accidents.HandedIn]) -> list[Learner]:
+def enrol(lab: SampleLab, work: Sequence[accidents.HandedIn]) -> list[Learner]:
     """Return a learner with a name for each submission."""
     return [
         Learner(
@@ -124,7 +82,7 @@ def _exercise(lab: SampleLab, number: int) -> SampleExercise:
     return lab.exercises[number % len(lab.exercises)]
 
 
-def _right(lab: SampleLab) -> list[accidents.HandedIn]:
+def right(lab: SampleLab) -> list[accidents.HandedIn]:
     """Return the reference and every alternate: the k-th learner has the k-th of each exercise."""
     work = [accidents.HandedIn("solved everything", lab.solved(), lab.full())]
     columns = zip_longest(*(exercise.check.alternates for exercise in lab.exercises))
@@ -181,26 +139,12 @@ def _common(lab: SampleLab, exercise: SampleExercise) -> Candidate:
 
 
 def _with_misconceptions(
-    lab: SampleLab,
-    story: str,
-    own: dict[str, tuple[SampleExercise, Candidate]],
-    *,
-    solved: bool = True,
+    lab: SampleLab, story: str, own: dict[str, tuple[SampleExercise, Candidate]]
 ) -> accidents.HandedIn:
-    """Return the submission of a learner with some misconceptions.
-
-    Args:
-        lab: the lab.
-        story: what the learner did.
-        own: the misconceptions, by exercise.
-        solved: whether the other exercises are solved or untouched.
-    """
+    """Return the submission of a learner with these misconceptions, by exercise, and no others."""
     answers = {name: exercise.written(candidate) for name, (exercise, candidate) in own.items()}
     earns = {name: lab.expects(exercise, candidate) for name, (exercise, candidate) in own.items()}
-    if solved:
-        return accidents.HandedIn(story, lab.solved(answers), lab.full() | earns)
-    nothing = {exercise.name: 0.0 for exercise in lab.exercises}
-    return accidents.HandedIn(story, lab.answered(answers), nothing | earns)
+    return accidents.HandedIn(story, lab.solved(answers), lab.full() | earns)
 
 
 def _names(count: int) -> list[str]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from grader.results.class_report.tally import ExerciseTally
 
+# The kinds of outcome, with the word for each on the page.
+LABELS = {"full": "all", "some": "some", "nothing": "nothing", "untried": "not tried"}
 WIDTH = 760  # units of every figure's viewBox, CSS pixels at full width
 
 
@@ -32,9 +34,6 @@ class Histogram:
 
     Attributes:
         title: the result in a sentence.
-        alt: the text alternative.
-        bars: one bar per bin.
-        height: height of the figure.
         base: y coordinate of the bars' lower end.
         median: x coordinate of the median.
     """
@@ -52,9 +51,6 @@ class ChartRow:
     """The stacked bar of one exercise.
 
     Attributes:
-        y: y coordinate of its upper edge.
-        title: the exercise's heading.
-        name: the exercise's name.
         share: share of the points that were earned, as text.
         segments: ``(kind, bar)`` for each kind of outcome that occurred.
     """
@@ -72,9 +68,6 @@ class Successes:
 
     Attributes:
         title: the result in a sentence.
-        alt: the text alternative.
-        rows: one row per exercise.
-        height: height of the figure.
         left: x coordinate of the bars' left end.
     """
 
@@ -151,7 +144,7 @@ def successes(exercises: Sequence[ExerciseTally]) -> Successes | None:
         )
     words = "; ".join(
         f"{one.title or one.name}: "
-        + ", ".join(f"{count} {label(kind)}" for kind, count in parts(one) if count)
+        + ", ".join(f"{count} {LABELS[kind]}" for kind, count in parts(one) if count)
         for one in marked
     )
     return Successes(
@@ -165,13 +158,7 @@ def successes(exercises: Sequence[ExerciseTally]) -> Successes | None:
 
 def parts(one: ExerciseTally) -> list[tuple[str, int]]:
     """Return the four kinds of outcome with the number of learners."""
-    counts = (one.full, one.some, one.nothing, one.not_tried)
-    return list(zip(("full", "some", "nothing", "untried"), counts, strict=True))
-
-
-def label(kind: str) -> str:
-    """Return the word on the page for a kind of outcome."""
-    return {"full": "all", "some": "some", "nothing": "nothing", "untried": "not tried"}[kind]
+    return list(zip(LABELS, (one.full, one.some, one.nothing, one.not_tried), strict=True))
 
 
 def _hardest_sentence(marked: Sequence[ExerciseTally]) -> str:

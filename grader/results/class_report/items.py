@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from array import array
 from dataclasses import dataclass
 
 FEWEST = 10  # with fewer learners an exercise is not judged
@@ -11,25 +13,25 @@ WEAK = 0.20  # correlations below are weak
 
 
 class Pairs:
-    """Running sums over (points in the exercise, points in all others), one pair per learner."""
+    """The points of each learner in the exercise, and in all others."""
 
     def __init__(self) -> None:
-        self.n = 0
-        self._x = self._y = self._xx = self._yy = self._xy = 0.0
+        self._item, self._rest = array("d"), array("d")
 
     def add(self, item: float, rest: float) -> None:
-        """Add one learner."""
-        self.n += 1
-        self._x += item
-        self._y += rest
-        self._xx += item * item
-        self._yy += rest * rest
-        self._xy += item * rest
+        """Add one learner; points that differ by rounding alone become equal."""
+        self._item.append(round(item, 9))
+        self._rest.append(round(rest, 9))
+
+    @property
+    def n(self) -> int:
+        """The number of learners."""
+        return len(self._item)
 
     @property
     def mean(self) -> float:
         """Mean points earned in the exercise; 0 without learners."""
-        return self._x / self.n if self.n else 0.0
+        return statistics.fmean(self._item) if self.n else 0.0
 
     @property
     def correlation(self) -> float | None:
@@ -40,13 +42,9 @@ class Pairs:
         (1963), 211-218. None when all learners have the same points in the exercise, or in the
         rest.
         """
-        across = self.n * self._xx - self._x**2
-        along = self.n * self._yy - self._y**2
-        smallest = 1e-9 * max(1.0, self.n * self._xx, self.n * self._yy)
-        if across <= smallest or along <= smallest:
+        if len(set(self._item)) < 2 or len(set(self._rest)) < 2:
             return None
-        r = (self.n * self._xy - self._x * self._y) / math.sqrt(across * along)
-        return max(-1.0, min(1.0, r))
+        return statistics.correlation(self._item, self._rest)
 
 
 @dataclass(frozen=True)
@@ -79,10 +77,6 @@ def judge_item(pairs: Pairs, points: float) -> Judgement:
     rule of thumb for the discrimination index: revise an item under 0.2. Here it is applied to the
     correlation. In a class of 30 an r of 0.3 may be anything from -0.1 to 0.6, so an exercise is
     called poor only when its whole interval (Fisher's z) lies under 0.2.
-
-    Args:
-        pairs: the learners' points in the exercise and in the others.
-        points: points that the exercise can earn.
     """
     n, r = pairs.n, pairs.correlation
     share = pairs.mean / points if n and points else None
@@ -109,12 +103,7 @@ def judge_item(pairs: Pairs, points: float) -> Judgement:
 
 
 def interval(r: float, n: int) -> tuple[float, float]:
-    """Return the approximate 95 % interval of a correlation, by Fisher's z.
-
-    Args:
-        r: the correlation.
-        n: number of pairs, more than 3.
-    """
+    """Return the approximate 95 % interval of a correlation of n > 3 pairs, by Fisher's z."""
     if abs(r) >= 1.0:
         return r, r
     z, half = math.atanh(r), 1.96 / math.sqrt(n - 3)

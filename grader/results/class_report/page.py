@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from grader.course import Course
-from grader.results.class_report.figures import WIDTH, histogram, label, parts, successes
+from grader.results.class_report.figures import LABELS, WIDTH, histogram, parts, successes
 from grader.results.class_report.items import FEWEST
 from grader.results.class_report.outline import lessons
 from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tally
@@ -105,7 +105,7 @@ def render(tally: Tally, places: Places, now: datetime) -> str:
     )
     environment.filters |= {"code": in_code, "sentence": as_sentence, "duration": duration}
     environment.filters |= {"number": number, "percent": percent}
-    environment.globals |= {"label": label, "parts": parts, "WIDTH": WIDTH, "style": style}
+    environment.globals |= {"LABELS": LABELS, "parts": parts, "WIDTH": WIDTH, "style": style}
     template = environment.get_template("page.html.j2")
     return template.render(_context(tally, places, now))
 

@@ -33,12 +33,7 @@ def safe(value: Any) -> Any:
 
 
 class LearnerSheet:
-    """Writes the learners' rows, one learner at a time.
-
-    Args:
-        file: the open CSV file.
-        names: how learners appear.
-    """
+    """Writes the learners' rows, one learner at a time."""
 
     def __init__(self, file: TextIO, names: Names):
         self._writer = csv.writer(file)

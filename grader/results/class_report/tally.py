@@ -1,7 +1,7 @@
 """Add up a class, one learner at a time, in little memory even for ten thousand learners.
 
-Two numbers are kept of each learner. Of everything else there are counts and the first few
-examples.
+Two numbers are kept of each learner, and two for each exercise. Of everything else there are
+counts and the first few examples.
 """
 
 from __future__ import annotations
@@ -149,8 +149,6 @@ class Person:
     Attributes:
         student: the student id; empty when names are hidden.
         name: the name or pseudonym.
-        points: points earned.
-        reasons: why a person should look.
     """
 
     student: str

@@ -156,4 +156,4 @@ def job_of(course: Course, student: str, **changes: Any) -> Job:
     """Return the job that the command would make for a submission."""
     lab = read_lab(course, HW)
     found = read_submission_of(course, lab, student)
-    return Job(lab, student, found, key=found.key(lab, True), **changes)
+    return Job(lab, student, found, id=found.job_id(lab, True), **changes)

@@ -22,9 +22,9 @@ def course(tmp_path):
     return course
 
 
-def key(course, sandbox=True):
+def job_id(course, sandbox=True):
     lab = read_lab(course, HW)
-    return read_submission_of(course, lab, "ann").key(lab, sandbox)
+    return read_submission_of(course, lab, "ann").job_id(lab, sandbox)
 
 
 def test_learners_are_found_by_pattern_and_none_twice(course):
@@ -45,14 +45,14 @@ def test_a_lab_that_is_not_there_is_said_with_those_that_are(course):
 def test_the_same_things_have_the_same_key_wherever_they_lie(course, tmp_path):
     other = make_small(tmp_path / "elsewhere")
     hand_in(other, "ann", "score 1")
-    assert key(course) == key(course) == key(other)
+    assert job_id(course) == job_id(course) == job_id(other)
 
 
 @pytest.mark.parametrize(
     "what", ["answer", "beside", "time", "source", "given", "config", "sandbox"]
 )
-def test_whatever_may_change_a_verdict_changes_the_key(course, what):
-    before = key(course)
+def test_whatever_may_change_a_verdict_changes_the_job(course, what):
+    before = job_id(course)
     root, folder = course.root, course.root / "submitted" / "ann" / HW
     if what == "answer":
         hand_in(course, "ann", "score 2")
@@ -67,7 +67,7 @@ def test_whatever_may_change_a_verdict_changes_the_key(course, what):
         write(b"1", root / "source" / HW / "data.csv")
     elif what == "config":
         course.config.Execute.timeout = 99
-    assert key(course, sandbox=what != "sandbox") != before
+    assert job_id(course, sandbox=what != "sandbox") != before
 
 
 def test_the_time_alone_makes_no_other_submission(course):
@@ -120,7 +120,7 @@ def test_a_page_beside_the_notebook_is_for_its_own_code_and_that_is_said(course)
     [note] = found.notes
     assert note.kind == "not shown"
     assert note.message.startswith("`proof.html`: your code can read this")
-    job = Job(lab, "ann", found, key="")
+    job = Job(lab, "ann", found, id="")
     assert job.beside() == {"proof.html": b"x", "logo.svg": b"y"}
     assert job.shown() == {"logo.svg": b"y"}
 

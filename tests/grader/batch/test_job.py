@@ -97,7 +97,7 @@ def test_a_run_without_sandbox_is_noted_with_the_grade(course):
 
 def beside(given, theirs, kept=()):
     lab = LabFiles("hw", {}, dict.fromkeys(given, b"lab"), kept, None, "", "")
-    job = Job(lab, "s", Submission({}, dict.fromkeys(theirs, b"own")), key="")
+    job = Job(lab, "s", Submission({}, dict.fromkeys(theirs, b"own")), id="")
     return {name: data.decode() for name, data in job.beside().items()}
 
 

@@ -13,9 +13,9 @@ def said(monkeypatch, terminal, between=0.0):
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", between)
     console = Console(file=io.StringIO(), width=120, force_terminal=terminal)
     with RunProgress(console, "hw", 4) as run:
-        run.advance(graded=False)
-        run.advance(graded=True)
-        run.advance(graded=True, failed=True)
+        run.count(graded=False)
+        run.count(graded=True)
+        run.count(graded=True, failed=True)
     return console.file.getvalue()
 
 
@@ -40,8 +40,8 @@ def test_a_terminal_has_a_bar(monkeypatch):
 def test_while_one_submission_hangs_the_time_left_grows():
     clock = [0.0]
     bar = Progress(get_time=lambda: clock[0])
-    bar.add_task("hw", total=3, completed=1, graded=1)
+    bar.add_task("hw", total=3, completed=1, graded=1, failed=0)
     left = []
     for clock[0] in (10.0, 600.0):
-        left.append(progress._Left().render(bar.tasks[0]).plain)
-    assert left == ["20 s left", "20 min left"]
+        left.append(progress._Pace().render(bar.tasks[0]).plain)
+    assert left == ["6 a minute 20 s left", "0 a minute 20 min left"]

@@ -50,7 +50,11 @@ def test_marks_comments_and_files_are_recorded_and_found_again(course):
         writer.record(job, result(why=0.0))
         found = writer.recorded(HW, "ann")
         assert found.stamp == writer.files.stamp("ann", HW, [HW]) != ""
-    assert (found.key, found.digest, found.seeds) == (job.key, job.submission.digest, {HW: "ab12"})
+    assert (found.job_id, found.digest, found.seeds) == (
+        job.id,
+        job.submission.digest,
+        {HW: "ab12"},
+    )
     assert marks(course) == {"test": (2.0, None, None, False), "why": (0.0, None, None, False)}
     assert rows(course.root, HW)["ann"][f"{HW}/answer comment"] == (None, None)
     path = course.root / "autograded" / "ann" / HW / f"{HW}.ipynb"
@@ -75,7 +79,7 @@ def test_what_failed_for_no_fault_of_the_learner_is_open_and_not_done(course):
         writer.record(job, result())
         failed = result(test=None, problem="killed", retryable=True)
         writer.record(job, failed)
-        assert writer.recorded(HW, "ann").key == ""
+        assert writer.recorded(HW, "ann").job_id == ""
     assert marks(course)["test"] == (None, None, None, True)
 
 
@@ -92,11 +96,11 @@ def test_what_breaks_in_the_middle_leaves_the_old_marks_and_shows(course, breaks
 
         event.listen(writer.gradebook.engine, "before_cursor_execute", killed)
         with pytest.raises(KeyboardInterrupt):
-            writer.record(replace(job, key="new"), result(test=1.0, data=b"{ }"))
+            writer.record(replace(job, id="new"), result(test=1.0, data=b"{ }"))
         event.remove(writer.gradebook.engine, "before_cursor_execute", killed)
         assert (marks(course), writer.recorded(HW, "ann")) == before
         assert writer.files.stamp("ann", HW, [HW]) != before[1].stamp
-        writer.record(replace(job, key="new"), result(test=1.0))
+        writer.record(replace(job, id="new"), result(test=1.0))
     assert marks(course)["test"][0] == 1.0
 
 
@@ -189,8 +193,8 @@ def test_a_full_disk_is_said_and_what_was_there_stays(course, monkeypatch):
 
         monkeypatch.setattr(type(writer.files), "_write", full)
         with pytest.raises(UserError, match="No space left.*same command again"):
-            writer.record(replace(job, key="new"), result(test=0.0))
-        assert writer.recorded(HW, "ann").key == job.key
+            writer.record(replace(job, id="new"), result(test=0.0))
+        assert writer.recorded(HW, "ann").job_id == job.id
         assert writer.files.stamp("ann", HW, [HW]) == writer.recorded(HW, "ann").stamp
     assert marks(course)["test"][0] == 2.0
     assert [p.name for p in (course.root / "autograded" / "ann").iterdir()] == [HW]

@@ -60,7 +60,7 @@ def build(project, **options):
 
 def check(project):
     """`build --check` as lines."""
-    return [str(problem) for problem in review.check(pages(project.root), True)]
+    return [str(problem) for problem in review.problems(pages(project.root), True)]
 
 
 def edit(project, path, change):

@@ -18,10 +18,11 @@ from grader import course as commands
 from grader import demo
 from grader.course import open_course
 from grader.phase_paths import ROOT
-from grader.proof.sample_class import Learner, load_lab, make_class, make_sample, sampled
+from grader.proof.sample_class import Learner, load_lab, make_class
 from grader.results.gradebook import read_class
 from grader.verdict import VERDICT_MIME, Cause
 from tests.grader.conftest import GradedCourse, run_demo
+from tests.grader.proof.sample import make_sample, sampled
 from tests.grader.proof.test_release_proof import SECRET
 from tests.grader.tiny import make_course
 from tests.once import made_once

@@ -6,9 +6,9 @@ import pytest
 
 from grader import UserError
 from grader.phase_paths import ROOT
-from grader.proof.sample_class import PREFIX, load_lab, make_class, make_sample, sampled
+from grader.proof.sample_class import PREFIX, load_lab, make_class
 from grader.proof.sample_class.lab import find
-from grader.proof.sample_class.roster import SAMPLED
+from tests.grader.proof.sample import SAMPLED, make_sample, sampled
 from tests.grader.tiny import FIXTURE, LAB, released, source_notebook, write
 
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
