@@ -87,7 +87,11 @@ def _(draw):
         yield loss(wide, draw.integer(12, 40) / 8, 1000 * logits.double() + 2000)
         x, weight = laid_out(draw, (n, i), dtype, layout), draw.tensor((v, i), dtype)
         yield head_of(x, weight, draw.tensor((v,), dtype))
-    for shown, upstream in (("1", 1.0), ("0", 0.0), ("below 0", -draw.integer(12, 40) / 8)):
+    for shown, upstream in (
+        ("1", 1.0),
+        ("0", 0.0),
+        ("below 0, and the last word no target", -draw.integer(12, 40) / 8),
+    ):
         logits, last = draw.tensor((4, 5)), 1 if upstream < 0 else 4  # the last word, or not
         wanted, of = (last, 0, 2, 0), f"an incoming gradient of {shown}"
         yield loss(part, upstream, logits, *wanted, shown=of)

@@ -124,7 +124,7 @@ def _(draw):
     # more positions than MiniGPT has, one head, three layers; and a single word
     config = MiniGPTConfig(draw.integer(9, 20), 8, 1, 3, 12, 130)
     weights = random_weights(draw, config)
-    yield case(part, weights, words(1, 130, config), config, shown="one head, a context of 130")
+    yield case(part, weights, words(1, 130, config), config, shown="one head, three layers, T = 130")
     weights = random_weights(draw, config)
     yield case(part, weights, words(2, 1, config), config, shown="one head, T = 1")
     for table in ("token_embedding.weight", "position_embedding.weight"):
