@@ -89,7 +89,7 @@ def _difference(
         return Finding(f"raised {got.raised.kinds[0]}", got.raised.in_words())
     if not check.changes_inputs and any(call.changed for call in got.calls):
         return Finding(
-            "the function changed one of its inputs, a tensor or list; work on a new one"
+            "the function changed one of its inputs, a tensor, array or list; work on a new one"
         )
     if places is None:
         same = agree(got.value, want.value, tolerance=check.tolerance, strides=check.strides)

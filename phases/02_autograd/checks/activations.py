@@ -35,7 +35,7 @@ def _(draw):
         zeros = draw.tensor(shape, dtype)
         zeros[..., ::2] = 0.0
         zeros[..., 0] = -0.0
-        yield case("relu at zero", upstream, zeros, of="relu_vjp", shown="x with zeros in it")
+        yield case("relu at zero", upstream, zeros, of="relu_vjp", shown="x with 0 and -0 in it")
         y = torch.softmax(2 * x, -1)
         yield case("softmax", upstream, y, of="softmax_vjp")
     tiny = torch.tensor([1e-30, -1e-30, 1e-7, -1e-7, 1e30, -1e30])

@@ -42,7 +42,7 @@ def _(draw):
         ("four dimensions", (2, 3, 2, 5), 0.3, 0.0),
         ("rows of 1", (3, 1), 0.5, 0.0),
         ("a batch of nothing", (0, 4), 0.3, 0.0),
-        ("rows far from 0, and a weight of 0", (3, 8), 1e-5, 1e7),
+        ("float64, rows far from 0, and a weight of 0", (3, 8), 1e-5, 1e7),
     ):
         x, weight = draw.tensor(shape, double) + far, draw.tensor(shape[-1:], double)
         weight[0] = 0.0
@@ -182,6 +182,33 @@ layer_norm_vjp.misconception(
         _layer_norm_vjp,
         ("(g * normed).mean(-1, keepdim=True)",
          "(g * normed).sum(-1, keepdim=True) / normed.square().sum(-1, keepdim=True)"),
+    )
+)  # fmt: skip
+layer_norm_vjp.misconception(
+    "all that lies along the normed row, 0 where there is none",
+    "all of g that points along the normed row was taken away; because of eps a part of it stays.",
+    earns=2,
+)(
+    edited(
+        _layer_norm_vjp,
+        ("(g * normed).mean(-1, keepdim=True)",
+         "(g * normed).sum(-1, keepdim=True) / normed.square().sum(-1, keepdim=True).clamp(1e-30)"),
+    )
+)  # fmt: skip
+layer_norm_vjp.misconception(
+    "float64 by way of float32",
+    "float64 was rounded to float32 on the way, as `.float()` does: of rows far from 0 too few "
+    "digits are left.",
+    earns=1,
+)(
+    edited(
+        _layer_norm_vjp,
+        ("    centred = x -",
+         "    dtype = x.dtype\n    grad_output, x = (grad_output.float(), x.float())\n"
+         "    weight = weight.float()\n    centred = x -"),
+        ("return (scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0))",
+         "found = (scale * grad_x, grad_weight, grad_output.flatten(0, -2).sum(0))\n"
+         "    return tuple((t.to(dtype) for t in found))"),
     )
 )  # fmt: skip
 layer_norm_vjp.misconception(

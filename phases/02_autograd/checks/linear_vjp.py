@@ -26,14 +26,14 @@ def _(grad_output, x, weight):
 
 @linear_vjp.cases
 def _(draw):
-    def one(part, place, *args):
-        return Case(part, lambda subject: subject(*args)[place])
+    def one(part, place, *args, shown):
+        return Case(part, lambda subject: subject(*args)[place], shown=shown)
 
-    def flat(draw, n, i, o, dtype=torch.float32, layout="contiguous"):
+    def flat(draw, n, i, o, dtype=torch.float32, layout="contiguous", shown=""):
         weight = draw.tensor((o, i), dtype)
         args = *(laid_out(draw, (n, k), dtype, layout) for k in (o, i)), weight
         for place, part in enumerate(("input", "weight", "bias")):
-            yield one(part, place, *args)
+            yield one(part, place, *args, shown=shown)
 
     def deep(draw, rows, i, o, dtype=torch.float32, layout="contiguous", shown=""):
         weight = draw.tensor((o, i), dtype, "contiguous" if layout == "expanded" else layout)
@@ -48,9 +48,9 @@ def _(draw):
         yield from flat(draw, n, i, o, dtype, layout)
         yield deep(draw, (n, t), i, o, dtype, layout)
     n, t, i, o = draw.shape(4)
-    yield from flat(draw, n, i, i)
-    yield from flat(draw, 1, i, o)
-    yield from flat(draw, n, 1, 1)
+    yield from flat(draw, n, i, i, shown="as many outputs as inputs")
+    yield from flat(draw, 1, i, o, shown="a single row")
+    yield from flat(draw, n, 1, 1, shown="one input, one output")
     yield deep(draw, (n, t), i, i, shown="as many outputs as inputs")
     yield deep(draw, (2, 1, 3), i, o, shown="four dimensions")
     yield deep(draw, (1, 1), i, o, shown="a single row")

@@ -4,11 +4,11 @@ from functools import cache
 
 import torch
 
-from utils.checks import Check, case, edited
+from utils.checks import Case, Check, case, edited
 from utils.compare import Tolerance
 from utils.minigpt import load_minigpt, load_tokenizer
 
-from .shared import BY_HAND, FLOATS, KINDS, laid_out
+from .shared import BY_HAND, FLOATS, KINDS, laid_out, sum_to
 
 SENTENCES = (
     "yo hablé español anoche .",
@@ -62,7 +62,16 @@ def _(draw):
     def loss(part, upstream, logits, *wanted, shown=""):
         upstream = torch.tensor(upstream, dtype=logits.dtype)
         following = torch.tensor(wanted) if wanted else targets(*logits.shape)
-        return case(part, upstream, logits, following, of="cross_entropy_vjp", shown=shown)
+
+        def play(subject):
+            found = subject["cross_entropy_vjp"](upstream, logits, following)
+            return sum_to(0, found, lm_head.tolerance), found
+
+        places = {
+            "[0]": "the entries of a row do not sum to 0.",
+            "[1]": "the gradient for `logits`",
+        }
+        return Case(part, play, "cross_entropy_vjp", shown, places)
 
     def head_of(x, weight, bias, *wanted, shown=""):
         following = torch.tensor(wanted) if wanted else targets(len(x), len(bias))
@@ -78,7 +87,11 @@ def _(draw):
         yield loss(wide, draw.integer(12, 40) / 8, 1000 * logits.double() + 2000)
         x, weight = laid_out(draw, (n, i), dtype, layout), draw.tensor((v, i), dtype)
         yield head_of(x, weight, draw.tensor((v,), dtype))
-    for shown, upstream in (("1", 1.0), ("0", 0.0), ("below 0", -draw.integer(12, 40) / 8)):
+    for shown, upstream in (
+        ("1", 1.0),
+        ("0", 0.0),
+        ("below 0, and the last word no target", -draw.integer(12, 40) / 8),
+    ):
         logits, last = draw.tensor((4, 5)), 1 if upstream < 0 else 4  # the last word, or not
         wanted, of = (last, 0, 2, 0), f"an incoming gradient of {shown}"
         yield loss(part, upstream, logits, *wanted, shown=of)
@@ -184,6 +197,17 @@ class _:
     )
     lm_head_gradients = edited(
         _LMHead.lm_head_gradients, ("torch.arange(len(targets)), targets", ":, targets")
+    )
+
+
+@lm_head.misconception(
+    "targets taken for rows",
+    "1 is taken off whole rows, those whose numbers stand in the targets, as `p[targets]` does it.",
+    earns=3,
+)
+class _:
+    cross_entropy_vjp = edited(
+        _LMHead.cross_entropy_vjp, ("torch.arange(len(targets)), targets", "targets")
     )
 
 

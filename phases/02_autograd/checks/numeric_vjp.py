@@ -55,7 +55,8 @@ def _(draw):
         ("matrix_exp", 0.05, "transposed"),
     ):  # fmt: skip
         x, upstream = matrix(double, layout), draw.tensor((3, 3), double, layout)
-        yield case("many out, any upstream", name, x, upstream, h, shown=f"torch.{name}")
+        of = f"torch.{name}" + f", x and grad_output {layout}" * (layout != "contiguous")
+        yield case("many out, any upstream", name, x, upstream, h, shown=of)
     wide = draw.tensor((2, 3), double)
     part = "many out, any upstream"
     yield case(part, "sin", wide, draw.tensor((2, 3), double), 0.25)

@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import ByHand, Case, Check, edited
 
-from .shared import FLOATS, KINDS, SUMS, laid_out
+from .shared import FLOATS, KINDS, SUMS, laid_out, sum_to
 
 run_softmax = Check(
     "run_softmax",
@@ -50,6 +50,7 @@ def _(draw):
     def look(part, names, *args, shown=""):
         def play(subject):
             found = subject(*args)
+            found = found | {"rows": sum_to(1, found["output"], SUMS)}
             # autograd calls a Function by its class, and its own nodes by a name that ends in 0
             is_a_function = {"node": found["node"].endswith("Backward")}
             return [(found | is_a_function)[name] for name in names]
@@ -68,6 +69,7 @@ def _(draw):
 
     told = {
         "node": "the output does not come from a Function of your own.",
+        "rows": "a row of the output does not sum to 1.",
         "output": "the output",
         "gradient": "the gradient for `x`",
         "of x": "the gradient of the gradient, with respect to `x`",
@@ -76,13 +78,13 @@ def _(draw):
     for dtype, layout in KINDS:
         shape = draw.shape(3)
         x, upstream, direction = (laid_out(draw, shape, dtype, layout) for _ in range(3))
-        yield look("forward", ("node", "output"), x, upstream)
+        yield look("forward", ("node", "rows", "output"), x, upstream)
         yield look("backward", ("node", "gradient"), x, upstream)
         if layout in ("transposed", "sliced"):
             yield look("backward of backward", ("of x", "of upstream"), x, upstream, direction)
     for shape in ((5,), (4, 4), (3, 1), (2, 3, 2, 4), (0, 3)):
         x, upstream, direction = (draw.tensor(shape, torch.float64) for _ in range(3))
-        yield look("forward", ("node", "output"), x, upstream)
+        yield look("forward", ("node", "rows", "output"), x, upstream)
         yield look("backward", ("node", "gradient"), x, upstream)
         if shape not in ((4, 4), (3, 1)):
             yield look("backward of backward", ("of x", "of upstream"), x, upstream, direction)
@@ -90,7 +92,7 @@ def _(draw):
     levels = torch.stack([1000 + steps, -1000 - steps, 1000 * (steps - 2), 0 * steps, steps])
     for dtype in FLOATS:
         x, upstream = levels.to(dtype), draw.tensor((5, 5), dtype)
-        yield look("forward", ("output",), x, upstream, shown="rows at different levels")
+        yield look("forward", ("rows", "output"), x, upstream, shown="rows at different levels")
         yield look("backward", ("gradient",), x, upstream, shown="rows at different levels")
     yield along(draw.tensor((3, 5), torch.float64), 1e6 * draw.tensor((3, 5), torch.float64))
 
@@ -214,6 +216,17 @@ run_softmax.misconception(
         (MAX, "x.amax(min(1, x.dim() - 1), keepdim=True)"),
         ("e.sum(-1", "e.sum(min(1, x.dim() - 1)"),
         ("(y * grad_output).sum(-1", "(y * grad_output).sum(min(1, y.dim() - 1)"),
+    )
+)  # fmt: skip
+run_softmax.misconception(
+    "over dimension 1 on the way back",
+    "the sum in backward runs over dimension 1; each row is a softmax of its own.",
+    earns=1,
+)(
+    edited(
+        _run_softmax,
+        ("(y * grad_output).sum(-1, keepdim=True)",
+         "(y * grad_output).sum(1 if y.dim() > 1 else 0, keepdim=True)"),
     )
 )  # fmt: skip
 run_softmax.misconception(

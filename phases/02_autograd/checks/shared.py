@@ -40,6 +40,14 @@ KINDS = tuple(zip(FLOATS * 2, LAYOUTS, strict=True))
 SUMS = Tolerance(1e-4, 1e-5, "sums of a few products, each in an order of its own")
 
 
+def sum_to(total, rows, tolerance):
+    """Whether no row has another sum than the tolerance lets entries have; so it is of NaN, too."""
+    if not torch.is_tensor(rows) or rows.dim() == 0 or not rows.is_floating_point():
+        return True  # a mistake of another kind, which is told
+    allowed = 1.1 * (tolerance.rtol * rows.abs() + tolerance.atol).sum(-1)
+    return not bool(((rows.sum(-1) - total).abs() > allowed).any())
+
+
 def laid_out(draw, shape, dtype, layout):
     """Drawn values in one of `LAYOUTS`; an expanded tensor has one row, which it repeats."""
     if layout == "expanded":

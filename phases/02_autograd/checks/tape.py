@@ -67,19 +67,27 @@ def _(draw):
             again = ", asked as the second question" if k else ""
             places[f"[{k}]"] = f"the gradients of node {i}{again}"
             for j, (method, *_) in enumerate(program):
-                of = f"its entry {j} (a `{method}`)"
+                of = f"its entry {j} ({'that node itself' if j == i else f'a `{method}`'})"
                 places[f"[{k}][{j}]"] = f"the gradients of node {i}{again}, {of}"
         return Case(part, play, places=places)
 
     def values(program):
         def play(subject):
-            made, numbers = recorded(subject, program)
-            return numbers, [made.call("value", i) for i in numbers]
+            made, numbers = subject(), []
+            for method, *rest in program:
+                numbers.append(made.call(method, *rest))
+                if type(numbers[-1]) is int and numbers[-1] != len(numbers) - 1:
+                    return False, numbers, []  # what follows names nodes by other numbers
+            return True, numbers, [made.call("value", i) for i in numbers]
 
-        places = {"[0]": "the numbers of the nodes, as recording returned them"}
+        places = {
+            "[0]": "recording on a new tape didn't return 0, 1, 2 and so on, one number for each "
+            "node in the order of recording.",
+            "[1]": "the numbers of the nodes, as recording returned them",
+        }
         for j, (method, *_) in enumerate(program):
-            places[f"[0][{j}]"] = f"what `{method}` returned for node {j}"
-            places[f"[1][{j}]"] = f"the value of node {j}, a `{method}`"
+            places[f"[1][{j}]"] = f"what `{method}` returned for node {j}"
+            places[f"[2][{j}]"] = f"the value of node {j}, a `{method}`"
         return Case("values", play, places=places)
 
     def while_it_grows(program, more, i):
@@ -262,6 +270,20 @@ tape.misconception(
     edited(
         _Tape,
         ("[(i, self.value(j)), (j, self.value(i))]", "{i: self.value(j), j: self.value(i)}.items()"),
+    )
+)  # fmt: skip
+tape.misconception(
+    "breadth first",
+    "a node sent on what it had before all of its users had sent to it, as where nodes are visited "
+    "in the order in which they are met from the asked one.",
+    earns=3,
+)(
+    edited(
+        _Tape,
+        ("for node in range(i, -1, -1):", "met = [i]\n        for node in met:"),
+        ("                adjoints[source] += adjoints[node] * local\n",
+         "                adjoints[source] += adjoints[node] * local\n"
+         "                if source not in met:\n                    met.append(source)\n"),
     )
 )  # fmt: skip
 tape.misconception(

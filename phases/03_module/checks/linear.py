@@ -78,13 +78,13 @@ def _(draw):
                 values = signed.abs()
                 largest, mean = values.max().item(), values.mean().item()
                 found[name] = {
+                    "all their own": not any(repeats(v[:20]) for v in (signed, signed.t())),
                     "in bounds": largest <= 1 + 1e-6,
                     # of 250 uniform draws, the mean is near 0.5 and the largest above 0.9
                     "mean": rough(math.log(max(mean, 1e-9)), 0.25),
                     # of 4,000, the largest is above 0.99
                     "reaching them": largest > (0.99 if values.numel() > 4000 else 0.9),
                     "evenly": unevenness(signed) < 3.5,
-                    "all their own": not any(repeats(v[:20]) for v in (signed, signed.t())),
                     "new each time": not torch.equal(one.get(name), two.get(name)),
                 }
             return found

@@ -120,13 +120,13 @@ def _(draw):
     for length in (context, draw.integer(2, context - 1)):
         tokens = words(length, 3, config).T
         shown = "T as long as the context" if length == context else "T below the context"
-        yield case(part, weights, tokens, config, shown=shown)
+        yield case(part, weights, tokens, config, shown=f"a width of 18, 3 heads, {shown}")
     # more positions than MiniGPT has, one head, three layers; and a single word
     config = MiniGPTConfig(draw.integer(9, 20), 8, 1, 3, 12, 130)
     weights = random_weights(draw, config)
-    yield case(part, weights, words(1, 130, config), config, shown="T = 130, a context of 130")
+    yield case(part, weights, words(1, 130, config), config, shown="one head, three layers, T = 130")
     weights = random_weights(draw, config)
-    yield case(part, weights, words(2, 1, config), config, shown="T = 1, and other weights")
+    yield case(part, weights, words(2, 1, config), config, shown="one head, T = 1")
     for table in ("token_embedding.weight", "position_embedding.weight"):
         weights = {**weights, table: weights[table] / 100}  # so small that the norms' ε shows
     tokens = words(2, draw.integer(2, config.context - 1), config)
@@ -363,6 +363,12 @@ port_error(
     name="the MLP's sum left out",
     explanation="the MLP replaced the stream; it should be added to it.",
 )
+port_error(
+    ("x = x + attention(f'blocks.{k}.attention', norm(f'blocks.{k}.norm_1', x))",
+     "x = norm(f'blocks.{k}.norm_1', x + attention(f'blocks.{k}.attention', x))"),
+    name="one norm after its sum",
+    explanation="`norm_1` comes after the sum of attention and stream; it comes before attention.",
+)  # fmt: skip
 port_error(
     ("norm(f'blocks.{k}.norm_2', x)", "norm(f'blocks.{k}.norm_1', x)"),
     name="one norm for both", explanation="the MLP reads the stream through the norm of attention.",

@@ -125,6 +125,10 @@ def _(draw):
         places = {}
         for k, request in enumerate(requests):
             places |= places_of(f"[{k}]", *request)
+            if k and requests[k - 1][0] == "load":
+                refused = requests[k - 1][3]
+                after = "a refusal" if refused else "loading, when the loaded state was overwritten"
+                places[f"[{k}]"] = f"`{request[0]}()` after {after}"
         return Case(part, play, places=places, raises=raises)
 
     # none of them a word of the usual refusals, in which its mention would prove nothing

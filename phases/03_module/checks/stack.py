@@ -88,7 +88,7 @@ def _(draw):
             "[4]": "what is saved after training",
             "[5]": "the gain requires no gradient.",
         }
-        return Case("what training changes", play, places=places)
+        return Case("what training changes", play, shown=f"a depth of {depth}", places=places)
 
     def as_begun(tensor, width):
         """Fresh weights and biases of nn.Linear: within its bound, and not all near 0.
@@ -147,6 +147,11 @@ stack.misconception(
     "the gain is read past autograd: the output is right, and its gradient never comes.",
     earns=1,
 )(edited(_Stack, ("x * self.gain", "x * self.gain.data")))
+stack.misconception(
+    "the last layer first",
+    "x goes through the layers in reverse order, the last of `layers` first.",
+    earns=1,
+)(edited(_Stack, ("for layer in self.layers", "for layer in reversed(self.layers)")))
 stack.misconception(
     "one gain for all",
     "the gain is a single number, where each channel should have its own.",
