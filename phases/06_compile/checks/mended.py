@@ -83,7 +83,8 @@ def _(draw):
     yield asked("scale", "zeros first, float64", scaled)
 
     x = draw.tensor((a, b), torch.float64)
-    lengths = torch.tensor([draw.integer(0, b) for _ in range(a)])
+    some = draw.integer(1, b - 1)  # neither nothing nor the whole row
+    lengths = torch.tensor([some, *(draw.integer(0, b) for _ in range(a - 1))])
     ends = torch.tensor([0, b, *(draw.integer(0, b) for _ in range(a - 2))])
     beyond = torch.arange(b) >= lengths[:, None]
     worst = x.masked_fill(beyond, draw.choice((float("nan"), float("inf"), -float("inf"))))
