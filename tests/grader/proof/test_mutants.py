@@ -5,6 +5,8 @@ import gc
 import io
 import json
 import signal
+import time
+from functools import lru_cache
 
 import pytest
 from rich.console import Console
@@ -13,10 +15,10 @@ from grader import UserError
 from grader.judging.answer_key import answer_key
 from grader.judging.judge import first_failure, judge
 from grader.judging.rpc_client import InProcess
-from grader.proof.mutants import _Alarm, add_arguments, rights, run, survey
+from grader.proof.mutants import LATE, _Alarm, _Judge, add_arguments, rights, run, survey
 from grader.proof.mutate import mutants
 from grader.proof.selftest import LabCode
-from utils.checks import Check, case
+from utils.checks import Case, Check, case
 
 LAB = '''# %% [markdown]
 # # A lab
@@ -135,6 +137,53 @@ def test_a_loop_without_an_end_is_ended_and_counts_as_wrong(lab):
     assert found.killed > 10
     assert not any("x = 1" in now or "x += 1" in now for _, now in changes(found.survivors))
     assert found.seconds < 20
+
+
+def test_a_loop_without_an_end_is_ended_on_three_seeds_and_not_waited_for_on_others(
+    lab, monkeypatch
+):
+    rung = []
+
+    class Counted(_Alarm):
+        def __exit__(self, *raised):
+            rung.append(self.rang)
+            return super().__exit__(*raised)
+
+    monkeypatch.setattr("grader.proof.mutants._Alarm", Counted)
+    lab.write_text(LAB.replace("if x > limit:", "while x > limit:\n        x -= 1\n    if False:"))
+    check = make_check()
+    (right,) = rights(check, lab)
+    judged = _Judge(check, list("abcdef"), LabCode.read(lab), right)
+    times = []
+    for mutant in mutants(right.cell, right.lines):
+        rung.clear()
+        judged.survived(mutant)
+        times.append(sum(rung))
+    assert max(times) == LATE
+
+
+def test_the_time_limit_holds_where_a_cache_does_not_hold_every_seed(lab, monkeypatch):
+    monkeypatch.setattr("grader.proof.mutants.LEAST_SECONDS", 0.01)
+
+    @lru_cache(maxsize=1)
+    def prepared(number):
+        end = time.process_time() + 0.04
+        while time.process_time() < end:
+            pass
+        return number
+
+    check = Check("clipped", parts={"p": 1}, reads="r")
+    check.reference(lambda x, top: min(x, top))
+
+    @check.cases
+    def _(draw):
+        number = draw.integer(1, 10**9)
+        for x, top in ((draw.integer(1, 5), 9), (draw.integer(10, 15), 9), (-3, -3)):
+            yield Case("p", lambda subject, x=x, top=top: (prepared(number), subject(x, top)))
+
+    survivors = survey(check, SEEDS, lab).survivors
+    assert changes(survivors) == NO_MATTER
+    assert all(trial.survived == trial.seeds for trial in survivors)
 
 
 def test_given_cells_may_take_their_time(lab, monkeypatch):
