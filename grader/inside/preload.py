@@ -30,6 +30,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
+from unittest import mock
 
 ALWAYS = (
     "numpy",
@@ -324,10 +325,10 @@ def _register_patterns() -> None:
     It traces them with fake tensors. Each trace would show a bar of tqdm, which starts a thread.
     """
     import torch
+    from torch import hub
     from torch._inductor.fx_passes import joint_graph, post_grad
-    from tqdm import tqdm
 
-    interval, tqdm.monitor_interval = tqdm.monitor_interval, 0
-    joint_graph.lazy_init(torch.device("cpu"))
-    post_grad.lazy_init()
-    tqdm.monitor_interval = interval
+    private: Any = hub
+    with mock.patch.object(private.tqdm, "monitor_interval", 0, create=True):
+        joint_graph.lazy_init(torch.device("cpu"))
+        post_grad.lazy_init()

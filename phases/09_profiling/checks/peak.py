@@ -102,6 +102,8 @@ def _(draw):
     yield asked(who, [(a, n), (b, x), (a, -n), (c, n), (b, -x)], "a peak that is reached twice")
     yield asked(who, [(a, n), (a, -n), (b, n), (b, -n), (c, n)], "three peaks of one height")
     yield asked(who, [(a, n), (a, -n), (b, m), (c, x)], "one that is gone by then")
+    yield asked(who, [(64, n), (128, m), (64, -n), (256, x)], "one gone by then, at a lower address")
+    yield asked(who, [(128, n), (64, m), (128, -n), (256, x)], "one gone by then, at a higher address")
     yield asked(who, [(a, x), (a, -x), (b, n), (c, m), (d, 1)], "the last is as high as the first")
     yield asked(who, [(a, n), (b, n), (c, n), (b, -n)], "blocks of one size")
     yield asked(who, [(0, n), (b, m), (0, -n)], "address 0")
