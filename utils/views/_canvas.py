@@ -7,8 +7,9 @@ line up exactly.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from matplotlib.collections import PathCollection
@@ -28,12 +29,25 @@ DASHES = (0, (3, 2.4))
 
 Box = tuple[float, float, float, float]
 Point = tuple[float, float]
+Method = TypeVar("Method", bound=Callable[..., None])
+
+
+def _draws(method: Method) -> Method:
+    """Make a method do nothing on a canvas that stays empty."""
+
+    @wraps(method)
+    def drawn(canvas: Canvas, *args: Any, **kwargs: Any) -> None:
+        if not canvas.unseen:
+            method(canvas, *args, **kwargs)
+
+    return cast(Method, drawn)
 
 
 class Canvas:
     """A figure of WIDTH x `height` CSS pixels; what is drawn later lies over what was before.
 
-    Where `utils.figures.TEXT_ONLY` is set it stays empty.
+    Attributes:
+        unseen: whether it stays empty, because `utils.figures.TEXT_ONLY` is set.
     """
 
     def __init__(self, height: float) -> None:
@@ -42,13 +56,14 @@ class Canvas:
         self.figure = Figure(figsize=size, dpi=CSS_DPI, facecolor=CARD)
         self._letters: list[Path] = []
         self._inks: list[str] = []
-        self._unseen = bool(os.environ.get(TEXT_ONLY))
-        if self._unseen:
+        self.unseen = bool(os.environ.get(TEXT_ONLY))
+        if self.unseen:
             return
         self._axes = self.figure.add_axes((0, 0, 1, 1))
         self._axes.set_axis_off()
         self._axes.set(xlim=(0, WIDTH), ylim=(height, 0))
 
+    @_draws
     def text(
         self,
         x: float,
@@ -61,8 +76,6 @@ class Canvas:
         ha: str = "left",
     ) -> None:
         """One line of text with the middle of its digits at y; text lies over everything else."""
-        if self._unseen:
-            return
         baseline = y + MIDDLE * size
         self._letters.append(text_path(x, baseline, words, size=size, mono=mono, ha=ha))
         self._inks.append(colour)
@@ -71,11 +84,13 @@ class Canvas:
         """A small label in the muted colour."""
         self.text(x, y, words, size=SMALL, colour=MUTED, ha=ha, mono=mono)
 
+    @_draws
     def title(self, words: str) -> None:
         """The figure's sentence at the top, in as many lines as it needs (see `title_height`)."""
         for row, line in enumerate(wrap(words, INNER, size=TITLE)):
             self.text(MARGIN, MARGIN + 8 + row * LEADING, line, size=TITLE)
 
+    @_draws
     def boxes(
         self,
         boxes: Sequence[Box],
@@ -90,20 +105,24 @@ class Canvas:
         paths = [_box(*box, radius) for box in boxes]
         self._add(paths, fills, edge, line, dashed)
 
+    @_draws
     def polygon(self, corners: Sequence[Point], fill: str) -> None:
         """A filled shape with straight sides."""
         self._add([Path([*corners, corners[0]], closed=True)], [fill], "none", 0, False)
 
+    @_draws
     def line(
         self, path: Sequence[Point], *, colour: str = RULE, line: float = 1, dashed: bool = False
     ) -> None:
         """A path along straight pieces."""
         self._add([Path(path)], ["none"], colour, line, dashed)
 
+    @_draws
     def lines(self, paths: Sequence[Sequence[Point]], *, colour: str, line: float) -> None:
         """Many paths in one colour, drawn at once."""
         self._add([Path(path) for path in paths], ["none"], colour, line, False)
 
+    @_draws
     def wires(
         self, ways: Sequence[Sequence[Point]], *, colour: str = INK, line: float = 1.6
     ) -> None:
@@ -112,6 +131,7 @@ class Canvas:
         self._add(paths, ["none"], CARD, line + 3, False)
         self._add(paths, ["none"], colour, line, False)
 
+    @_draws
     def marker(
         self, x: float, y: float, marker: str, *, size: float, fill: str, edge: str = INK
     ) -> None:
@@ -131,7 +151,7 @@ class Canvas:
     def _add(
         self, paths: Sequence[Path], fills: Sequence[str], edge: str, line: float, dashed: bool
     ) -> None:
-        if paths and not self._unseen:
+        if paths and not self.unseen:
             self._axes.add_collection(
                 PathCollection(
                     paths,

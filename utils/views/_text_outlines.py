@@ -24,14 +24,15 @@ _EM = 1000  # outlines are made at this size, then scaled
 
 def text_width(words: str, *, size: float, mono: bool = False) -> float:
     """Return the width of one line of text in CSS pixels."""
-    return _line(words, mono, size)[2]
+    return sum(_step(letter, mono, size) for letter in words)
 
 
 def text_path(
     x: float, baseline: float, words: str, *, size: float, mono: bool = False, ha: str = "left"
 ) -> Path:
     """One line of text as a path, y growing downward; ha: what is at x, an end or the middle."""
-    vertices, codes, width = _line(words, mono, size)
+    vertices, codes = _line(words, mono, size)
+    width = text_width(words, size=size, mono=mono)
     at = np.array([_snap(x - ALIGN[ha] * width), _snap(baseline)])
     return Path(vertices + at, codes)
 
@@ -65,19 +66,25 @@ def _glyph(letter: str, mono: bool) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 @lru_cache(maxsize=4096)
-def _line(words: str, mono: bool, size: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return a line of text that begins at (0, 0): vertices, codes, width.
+def _line(words: str, mono: bool, size: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return a line of text that begins at (0, 0): vertices, codes."""
+    vertices, codes, x = [np.empty((0, 2))], [np.empty(0, np.uint8)], 0.0
+    for letter in words:
+        shape, kinds, _ = _glyph(letter, mono)
+        vertices.append(shape * size + (x, 0))
+        codes.append(kinds)
+        x += _step(letter, mono, size)
+    return np.concatenate(vertices), np.concatenate(codes)
+
+
+@lru_cache(maxsize=4096)
+def _step(letter: str, mono: bool, size: float) -> float:
+    """Return the CSS pixels from one letter to the next.
 
     Letters stand on whole pixels of the bitmap, so that each looks the same wherever it stands:
     sharper, and a PNG of half the bytes.
     """
-    vertices, codes, x = [np.empty((0, 2))], [np.empty(0, np.uint8)], 0.0
-    for letter in words:
-        shape, kinds, advance = _glyph(letter, mono)
-        vertices.append(shape * size + (x, 0))
-        codes.append(kinds)
-        x += max(_snap(advance * size), 1 / DENSITY)
-    return np.concatenate(vertices), np.concatenate(codes), x
+    return max(_snap(_glyph(letter, mono)[2] * size), 1 / DENSITY)
 
 
 def _snap(length: float) -> float:
