@@ -1,8 +1,9 @@
 """Configure pytest for all tests: which tests run, in which order, on which worker, at what cost.
 
 ``make check``, ``make test`` and ``make proof`` run ``pytest --width check``, ``test`` and
-``proof``. ``check`` leaves out the tests marked ``slow`` and those marked ``full``. ``test`` leaves
-out those marked ``full``. ``proof`` runs all, some of them with more data.
+``proof``. ``check`` leaves out the tests marked ``slow``, those marked ``full``, and those of a
+package that has not changed since they passed. ``test`` leaves out those marked ``full``. ``proof``
+runs all, some of them with more data.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import secrets
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -23,11 +25,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import grader  # before nbformat, which then imports a second faster, see grader  # noqa: F401
 from grader.phase_paths import ROOT
 from tests.costs import Costs
-from tests.proven import Proven
+from tests.proven import Packages, Proven
 
 MANY_SEEDS = 20
 # The marks of the tests that do not run, by width.
 LEFT_OUT = {"check": ("slow", "full"), "test": ("full",), "proof": ()}
+
+STATES = pytest.StashKey[Packages]()  # only in the process that starts the workers
+UNCHANGED = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,8 +67,13 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts background processes with SIGINT ignored, and tests would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # A worker of pytest-xdist would draw a seed of its own, and nobody would see which.
-    config.option.seed = getattr(config, "workerinput", {}).get("seed", config.option.seed)
+    told = getattr(config, "workerinput", None)
+    if told is None:
+        config.stash[STATES] = packages = Packages(config)
+        config.stash[UNCHANGED] = packages.left_out
+    else:  # a worker of pytest-xdist would draw a seed of its own, and nobody would see which
+        config.option.seed = told["seed"]
+        config.stash[UNCHANGED] = told["left out"]
     # Keep the order of collection (the slowest first); xdist would sort groups by their size.
     config.option.loadscopereorder = False
     config.pluginmanager.register(Costs(shown=config.option.costs))
@@ -71,13 +81,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Give each worker the seed of the run."""
+    """Give each worker the seed of the run, and the folders that it leaves out."""
     node.workerinput["seed"] = node.config.option.seed
+    node.workerinput["left out"] = node.config.stash[UNCHANGED]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over the folders that this run leaves out; None leaves the others to pytest."""
+    left_out = [config.rootpath / folder for folder in config.stash[UNCHANGED]]
+    return True if collection_path in left_out else None
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    packages = session.config.stash.get(STATES, None)
+    if packages is not None and exitstatus == pytest.ExitCode.OK:
+        packages.passed()
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
+    for folder in config.stash[UNCHANGED]:
+        terminalreporter.write_line(f"Not run, since it passed and nothing has changed: {folder}")
     terminalreporter.write_line(f"The seed of this run: --seed {config.option.seed}")
 
 

@@ -1,5 +1,6 @@
-"""Skip proofs of labs that were made before, if no file that they depend on has changed.
+"""Skip what passed before, if no file that it depends on has changed.
 
+Proofs of labs are skipped one by one. ``make check`` also leaves out the tests of whole packages.
 CI and ``make proof`` skip nothing.
 """
 
@@ -18,6 +19,14 @@ from grader.phase_paths import ROOT
 # What a lab's proof depends on: its own folders, and files that all labs share.
 OWN = ("phases", "source", "release")
 SHARED = ("grader", "utils", "nbgrader_config.py", "pyproject.toml", "tests/grader", "tests/phases")
+# Folders of tests that ``make check`` leaves out, each with the files that must not have changed.
+# Some of these tests also use the labs, and those of utils the grader; ``make test`` runs them all.
+PACKAGES = {
+    "tests/grader": ("grader", "utils", "nbgrader_config.py", "tests/grader", "tests/fixtures"),
+    "tests/utils": ("utils", "tests/utils"),
+}
+# pytest's options with which a run does not have all tests.
+CHOOSING = ("keyword", "markexpr", "lf", "stepwise", "deselect", "ignore", "collectonly")
 
 
 class Proven:
@@ -57,6 +66,39 @@ class Proven:
         """Store that this proof of a lab was made with the current files."""
         if self._cache is not None:
             self._cache.set(_key(lab, what), digests(lab))
+
+
+class Packages:
+    """Remember in which state of its files the tests of a package passed.
+
+    Args:
+        config: pytest's configuration, in the process that starts the workers.
+
+    Attributes:
+        left_out: folders of tests that this run leaves out, such as ``tests/utils``.
+    """
+
+    def __init__(self, config: pytest.Config):
+        self._cache = getattr(config, "cache", None)
+        self._now = {
+            folder: _digest(config.rootpath, (*places, "pyproject.toml"))
+            for folder, places in PACKAGES.items()
+        }
+        chosen = any(getattr(config.option, name, None) for name in CHOOSING)
+        self._all = config.args_source is not pytest.Config.ArgsSource.ARGS and not chosen
+        quick = config.option.width == "check" and self._all and not os.environ.get("CI")
+        known = self._cache.get(_PASSED, {}) if self._cache is not None and quick else {}
+        self.left_out = [
+            folder for folder, digest in self._now.items() if known.get(folder) == digest
+        ]
+
+    def passed(self) -> None:
+        """Store that all tests passed, unless this run was asked for some of them."""
+        if self._cache is not None and self._all:
+            self._cache.set(_PASSED, self._now)
+
+
+_PASSED = "proven/packages"
 
 
 def _key(lab: str, what: str) -> str:

@@ -116,6 +116,7 @@ def test_full(full): assert full
 """
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("width", "order"),
     [
@@ -157,3 +158,33 @@ def test_all_workers_draw_with_the_seed_that_is_printed(tmp_path):
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     [printed] = re.findall(r"--seed (\w+)", done.stdout)
     assert re.findall(r"^E .*drawn with \['(\w+)'\]", done.stdout, re.M) == [printed] * 2
+
+
+@pytest.mark.slow(4)
+def test_check_leaves_out_a_package_that_has_passed_until_it_changes(tmp_path, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    for name in ("conftest", "costs", "proven"):
+        (tmp_path / "tests" / "utils").mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
+    (tmp_path / "tests" / "utils" / "test_a.py").write_text("def test_a(): pass")
+    (tmp_path / "tests" / "test_b.py").write_text("def test_b(): pass")
+    (tmp_path / "utils").mkdir()
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+
+    def ran(*words):
+        asked = [sys.executable, "-m", "pytest", "-vv", *words]
+        said = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True).stdout
+        assert ("nothing has changed: tests/utils" in said) == ("::test_a" not in said)
+        return len(re.findall("PASSED", said))
+
+    check = ("--width", "check")
+    assert ran(*check, "-k", "test_a") == 1  # not all: nothing is stored
+    assert ran(*check) == 2
+    assert ran(*check) == 1
+    assert ran(*check, "-n", "1", "--dist", "load") == 1
+    assert ran(*check, "tests/utils") == 1  # asked for
+    assert ran("--width", "test") == 2
+    (tmp_path / "utils" / "new.py").write_text("")
+    assert ran(*check) == 2
+    (tmp_path / "tests" / "utils" / "test_a.py").write_text("def test_a(): assert False")
+    assert ran(*check) == 1

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from grader.course import nbgrader_config, open_course
 from grader.phase_paths import ROOT
 
@@ -36,6 +38,7 @@ def test_what_nbgrader_is_told_of_autograde_is_read_but_its_exporter(tmp_path):
     assert course.config.Autograde.exporter_class == "no.such.Exporter"
 
 
+@pytest.mark.slow(2)
 def test_a_grading_run_imports_no_torch_of_its_own():
     """Torch takes a second, which every run and every test of the command would pay."""
     code = (

@@ -97,6 +97,7 @@ def test_a_softmax_without_a_function_is_told_so(softmax):
     assert problem == "the output does not come from a Function of your own."
 
 
+@pytest.mark.slow(1)
 def test_paths_of_a_play_are_in_words():
     said = {
         "scalar_adjoints": (lambda a, b: {"L": 1.0, "d": 1.0, "c": 1.0, "b": 1.0, "a": 1.0},

@@ -38,6 +38,7 @@ ELSEWHERE = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("edit", ELSEWHERE.values(), ids=ELSEWHERE)
 def test_a_port_that_is_wrong_in_its_own_way_is_taken_for_no_other(edit):
     verdict = judge(PORT, edited(PORT.right, edit), "s")

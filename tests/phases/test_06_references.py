@@ -4,7 +4,6 @@ import random
 
 import pytest
 import torch
-from torch._functorch.partitioners import default_partition
 
 from grader.judging.catalogue import find_check
 from utils.drivers import compiling
@@ -46,9 +45,12 @@ STEPS = (
 )
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("steps", STEPS, ids=str)
 @pytest.mark.parametrize("fixed", [(), (0,)], ids=["all", "x needs none"])
 def test_the_plain_partitioner_saves_the_same(steps, fixed):
+    from torch._functorch.partitioners import default_partition  # seconds, in every worker
+
     if fixed and ("linear",) not in steps:
         return  # nothing would need a gradient
     shapes = [(2, 3), (4, 3), (5, 4)]

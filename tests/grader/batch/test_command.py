@@ -157,6 +157,7 @@ def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
     assert (status, count(text, "graded")) == (0, 4)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("word", ["raise", "refuse", "full"])
 def test_however_many_fail_alone_they_fail_alone(course, here, word):
     """Hostile learners can make many of their own submissions fail in a row, in every run."""

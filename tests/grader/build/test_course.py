@@ -45,6 +45,7 @@ def releases():
     return generate({name: to_bytes(to_notebook(text)) for name, text in texts.items()}, ROOT)
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("name", LABS)
 def test_no_answer_in_release_lessons_or_utils(name, releases):
     secret = answers(parse("lab.py", LABS[name].read_text(encoding="utf-8")))

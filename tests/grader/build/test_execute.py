@@ -29,6 +29,7 @@ def problems(notebook):
     return [str(problem) for problem in output_problems(lesson(), notebook)]
 
 
+@pytest.mark.slow(1)
 def test_a_failing_cell_is_reported_with_the_line_of_the_text(project):
     content = LESSON + "\n# %%\nprint(os.getpid())\n\n1 / 0\n"
     notebook = to_notebook(lesson(content))

@@ -69,6 +69,7 @@ def test_reading_a_message_takes_memory_in_proportion_to_what_is_allowed(what):
     assert peak(read, data) < 4 * len(data) + 100 * MIB
 
 
+@pytest.mark.slow(1)
 def test_keys_that_honest_answers_have_cross():
     given = dict.fromkeys((1, "a", True, None, 0.5, torch.float32, (1, "a"), -(2**40)), 0)
     assert copy_by_value(given) == given
@@ -91,6 +92,7 @@ def test_too_many_values_are_refused_before_they_are_made():
     assert peak(read, data) < 2 * len(data)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("unit", ["[],", '{"":0},', '"\\"', "0,"])
 def test_a_kernels_message_is_not_made_of_millions_of_values(unit):
     text = ('{"header": {}, "content": {"a": [' + unit * (8_000_000 // len(unit))).encode()

@@ -139,6 +139,7 @@ def test_a_loop_without_an_end_is_ended_and_counts_as_wrong(lab):
     assert found.seconds < 20
 
 
+@pytest.mark.slow(2)
 def test_a_loop_without_an_end_is_ended_on_three_seeds_and_not_waited_for_on_others(
     lab, monkeypatch
 ):
@@ -162,6 +163,7 @@ def test_a_loop_without_an_end_is_ended_on_three_seeds_and_not_waited_for_on_oth
     assert max(times) == LATE
 
 
+@pytest.mark.slow(2)
 def test_the_time_limit_holds_where_a_cache_does_not_hold_every_seed(lab, monkeypatch):
     monkeypatch.setattr("grader.proof.mutants.LEAST_SECONDS", 0.01)
 

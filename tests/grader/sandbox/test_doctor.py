@@ -18,6 +18,7 @@ from grader.sandbox.warm_process import Warm
 from tests.grader.conftest import demand_sandboxes
 
 
+@pytest.mark.slow(4)
 @pytest.mark.usefixtures("sandbox")
 def test_a_machine_that_can_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["doctor"]) == 0

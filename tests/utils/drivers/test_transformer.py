@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from transformers import GPT2LMHeadModel
 
 from grader.judging.catalogue import find_check
 from utils.drivers import transformer as driver
@@ -360,6 +359,8 @@ def test_mistakes_in_loading_show():
 
 
 def test_the_class_and_the_folder_are_those_that_were_asked_for():
+    from transformers import GPT2LMHeadModel  # seconds, in every worker
+
     told = []
 
     def note(model_class, folder):

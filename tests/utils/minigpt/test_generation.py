@@ -180,6 +180,7 @@ def test_a_picture_of_one_position_says_what_it_looks_at(spoken):
         draw_position(attention, 99)
 
 
+@pytest.mark.slow(1)
 def test_the_picture_is_shown_with_its_text(spoken, capsys):
     attention_picture(spoken[1])
     attention_picture(spoken[1], position=6)

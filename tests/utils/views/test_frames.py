@@ -89,6 +89,7 @@ def pixels(base, picture):
     return found
 
 
+@pytest.mark.slow(2)
 def test_every_picture_laid_over_the_base_is_what_the_view_draws(monkeypatch):
     tensor = torch.arange(6).view(2, 3)
     found = shown(monkeypatch, stride_explorer.stride_explorer, tensor)[_frames.MIME]
@@ -104,6 +105,7 @@ def test_every_picture_laid_over_the_base_is_what_the_view_draws(monkeypatch):
         np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.slow(1)
 def test_where_anything_can_be_typed_a_choice_stands_for_it(monkeypatch):
     draw = broadcast_aligner.draw
     found = shown(monkeypatch, broadcast_aligner.broadcast_aligner, (3, 1), (1, 4))[_frames.MIME]

@@ -225,6 +225,7 @@ def test_the_length_of_the_sequence_moves(shown):
     assert "At 1,024 tokens attention is 65.7%" in spoken.value
 
 
+@pytest.mark.slow(1)
 def test_the_steps_of_a_kernel_move(shown):
     triton = pytest.importorskip("triton", reason="Triton has no build for this system")
     from tests.utils.views.test_kernels import copy_unmasked
@@ -304,6 +305,7 @@ COMPILED = {
 SLOW = {"fusion_map": pytest.mark.slow(10)}
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW.get(n, ())) for n in COMPILED])
 def test_the_compilers_views_move_on_a_sheet_of_one_height(name, shown):
     arguments, to, words = COMPILED[name]
