@@ -73,7 +73,8 @@ class Trial:
     """A judged mutant.
 
     Attributes:
-        survived: the number of seeds on which it earned full points.
+        survived: the number of seeds on which it earned full points; at most 1 for a change of what
+            is free.
     """
 
     right: Right
@@ -136,7 +137,9 @@ def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Surv
         for right, of_right in groupby(chosen, key=lambda trial: trial.right):
             judge = _Judge(check, seeds, code, right)
             trials += [
-                dataclasses.replace(trial, survived=judge.survived(trial.mutant))
+                dataclasses.replace(
+                    trial, survived=judge.survived(trial.mutant, once=_is_free(check, trial))
+                )
                 for trial in of_right
             ]
     alive = [trial for trial in trials if trial.survived]
@@ -203,8 +206,12 @@ class _Judge:
                     f"(seed {key.seed}); see `python -m grader selftest`"
                 )
 
-    def survived(self, mutant: Mutant) -> int:
-        """Return on how many seeds a mutant earns full points; 0 if its cell does not end well."""
+    def survived(self, mutant: Mutant, once: bool = False) -> int:
+        """Return on how many seeds a mutant earns full points; 0 if its cell does not end well.
+
+        Args:
+            once: whether to stop after the first of these seeds.
+        """
         thing = None
         with _Alarm(self._to_make), contextlib.suppress(Exception):
             thing = self._thing(mutant.code)
@@ -213,7 +220,7 @@ class _Judge:
         survived, suspect = 0, self._suspect  # the case that the last mutant failed, played first
         late = 0
         for key, limit in zip(self._keys, self._limits, strict=True):
-            if late == LATE:
+            if late == LATE or (once and survived):
                 break
             failed: int | None = suspect
             with _Alarm(limit) as alarm:
@@ -278,10 +285,14 @@ def _is_about(line: Equivalent, trial: Trial) -> bool:
     return line.of in ("", trial.right.name) and trial.mutant.is_edit(line.old, line.new)
 
 
+def _is_free(check: Check, trial: Trial) -> bool:
+    return any(line.new is None and _is_about(line, trial) for line in check.equivalents)
+
+
 def _stale(check: Check, made: list[Trial], trials: list[Trial]) -> Iterator[str]:
     for line in check.equivalents:
-        meant = [trial for trial in trials if _is_about(line, trial)]
-        said = f"`{line.old}` → `{line.new}`"
+        meant = [t for t in trials if _is_about(line, t) and not _is_free(check, t)]
+        said = f"`{line.old}` → `{line.new}`" if line.new is not None else f"free `{line.old}`"
         if not any(_is_about(line, trial) for trial in made):
             yield f"{said} is none of the changes that are tried"
         for trial in meant:

@@ -99,11 +99,16 @@ class Mutant:
     def __str__(self) -> str:
         return f"`{self.was}` became `{self.now}`"
 
-    def is_edit(self, old: str, new: str) -> bool:
-        """Return whether the change replaces ``old`` by ``new`` in one place."""
+    def is_edit(self, old: str, new: str | None) -> bool:
+        """Return whether the change replaces ``old`` in one place by ``new``; None for any text."""
         start = self.was.find(old) if old else -1
         while start >= 0:
-            if self.was[:start] + new + self.was[start + len(old) :] == self.now:
+            before, after = self.was[:start], self.was[start + len(old) :]
+            if new is None:
+                kept = self.now.startswith(before) and self.now.endswith(after)
+                if kept and len(self.now) >= len(before) + len(after):
+                    return True
+            elif before + new + after == self.now:
                 return True
             start = self.was.find(old, start + 1)
         return False

@@ -128,6 +128,20 @@ def test_what_survives_on_one_seed_alone_is_a_survivor(lab):
     assert found.stale == ()
     often = {t.mutant.now: t.survived for t in found.survivors}
     assert 0 < often["if False:"] < 12
+
+    check.equivalent(("x > limit", "False"), because="luck")
+    (said,) = survey(check, seeds, lab).stale
+    assert said.startswith("`x > limit` → `False` is killed on")
+    check.equivalents.clear()
+    check.free("x > limit", because="luck")
+    found = survey(check, seeds, lab)
+    assert found.stale == ()
+    assert [t.survived for t in found.equivalent if t.mutant.now == "if False:"] == [1]
+    assert {t.mutant.now for t in found.survivors}.isdisjoint({"if x >= limit:", "if False:"})
+    check.free("y < limit", because="it is not there")
+    assert survey(check, seeds, lab).stale == (
+        "free `y < limit` is none of the changes that are tried",
+    )
     assert often["if x >= limit:"] == 12
 
 
