@@ -707,15 +707,16 @@ verify("checkpoint", checkpoint=checkpoint, resume=resume)
 # ## 9 · MiniGPT from nothing
 #
 # *Hard, 40 minutes, 5 points: one each for weights that fit, for a run that repeats, and for one batch
-# learnt by heart; two for perplexities below those of a trigram and a 5-gram.*
+# learnt by heart; two for perplexities below those of a trigram and a 5-gram. Steps are counted by your
+# own process.*
 # From the lesson: [MiniGPT from nothing](../../notebooks/07_training.ipynb#cell-id=minigpt-from-nothing).
 #
 # Write `train_minigpt(inputs, targets, config, steps, seed)`. It makes a new `MiniGPT(config)`, trains
-# it in `steps` steps, and returns its `state_dict()`. `inputs` and `targets` are lines of the
-# course's corpus, (N, T) int64 each: the target of each token is the one after it, or -100 where it
-# does not count, as in padding and in the words before a sentence. The same arguments give the same
-# bits, and another seed other weights; which ones is up to you, as is all the rest: optimizer, batch
-# size, learning rate, schedule. What is asked:
+# it in `steps` steps (no optimizer takes more), and returns its `state_dict()`. `inputs` and `targets`
+# are lines of the course's corpus, (N, T) int64 each: the target of each token is the one after it, or
+# -100 where it does not count, as in padding and in the words before a sentence. The same arguments
+# give the same bits, and another seed other weights; which ones is up to you, as is all the rest:
+# optimizer, batch size, learning rate, schedule. What is asked:
 #
 # - 16 lines, 60 steps: a perplexity below 1.5 on these same lines;
 # - 5,000 lines, 150 steps: on lines that you have not seen, a perplexity below 3.53, a trigram's, where

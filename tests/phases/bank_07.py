@@ -699,6 +699,7 @@ WRONG["train_minigpt"] = [
     ("a fortieth of the learning rate", "16 lines, 60 steps: a perplexity below 1.5", "0.02 * min", "0.0005 * min"),
     ("the first lines only", "on lines that you have not seen, a perplexity below 3.53",
      "torch.randint(len(inputs), (64,))", "torch.arange(min(64, len(inputs)))"),
+    ("a hundred steps, whatever is asked", "no optimizer takes more", "range(steps)", "range(100)"),
 ]
 
 # --- Answers to what the table of rules, rules_07.py, found nothing for ---------------------------

@@ -317,6 +317,7 @@ RULES = {
                 "once through the lines",
                 "a tenth of the steps",
             ),
+            "no optimizer takes more": "a hundred steps, whatever is asked",
             "returns its `state_dict()`": "the model itself",
             "The same arguments give the same bits": "seeded after the weights were drawn",
             "another seed other weights": "always the same seed",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader
 
 from utils.minigpt import MiniGPT, MiniGPTConfig
@@ -252,6 +255,19 @@ def sentences(inputs: Tensor, targets: Tensor, columns: int) -> tuple[Tensor, Te
     return inputs[fits, :columns], targets[fits, :columns]
 
 
+@contextlib.contextmanager
+def counted_steps() -> Iterator[Counter[torch.optim.Optimizer]]:
+    """Count the steps that each of PyTorch's optimizers takes in the block."""
+    taken: Counter[torch.optim.Optimizer] = Counter()
+    counting = register_optimizer_step_post_hook(
+        lambda optimizer, args, kwargs: taken.update([optimizer])
+    )
+    try:
+        yield taken
+    finally:
+        counting.remove()
+
+
 def repeated(
     train: Callable,
     inputs: Tensor,
@@ -259,16 +275,21 @@ def repeated(
     config: MiniGPTConfig,
     steps: int,
     seeds: Sequence[int],
-) -> list[dict[str, Tensor]]:
-    """Return ``train(inputs, targets, config, steps, seed)`` for each of the seeds, in order.
+) -> dict[str, Any]:
+    """What ``train(inputs, targets, config, steps, seed)`` returns for each of the seeds, in order.
 
     Between the calls torch's generator moves on, as it does where others draw from it, too.
+
+    Returns:
+        ``weights``, a state dict for each seed; ``steps``, the most that one of PyTorch's
+        optimizers took.
     """
     found = []
-    for seed in seeds:
-        found.append(train(inputs, targets, config, steps, seed))
-        torch.rand(1)
-    return found
+    with counted_steps() as taken:
+        for seed in seeds:
+            found.append(train(inputs, targets, config, steps, seed))
+            torch.rand(1)
+    return {"weights": found, "steps": max(taken.values(), default=0)}
 
 
 @torch.no_grad()

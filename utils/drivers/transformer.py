@@ -6,7 +6,6 @@ import contextlib
 import io
 import logging
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim.optimizer import register_optimizer_step_post_hook
 from transformers import GPT2LMHeadModel
 
-from utils.drivers.training import perplexity, sentences
+from utils.drivers.training import counted_steps, perplexity, sentences
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.minigpt.hf import MiniGPTForCausalLM, save_folder
 from utils.minigpt.model import CausalSelfAttention
@@ -296,16 +294,10 @@ def tuned_twice(
         the most that one of PyTorch's optimizers took.
     """
     given = {name: tensor.clone() for name, tensor in weights.items()}
-    taken: Counter[torch.optim.Optimizer] = Counter()
-    counting = register_optimizer_step_post_hook(
-        lambda optimizer, args, kwargs: taken.update([optimizer])
-    )
-    try:
+    with counted_steps() as taken:
         once = fine_tune(given, config, new, old, steps, seed)
         once = {name: tensor.detach().clone() for name, tensor in once.items()}
         torch.rand(1)
         again = fine_tune(given, config, new, old, steps, seed)
-    finally:
-        counting.remove()
     most = max(taken.values(), default=0)
     return {"once": once, "again": again, "given": given, "steps": most}

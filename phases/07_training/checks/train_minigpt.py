@@ -19,6 +19,7 @@ train_minigpt = Check(
     "train_minigpt",
     parts={"it loads": 1, "it repeats": 1, "one batch by heart": 1, "below the n-grams": 2},
     reads="MiniGPT from nothing",
+    claims=("how many steps an optimizer takes",),
 )
 
 WORDS, COLUMNS = 600, 18
@@ -86,20 +87,22 @@ def _(draw):
         }
         yield Case(loads, shapes, shown=words(small, count, steps), places=places)
 
-    small, given, seed = config(8), lines(70), draw.integer(0, 999)
+    small, given, seed = config(8), lines(300), draw.integer(0, 999)
 
     def again(subject):
         seeds = [seed, seed, seed + 1]
-        one, same, other = subject.drive("training:repeated", *given, small, 3, seeds)
+        came = subject.drive("training:repeated", *given, small, 3, seeds)
+        one, same, other = came["weights"]
         fixed = all(torch.equal(one[name], same[name]) for name in parameter_shapes(small))
         differ = [name for name in parameter_shapes(small) if not torch.equal(one[name], other[name])]
-        return fixed, "token_embedding.weight" in differ
+        return fixed, "token_embedding.weight" in differ, came["steps"] <= 3
 
     places = {
         "[0]": "Called twice with the same arguments, it returns different weights.",
         "[1]": "Another seed gives the same embeddings.",
+        "[2]": "An optimizer has taken more than 3 steps, where 3 are asked for.",
     }
-    yield Case(repeats, again, shown=words(small, 70, 3), places=places)
+    yield Case(repeats, again, shown=words(small, 300, 3), places=places)
 
     middle, few = config(16), lines(16)
 
@@ -164,6 +167,12 @@ _misconception(
     ("range(steps)", "range(min(steps, len(inputs) // 64))"),
 )
 _misconception(
+    "a number of steps of its own",
+    "it learns for as many steps as it likes, whatever `steps` says.",
+    4,
+    ("range(steps)", "range(max(steps, 12))"),
+)
+_misconception(
     "one line a step",
     "each step sees a single line, and most of the lines are never seen.",
     2,
@@ -219,3 +228,84 @@ def _(inputs, targets, config, steps, seed):
             with torch.no_grad():
                 w -= 0.012 * (m / (1 - 0.9**t)) / ((v / (1 - 0.99**t)).sqrt() + 1e-8)
     return model.state_dict()
+
+
+LOADER, BY_HAND = "a loader, a warm-up, and clipping", "a step of Adam by hand"
+train_minigpt.free(
+    ", lr=0.01",
+    ", betas=(0.9, 0.99), weight_decay=0.1",
+    "lambda step: min(1.0, (step + 1) / 10)",
+    "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+    "m.lerp_(g, 0.1)",
+    "v.lerp_(g * g, 0.01)",
+    "0.012 * (m / (1 - 0.9 ** t)) / ((v / (1 - 0.99 ** t)).sqrt() + 1e-08)",
+    because="the optimizer and its schedule are up to the learner",
+)
+train_minigpt.free(
+    "[:64]",
+    "(48,)",
+    "batch_size=64, shuffle=True, generator=dice, drop_last=len(data) > 64",
+    because="which lines a step sees, and how many, is up to the learner",
+)
+train_minigpt.free(
+    "range(1, steps + 1)",
+    because="a step that no optimizer takes is not counted",
+)
+train_minigpt.equivalent(
+    ("range(steps)", "range(steps - 1)"),
+    ("done = 0", "done = 1"),
+    because="no more steps than `steps` are allowed, and what is learnt in fewer counts as well",
+)
+train_minigpt.equivalent(
+    ("seed + 1", "seed - 1"),
+    ("seed + 1", "seed * 1"),
+    ("seed + 1", "seed"),
+    ("seed + 1", "seed + 2"),
+    ("seed + 1", "seed + 0"),
+    because="these are seeds, too",
+)
+for alternate in (LOADER, BY_HAND):
+    train_minigpt.equivalent(
+        ("torch.Generator().manual_seed(seed)", "torch.Generator()"),
+        ("torch.Generator().manual_seed(seed)", "torch.manual_seed(seed)"),
+        ("manual_seed(seed)", "manual_seed(steps)"),
+        because="the first weights and the batches hang on the seed, and one of them is enough",
+        of=alternate,
+    )
+train_minigpt.equivalent(
+    ("seed + 1", "1"),
+    ("seed + 1", "steps + 1"),
+    because="the batches hang on the seed, too, which is enough",
+)
+train_minigpt.equivalent(
+    ("len(inputs)", "len(targets)"), because="there are as many targets as inputs"
+)
+train_minigpt.equivalent(
+    ("model.train()", "pass"),
+    ("model.train()", "model"),
+    because="a new module is in training mode",
+)
+train_minigpt.equivalent(
+    ("done < steps", "done != steps"),
+    ("done == steps", "done >= steps"),
+    ("break", "continue"),
+    because="no step is taken once there are enough",
+)
+train_minigpt.equivalent(
+    ("set_to_none=True", ""),
+    ("set_to_none=True", "set_to_none=False"),
+    (", ignore_index=-100", ""),
+    because="it is the default, or gradients of zeros in place of none",
+)
+train_minigpt.equivalent(
+    ("transpose(1, 2)", "transpose(2, 1)"),
+    because="two dimensions that are exchanged have no order",
+)
+train_minigpt.equivalent(
+    (".clone()", ""), (".detach()", ""), because="nobody changes the model afterwards"
+)
+train_minigpt.equivalent(
+    ("with torch.random.fork_rng(devices=[]):", "if True:"),
+    ("devices=[]", ""),
+    because="nothing is said of what others draw afterwards",
+)

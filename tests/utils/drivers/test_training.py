@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from grader.judging.catalogue import find_check
@@ -323,10 +324,24 @@ def test_a_run_is_called_once_for_each_seed_while_the_dice_move_on():
 
     states = []
     came = driver.repeated(train, ROWS, CLASSES, CONFIG, 3, [5, 5, 6])
-    assert [each["seed"] for each in came] == [5, 5, 6]
-    assert came[0]["given"] == (ROWS, CLASSES, CONFIG, 3)
+    assert [each["seed"] for each in came["weights"]] == [5, 5, 6]
+    assert came["weights"][0]["given"] == (ROWS, CLASSES, CONFIG, 3)
+    assert came["steps"] == 0
     assert not torch.equal(states[0], states[1])
     assert not torch.equal(states[1], states[2])
+
+
+def test_the_most_steps_of_one_optimizer_are_told():
+    def train(inputs, targets, config, steps, seed):
+        model = nn.Linear(2, 2)
+        for some, taken in ((model.weight, steps), (model.bias, seed)):
+            optimizer = torch.optim.SGD([some])
+            for _ in range(taken):
+                optimizer.step()
+        return model.state_dict()
+
+    assert driver.repeated(train, ROWS, CLASSES, CONFIG, 3, [1, 2])["steps"] == 3
+    assert driver.repeated(train, ROWS, CLASSES, CONFIG, 3, [1, 7])["steps"] == 7
 
 
 def test_perplexity_counts_what_counts_and_rolls_nobodys_dice():
