@@ -168,7 +168,7 @@ _misconception(
 )
 _misconception(
     "a number of steps of its own",
-    "it learns for as many steps as it likes, whatever `steps` says.",
+    "it takes more steps than `steps` says.",
     4,
     ("range(steps)", "range(max(steps, 12))"),
 )
@@ -247,9 +247,17 @@ train_minigpt.free(
     "batch_size=64, shuffle=True, generator=dice, drop_last=len(data) > 64",
     because="which lines a step sees, and how many, is up to the learner",
 )
-train_minigpt.free(
-    "range(1, steps + 1)",
-    because="a step that no optimizer takes is not counted",
+train_minigpt.equivalent(
+    ("steps + 1", "steps + 1 + 1"),
+    ("steps + 1", "steps + 2"),
+    ("steps + 1", "steps + 1 - 1"),
+    ("steps + 1", "steps + 0"),
+    ("steps + 1", "steps * 1"),
+    ("steps + 1", "steps"),
+    ("steps + 1", "steps - 1"),
+    ("range(1,", "range(2,"),
+    because="a step that no optimizer takes is not counted, and one fewer teaches as much",
+    of=BY_HAND,
 )
 train_minigpt.equivalent(
     ("range(steps)", "range(steps - 1)"),

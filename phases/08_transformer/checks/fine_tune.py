@@ -164,7 +164,7 @@ _misconception(
 )
 _misconception(
     "a number of steps of its own",
-    "it learns for as many steps as it likes, whatever `steps` says.",
+    "it takes more steps than `steps` says.",
     3,
     ("range(steps)", "range(max(steps, 12))"),
     ("step / steps", "step / max(steps, 12)"),
