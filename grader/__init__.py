@@ -58,6 +58,10 @@ the marks itself: preprocessors.exporter does steps 2 and 5, preprocessors.marks
 14. preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page makes the page
 15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
 
+What learners hand in passes nbgrader's own commands before and beside that: `submission.collect`,
+`.zip_collect`, `.release_feedback` and `.nbgrader_guard` make them safe. `untrusted` reads values
+of any shape, and `nbgrader` starts nbgrader's command line faster.
+
 Beside grading. `build` makes the notebooks from the texts in phases/ and refuses what would hurt a
 class; `site` makes the static site from the notebooks; `proof` tests the checks and makes the
 sample class. `check`, `demo` and `work` are commands of one module. `in_notebook` and `verify`

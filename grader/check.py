@@ -8,7 +8,6 @@ is recorded.
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,12 +26,11 @@ from grader.judging.graded_cell import read_verdicts
 from grader.phase_paths import ROOT, choose
 from grader.preprocessors.execute import Execute
 from grader.results.class_report.outline import Outline, read_outline
+from grader.run_record import typed_seed
 from grader.submission.notebook import MAX_BYTES, SubmittedCell, Unreadable, read_submission
 from grader.submission.rebuild import is_owned, rebuild
 from grader.verdict import FULL, Status, Verdict
 from grader.work import FOLDER as WORK
-
-SEED = re.compile(r"[0-9a-fA-F]{2,64}")
 
 
 @dataclass(frozen=True)
@@ -59,15 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``python -m grader check``."""
     words = "a lab, such as 01_tensors or 01, for the notebook in work/; or a notebook's path"
     parser.add_argument("notebook", help=words)
-    parser.add_argument(
-        "--seed", type=_seed, help="seed in hex; the same seed gives the same cases"
-    )
-
-
-def _seed(text: str) -> str:
-    if not SEED.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a hexadecimal number of 2 to 64 digits")
-    return text
+    parser.add_argument("--seed", type=typed_seed, help="the same seed gives the same cases")
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from grader import UserError
 from grader.course import enter_lab, nbgrader, open_course, run_module
-from grader.phase_paths import ROOT, phases
+from grader.phase_paths import ROOT, lab_named, phases
 from grader.proof.sample_class import PREFIX, Learner, load_lab, make_class
 from grader.results.class_report import command as class_report
 from grader.results.gradebook import Graded, read_class
@@ -44,7 +44,7 @@ CELL_SECONDS = 6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``python -m grader demo``."""
     parser.add_argument(
-        "lab", nargs="*", help=f"labs, by folder name, or `{ALL}` (default: {SHOWPIECE})"
+        "lab", nargs="*", help=f"labs, such as 01_tensors or 01, or `{ALL}` (default: {SHOWPIECE})"
     )
     parser.add_argument("--remove", action="store_true", help="remove the sample class")
 
@@ -71,10 +71,11 @@ def _choose(words: list[str], root: Path) -> list[str]:
     labs = [phase.name for phase in phases(root) if phase.lab.exists()]
     if words == [ALL]:
         return labs
-    for word in words:
-        if word not in labs:
-            raise UserError(f"no lab is called {word!r}; there are {', '.join(labs)}, or `{ALL}`")
-    return words
+    chosen = [lab_named(root, word) for word in words]
+    for lab in chosen:
+        if lab not in labs:
+            raise UserError(f"no lab is called {lab!r}; there are {', '.join(labs)}, or `{ALL}`")
+    return chosen
 
 
 def grade_classes(root: Path, classes: Mapping[str, Sequence[Learner]], console: Console) -> None:

@@ -159,6 +159,14 @@ def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
     return chosen
 
 
+def lab_named(root: Path, word: str) -> str:
+    """Return the folder name of the lab that a word names, such as "01".
+
+    A word that names no phase is returned as it is: a course may have labs of another origin.
+    """
+    return next((phase.name for phase in phases(root) if word in names(phase)), word)
+
+
 def names(phase: PhasePaths) -> set[str]:
     """Return the words that name a phase: full name, number, and the name without the number."""
     number, _, rest = phase.name.partition("_")

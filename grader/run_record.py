@@ -7,7 +7,9 @@ lab's own settings (title, points, limits) stand under the same key and are no f
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +21,20 @@ from grader.submission.notes import Note, NoteKind
 from grader.untrusted import mapping, member, number, sequence, text, texts, truth
 
 OURS = "open_the_hood"  # in the metadata of a notebook and of its cells
+SEED = re.compile(r"[0-9A-Za-z-]{1,64}")
+
+
+def typed_seed(text: str) -> str:
+    """Return the seed that somebody typed behind ``--seed``; argparse calls it.
+
+    Raises:
+        ArgumentTypeError: if it is none.
+    """
+    if not SEED.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no seed: expected 1 to 64 letters a-z, digits and '-'"
+        )
+    return text
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ answer. When a release has changed since the copy was made, the changes are brou
 - The text of a solution cell stays the learner's.
 - A cell that is the same in the new release stays as it is in the copy, with its outputs.
 - Any other cell is the new release's.
-- The learner's own cells stay behind the cell that they followed, and so does an answer to an
-  exercise that is no longer asked.
+- The learner's own cells stay behind the cell that they followed, and so do an answer to an
+  exercise that is no longer asked and what was written into a copy of a cell.
 
 The release that a copy was made from lies beside it (``.released.ipynb``), and so does the copy as
 it was before the last change (``.previous.ipynb``).
@@ -113,16 +113,18 @@ def _own_cells(
 ) -> dict[str, list[NotebookNode]]:
     """Return the cells that are only the learner's, by the cell of the new release they follow."""
     found: dict[str, list[NotebookNode]] = {}
-    after = ""
+    after, seen = "", set()
     for cell in mine:
         name = _name(cell)
-        if name in now:
+        if name in now and name not in seen:
+            seen.add(name)
             after = name
             continue
-        written = name not in old or (_is_solution(cell) and cell.source != old[name].source)
-        if written:
+        given = {was[name].source for was in (old, now) if name in was}
+        if name not in old or (_is_solution(cell) and cell.source not in given):
             plain = copy.deepcopy(cell)
             plain.metadata.pop("nbgrader", None)
+            plain.id = uuid4().hex[:8] if name in now else cell.id
             found.setdefault(after, []).append(plain)
     return found
 

@@ -75,19 +75,6 @@ def expect_shape(label: str, got: Any, shape: tuple[int, ...]) -> None:
     _ok(label, got)
 
 
-def expect_dtype(label: str, got: Any, dtype: torch.dtype) -> None:
-    """Expect ``got`` to be a tensor of exactly this dtype.
-
-    Raises:
-        ExpectationFailed: naming the dtype that it got.
-    """
-    if not isinstance(got, torch.Tensor):
-        _fail(label, f"expected a tensor of {dtype}, got {kind_of(got)}")
-    if got.dtype != dtype:
-        _fail(label, f"wrong dtype: expected {dtype}, got {got.dtype}")
-    _ok(label, got)
-
-
 def shares_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Return whether two tensors are views of one storage, by the address of its first byte.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import secrets
 import signal
 from collections.abc import Callable, Iterator
@@ -26,7 +25,8 @@ from grader.batch.pool import Pool
 from grader.batch.progress import RunProgress
 from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course
-from grader.phase_paths import ROOT
+from grader.phase_paths import ROOT, lab_named
+from grader.run_record import typed_seed
 
 
 class Executor(AbstractContextManager, Protocol):
@@ -38,7 +38,8 @@ class Executor(AbstractContextManager, Protocol):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``python -m grader grade``."""
-    parser.add_argument("lab", nargs="+", help="assignments, by folder name in source/")
+    words = "labs, such as 01_tensors or 01; of another origin, by folder name in source/"
+    parser.add_argument("lab", nargs="+", help=words)
     parser.add_argument(
         "--students", nargs="+", default=[], metavar="PATTERN", help="only these student ids"
     )
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seed",
-        type=_seed,
+        type=typed_seed,
         help="draw the cases from this seed, so that another run can ask the same; "
         "learners must not know it (default: new in each run)",
     )
@@ -83,12 +84,6 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _seed(text: str) -> str:
-    if not re.fullmatch(r"[0-9a-z-]{1,64}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of up to 64 letters a-z, digits and '-'")
-    return text
-
-
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
     """Grade the labs.
 
@@ -102,7 +97,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     course = open_course(root)
     if args.cell_seconds:
         course.config.Execute.max_cell_seconds = args.cell_seconds
-    labs = {name: read_lab(course, name) for name in dict.fromkeys(args.lab)}
+    names = dict.fromkeys(lab_named(root, word) for word in args.lab)
+    labs = {name: read_lab(course, name) for name in names}
     students = {name: course.students("submitted", name, args.students) for name in labs}
     for name, found in students.items():
         if not found:

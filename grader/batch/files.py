@@ -58,7 +58,12 @@ class AutogradedFiles:
             old = new.with_name(f"{new.name}.old")
             if os.path.lexists(folder):
                 folder.rename(old)
-            new.rename(folder)
+            try:
+                new.rename(folder)
+            except OSError:
+                if os.path.lexists(old):
+                    old.rename(folder)
+                raise
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise

@@ -1,4 +1,4 @@
-"""The version of the code that decides verdicts: the grader's and the checks'."""
+"""The version of what decides verdicts: the grader's code, the checks, utils and its data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DECIDING = (
 
 @cache
 def version(lab: str) -> str:
-    """Return a hash of the code that grades a lab, 16 hex digits."""
+    """Return a hash of the code that grades a lab and of the data that it reads, 16 hex digits."""
     digest = hashlib.sha256()
     for path in sorted(_files(lab)):
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0")
@@ -36,9 +36,20 @@ def version(lab: str) -> str:
 
 def _files(lab: str) -> list[Path]:
     grader = [ROOT / "grader" / name for name in DECIDING]
-    utils = [p for p in (ROOT / "utils").rglob("*.py") if "views" not in p.parts]
     return [
         *(path for part in grader for path in (part.rglob("*.py") if part.is_dir() else [part])),
-        *utils,
+        *(p for p in _data_too(ROOT / "utils") if "views" not in p.parts),
+        *_data_too(ROOT / "benchmarks" / "records"),
         *PhasePaths(ROOT, lab).checks,
+    ]
+
+
+def _data_too(folder: Path) -> list[Path]:
+    """Return the files below a folder, but for Python's caches and what is hidden."""
+    return [
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]

@@ -9,8 +9,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from grader.build.problems import Problem
-from grader.build.rules import at, is_points
-from grader.build.text import Text, TextCell
+from grader.build.rules import is_points
+from grader.build.text import Text, TextCell, at
 from grader.phase_paths import anchor
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def check_problems(
         elif is_points(cell.header.get("points")) and cell.header["points"] != checks[name].points:
             said, meant = cell.header["points"], checks[name].points
             yield at(lab, cell, f"test {name!r}: got points={said}, but its check gives {meant:g}")
-    questions = dict(zip(tests, questions_of(lab), strict=True))
-    for name, question in questions.items():
+    for name, question in questions_of(lab):
         if lesson is None or name not in checks or checks[name].reads not in (readable or ()):
             continue
         link = section_link(lesson, checks[name].reads)
@@ -71,14 +70,17 @@ def name_problems(lab: Text, elsewhere: Mapping[str, str]) -> Iterator[Problem]:
             yield at(lab, cell, f"{elsewhere[name]} has an exercise {name!r}, too: rename one")
 
 
-def questions_of(lab: Text) -> Iterator[TextCell]:
-    """Yield for each test the last markdown cell above it that begins with a heading."""
-    question = lab.cells[0]
+def questions_of(lab: Text) -> Iterator[tuple[str, TextCell]]:
+    """Yield the name of each test and the last markdown cell above it that begins with a heading.
+
+    Of a test with no heading above it, that is the lab's first cell.
+    """
+    question = None
     for cell in lab.cells:
-        if cell.kind == "markdown" and cell.source.startswith("## "):
+        if question is None or (cell.kind == "markdown" and cell.source.startswith("## ")):
             question = cell
         if "test" in cell.header:
-            yield question
+            yield cell.header["test"], question
 
 
 def section_link(lesson: Text, heading: str) -> str:

@@ -40,7 +40,10 @@ def outputs_digest(notebook: NotebookNode) -> str:
 
 
 def used_files(text: Text, root: Path) -> list[Path]:
-    """Return the modules of utils that the lesson imports, and the data files beside them."""
+    """Return the modules of utils that the lesson imports, and the data beside them.
+
+    Data are the files beside a module, and those in folders beside it that hold no modules.
+    """
     modules: set[Path] = set()
     waiting = [
         path
@@ -53,13 +56,19 @@ def used_files(text: Text, root: Path) -> list[Path]:
         if path not in modules:
             modules.add(path)
             waiting += imported_files(path.read_text(encoding="utf-8"), root, path)
-    data = {
-        path
-        for folder in {module.parent for module in modules}
-        for path in folder.iterdir()
-        if path.is_file() and path.suffix != ".py" and not path.name.startswith(".")
-    }
+    data = {path for folder in {module.parent for module in modules} for path in data_in(folder)}
     return sorted(modules | data)
+
+
+def data_in(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder that are no modules, and those of its folders without modules."""
+    for path in folder.iterdir():
+        if path.name.startswith(".") or path.name == "__pycache__":
+            continue
+        if path.is_dir() and not any(path.glob("*.py")):
+            yield from data_in(path)
+        elif path.is_file() and path.suffix != ".py":
+            yield path
 
 
 def imported_files(code: str, root: Path, importer: Path | None) -> Iterator[Path]:

@@ -17,8 +17,7 @@ from nbformat import NotebookNode
 from grader.build.figures import silent_images
 from grader.build.notebook import LANGUAGE
 from grader.build.problems import Problem, Refused
-from grader.build.rules import at
-from grader.build.text import Text, TextCell
+from grader.build.text import Text, TextCell, at
 from grader.judging.graded_cell import plain
 from grader.phase_paths import environment_with
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from grader.build.cells import REGIONS, outside, regions_of
 from grader.build.problems import Problem
 from grader.build.syntax import distinctiveness, normal, parse_block, shape
-from grader.build.text import Text, TextCell
+from grader.build.text import Text, TextCell, at
 
 TELLING = 3
 TELLING_AT_HOME = 2
@@ -91,7 +91,7 @@ def leak_problems(text: Text) -> Iterator[Problem]:
                 for index, what in completes(cell, solution):
                     found.setdefault(index, what)
         for index, message in found.items():
-            yield Problem(text.path, cell.line + 1 + index, message)
+            yield at(text, cell, message, index)
 
 
 def find_solutions(cell: TextCell) -> list[Solution]:

@@ -27,7 +27,7 @@ from grader.build.cells import (
 from grader.build.figures import silent_images_in_markdown
 from grader.build.problems import Problem
 from grader.build.syntax import parse_block
-from grader.build.text import Text, TextCell
+from grader.build.text import Text, TextCell, at
 from grader.inside.preload import ON_DEMAND
 from grader.sandbox import Limits
 
@@ -78,14 +78,6 @@ def page_problems(text: Text) -> Iterator[Problem]:
         yield from plain_cell_problems(text, cell)
         for key in sorted(set(cell.header) - {"tags"}):
             yield at(text, cell, f"{key}= belongs in a lab, not in a lesson")
-
-
-def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Problem:
-    """Return a problem at a cell's header, or at line `index` (from 0) of its source."""
-    # A markdown cell in triple quotes has one more line above its source.
-    quoted = cell.kind == "markdown" and cell.raw.split("\n", 2)[1:2] in (['"""'], ["'''"])
-    line = cell.line if index is None else cell.line + 1 + quoted + index
-    return Problem(text.path, line, message)
 
 
 def settings_problems(

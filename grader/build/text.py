@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Any
 
 import jupytext
@@ -80,6 +81,14 @@ class Text:
     problems: tuple[Problem, ...] = ()
 
 
+def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Problem:
+    """Return a problem at a cell's header, or at line `index` (from 0) of its source."""
+    # A markdown cell in triple quotes has one more line above its source.
+    quoted = cell.kind == "markdown" and cell.raw.split("\n", 2)[1:2] in (['"""'], ["'''"])
+    line = cell.line if index is None else cell.line + 1 + quoted + index
+    return Problem(text.path, line, message)
+
+
 def parse(path: str, content: str) -> Text:
     """Parse a py:percent text. What cannot be read is reported in `problems`, with its line."""
     lines = content.splitlines(keepends=True)
@@ -90,8 +99,7 @@ def parse(path: str, content: str) -> Text:
     if above.strip():
         problems.append(Problem(path, start + 1, "text above the first `# %%` cell header"))
     cells = []
-    ends = [*starts[1:], len(lines)]
-    for first, end in zip(starts, ends, strict=True):
+    for first, end in pairwise([*starts, len(lines)]):
         cell, cell_problems = read_cell(path, first + 1, "".join(lines[first:end]))
         cells.append(cell)
         problems += cell_problems

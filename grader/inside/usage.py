@@ -85,17 +85,22 @@ class Meter:
 
     def __init__(self, init: int, writable: Iterable[str]) -> None:
         root = f"/proc/{init}/root"
-        self.proc = os.open(f"{root}/proc", os.O_RDONLY | os.O_DIRECTORY)
-        self.net = os.open(f"/proc/{init}/net", os.O_RDONLY | os.O_DIRECTORY)
-        self.mounts = [os.open(f"{root}{path}", os.O_RDONLY | os.O_DIRECTORY) for path in writable]
-        # bytes that a socket may hold; the filter prevents larger buffers
-        self.buffer = int(Path("/proc/sys/net/core/wmem_default").read_text())
-        self.counted = 0.0
-        self.mapped = 0
-        self.passed = self.before = 0.0
-        self.runnable = 0.0
-        self.times, self.since = self.schedule(), time.monotonic()
-        self.baseline = self.exact(self.mappings(0))
+        folders = [f"{root}/proc", f"/proc/{init}/net", *(f"{root}{path}" for path in writable)]
+        with contextlib.ExitStack() as opened:
+            found = []
+            for path in folders:
+                found.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
+                opened.callback(os.close, found[-1])
+            self.proc, self.net, *self.mounts = found
+            # bytes that a socket may hold; the filter prevents larger buffers
+            self.buffer = int(Path("/proc/sys/net/core/wmem_default").read_text())
+            self.counted = 0.0
+            self.mapped = 0
+            self.passed = self.before = 0.0
+            self.runnable = 0.0
+            self.times, self.since = self.schedule(), time.monotonic()
+            self.baseline = self.exact(self.mappings(0))
+            opened.pop_all()
 
     def exceeds(self, limit: int) -> bool:
         """Return whether the sandbox uses more than ``limit`` bytes beyond what it started with.

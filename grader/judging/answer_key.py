@@ -137,6 +137,7 @@ def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
     Raises:
         OutOfTime: if the code was interrupted.
         ConnectionLost: if the code can no longer be called.
+        MemoryError: if this process has too little memory.
     """
     subject = Subject(connection, trace=check.by_hand is not None and check.by_hand.needs_trace)
     try:
@@ -149,7 +150,7 @@ def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
         return CaseOutcome(None, raised, tuple(subject.calls))
     except NotByValue as error:
         return CaseOutcome(None, None, tuple(subject.calls), unusable=str(error))
-    except (OutOfTime, ConnectionLost):
+    except (OutOfTime, ConnectionLost, MemoryError):
         raise
     except Exception:  # the case processes what came back, which may be anything
         calls, got = tuple(subject.calls), subject.got

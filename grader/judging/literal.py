@@ -13,6 +13,7 @@ import torch
 MAX_ITEMS = 60  # numbers and containers; nobody reads more in one line
 MAX_CHARACTERS = 400
 SHORTEST, LONGEST = 6, 256  # elements of a tensor that is written as `torch.arange`
+EXACT = 2**52  # of the numbers below it, float64 has each whole one; above some, x + 1 is x
 # dtypes that torch.tensor infers from Python numbers
 INFERRED = {torch.float32, torch.int64, torch.bool, torch.complex64}
 NUMPYS = {torch.float64: np.float64, torch.float32: np.float32, torch.float16: np.float16}
@@ -159,7 +160,8 @@ def _counts(tensor: torch.Tensor, stored: int) -> bool:
     if not SHORTEST <= stored <= LONGEST or tensor.dtype.is_complex or tensor.dtype is torch.bool:
         return False
     whole = tensor.as_strided((stored,), (1,), 0).to(torch.float64)
-    return torch.equal(whole, torch.arange(stored, dtype=torch.float64) + whole[0])
+    exact = float(whole[0].abs()) < EXACT
+    return exact and torch.equal(whole, torch.arange(stored, dtype=torch.float64) + whole[0])
 
 
 def _complex(value: complex) -> str:

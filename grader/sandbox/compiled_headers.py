@@ -58,16 +58,22 @@ def _make(where: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="making-", dir=where.parent) as scratch:
         made = Path(scratch) / "headers"
         made.mkdir()
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "grader.inside.headers", str(made)],
-            # the environment of kernels, whose code must be compiled with the same options
-            env={**environment(Path(scratch)), "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "grader.inside.headers", str(made)],
+                # the environment of kernels, whose code must be compiled with the same options
+                env={**environment(Path(scratch)), "PYTHONPATH": str(ROOT)},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise UserError(
+                f"torch's headers were not compiled after {SECONDS} seconds: grade when this "
+                "machine has less to do"
+            ) from None
         if done.returncode or not (made / headers.INDEX).is_file():
             said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
             raise UserError(

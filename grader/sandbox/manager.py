@@ -134,26 +134,24 @@ class SandboxedKernelManager(AsyncKernelManager):
             "preload": list(self.preload),
             "arguments": arguments,
         }
-        with ExitStack() as stack:
+        with ExitStack() as given, ExitStack() as kept:
             lease, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             end, kernels_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             connection, kernels_connection = socket.socketpair()
-            descriptors = [theirs.detach()]
-            for given in (kernels_end, kernels_connection):
-                descriptors.append(stack.enter_context(given).fileno())
+            for ours in (lease, end, connection):
+                kept.callback(ours.close)
+            for others in (theirs, kernels_end, kernels_connection):
+                given.callback(others.close)
             clock = os.memfd_create("clock")
+            kept.callback(os.close, clock)
             os.pwrite(clock, bytes(CLOCK.size), 0)
-            descriptors.append(clock)
+            descriptors = [kernels_end.fileno(), kernels_connection.fileno(), clock]
             if self.files is not None:
                 descriptors.append(os.open(self.files, os.O_RDONLY | os.O_DIRECTORY))
-                stack.callback(os.close, descriptors[-1])
-            try:
-                warm().start(asked, descriptors, lease)
-            except BaseException:
-                for ours in (lease, end, connection):
-                    ours.close()
-                os.close(clock)
-                raise
+                given.callback(os.close, descriptors[-1])
+            zygote = warm()
+            zygote.start(asked, [theirs.detach(), *descriptors], lease)
+            kept.pop_all()
         lease.setblocking(False)
         end.setblocking(False)
         self._lease, self._end, self.connection, self._clock = lease, end, connection, clock

@@ -179,7 +179,8 @@ class Warm:
                 socket.send_fds(self.control, [json.dumps(request).encode()], descriptors)
         except OSError as error:
             raise ZygoteDied(f"the warm process is gone: {error}") from error
-        os.close(descriptors[0])  # only the zygote keeps it, so its death closes the lease
+        finally:
+            os.close(descriptors[0])  # only the zygote keeps it, so its death closes the lease
         said = self._hear(lease, SECONDS_TO_START)
         if said.get("files"):
             raise FilesRefused(said["problem"])

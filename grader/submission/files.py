@@ -56,11 +56,20 @@ def read_notebook(
     path = folder / name
     if os.path.lexists(path):
         return read_file(path), None
-    others = [p for p in sorted(folder.glob("*.ipynb")) if p.name not in expected]
+    others = [p for p in _notebooks_in(folder) if p.name not in expected]
     missing = [one for one in expected if not os.path.lexists(folder / one)]
     if len(others) == 1 and missing == [name]:
         return read_file(others[0]), renamed(name)
     return Unreadable(f"No notebook named `{name}` was handed in."), None
+
+
+def _notebooks_in(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES))
+    except OSError:
+        return []
+    return [folder / name for name in names if name.endswith(".ipynb")]
 
 
 def files_in(

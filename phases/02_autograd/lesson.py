@@ -503,7 +503,7 @@ print("probabilities\n", torch.softmax(logits, -1).detach())
 print("gradient, times the number of rows\n", 2 * logits.grad)
 
 # %% [markdown]
-# Everywhere the probability itself, and at the right word 1 less: *what came minus what should have come*, and the share of each row in the mean. The first row, nearly right, is hardly touched; the second, sure of the wrong word, gets almost −1 and +1. Softmax alone goes numb when it is sure of itself, its Jacobian near 0; together with the log, it does not.
+# Everywhere the probability itself, and at the right word 1 less: *what came minus what should have come*, and the share of each row in the mean. The first row gave the right word 0.64 and is pulled by the 0.36 that is missing; the second, sure of the wrong word, gets almost −1 and +1. Softmax alone goes numb when it is sure of itself, its Jacobian near 0; together with the log, it does not.
 #
 # Here it is on the model that this course is about: what do the 600 logits of MiniGPT's head hear, when the sentence goes on as it does?
 

@@ -109,7 +109,7 @@ slots("aten::mm", "AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU", "Meta"
 # %% [markdown]
 # So there is not *one* `mm`. There is one that multiplies numbers on a CPU, one for sparse matrices, one that only works out the shape (Meta), one that records a node for the backward (AutogradCPU), one that casts its arguments (AutocastCPU). They know little of each other. To call `mm` means: find the key, go to the slot, call what is there.
 #
-# The right column is no decoration. It is the file of PyTorch in which that slot was filled. (Most of these files are generated while PyTorch is built, from one line each in `native_functions.yaml`; that is why they bear numbers.)
+# The right column is no decoration. It is the file of PyTorch in which that slot was filled. (Those with a number are generated while PyTorch is built, from the entries of `native_functions.yaml`, and for autograd with the formulas of `derivatives.yaml`: so much code that it is cut into several files.)
 
 # %% tags=["hide-input"]
 choice(
@@ -194,7 +194,7 @@ contexts(x)
 # - **no_grad** is the plain line. It sets a flag that autograd's code reads; to the dispatcher it does not exist. That is why 129 became 127 and no less: two `detach` are gone, with which each `softmax` keeps its result for the backward.
 # - **inference_mode** takes Autograd away from everybody. Not a flag: the column itself is out of the game.
 # - **autocast** adds nothing. It takes its key *out of the set of the excluded*, and the one that the tensor has brought all along comes through.
-# - **a mode** adds two: `PythonTLSSnapshot`, which is the highest of all and merely remembers the thread's sets for later, and `Python`, which is the mode itself. Note where that one stands: *below* Autograd and above the CPU.
+# - **a mode** adds two: `PythonTLSSnapshot`, which is the highest of those here and merely remembers the thread's sets for later, and `Python`, which is the mode itself. Note where that one stands: *below* Autograd and above the CPU.
 #
 # `BackendSelect` is always there. It has work to do in calls that have no tensor to ask, such as `torch.ones(3, device=...)`.
 #
@@ -307,7 +307,7 @@ for op in (torch.ops.aten.add.Tensor, torch.ops.aten.add_.Tensor, torch.ops.aten
     print(op._schema)
 
 # %% [markdown]
-# Read the small letters. `Tensor(a!)` means: this argument is written to, and the result is the same memory. `Tensor(a)` without the mark, in `t`: the result shares the argument's memory, a view. No letter: new memory. The compiler of phase 06 believes these letters; an operator that lies in its schema is compiled into something wrong.
+# Read the small letters. `Tensor(a!)` means: this argument is written to, and the result is the same memory. `Tensor(a)` without the mark, in `t`: the result shares the argument's memory, a view. No letter: new memory. (Two exceptions: `_unsafe_view` has no letter and shares memory all the same, as its name warns; `reshape` has the letter, and its result *may* share.) The compiler of phase 06 believes these letters; an operator that lies in its schema is compiled into something wrong.
 
 # %% tags=["hide-input"]
 choice(
@@ -367,7 +367,7 @@ hidden = torch.randn(2, 32, 64)
 dispatch_bars(head, hidden)
 
 # %% [markdown]
-# Read it from the outside in. `aten::linear` arrives with Autograd's key and meets the composite there; that opens it into `view`, `t`, `addmm`, `view`, for with three dimensions the batch must be flattened into a matrix first. Each of the four passes autograd's kernel (a node), the views also ADInplaceOrView (they note whose view they are), and then the CPU's. Below that, autograd is out of the picture: the `expand` and `copy_` that `addmm` calls inside record nothing.
+# Read it from the outside in. `aten::linear` arrives with Autograd's key and meets the composite there; that opens it into `view`, `t`, `addmm`, `view`, for with three dimensions the batch must be flattened into a matrix first. Each of the four passes autograd's kernel (which makes a node, but for the first `view`: `hidden` requires no gradient), the views also ADInplaceOrView (they note whose view they are), and then the CPU's. Below that, autograd is out of the picture: the `expand` and `copy_` that `addmm` calls inside record nothing.
 #
 # Now frame the lines one after the other, and read what stands below as a sentence: *PyTorch dispatched `aten::linear` at the keys AutogradCPU, ADInplaceOrView, BackendSelect and CPU; AutogradCPU won; its slot holds the composite, from `RegisterCompositeImplicitAutograd_0.cpp`*. Of `addmm` there are two parts: AutogradCPU won, with autograd's own kernel from a `VariableType` file, and passed the call on to the CPU's, from a `RegisterCPU` file. Every call of an operator is dispatched so.
 #
@@ -423,7 +423,7 @@ with Above(), Below():
     head(rows) + 1
 
 # %% [markdown]
-# Above hears what was *written*, in Python's words, once for each call from Python. Below hears what is left after autograd has recorded and composites have dissolved, with overloads and in ATen's words. Above knows nothing of the backward, which no Python calls; below hears it too, since the engine's operators are dispatched like any others.
+# Above hears what was *written*, in Python's words, once for each call from Python. Below hears what is left after autograd has recorded and composites have dissolved, with overloads and in ATen's words. Of a backward, above hears the one word `backward` that you call; what the engine then does, no Python calls. Below hears that too, since the engine's operators are dispatched like any others.
 #
 # A mode may do more than listen. It may change the arguments, return something else, or not call at all. The smallest useful one: what is the largest value that any operator of MiniGPT ever produces? (Whoever wants to go to half precision should know; float16 ends at 65,504.)
 
@@ -491,7 +491,7 @@ with torch.no_grad():
 print(dispatch.keys_of(told))
 
 # %% [markdown]
-# Nobody wrote `linear` or `relu` for this class. It is asked at the Python key, *below* autograd, answers with its inner tensor's result, and passes itself on. (`told` itself has no data: its own storage is empty, and if the CPU's kernel ever got it, it would find nothing there.) Quantized tensors, tensors that are cut over many GPUs, nested tensors and the next one are made in just this way.
+# Nobody wrote `linear` or `relu` for this class. It is asked at the Python key, *below* autograd, answers with its inner tensor's result, and passes itself on. (`told` itself has no data: its own storage is empty, and if the CPU's kernel ever got it, it would find nothing there.) Tensors that are cut over many GPUs, nested tensors with jagged rows, the quantized ones of torchao and the next one are made in just this way.
 #
 # **Fake tensors** answer every operator by its shape alone. No data, and yet a device: they claim to be on a GPU, on a machine that has none.
 

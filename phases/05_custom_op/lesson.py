@@ -329,7 +329,7 @@ print("the copy is right:", torch.equal(copy, source))
 print("sevens left behind it:", int((ground[32:] == 7).sum()), "of 8")
 
 # %% [markdown]
-# The copy is right! What each program spoils of the next row, the next program repairs, because the interpreter runs them in order. A GPU promises no order, so there the copy is right on some days. And the last program has written over two numbers of somebody else's, which no comparison of results will ever show. Whoever tests a kernel cuts its output from the middle of a storage, and looks at both sides.
+# The copy is right! Each program writes two elements of the next row as well, and since it reads where it writes, it writes them rightly. A kernel that *computes* something of its row would leave two wrong numbers there, until the next program repairs them, because the interpreter runs them in order. A GPU promises no order, so there it would be right on some days. And the last program has written over two numbers of somebody else's, which no comparison of results will ever show. Whoever tests a kernel cuts its output from the middle of a storage, and looks at both sides.
 #
 # The second duty is about values. Places that are masked off still take part in everything the block does, `tl.sum` and `tl.max` included, so they must hold something: that is `other`. **Predict.** The maximum of each row, with a mask and no `other`; all numbers are below −1.
 
@@ -469,7 +469,7 @@ for by_float32 in (False, True):
     print(f"by way of float32: {by_float32!s:5} ", out.tolist())
 
 # %% [markdown]
-# It cuts 16 bits off the wrong end. The interpreter is a model of the machine, and a good one; where it errs, go round it, and say so in a comment.
+# It makes an integer of the number, 1 of 1.0 and 0 of 0.5, and takes that for the sixteen bits. The interpreter is a model of the machine, and a good one; where it errs, go round it, and say so in a comment.
 
 # %% tags=["hide-input"]
 true_false(
@@ -595,7 +595,7 @@ print(rms_norm(torch.empty(65536, 600, device="meta")).shape)
 print(torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(plain).shape)
 
 # %% [markdown]
-# 157 megabytes on a GPU that isn't there, and a compiled call. The Meta slot of the row is filled, and every fake passes there.
+# 157 megabytes on a GPU that isn't there, and a compiled call. The Meta slot of the row is filled, for tensors on `meta`; the mode of fake tensors calls the same function itself.
 #
 # Strides are part of the answer. `torch.empty_like(x)` would be shorter, and for a contiguous x it gives the same. For `x.t()` it keeps the transposed strides, while our kernel makes a contiguous result: the fake would lie, and whoever believes it plans with strides that don't come.
 #
@@ -827,14 +827,14 @@ proof_matrix(versions, proofs)
 # - **A bare kernel** passes `gradcheck`. Its numbers are right. It can't be traced, and it can't be differentiated: to autograd the kernel's result doesn't depend on anything, so the second derivative is "expected to be zero".
 # - **A fake like its input** passes everything that has only seen contiguous tensors, and here even the compiler, which happens not to need the strides. `opcheck` sees it if, and only if, you show it a transposed input. An instrument sees what it is shown.
 # - **float32 inside** is right, to float32. Only `gradcheck` notices: it takes differences over steps of a millionth, of which float32 sees little.
-# - **Writing to the input** is invisible to whoever looks at the result alone, and even to the compiler. `opcheck` compares the input before and after.
+# - **Writing to the input** is invisible to whoever looks at the result alone, and even to the compiler. `opcheck` compares the input before and after; `gradcheck` stumbles over an input that is no longer what it was.
 
 # %% tags=["hide-input"]
 choice(
     "You may run two of the six, and no more. Which pair refuses all eight wrong versions of this table?",
     {
         "gradcheck and compile": "Look at the row `divides by BLOCK`. Its gradient is the true one of what it computes, and it compiles.",
-        "compare and opcheck, transposed": "Nearly. Half a gradient passes both: the one looks at values alone, the other only at registration.",
+        "compare and opcheck, transposed": "Nearly. Half a gradient and float32 inside pass both: the one looks at values alone, and not at their last digits, the other only at registration.",
         "none does": "Dividing by BLOCK needs the comparison, half a gradient needs gradcheck, a lying fake needs opcheck with a transposed input. That makes three.",
     },
     answer="none does",
@@ -936,7 +936,7 @@ for columns, known in {600: [], 4096: ["columns", "x_row"]}.items():
 # %% [markdown]
 # 4,096 columns, nearly seven times as many, take the same eight loads. TTGIR, where it is decided who holds what, says it as well: a thread holds one element and skips to its next, or it holds four neighbours at a time. But 600 floats are 2,400 bytes, which *is* a multiple of 16. Each row could be loaded four at a time!
 #
-# The compiler doesn't know. `columns` and `x_row` come in when the kernel is launched. Of such a number Triton asks one thing only, whether 16 divides it, and if so it compiles a version of its own; that is what `known` stands for. 4,096 % 16 = 0, and 600 % 16 = 8. So a stride of 600 is any number, and a row may begin anywhere.
+# The compiler doesn't know. `columns` and `x_row` come in when the kernel is launched. Of such a number's divisors Triton asks one thing only, whether 16 is among them, and if so it compiles a version of its own; that is what `known` stands for. (It also asks whether the number is 1, and then takes it for a constant.) 4,096 % 16 = 0, and 600 % 16 = 8. So a stride of 600 is any number, and a row may begin anywhere.
 #
 # One can tell it more. The finished softmax passes the width as a number of groups, and the size of a group as a constant: 75 groups of 8. Here it is without that trick, and with it.
 

@@ -112,7 +112,7 @@ for k, (plain, fast) in enumerate(zip(eager, compiled), start=1):
     print(f"word {k:2}: {plain:8.2f} ms plain, {fast:10.2f} ms compiled")
 
 # %% [markdown]
-# Not the first call compiles, but the first eight, each anew: seconds for a word that takes a fraction of a millisecond. From the ninth on it is about as fast as it was before she added the line. Are the values at least right?
+# Not the first call compiles, but the first eight, each anew: seconds for a word that takes a fraction of a millisecond. From the ninth on nothing is compiled any more, and it is no faster than before she added the line. Rather slower: before each word, eight compiled versions are asked whether they fit. Are the values at least right?
 
 # %%
 print("all twelve right:", all(torch.allclose(a, b, atol=1e-6) for a, b in zip(values, expected)))
@@ -334,7 +334,7 @@ for kind, what in kept(rms)[0].checks:
         print(textwrap.fill(told, 110, subsequent_indent=" " * 27))
 
 # %% [markdown]
-# The long line about x is a list of old friends: its dispatch keys (phase 04), dtype, whether it requires a gradient, sizes and strides (phase 01). `GLOBAL_STATE` holds what no argument tells: whether gradients are recorded, autocast, the number of threads. And your globals are in there: that `torch.rsqrt` is still the same object, and that `EPS` is still 10⁻⁶. The numbers of `EPS` and of 600 are in the graph as constants.
+# The long line about x is a list of old friends: its dispatch keys (phase 04), dtype, whether it requires a gradient, sizes and strides (phase 01). `GLOBAL_STATE` holds what no argument tells: whether gradients are recorded, autocast, the number of threads. And your globals are in there: that `torch.rsqrt` is still the same object, and that `EPS` is still 10⁻⁶. The number of `EPS` is in the graph as a constant, and that of 600 will be one in the code that is made of it.
 #
 # If one fails, Dynamo compiles another version, and keeps both. **Predict.** Rows of 6, in tensors of 3, 4, 5, 1, 0 and 7 rows, one after the other. How many graphs are there at the end?
 
@@ -908,7 +908,7 @@ print("another EPS: ", compiled_anew(rms, x))
 EPS = 1e-6
 
 # %% [markdown]
-# Names don't count, numbers do: sizes and constants stand in the text as literals. (The cell draws both at random; numbers that were compiled before, even yesterday, would be found.) Dynamo runs in any case; what is spared is what comes behind it, and above all `g++`.
+# To Inductor names don't count, and numbers do: sizes and constants stand in the text as literals. (To AOTAutograd names count as well, for Dynamo names its graph after your variables; but without `g++` it is soon done.) The cell draws both at random; numbers that were compiled before, even yesterday, would be found. Dynamo runs in any case; what is spared is what comes behind it, and above all `g++`.
 #
 # The folder is `TORCHINDUCTOR_CACHE_DIR`, or one of your own in `/tmp`. What lies there is machine code, and is run. Share such a folder with nobody whom you wouldn't let run programs as you.
 
@@ -1035,7 +1035,7 @@ fusion_map({"torch.softmax": head_plain, "our operator": head_op}, torch.randn(2
 #
 # - **Time**, measured properly, and CUDA graphs (`mode="reduce-overhead"`), which spare the launches: phase 09.
 # - **`torch.compile` in a training loop** with an optimizer, which it can compile as well: phase 07.
-# - **Autotuning** (`mode="max-autotune"`): products of matrices in Triton, chosen by trying. It takes a GPU.
+# - **Autotuning** (`mode="max-autotune"`): products of matrices from several templates, chosen by trying; those in Triton take a GPU.
 # - **`torch.export`**: the same tracer, without Python beside it: one graph or nothing.
 # - **Higher-order operators** (`torch.cond`, `while_loop`, flex attention), with which a graph can hold a branch.
 # - **Compiled autograd**, which traces the backward when it runs.

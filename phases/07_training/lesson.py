@@ -168,7 +168,7 @@ print("mean squared error on what it has not seen:", np.mean((predicted - y_unse
 fitted_line((x_seen, y_seen), (x_unseen, y_unseen), lines)
 
 # %% [markdown]
-# `detach` gives the same bytes without the graph, and `numpy` the same bytes under NumPy's name; nothing is copied. The error settles near 0.09, on the points seen and on the others. That is the square of 0.3, the noise that we put in: whatever falls below it on the *seen* points is learnt by heart. (Live, move the slider back to where it began: which arrives first, the slope or the intercept?)
+# `detach` gives the same bytes without the graph, and `numpy` the same bytes under NumPy's name; nothing is copied. The error settles near 0.09 on the points seen, and near 0.1 on the others. The square of 0.3, the noise that we put in, is 0.09: whatever falls below it on the *seen* points is learnt by heart. (Live, move the slider back to where it began: which arrives first, the slope or the intercept?)
 #
 # We wrote down `model.weight.item()` after each step. **Predict.** What if we had written down `model.weight.detach()`?
 
@@ -475,7 +475,7 @@ for _ in range(120):
 adamw_explorer(gradients, step=30, name="the weight of “hablé”, channel 3")
 
 # %% [markdown]
-# The largest step is the very first, one lr. A gradient far above its neighbours moves the weight by little more than half of that, and goes on moving it for ten steps, while m wears off; v, which looks back over a thousand steps, has hardly noticed.
+# The largest step is the very first, one lr. A gradient far above its neighbours moves the weight by little more than half of that, and goes on moving it for ten steps, while m wears off. By little more than half, because it is divided by a root that it has raised itself: v looks back over a thousand steps, but here there have been thirty so far, and of their mean this one gradient is the larger part.
 #
 # Move β₂ to 0.9 and watch the last row: v forgets the last peak before the next one comes, and small gradients get full steps again. Move β₁ to 0, and the steps follow every twitch. Take the bias correction away: at the first steps m is a tenth of what it should be, but √v is only a thirtieth, and the quotient is three times too *large*.
 #
@@ -824,7 +824,7 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
     print(f"{dtype!s:15} gradient off by {off:.1e}   {middle:5.1f} ms of CPU ({low:.1f} to {high:.1f})")
 
 # %% [markdown]
-# Right to a few parts in a thousand, and with float16's three more bits of fraction to one in a thousand, where from one batch to the next the gradient changes by more than half of its length. And slow! On the machine that made this page, a CPU without arithmetic for 16 bits, products of small matrices in 16 bits are done in a roundabout way. On a CPU that has it (AMX, or AVX-512 with BF16) and for large matrices it may be otherwise; run the cell and see. Mixed precision is a matter of the hardware, and the only way to know is to measure on what you will use.
+# Right to a few parts in a thousand, and with float16's three more bits of fraction to one in a thousand, where from one batch to the next the gradient changes by more than half of its length. And faster? Look at the two rows separately. A CPU that has instructions for bfloat16 (AVX-512 with BF16, or AMX) takes about as long for small matrices as in float32, and less for large ones; one that has none goes a roundabout way and takes a multiple. For float16 most CPUs go one. Mixed precision is a matter of the hardware, and the only way to know is to measure on what you will use.
 #
 # Much code still writes `torch.cuda.amp`. It works, and says:
 
@@ -923,7 +923,7 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
         print(f"{dtype!s:15} in {len(parts)}: off by {off:.0e}   {spent * 1e3:4.0f} ms of CPU")
 
 # %% [markdown]
-# Correct in each form, to what its dtype allows; cutting into parts costs no digits and no time; and 16 bits cost a multiple of the time, on this machine. That is the whole truth about it here. On a GPU the same cell, with `"cuda"` in it and larger matrices, is where it pays.
+# Correct in each form, to what its dtype allows; cutting into parts costs no digits and hardly any time; and what 16 bits cost, or save, is the machine's affair, as above. On a GPU the same cell, with `"cuda"` in it and larger matrices, is where it pays.
 
 # %% tags=["hide-input"]
 choice(
@@ -1357,7 +1357,7 @@ number(
 # |---|---|---|
 # | 32–78 | Every setting is a global variable. Another file is then executed among them and overwrites what the command line asks for; all of it is kept in a dict, `config`. | 40 parts of 12 sequences of 1,024 tokens are one step: half a million tokens. |
 # | 82–101 | Whether it is one of several processes is told by an environment variable. If so, the number of parts is divided by the number of processes, and each has a seed of its own. | So the batch is the same size on one GPU or on eight, and no two draw the same data. |
-# | 106–112 | A seed; TF32 is allowed; `ctx` is autocast, or on a CPU nothing. | *Sixteen bits*: a CPU gains nothing. |
+# | 106–112 | A seed; TF32 is allowed; `ctx` is autocast, or on a CPU nothing. | *Sixteen bits*: on a CPU the script does without. |
 # | 116–131 | `get_batch`: random places in one long file of tokens, the targets one place further. | No Dataset, no DataLoader and no epochs: drawn with replacement. There is no middle of an epoch to resume in. |
 # | 149–193 | The model: new, from a checkpoint, or with GPT-2's weights. From a checkpoint the sizes are taken too, and a prefix is cut off the names. | You have seen where the prefix comes from. |
 # | 196–202 | A scaler that is switched on for float16 alone; an optimizer, and its state if there is one. | Switched off, each of its methods passes on what it gets, and the loop below is the same for every dtype. |

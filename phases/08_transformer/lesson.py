@@ -158,7 +158,7 @@ scores = torch.einsum("id,jd->ij", q, k)
 print("x", tuple(x.shape), "  q", tuple(q.shape), "  scores", tuple(scores.shape))
 
 # %% [markdown]
-# The einsum says what is summed and what stays. `id,jd->ij`: for each asking place i and each asked place j, the sum over the channels d. One product of matrices, and every pair of words has been compared; no loop, and no order. (That is also why positions have to be *added* to the words, at the very beginning: shuffle the words, and attention shuffles its answers.)
+# The einsum says what is summed and what stays. `id,jd->ij`: for each asking place i and each asked place j, the sum over the channels d. One product of matrices, and every pair of words has been compared; no loop, and no order. (That is also why a model must be *told* the places: shuffle the words, and attention shuffles its answers. MiniGPT adds them to the words, at the very beginning.)
 #
 # The scores become shares by a softmax. But first they are divided by √d. **Predict.** Queries and keys of random numbers, with mean 0 and variance 1, over 32 places. How large is the largest share, without the division and with it, for d = 16, and for d = 1024?
 
@@ -398,7 +398,7 @@ class Attention(nn.Module):
 # | `softmax(-1)` | | Over the *keys*: each query's shares sum to 1. Over `-2` the shapes would fit as well. |
 # | second `einsum` | (B, T, 4, 16) | The mean of the values. The result is asked for as `bihd` and not `bhid`: place before head, ready to be joined. |
 # | `flatten(2)` | (B, T, 64) | Heads side by side. |
-# | `mix` | (B, T, 64) | Without it no channel of one head would ever meet one of another; and it lets the block decide how much of each head is added to the stream. |
+# | `mix` | (B, T, 64) | Without it no channel of one head would meet one of another before the MLP; and it lets the block decide how much of each head is added to the stream. |
 #
 # **Predict.** Weights copied from the trained model: do this and MiniGPT's own attention agree? To the last bit?
 
@@ -655,7 +655,7 @@ for name, how in (("as it comes", {}), ("with positions", {"position_ids": count
 print(counted)
 
 # %% [markdown]
-# Off by 3 in the rows that are padded. The mask hides the filling, but the words had been *counted* with it: *yo* stood at place 6 and not at 4, and got another position embedding. `generate` counts from the first real word; a plain call does not. From the mask the places follow by a running sum.
+# Off by 3 and by 1 in the two rows that are padded. The mask hides the filling, but the words had been *counted* with it: *yo* stood at place 6 and not at 4, and got another position embedding. `generate` counts from the first real word; a plain call does not. From the mask the places follow by a running sum.
 #
 # The end is unequal, too. A row that has written `<eos>` must stop, while others go on. It stays in the rectangle and gets `<pad>`, as you see above; what it would have gone on to say is thrown away. When all rows are done, one stops.
 
@@ -673,7 +673,7 @@ choice(
 # %% [markdown]
 # ## What it costs
 #
-# The products of a forward pass are countable. For each word, a block has four maps of C × C in attention and two of C × F in the MLP; the head has C × V once; 2 FLOPs a weight. And attention compares and gathers: each *pair* of query and key costs 2 · C for the score and 2 · C for the value, in each block. The whole table is computed, masked or not.
+# The products of a forward pass are countable. For each word, a block has four maps of C × C in attention and two of C × 4C in the MLP; the head has C × 600 once, one row of weights for each word that it knows; 2 FLOPs a weight. And attention compares and gathers: each *pair* of query and key costs 2 · C for the score and 2 · C for the value, in each block. The whole table is computed, masked or not.
 #
 # **Predict.** 32 words written one at a time, without a cache, each step reading all words so far. How many passes over 32 words is that worth? And with a cache?
 
@@ -711,7 +711,7 @@ print(f"with a cache: {counted_flops(with_cache) / one_pass:.2f} times")
 hf.set_attn_implementation("sdpa")
 
 # %% [markdown]
-# Sixteen passes, half of 32, and a text of 1,000 words would take hundreds. With a cache it is *less* than one, since a new word never looks at the upper triangle, which the pass computes and throws away. Be careful with the last figure, though: it counts arithmetic. Word by word, every weight is fetched from memory for a single multiplication, and phase 05 told you what bounds such a kernel. That is why a prompt is read in one pass, why services put many users into one batch, and why reading is cheaper than writing on every price list.
+# Sixteen passes, half of 32, and a text of 1,000 words would take hundreds. With a cache it is *less* than one, since a new word never looks at the upper triangle, which the pass computes and throws away. Be careful with the last figure, though: it counts arithmetic. Word by word, every weight is fetched from memory for a single multiplication, and phase 01's roofline told you what bounds such a product. That is why a prompt is read in one pass, why services put many users into one batch, and why reading is cheaper than writing on every price list.
 #
 # And the memory: two vectors of C numbers for each word, in each layer.
 

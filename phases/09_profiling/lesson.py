@@ -488,7 +488,7 @@ choice(
 # %% tags=["hide-input"]
 true_false(
     "In a trace, `cudaStreamSynchronize` takes 70 % of the host's time. So taking out the synchronisation makes the step about three times as fast.", False,
-    "Only if the device stands idle because of it. In the healthy step above the host waits for two thirds of the time, and the device works all along. Ask what the *device* does meanwhile.",
+    "Only if the device stands idle because of it. In the healthy step above the host waits for four fifths of the time, and the device works all along. Ask what the *device* does meanwhile.",
 )
 
 # %% [markdown]
@@ -714,7 +714,7 @@ for form in ({"foreach": False}, {"foreach": True}, {"fused": True}):
     print(f"{form}: {found.calls} operators, {found.asked} numbers asked for")
 
 # %% [markdown]
-# A loop of ten or so for each tensor; one for all tensors at a time; and one kernel for everything. On a GPU, where each is a launch of some microseconds, it is the first thing to look at in a small model. And see the last column: the step count is kept as a *tensor* for each weight, and to compute with it Python asks for its value.
+# A loop of ten or so for each tensor; one for all tensors at a time; and one kernel for everything. On a GPU, where each is a launch of some microseconds, it is the first thing to look at in a small model. And see the last column: the step count is kept as a *tensor* for each weight, and to compute with it Python asks for its value. (On a GPU these would be no waits: without `fused` and `capturable`, the optimizer keeps the counts in the host's memory, for this very reason.)
 #
 # Larger still is a whole model as one launch: `torch.compile` fuses operators into fewer kernels (phase 06), and with `mode="reduce-overhead"` it replays the launches of a step as a *CUDA graph*, by one order. (It needs a GPU.)
 #
@@ -970,7 +970,7 @@ print("dice:   ", str(tried(lambda t: F.dropout(t, 0.5), five)).splitlines()[0])
 # %% [markdown]
 # All three. It takes differences with a step of 1e-6, and float32 has too few digits for that. At a kink there are two slopes and the difference takes the mean of them. And a function that throws dice gives two values for one input. So: float64, away from kinks, dice fixed.
 #
-# A whole model can be tried as well, in one direction at random in place of every entry: `fast_mode=True`. It takes a few forward passes, and is worth it before a long run.
+# A whole model can be tried as well, in one direction at random for each tensor, in place of every entry: `fast_mode=True`. It takes two forward passes a tensor, and is worth it before a long run.
 
 # %%
 tiny = MiniGPT().double()
@@ -1292,7 +1292,7 @@ print(f"a million tokens at this pace: {1e6 / x.numel() * statistics.median(quic
 #
 # - **A GPU's own counters**: occupancy, cache hits, tensor-core use. NVIDIA's Nsight Systems draws traces like these with every call of CUDA; Nsight Compute looks into one kernel.
 # - **Sampling profilers for Python** (`py-spy`, `austin`), which show what fills the gaps between operators, without touching the program.
-# - **CUDA graphs and `max-autotune`**: named here, run nowhere in this course, since they need a GPU.
+# - **CUDA graphs**: named here, run nowhere in this course, since they need a GPU.
 # - **Many processes**: traces of several ranks, and waiting for the slowest. Phase 10.
 # - **Debuggers**: `breakpoint()`, and in a notebook `%debug` after an exception, which takes you to the line with all its tensors.
 

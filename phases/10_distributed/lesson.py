@@ -509,7 +509,7 @@ print("each share's own gradient:", *(f"{part.norm() / length:.1f}" for part in 
 # %% [markdown]
 # Off by more than its own length. The mean of twelve words is mostly chance, 6.2 times as long as the mean of all, and it counts for a quarter here instead of a fortieth. Phase 07 all over: a mean of means is the mean only if all have the same number of words. There it was micro-batches, here it is ranks, and *the sum and the count* are what has to be added up. (DistributedDataParallel doesn't do that for you. It divides by the number of ranks, whatever they had, as we shall measure.) In the lab some shares are empty.
 #
-# Four conditions, then, and the replicas stay together for ever: the same start, the same gradients, the same optimizer, the same number of steps. So at the beginning rank 0's parameters *and buffers* are broadcast. Nothing is ever compared afterwards.
+# Four conditions, then, and the replicas stay together for ever: the same start, the same gradients, the same optimizer, the same number of steps. So at the beginning rank 0's parameters *and buffers* are broadcast. Nothing is ever compared afterwards. (Buffers that a forward changes, such as running means, would drift apart all the same, for each rank sees other rows. Therefore DDP sends rank 0's anew before such a forward.)
 #
 # When may the reducing start? As soon as a gradient is final, and hooks say when that is. **Predict.** In which order do MiniGPT's parameters get ready?
 
@@ -626,7 +626,7 @@ true_false(
 memory_a_rank(gpt, ranks=8)
 
 # %% [markdown]
-# (MB and GB are powers of ten in this lesson, as on data sheets.) Live, move the ranks. From top to bottom:
+# (MB and GB are powers of ten in this lesson, as on data sheets; only the limits of DDP's buckets are counted in 2²⁰ bytes.) Live, move the ranks. From top to bottom:
 #
 # *ZeRO-1* cuts the optimizer's memory. Each rank updates its eighth of the weights, and then the new weights are gathered. A reduce-scatter of the gradients is enough for that, and reduce-scatter and all-gather are the two halves of the all-reduce: it costs *not a byte more* than DDP. *ZeRO-2* keeps no more of the gradients than the own share, either. *FSDP*, or ZeRO-3, cuts the weights, too. That is another matter: to compute with a layer one needs all of it.
 #

@@ -147,7 +147,7 @@ def test_a_seed_is_used_and_printed(root, graded, tmp_path):
     assert "seed c0ffee" in run(path, root, seed="c0ffee")[1]
 
 
-@pytest.mark.parametrize("seed", ["", "x", "0" * 65])
+@pytest.mark.parametrize("seed", ["", "x y", "0" * 65])
 def test_a_seed_that_is_none_is_refused(seed):
     parser = argparse.ArgumentParser(exit_on_error=False)
     check.add_arguments(parser)

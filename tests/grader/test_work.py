@@ -115,6 +115,28 @@ def test_a_deleted_cell_comes_back_and_an_exercise_that_is_gone_leaves_its_answe
     assert [c.grade_id for c in read_submission(mine(root).read_bytes())].count("twice") == 0
 
 
+def test_an_answer_in_a_copy_of_a_cell_stays(root, capsys):
+    run(root, capsys)
+    nb = read(mine(root))
+    stub = cell(nb, "twice_solution")
+    second, third = (copy.deepcopy(stub) for _ in range(2))  # as JupyterLab copies a cell
+    second.id, third.id = "second", "third"
+    second.source = ANSWER
+    place = nb.cells.index(stub) + 1
+    nb.cells[place:place] = [second, third]
+    write(nb, mine(root))
+    change(root, row_sums="# Graded\nnew")
+    run(root, capsys)
+    now = read(mine(root))
+    at = now.cells.index(cell(now, "twice_solution"))
+    first, after = now.cells[at : at + 2]
+    assert first.source == stub.source
+    assert after.source.strip() == ANSWER.strip()
+    assert "nbgrader" not in after.metadata
+    assert sum(c.source == stub.source for c in now.cells) == 1
+    assert len({c.id for c in now.cells}) == len(now.cells)
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"cells": 3}'])
 def test_a_copy_that_is_no_notebook_is_left_as_it_is(root, capsys, data):
     run(root, capsys)

@@ -5,7 +5,6 @@ compile or train.
 them all. What needs all of them, such as a count, is left to ``make proof``.
 """
 
-FEW = 2  # candidates of a kind, and answers of a bank
 MUTANTS = 6
 EXERCISES = frozenset(
     {
@@ -16,5 +15,16 @@ EXERCISES = frozenset(
         "minigpt_step",
     }
 )
-# Each of their mutants trains: all of them are left to ``make proof``.
+# Each of their answers trains a model. Their mutants are all left to ``make proof``.
 TRAINS = frozenset({"train_minigpt", "fine_tune"})
+
+
+def few(exercise: str, full: bool) -> int:
+    """Return how many candidates of a kind, or answers of a bank, to judge; 0 for all of them.
+
+    Args:
+        full: whether this is ``make proof``.
+    """
+    if full or exercise not in EXERCISES:
+        return 0
+    return 1 if exercise in TRAINS else 2

@@ -65,7 +65,7 @@ def of(number, exercise):
     return [answer for answer in BANKS[number].answers if answer.exercise == exercise]
 
 
-def a_few_of_each(answers, seed):
+def a_few_of_each(answers, seed, full):
     """Of dear exercises a few right answers and a few wrong ones; of the others all."""
     kinds = {}
     for answer in answers:
@@ -73,19 +73,15 @@ def a_few_of_each(answers, seed):
     return [
         answer
         for (exercise, right), alike in kinds.items()
-        for answer in drawn(
-            alike, dear.FEW if exercise in dear.EXERCISES else 0, f"{seed} {exercise} {right}"
-        )
+        for answer in drawn(alike, dear.few(exercise, full), f"{seed} {exercise} {right}")
     ]
 
 
 @pytest.mark.slow(12)
 @pytest.mark.parametrize(("number", "exercise"), EXERCISES)
 def test_the_right_ones_earn_all_points_and_the_wrong_ones_do_not(number, exercise, seeds, full):
-    bank, answers = BANKS[number], of(number, exercise)
-    if exercise in dear.EXERCISES and not full:
-        answers = a_few_of_each(answers, seeds[-1])
-    for answer in answers:
+    bank = BANKS[number]
+    for answer in a_few_of_each(of(number, exercise), seeds[-1], full):
         complaint = f"{answer.name}, seed {seeds[-1]}"
         assert bank.earns_everything(answer, seeds[-1]) == answer.right, complaint
 
@@ -103,7 +99,7 @@ def test_many_of_the_wrong_ones_are_named(number, seeds):
 @pytest.mark.parametrize("number", BANKS)
 def test_visible_cells_let_right_answers_pass_and_few_of_the_wrong_ones(number, seeds, full):
     bank = BANKS[number]
-    answers = bank.answers if full else a_few_of_each(bank.answers, seeds[-1])
+    answers = a_few_of_each(bank.answers, seeds[-1], full)
     said = {a: stops(bank.lab, a.exercise, a.cell) for a in answers}
     assert {(a.exercise, a.name): why for a, why in said.items() if a.right and why} == {}
     counted = [a for a in said if not a.right and (full or a.exercise not in dear.EXERCISES)]

@@ -84,8 +84,3 @@ class Language:
     def times_of(self, cell: Combination) -> tuple[Words, ...]:
         """Return the time words that fit the tense, each split into words."""
         return tuple(tuple(text.split()) for text in self.times[cell.tense])
-
-    def person_of(self, subject: str) -> str | None:
-        """Return the person of a subject; None if the language has no such subject."""
-        found = (person for person in PERSONS if subject in self.subjects[person])
-        return next(found, None)

@@ -39,9 +39,6 @@ class Rect:
         """Return the point of the rectangle that is nearest to (x, y)."""
         return min(max(x, self.left), self.right), min(max(y, self.top), self.bottom)
 
-    def distance(self, x: float, y: float) -> float:
-        return math.dist((x, y), self.nearest(x, y))
-
 
 def place(
     point: Point,

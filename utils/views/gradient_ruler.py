@@ -169,8 +169,9 @@ def describe(found: Magnitudes, scale: int) -> str:
         + ", ".join(f"{_percent(part)} {fate}" for fate, part in found.fates(scale, dtype).items())
         for dtype in DTYPES
     ]
+    wild = f" and {found.wild:,} infinite or NaN" if found.wild else ""
     return (
-        f"Sizes of {found.count:,} gradients, {found.zeros:,} of them exactly 0. "
+        f"Sizes of {found.count:,} gradients, {found.zeros:,} of them exactly 0{wild}. "
         f"{sentence(found, scale)} Unscaled, 98% of the others lie between 2^{low:.0f} and "
         f"2^{high:.0f}, the median at 2^{middle:.0f}. {'. '.join(rows)}."
     )

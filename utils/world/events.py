@@ -93,7 +93,3 @@ class Outcome:
     def sent(self, rank: int) -> int:
         """Return the bytes of all messages that a rank sent to others; collectives not counted."""
         return sum(message.bytes for message in self.messages if message.source == rank)
-
-    def received(self, rank: int) -> int:
-        """Return the bytes of all messages that a rank received; collectives not counted."""
-        return sum(message.bytes for message in self.messages if message.to == rank)

@@ -99,7 +99,7 @@ class Members(Functions):
                 values |= self.get((cls.scope, name))
             for value in values:
                 if isinstance(value, OwnFunction) and value.of_class is cls:
-                    found |= self.method(value, base, cls)
+                    found |= self.method(value, base)
                 else:
                     found.add(value)
             if values:
@@ -118,7 +118,7 @@ class Members(Functions):
         own = any(name in cls.scope.names or name in cls.fields for cls in family)
         return NOTHING if own else IS_PLAIN
 
-    def method(self, function: OwnFunction, base: Any, cls: OwnClass) -> set:
+    def method(self, function: OwnFunction, base: Any) -> set:
         """Return what access to a method gives: a bound method, or what its decorator returns."""
         kinds = decorators(function.node)
         if "staticmethod" in kinds:

@@ -87,7 +87,7 @@ def exception_in_cell(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
 
 def loop_in_function(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in functions that never return."""
-    nb = lab.solved({exercise.name: _instead(lab, exercise, f"while True:\n        {FOREVER}")})
+    nb = lab.solved({exercise.name: _instead(exercise, f"while True:\n        {FOREVER}")})
     # drop the cells between, so that only the graded cell runs into its time limit
     first, last = position(nb, exercise.solution_id), position(nb, exercise.name)
     nb.cells = nb.cells[: first + 1] + nb.cells[last:]
@@ -116,7 +116,7 @@ def kernel_dies(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
 
 def calls_exit(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
     """Hand in functions that raise SystemExit."""
-    nb = lab.solved({exercise.name: _instead(lab, exercise, "raise SystemExit(0)")})
+    nb = lab.solved({exercise.name: _instead(exercise, "raise SystemExit(0)")})
     return HandedIn(f"{exercise.name} calls sys.exit", nb, lab.full() | _zero(exercise))
 
 
@@ -245,7 +245,7 @@ def _from(lab: SampleLab, exercise: SampleExercise) -> dict[str, float]:
     return _zero(*lab.exercises[lab.exercises.index(exercise) :])
 
 
-def _instead(lab: SampleLab, exercise: SampleExercise, body: str) -> str:
+def _instead(exercise: SampleExercise, body: str) -> str:
     """Return the exercise's functions with another body."""
     functions = (f"def {name}(*args, **kwargs):\n    {body}" for name in exercise.check.names)
     return "\n\n\n".join(functions)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import track
 
 from grader.course import open_course
-from grader.phase_paths import ROOT, names, phases
+from grader.phase_paths import ROOT, lab_named
 from grader.results.class_report.names import Names, pseudonyms
 from grader.results.class_report.outline import read_outline
 from grader.results.class_report.page import Places, render
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         UserError: when the lab has not been graded.
     """
     console = console or Console()
-    lab = next((phase.name for phase in phases(root) if args.lab in names(phase)), args.lab)
+    lab = lab_named(root, args.lab)
     course = open_course(root)
     results = Results(course, lab)
     out = (args.out or root / "reports" / lab).resolve()
@@ -65,7 +65,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         write_exercises(file, tally)
     with _replacing(out / PAGE, "utf-8") as file:
         file.write(render(tally, Places(course, out, lab, results.notebooks), datetime.now()))
-    console.print(f"{lab}: {tally.graded} of {tally.submissions} submissions have all their marks.")
+    marked = f"{tally.graded} of {tally.submissions} submissions have all their automatic marks"
+    console.print(f"{lab}: {marked}.")
     for name, what in (
         (PAGE, "the page"),
         (LEARNERS, "each learner's exercises"),

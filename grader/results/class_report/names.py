@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
+import os
 import re
 import secrets
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader import UserError
 from grader.results.gradebook import Graded, Reason
 from grader.verdict import PartResult, Verdict
 
 KEY_FILE = ".pseudonyms"
+KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -81,11 +86,27 @@ def pseudonyms(course: Path) -> Pseudonyms:
     """Return pseudonyms made with the course's own key, a file that the first call creates.
 
     Without that file nobody can trace a pseudonym back to a learner.
+
+    Raises:
+        UserError: if the file holds no key.
     """
     path = course / KEY_FILE
+    if not path.exists():
+        # linked when it is whole: two reports may begin at once, and with half a key, or none,
+        # anybody could work out the pseudonyms
+        with tempfile.NamedTemporaryFile("w", dir=course, prefix=f"{KEY_FILE}.") as fresh:
+            fresh.write(secrets.token_hex(KEY_BYTES))
+            fresh.flush()
+            with contextlib.suppress(FileExistsError):
+                os.link(fresh.name, path)
     try:
-        path.touch(mode=0o600, exist_ok=False)
-        path.write_text(secrets.token_hex(32))
-    except FileExistsError:
-        pass
-    return Pseudonyms(key=bytes.fromhex(path.read_text().strip()))
+        key = bytes.fromhex(path.read_text().strip())
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise UserError(
+            f"{path} should hold the key of the pseudonyms, {2 * KEY_BYTES} hexadecimal digits, "
+            "and does not: restore it from a backup, or remove it for a new key, which gives all "
+            "learners new pseudonyms"
+        )
+    return Pseudonyms(key=key)

@@ -1,12 +1,14 @@
 """Grading one job: every outcome becomes a result."""
 
 import pickle
+import secrets
 import sys
 from dataclasses import replace
 
 import pytest
 
 from grader.batch import grading as module
+from grader.batch import version as versions
 from grader.batch.grading import grade
 from grader.batch.job import Job, LabFiles, Submission
 from tests.grader.batch.small import hand_in, job_of, make_small
@@ -81,6 +83,40 @@ def test_another_version_of_the_grader_does_not_grade(course):
     result = grade(replace(job, lab=replace(job.lab, version="another")))
     assert result.retryable
     assert "another version" in result.problem
+
+
+def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp_path, monkeypatch):
+    def write(path):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(secrets.token_bytes(8))
+        versions.version.cache_clear()
+        return versions.version("01_rows")
+
+    monkeypatch.setattr(versions, "ROOT", tmp_path)
+    for name in versions.DECIDING:
+        path = tmp_path / "grader" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch() if path.suffix else path.mkdir()
+    first = write("utils/guess.py")
+    decides = (
+        "grader/judging/judge.py",
+        "utils/minigpt/data/weights.safetensors",
+        "utils/drivers/written/head.txt",
+        "benchmarks/records/h200/softmax.json",
+        "phases/01_rows/checks.py",
+    )
+    others = (
+        "grader/build/rules.py",
+        "utils/views/strip.py",
+        "utils/__pycache__/guess.pyc",
+        "utils/.cache/guess",
+        "benchmarks/gpu.py",
+        "phases/02_columns/checks.py",
+    )
+    seen = [first, *(write(path) for path in decides)]
+    assert len(set(seen)) == len(seen)
+    assert {write(path) for path in others} == {seen[-1]}
+    versions.version.cache_clear()
 
 
 def test_a_seed_that_is_given_is_used_and_without_one_each_run_draws_its_own(course):

@@ -1,9 +1,11 @@
 """What the writer records, and what it keeps when it is interrupted."""
 
 import datetime
+import errno
 import sqlite3
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
@@ -60,6 +62,24 @@ def test_marks_comments_and_files_are_recorded_and_found_again(course):
     path = course.root / "autograded" / "ann" / HW / f"{HW}.ipynb"
     assert path.read_bytes() == b"{}"
     assert path.stat().st_mode & 0o777 == 0o444
+
+
+def test_files_that_cannot_be_put_in_place_leave_the_old_ones(course, monkeypatch):
+    job, rename = job_of(course, "ann"), Path.rename
+    folder = course.root / "autograded" / "ann" / HW
+
+    def taken(path, target):
+        if target == folder and not path.name.endswith(".old"):
+            raise OSError(errno.ENOTEMPTY, "somebody has made the folder")
+        return rename(path, target)
+
+    with Writer(course) as writer:
+        writer.record(job, result())
+        monkeypatch.setattr(Path, "rename", taken)
+        with pytest.raises(OSError, match="somebody"):
+            writer.files.write("ann", HW, result(data=b"{ }").notebooks, {})
+    assert (folder / f"{HW}.ipynb").read_bytes() == b"{}"
+    assert [path.name for path in folder.parent.iterdir()] == [HW]
 
 
 def test_old_marks_go_and_marks_by_hand_and_extra_credit_stay(course):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from grader.__main__ import COMMANDS, main
-from grader.phase_paths import choose, pages
+from grader.phase_paths import choose, lab_named, pages
 from tests.grader.build.example import LAB
 
 
@@ -23,7 +23,9 @@ def test_phases_and_how_to_name_them(project):
     assert [phase.name for phase in pages(project.root)] == ["01_rows", "start"]
     for word in ("01_rows", "01", "1", "rows", "phases/01_rows/"):
         assert [phase.name for phase in choose(project.root, [word])] == ["01_rows"]
+        assert word.count("/") or lab_named(project.root, word) == "01_rows"
     assert choose(project.root, []) == pages(project.root)
+    assert lab_named(project.root, "homework") == "homework"
 
 
 def test_an_unknown_phase(here, capsys):

@@ -11,6 +11,10 @@ def test_the_imported_part_of_utils_and_the_data_beside_it(project):
     project.write("utils/views/strip.py", "import numpy\n")
     project.write("utils/views/weights.json", "{}")
     project.write("utils/views/.hidden", "")
+    project.write("utils/views/data/trained/model.safetensors", "")
+    project.write("utils/views/data/.cache/model", "")
+    project.write("utils/views/other/__init__.py", "")
+    project.write("utils/views/other/numbers.json", "")
     project.write("utils/style.py", "")
     project.write("utils/unused.py", "")
     used = used_files(lesson(CODE), project.root)
@@ -19,6 +23,7 @@ def test_the_imported_part_of_utils_and_the_data_beside_it(project):
         "utils/__init__.py",
         "utils/style.py",
         "utils/views/__init__.py",
+        "utils/views/data/trained/model.safetensors",
         "utils/views/strip.py",
         "utils/views/weights.json",
     ]

@@ -133,3 +133,12 @@ def test_a_line_that_is_shown_on_purpose():
     stub = STUB.replace(ANSWER, f"{ANSWER}  # shown in the question")
     assert leaks(SHOWN["a span"]) != []
     assert leaks(SHOWN["a span"], stub=stub) == []
+
+
+@pytest.mark.parametrize("quote", ['"""', "'''"])
+def test_a_leak_in_quoted_markdown_is_told_at_its_line(quote):
+    text = f"# %% [markdown]\n{quote}\nTry\n`{ANSWER}`.\n{quote}\n"
+    (found,) = leaks(text)
+    whole = HEADER + "\n".join([STUB, text])
+    line = next(n for n, words in enumerate(whole.split("\n"), 1) if words == f"`{ANSWER}`.")
+    assert found.startswith(f"phases/01_rows/lab.py:{line}: ")

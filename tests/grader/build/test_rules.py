@@ -296,6 +296,18 @@ def test_a_question_links_the_section_that_its_check_names():
     )
 
 
+def test_of_two_cells_of_one_name_the_rules_tell_and_not_an_exception():
+    second = '\n# %% test="tensor_bytes" points=2\ncheck("tensor_bytes")\n' + HIDDEN
+    assert agreement(LAB + second, tensor_bytes=exercise()) == []
+    messages = [problem.message for problem in lab_problems(lab(LAB + second))]
+    assert any("duplicate id 'tensor_bytes'" in message for message in messages)
+
+
+def test_a_lab_without_cells_has_no_cell_for_a_check():
+    (problem,) = agreement(HEADER, tensor_bytes=exercise())
+    assert "no cell of phases/01_rows/lab.py uses check" in problem
+
+
 def test_headings_and_check_lines():
     fenced = LESSON.replace("# A fact.", "# ### Third level ###\n#\n# ```\n# # a comment\n# ```")
     assert headings(lesson(fenced)) == {"Rows", "Bytes under a tensor", "Third level"}

@@ -107,6 +107,25 @@ def test_a_machine_that_ran_short_is_held_against_nobody(how):
     assert judge(check, lambda x: 2 * x, "s").status == "right"
 
 
+def test_a_case_for_which_this_side_has_too_little_memory_is_held_against_nobody():
+    """Nor is its outcome kept for the next submission."""
+    enough = []
+
+    def plays(subject):
+        came = subject(3)
+        if not enough:
+            raise MemoryError
+        return came
+
+    check = Check("large", parts={"p": 1}, reads="r")
+    check.reference(lambda x: 2 * x)
+    check.cases(lambda draw: [Case("p", plays)])
+    with pytest.raises(MemoryError):
+        judge(check, lambda x: 2 * x, "s")
+    enough.append(True)
+    assert judge(check, lambda x: 2 * x, "s").status == "right"
+
+
 def test_a_misconception_that_needs_too_much_memory_names_nobody():
     check = Check("modest", parts={"p": 1}, reads="r")
     check.reference(lambda x: 2 * x)

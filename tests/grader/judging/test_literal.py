@@ -29,6 +29,9 @@ def same(a, b):
         (torch.tensor([1, 200], dtype=torch.uint8), None),
         (torch.tensor([1 + 2j, 0.5j]), None),
         (torch.tensor([torch.inf, -torch.inf, torch.nan]), None),
+        (torch.full((2, 4), torch.inf), None),  # as large after counting on as before
+        (torch.full((8,), -1e30), None),
+        (torch.full((6,), 1 << 60), None),
         (torch.zeros(0, 3), "torch.zeros((0, 3))"),
         (torch.zeros(0, dtype=torch.int64), "torch.tensor([], dtype=torch.int64)"),
         (WIDE, None),

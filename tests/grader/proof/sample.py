@@ -10,7 +10,7 @@ from grader.proof.sample_class.roster import enrol, right
 from utils.checks import Candidate
 
 # Of one exercise, so many misconceptions are in a sample.
-SAMPLED = 4
+SAMPLED = 3
 
 
 def sampled(exercise: SampleExercise, seed: str) -> list[Candidate]:

@@ -109,6 +109,14 @@ def test_a_machine_that_cannot_compile_is_said(monkeypatch, tmp_path):
     assert {path.suffix for path in compiled_headers.folder().iterdir()} == {".lock"}
 
 
+def test_a_machine_that_is_too_busy_to_compile_is_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.setattr(compiled_headers, "SECONDS", 0.01)
+    with pytest.raises(UserError, match="not compiled after 0.01 seconds"):
+        compiled_headers.prepared_headers()
+    assert {path.suffix for path in compiled_headers.folder().iterdir()} == {".lock"}
+
+
 @pytest.mark.parametrize(("compiles", "wanted"), [(True, True), ("trace", False), (None, False)])
 def test_only_a_lab_that_says_so_gets_them(monkeypatch, compiles, wanted):
     asked = []

@@ -3,9 +3,11 @@
 import os
 import socket
 from datetime import datetime
+from types import SimpleNamespace
 
 import pytest
 
+from grader.submission import files
 from grader.submission.files import (
     MAX_DEPTH,
     MAX_FILES,
@@ -76,6 +78,32 @@ def test_the_only_other_notebook_is_taken_for_a_missing_one(tmp_path):
     assert (data, note.kind) == (b"mine", "renamed")
     write(b"scratch", tmp_path / "scratch.ipynb")
     assert "No notebook named" in str(read_notebook(tmp_path, "hw.ipynb", NAMES)[0])
+
+
+def test_looking_for_another_notebook_is_bounded(tmp_path, monkeypatch):
+    """A learner may have made a folder of a million files."""
+    monkeypatch.setattr(files, "MAX_ENTRIES", 10)
+    looked = []
+
+    class Entries:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def __iter__(self):
+            for number in range(1_000_000):
+                looked.append(number)
+                yield SimpleNamespace(name=f"{number}.txt")
+
+    monkeypatch.setattr(files.os, "scandir", lambda folder: Entries())
+    assert "No notebook named" in str(read_notebook(tmp_path, "hw.ipynb", NAMES)[0])
+    assert len(looked) == 10
+
+
+def test_where_there_is_no_folder_there_is_no_notebook(tmp_path):
+    assert "No notebook named" in str(read_notebook(tmp_path / "none", "hw.ipynb", NAMES)[0])
 
 
 def test_of_two_missing_notebooks_nothing_is_guessed(tmp_path):

@@ -176,6 +176,8 @@ def test_the_ruler_says_what_a_cast_does(dtype, power):
 def test_the_ruler_counts_zeros_and_leaves_out_none():
     found = ruler.read([torch.tensor([0.0, 1.0, math.nan]), None, torch.ones(2)])
     assert (found.count, found.zeros, found.wild, len(found.powers)) == (5, 1, 1, 3)
+    said = "Sizes of 5 gradients, 1 of them exactly 0 and 1 infinite or NaN. "
+    assert ruler.describe(found, 0).startswith(said)
     with pytest.raises(ValueError, match="call backward"):
         views.gradient_ruler([None, torch.zeros(3)])
     with pytest.raises(ValueError, match="from 0 to 34"):

@@ -1,9 +1,11 @@
 """Names and pseudonyms."""
 
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from grader import UserError
 from grader.results.class_report.names import Names, Pseudonyms, pseudonyms
 from grader.results.gradebook import Graded, Reason, ReasonKind
 from grader.verdict import UNDEFINED, Cause, PartResult, Status, Verdict
@@ -32,6 +34,22 @@ def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path):
     assert first.key == second.key
     assert len(first.key) == 32
     assert stat.S_IMODE((tmp_path / ".pseudonyms").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("text", ["", "ab12", "no key at all"])
+def test_a_file_without_a_whole_key_is_refused(tmp_path, text):
+    """An empty key is one that everybody knows."""
+    (tmp_path / ".pseudonyms").write_text(text)
+    with pytest.raises(UserError, match="64 hexadecimal digits"):
+        pseudonyms(tmp_path)
+    assert (tmp_path / ".pseudonyms").read_text() == text
+
+
+def test_reports_that_begin_at_once_have_one_key(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(pseudonyms, [tmp_path] * 32))
+    assert len({one.key for one in found}) == 1
+    assert [path.name for path in tmp_path.iterdir()] == [".pseudonyms"]
 
 
 def part(problem, quoted=""):
