@@ -66,7 +66,8 @@ Beside grading. `build` makes the notebooks from the texts in phases/ and refuse
 class; `site` makes the static site from the notebooks; `proof` tests the checks and makes the
 sample class. `check`, `demo` and `work` are commands of one module. `in_notebook` and `verify`
 judge in a person's own notebook. `verdict` and `run_record` are the data that the steps hand on.
-`phase_paths` knows where things are, and `whole_file` writes files that are never half written.
+`phase_paths` knows where things are, `whole_file` writes files that are never half written, and
+`backquotes` shows `code` in texts.
 CONTRIBUTING.md ("Where a change goes") says which module to open for a change.
 """
 

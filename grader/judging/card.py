@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from grader.backquotes import in_code
 from grader.judging.report import VerdictReport
 from grader.verdict import FULL, PartResult, Status, Verdict
 from utils.style import GRADIENT, MUTED, VIEW
@@ -55,7 +56,7 @@ class VerdictCard(VerdictReport):
         else:
             inner.append("<div>Not attempted yet.</div>")
         if not full:
-            where = html.escape(f"lesson {verdict.lesson}, “{verdict.reads}”")
+            where = in_code(f"lesson {verdict.lesson}, “{verdict.reads}”")
             inner.append(f'<div>To read: <a href="{html.escape(self.link)}">{where}</a></div>')
         edge = VIEW.colour if full else GRADIENT.colour if attempted else MUTED
         return f'<div style="{CARD.format(edge=edge)}">{"".join(inner)}</div>'
@@ -71,9 +72,9 @@ class VerdictCard(VerdictReport):
 
     def _part(self, part: PartResult, said: set[str]) -> str:
         colour, label = _label(part)
-        reasons = [html.escape(sentence) for sentence in self.reasons(part, said)]
+        reasons: list[str] = [in_code(sentence) for sentence in self.reasons(part, said)]
         if part.against:
-            reasons.insert(0, html.escape(f"Held against {part.against}."))
+            reasons.insert(0, in_code(f"Held against {part.against}."))
         if part.example:
             lines = html.escape("\n".join(part.example.lines()))
             reasons.append(f'For example, to paste:<pre style="{CODE}">{lines}</pre>')
@@ -82,7 +83,7 @@ class VerdictCard(VerdictReport):
             '<div style="display:flex;gap:10px;margin-bottom:6px">'
             f'<div style="flex:0 0 62px;color:#fff;background:{colour};border-radius:3px;'
             f'font-size:12px;text-align:center;height:20px;line-height:20px">{label}</div>'
-            f'<div style="flex:1;min-width:0"><b>{html.escape(part.name)}</b>'
+            f'<div style="flex:1;min-width:0"><b>{in_code(part.name)}</b>'
             f" ({_points(part.earned, part.points)}){more}</div></div>"
         )
 

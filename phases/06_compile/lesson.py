@@ -112,7 +112,7 @@ for k, (plain, fast) in enumerate(zip(eager, compiled), start=1):
     print(f"word {k:2}: {plain:8.2f} ms plain, {fast:10.2f} ms compiled")
 
 # %% [markdown]
-# Not the first call compiles, but the first eight, each anew: seconds for a word that takes a fraction of a millisecond. From the ninth on nothing is compiled any more, and it is no faster than before she added the line. Rather slower: before each word, eight compiled versions are asked whether they fit. Are the values at least right?
+# Not the first call compiles, but the first eight, each anew: seconds for a word that takes a fraction of a millisecond. From the ninth on nothing is compiled any more, and it is no faster than before she added the line; if anything slower, for eight compiled versions are asked first whether they fit. Are the values at least right?
 
 # %%
 print("all twelve right:", all(torch.allclose(a, b, atol=1e-6) for a, b in zip(values, expected)))

@@ -28,7 +28,7 @@ UNWRITTEN = "".join(
 )
 HOSTILE = """
 def bytes_of(t):
-    raise ValueError("<img src=x onerror=alert(1)>")
+    raise ValueError("<img src=x onerror=alert(1)> and `<i>`")
 """
 
 
@@ -108,8 +108,8 @@ def test_what_is_not_defined_is_said(notebook, capsys):
 def test_the_learners_words_are_text_and_no_markup(notebook):
     notebook.run(HOSTILE)
     _, page = notebook.card_of("bytes_of")
-    assert "<img src=x onerror=alert(1)>" in page.text
-    assert "img" not in page.tags
+    assert "<img src=x onerror=alert(1)> and <i>" in page.text, "backquotes are drawn as code"
+    assert page.tags & {"img", "i", "code"} == {"code"}
 
 
 def test_programs_read_the_same_verdict(notebook):

@@ -11,8 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
+from grader.backquotes import in_code
 from grader.course import Course
 from grader.results.class_report.figures import LABELS, WIDTH, histogram, parts, successes
 from grader.results.class_report.items import FEWEST
@@ -187,15 +188,6 @@ def _when(first: float | None, last: float | None) -> str:
     if f"{start:%H:%M}" == f"{end:%H:%M}":
         return f"{start:%-d %B %Y, %H:%M}"
     return f"{start:%-d %B %Y, %H:%M} to {end:%H:%M}"
-
-
-def in_code(text: str) -> Markup:
-    """Return a text as HTML with its `backquoted` words as code. Everything in it is escaped."""
-    pieces = str(escape(text)).split("`")
-    if len(pieces) % 2 == 0:  # an odd number of backquotes: the last one is kept as text
-        pieces[-2:] = ["`".join(pieces[-2:])]
-    marked = [f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(pieces)]
-    return Markup("".join(marked))
 
 
 def duration(seconds: float) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from grader.results.class_report import command
 from grader.results.class_report.outline import lessons
-from grader.results.class_report.page import duration, in_code
+from grader.results.class_report.page import duration
 from tests.grader.results.class_report.made_up import LAB, TASK, Made, crowd, make_course, verdict
 
 EVIL = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -248,19 +248,6 @@ def test_long_lists_are_cut_and_say_so(tmp_path):
     page = page_of(tmp_path, learners)
     assert page.count('class="who"') == 40
     assert "and 5 more" in page
-
-
-@pytest.mark.parametrize(
-    ("text", "html"),
-    [
-        ("`x < y` here", "<code>x &lt; y</code> here"),
-        ("one ` alone", "one ` alone"),
-        ("`a` and ` b", "<code>a</code> and ` b"),
-        ("<b>", "&lt;b&gt;"),
-    ],
-)
-def test_backquotes_become_code_and_everything_is_escaped(text, html):
-    assert in_code(text) == html
 
 
 @pytest.mark.parametrize(

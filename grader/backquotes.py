@@ -1,0 +1,14 @@
+"""Show texts with `backquoted` words, as checks and labs have them, on a page."""
+
+from __future__ import annotations
+
+from markupsafe import Markup, escape
+
+
+def in_code(text: str) -> Markup:
+    """Return a text as HTML with its `backquoted` words as code. Everything in it is escaped."""
+    pieces = str(escape(text)).split("`")
+    if len(pieces) % 2 == 0:  # an odd number of backquotes: the last one is kept as text
+        pieces[-2:] = ["`".join(pieces[-2:])]
+    marked = [f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(pieces)]
+    return Markup("".join(marked))
