@@ -115,10 +115,10 @@ def find_root() -> Path:
 
 
 def phases(root: Path = ROOT) -> list[PhasePaths]:
-    """Return every phase that has a text, sorted by name."""
+    """Return every phase that has a text, sorted by name; none of a course without ``phases/``."""
     return [
         PhasePaths(root, folder.name)
-        for folder in sorted((root / "phases").iterdir())
+        for folder in sorted((root / "phases").glob("*"))
         if PHASE.fullmatch(folder.name) and PhasePaths(root, folder.name).texts()
     ]
 

@@ -23,9 +23,8 @@ from grader.course import open_course
 from tests.attacks.catalogue import FAMILIES, Attack, every_attack
 from tests.attacks.ground import COURSE, LAB, MARK, judging, released, source_notebook
 from tests.attacks.work import Host, Work, lazy
-from tests.grader.batch.running import grade, marks, rows
+from tests.grader.batch.running import grade, marks, rows, run
 from tests.grader.batch.small import Here, enter
-from tests.grader.batch.test_command import run
 from tests.grader.tiny import CONFIG, ROOT, environment, make_course, nbgrader, write
 
 RIGHT = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
+import io
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook
+from rich.console import Console
 
+from grader.batch import command
+from grader.course import Course
+from tests.grader.batch.small import HW
 from tests.grader.tiny import LAB, environment
+
+OPEN = "--unsafe-no-sandbox"
 
 
 def grade(course: Path, *words: str, lab: str = LAB) -> subprocess.CompletedProcess:
@@ -22,6 +31,23 @@ def grade(course: Path, *words: str, lab: str = LAB) -> subprocess.CompletedProc
         capture_output=True,
         text=True,
     )
+
+
+def run(
+    course: Course, *words: str, workers: int = 1, labs: Sequence[str] = (HW,)
+) -> tuple[int, str]:
+    """Run the command in this process; return its exit status and output."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    console = Console(file=io.StringIO(), width=200)
+    args = parser.parse_args([*labs, "--workers", str(workers), *words])
+    return command.run(args, root=course.root, console=console), console.file.getvalue()
+
+
+def count(text: str, what: str) -> int:
+    """Return the number in the line of the command's output that begins so."""
+    [line] = [line for line in text.splitlines() if line.strip().startswith(what)]
+    return int(line.split()[-1])
 
 
 def rows(course: Path, lab: str = LAB, url: str = "") -> dict[str, dict[str, tuple]]:

@@ -13,9 +13,8 @@ from grader import UserError
 from grader.batch import cluster
 from grader.batch.cluster import Cluster
 from grader.phase_paths import ROOT
-from tests.grader.batch.running import marks
+from tests.grader.batch.running import OPEN, count, marks, run
 from tests.grader.batch.small import hand_in, job_of, make_small
-from tests.grader.batch.test_command import OPEN, count, run
 from tests.grader.tiny import write
 
 pytestmark = pytest.mark.slow(35)

@@ -1,7 +1,6 @@
 """``python -m grader grade``: what it grades, skips and prints, and its exit status."""
 
 import argparse
-import io
 import json
 import os
 import shutil
@@ -11,13 +10,12 @@ import sys
 
 import pytest
 from nbgrader.api import Gradebook
-from rich.console import Console
 
 from grader import UserError
 from grader.batch import canary, command, pool
 from grader.batch.outcome import RunOutcome
 from grader.phase_paths import ROOT
-from tests.grader.batch.running import graded, marks
+from tests.grader.batch.running import OPEN, count, graded, marks, run
 from tests.grader.batch.small import HW, MACHINE, Here, enter, hand_in, make_small, source
 from tests.grader.tiny import write
 from tests.patience import PATIENCE, eventually
@@ -26,20 +24,6 @@ from tests.patience import PATIENCE, eventually
 @pytest.fixture
 def course(tmp_path):
     return make_small(tmp_path / "course")
-
-
-def run(course, *words, workers=1, labs=(HW,)):
-    """Run the command in this process; return its exit status and output."""
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    console = Console(file=io.StringIO(), width=200)
-    args = parser.parse_args([*labs, "--workers", str(workers), *words])
-    return command.run(args, root=course.root, console=console), console.file.getvalue()
-
-
-def count(text, what):
-    [line] = [line for line in text.splitlines() if line.strip().startswith(what)]
-    return int(line.split()[-1])
 
 
 def seed(course, student):
@@ -296,7 +280,6 @@ def test_a_number_of_workers_that_is_none_is_refused(workers):
 
 
 # These tests need no sandbox; without one the workers start no zygote.
-OPEN = "--unsafe-no-sandbox"
 SCRIPT = """
 import argparse, sys
 from pathlib import Path

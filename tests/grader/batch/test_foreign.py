@@ -6,8 +6,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tests.grader.batch.running import graded, rows
-from tests.grader.batch.test_command import OPEN, run
+from tests.grader.batch.running import OPEN, graded, rows, run
 from tests.grader.tiny import ROOT, cell, nbgrader, write
 
 pytestmark = pytest.mark.slow(60)

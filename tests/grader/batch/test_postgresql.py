@@ -14,9 +14,8 @@ from sqlalchemy.engine import Engine
 
 from grader import UserError
 from grader.batch import writer
-from tests.grader.batch.running import rows
+from tests.grader.batch.running import count, rows, run
 from tests.grader.batch.small import HW, answered, enter, hand_in, make_small
-from tests.grader.batch.test_command import count, run
 from tests.patience import eventually
 
 pytestmark = pytest.mark.slow(15)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from utils.figures import jpeg
+from utils.figures import jpeg, mime_bundle
 from utils.style import WIDTH
 from utils.views._canvas import TITLE, Canvas
 from utils.views._text_outlines import text_width
@@ -20,6 +20,16 @@ SMALLEST = 13  # CSS pixels of a letter; 6.7 where the sheet is 420 pixels wide
 MARGIN = 20
 # Of CPU, for a redraw that a slider asks for; it takes about 0.08 where others work, too.
 SECONDS = 0.15
+MAX_BYTES = 90_000  # of a picture
+
+
+def check(figure: Figure, alt: str, *words: str) -> None:
+    """Assert that a picture has the course's width and is small, and that its words say these."""
+    for word in words:
+        assert word in alt
+    page = mime_bundle(figure, alt=alt)["text/html"]
+    assert f'width="{WIDTH}"' in page
+    assert len(page) < MAX_BYTES * 4 / 3
 
 
 def assert_legible(draws: Iterable[Draw], monkeypatch: pytest.MonkeyPatch) -> None:

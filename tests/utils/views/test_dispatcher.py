@@ -14,8 +14,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.utils.test_style import contrast
-from tests.utils.views.sheets import assert_legible, assert_quick
-from tests.utils.views.test_drawings import check
+from tests.utils.views.sheets import assert_legible, assert_quick, check
 from utils import dispatch, views
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.style import CARD, IDLE, INK, KERNEL, MUTED, PARAMETER

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.utils.views.sheets import assert_legible, assert_quick
-from tests.utils.views.test_drawings import check
+from tests.utils.views.sheets import assert_legible, assert_quick, check
 from utils import views
 from utils.world import Deadlock, Each, run
 

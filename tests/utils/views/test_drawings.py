@@ -12,10 +12,10 @@ import torch
 from PIL import Image
 from torch import nn
 
+from tests.utils.views.sheets import check
 from utils import views
 from utils.course import PHASES
-from utils.figures import jpeg, mime_bundle, png
-from utils.style import WIDTH
+from utils.figures import jpeg, png
 from utils.views._floats import format_of
 from utils.views._roofline_model import Roof, works
 from utils.views._sharing import storages
@@ -24,20 +24,10 @@ pytestmark = pytest.mark.slow(10)
 
 X = torch.arange(12.0).reshape(3, 4)
 ROOF = Roof(1e12, 1e11)
-MAX_BYTES = 90_000
 
 
 def drawing(name: str):
     return importlib.import_module(f"utils.views.{name}").draw
-
-
-def check(figure, alt: str, *words: str) -> None:
-    """The picture has the course's width and a bounded size, its words say what they should."""
-    for word in words:
-        assert word in alt
-    page = mime_bundle(figure, alt=alt)["text/html"]
-    assert f'width="{WIDTH}"' in page
-    assert len(page) < MAX_BYTES * 4 / 3
 
 
 def test_every_view_is_exported():

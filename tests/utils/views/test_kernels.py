@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from tests.utils.test_style import contrast
-from tests.utils.views.sheets import assert_legible, assert_quick
-from tests.utils.views.test_drawings import check
+from tests.utils.views.sheets import assert_legible, assert_quick, check
 from utils import views
 from utils.style import CARD, GRADIENT, IDLE, INK, MUTED, STORAGE, VIEW
 from utils.views._roofline_model import Roof, works

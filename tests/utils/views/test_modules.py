@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.utils.views.test_drawings import check
+from tests.utils.views.sheets import check
 from utils import views
 from utils.minigpt import load_minigpt
 

@@ -7,8 +7,7 @@ import importlib
 import pytest
 import torch
 
-from tests.utils.views.sheets import assert_legible, assert_quick
-from tests.utils.views.test_drawings import check
+from tests.utils.views.sheets import assert_legible, assert_quick, check
 from utils import views
 from utils.traces import KINDS, Allocation, Event, drawn, recorded_step
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.utils.views.sheets import assert_legible, assert_quick
-from tests.utils.views.test_drawings import check
+from tests.utils.views.sheets import assert_legible, assert_quick, check
 from utils import views
 from utils.views._axes import round_steps
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.utils.views.sheets import assert_legible, assert_quick
-from tests.utils.views.test_drawings import check
+from tests.utils.views.sheets import assert_legible, assert_quick, check
 from utils import views
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
