@@ -1,4 +1,7 @@
-"""Print the results of a graded class: points, exercises, misconceptions, who needs a person."""
+"""Print the results of a graded class: points, exercises, misconceptions, who needs a person.
+
+``python -m grader demo`` prints them of its sample class. They are counted as in the class report.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from grader.results.gradebook import Graded, ReasonKind
+from grader.results.class_report.names import Names
+from grader.results.class_report.tally import ExerciseTally
+from grader.results.gradebook import Graded, GradedCell, ReasonKind
 
 BAR = 20
 MOST = 12  # misconceptions that are listed
@@ -59,13 +64,15 @@ def _exercises(graded: list[Graded]) -> Table:
     table.add_column("all", justify="right")
     table.add_column("some", justify="right")
     table.add_column("none", justify="right")
-    for name in graded[0].verdicts if graded else []:
-        marks = [mark for one in graded if (mark := one.scores.get(name)) is not None]
-        most = graded[0].most[name]
-        share = sum(marks) / (most * len(marks)) if marks else 0.0
-        full, none = sum(m == most for m in marks), sum(m == 0 for m in marks)
-        counts = (full, len(marks) - full - none, none)
-        table.add_row(name, f"{_bar(share)} {share:4.0%}", *map(str, counts))
+    most = {name: one.most[name] for one in graded for name in one.verdicts}
+    for name, points in most.items():
+        tally = ExerciseTally(GradedCell(name, points, manual=False))
+        for one in graded:
+            tally.add(one, Names())
+        share = tally.share
+        earned = "could not be run" if share is None else f"{_bar(share)} {share:4.0%}"
+        counts = (tally.full, tally.some, tally.nothing + tally.not_tried)
+        table.add_row(name, earned, *map(str, counts))
     return table
 
 

@@ -1,6 +1,7 @@
 """The tables in a terminal."""
 
 import io
+import re
 
 from rich.console import Console
 
@@ -25,6 +26,22 @@ def test_points_misconceptions_and_the_section_to_revisit(tmp_path):
     assert "did it all" in text
     assert "1 squared twice 98, “About twice”" in text
     assert "2 answers" in text  # the question in words
+
+
+def test_an_exercise_is_counted_as_in_the_report(tmp_path):
+    """A part that could not be run is held against nobody, and one learner may have no verdict."""
+    found = verdict("softmax", 3.0)
+    withheld = {"name": "on a GPU", "points": 2.0, "earned": 0.0, "status": "not run"}
+    judged = found["parts"][0] | {"points": 3.0, "status": "right"}
+    found |= {"status": "right as far as run", "parts": [judged, withheld | {"problem": "no GPU"}]}
+    learners = [
+        Made("ada", notebook=False, scores={"softmax": 0.0}),
+        Made("bob", verdicts={"softmax": found}),
+        Made("eve", verdicts={"softmax": found}),
+    ]
+    text = printed(tmp_path, learners)
+    [row] = re.findall(r"softmax [█░]+ (\d+%) (\d) (\d) (\d) ", text)
+    assert row == ("55%", "2", "0", "1")  # 6 of 5 + 3 + 3 points
 
 
 def test_those_who_need_a_person_and_no_one_for_a_name_that_is_not_defined(tmp_path):
