@@ -247,14 +247,12 @@ train_minigpt.free(
     "batch_size=64, shuffle=True, generator=dice, drop_last=len(data) > 64",
     because="which lines a step sees, and how many, is up to the learner",
 )
+train_minigpt.free(
+    "steps + 1",
+    because="a step that no optimizer takes is not counted, and fewer may be enough",
+    of=BY_HAND,
+)
 train_minigpt.equivalent(
-    ("steps + 1", "steps + 1 + 1"),
-    ("steps + 1", "steps + 2"),
-    ("steps + 1", "steps + 1 - 1"),
-    ("steps + 1", "steps + 0"),
-    ("steps + 1", "steps * 1"),
-    ("steps + 1", "steps"),
-    ("steps + 1", "steps - 1"),
     ("range(1,", "range(2,"),
     because="a step that no optimizer takes is not counted, and one fewer teaches as much",
     of=BY_HAND,
