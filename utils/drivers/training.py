@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
-import math
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -296,12 +295,15 @@ def repeated(
 def perplexity(
     weights: Mapping[str, Tensor], config: MiniGPTConfig, inputs: Tensor, targets: Tensor
 ) -> float:
-    """``exp`` of the mean cross-entropy of a MiniGPT over all targets that count."""
+    """``exp`` of the mean cross-entropy of a MiniGPT over all targets that count.
+
+    It is infinite where that is too large for float64.
+    """
     with torch.random.fork_rng(devices=[]):
         model = MiniGPT(config)
     model.load_state_dict(dict(weights))
     logits = model.eval()(inputs)
-    return math.exp(F.cross_entropy(logits.flatten(0, 1), targets.flatten()))
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten()).double().exp().item()
 
 
 def undisturbed(

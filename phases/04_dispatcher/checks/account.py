@@ -110,7 +110,7 @@ account.misconception("views launched", "views are counted as work for a GPU.", 
 )
 account.misconception(
     "views by name",
-    "views are known by the names `view`, `t`, `transpose` and `expand`; others count as work.",
+    "of the views only `view`, `t`, `transpose` and `expand` are counted as such, as where they are known by their names.",
     earns=0,
 )(
     edited(
@@ -129,7 +129,7 @@ account.misconception(
 )
 account.misconception(
     "views by the schema",
-    "views are known by the letters of the schema, so `_unsafe_view` counts as work.",
+    "`_unsafe_view`, which moves nothing, counts as work, as where views are known by the schema or by their names.",
     earns=0,
 )(
     edited(
@@ -160,7 +160,7 @@ account.misconception(
 )  # fmt: skip
 account.misconception(
     "the backward out of hearing",
-    "`backward()` is called after the mode was left.",
+    "the operators of the backward are not counted, as where `backward()` is called after the mode was left.",
     earns=2,
 )(
     edited(

@@ -194,7 +194,7 @@ flop_counter.misconception(
 )  # fmt: skip
 flop_counter.misconception(
     "composites opened, and called",
-    "a composite is run twice: opened, and called after that.",
+    "a composite is run twice, so what it writes in place is written twice.",
     earns=4,
 )(
     edited(

@@ -41,7 +41,7 @@ def _(draw):
         for number in range(LONGEST):
             where = f"operator {number + 1} of the log"
             places[f"[{number}]"] = (
-                f"{where}: not its full name, with namespace and overload."
+                f"{where}: not the full name, with namespace and overload, of what was called there."
                 if part == "names"
                 else f"{where}: the shapes of its tensors"
             )
@@ -90,7 +90,7 @@ def _(draw):
 
 op_log.misconception(
     "the result is lost",
-    "the operator is called, and what it returns is not: the program goes on with None.",
+    "what the operator returns is not returned: the program goes on with None.",
     earns=0,
 )(edited(OpLog, ("return func(*args, **kwargs)", "func(*args, **kwargs)")))
 op_log.misconception(
@@ -138,7 +138,7 @@ op_log.misconception(
 )(edited(OpLog, ("return func(*args, **kwargs)", "return func(*args)")))
 op_log.misconception(
     "one list for all logs",
-    "the list belongs to the class, and all logs write into it.",
+    "there is one list, and all logs write into it, as where it belongs to the class.",
     earns=2,
 )(
     edited(

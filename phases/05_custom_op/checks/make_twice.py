@@ -124,7 +124,7 @@ def _misconception(name, explanation, earns, *edits):
 
 _misconception(
     "a kernel in the backward",
-    "the gradient comes from a kernel that is no operator, and nothing leads back through it.",
+    "nothing leads back through the gradient, as where a kernel that is no operator computes it.",
     1,
     ("return back(g, y)", "return backward(g, y)"),
 )

@@ -12,9 +12,9 @@ plan_rows = Check(
 
 
 FACTS = (
-            "A row gets fewer lanes than it has columns.",
+            "The lanes of a row, the third number, are fewer than its columns.",
             "The lanes of a row, the third number, are no power of two.",
-            "A row gets more lanes than it must: half as many would do.",
+            "The lanes of a row, the third number, are more than they must be: half as many would do.",
             "A program takes no row at all.",
             "The rows of a program, the second number, don't fit into 4096 bytes.",
             "A program takes fewer rows, the second number, than fit into 4096 bytes.",

@@ -59,6 +59,7 @@ LINES = {
     "`bar.arrive` and `barrier.sync`": "\tbar.arrive \t2, 64;\n\tbarrier.sync \t0;",
     "`vote.sync`": "\tvote.sync.ballot.b32 \t%r8, %p1, -1;",
     "`shfl.sync.bfly`": "\tshfl.sync.bfly.b32 \t%r5, %r1, 1, 31, -1;",
+    "`shfl.sync.down`": "\tshfl.sync.down.b32 \t%r7, %r6, 4, 31, -1;",
     "`shfl.sync.down`, guarded": "\t@%p1 shfl.sync.down.b32 \t%r6, %r5, 2, 31, -1;",
 }
 

@@ -95,7 +95,7 @@ def _misconception(name, explanation, earns, *edits):
 
 _misconception(
     "the float goes in",
-    "another temperature makes another graph: the number is a guard.",
+    "there are two graphs, as where the temperature goes in as a number, which is a guard.",
     2,
     ("torch.tensor(temperature)", "temperature"),
 )

@@ -87,7 +87,7 @@ def _(draw):
             return dict(zip(names, same, strict=True)) | {"counts": came}
 
         places = {
-            f"['{name}']": f"It is wrong whether {name}, {named([one])}, makes a graph."
+            f"['{name}']": f"It is wrong whether the number rises with {name}, {named([one])}."
             for name, one in zip(names, calls, strict=True)
         }
         places["['counts']"] = "the numbers of graphs"
@@ -179,7 +179,7 @@ _misconception(
 )
 _misconception(
     "open from the start",
-    "the first graph is taken to fit all sizes and all numbers.",
+    "in the first graph already, sizes from 2 up and numbers are taken to be open.",
     1,
     ("still_open = name in changed or (name != 'k' and len(ranks) > 1)", "still_open = True"),
 )

@@ -133,15 +133,18 @@ def _(draw):
 
         def play(subject):
             came = subject["stored"](nodes, groups, outputs)
-            names = isinstance(came, list) and all(isinstance(name, str) for name in came)
-            same = {n: not names or (n in came) == (n in right) for n, _, _ in nodes}
-            known = not names or set(came) <= set(same)
-            return {**same, "known": known, "once": not names or len(came) == len(set(came)), "names": came}
+            names = isinstance(came, (list, tuple)) and all(isinstance(name, str) for name in came)
+            facts = {n: not names or (n in came) == (n in right) for n, _, _ in nodes}
+            facts["known"] = not names or set(came) <= {n for n, _, _ in nodes}
+            facts["once"] = not names or len(came) == len(set(came))
+            facts["in order"] = not names or sorted(came) != sorted(right) or list(came) == right
+            return {**facts, "names": came}
 
         places = {f"['{n}']": f"It is wrong whether `{n}` is stored." for n, _, _ in nodes}
         places["['known']"] = "A name is there that no node has."
         places["['once']"] = "A name is there more than once."
-        places["['names']"] = "The names are the right ones, and not in the order of the nodes."
+        places["['in order']"] = "The names are the right ones, and not in the order of the nodes."
+        places["['names']"] = "the names, in the order of the nodes"
         return Case(memory, play, of="stored", shown=shown, places=places)
 
     chain = [(n, P, ["x"]), (m, P, [n]), (o, R, [m, n]), (p, L, [m])]

@@ -168,7 +168,7 @@ _misconception(
 )  # fmt: skip
 _misconception(
     "item kept",
-    "a number is still fetched from a tensor, and the graph ends there.",
+    "the graph ends before the division, as where a number is fetched from a tensor, or Python branches on one.",
     3,
     scale,
     ("largest = x.detach().abs().max()\n    return x / torch.where(largest == 0, 1.0, largest)",
@@ -246,7 +246,7 @@ _misconception(
 )
 _misconception(
     "the slice kept",
-    "a length is still taken out of its tensor, row by row, and the graph ends there.",
+    "the graph ends among the rows, as where a length is still taken out of its tensor, row by row.",
     3,
     row_sums,
     ("counts = torch.arange(x.shape[1]) < lengths[:, None]\n    return torch.where(counts, x, 0.0).sum(1)",
@@ -254,7 +254,7 @@ _misconception(
 )  # fmt: skip
 _misconception(
     "switched off",
-    "Dynamo is told not to look inside, so nothing is compiled.",
+    "nothing of it is compiled, as where Dynamo is told not to look inside.",
     3,
     row_sums,
     ("counts = torch.arange(x.shape[1]) < lengths[:, None]\n    return torch.where(counts, x, 0.0).sum(1)",

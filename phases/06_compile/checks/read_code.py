@@ -90,18 +90,23 @@ def _(draw):
 
         def play(subject):
             came = subject[of](code)
-            if type(came) is int and of == "reused":
-                return {"most": came <= count, "least": came >= count, "count": came}
-            if not isinstance(came, list) or not all(isinstance(name, str) for name in came):
-                return came
-            often = {name: came.count(name) == right.count(name) for name in right}
-            return {**often, "others": set(came) <= set(right), "in order": came}
+            if of == "reused":
+                known = type(came) is int
+                most, least = not known or came <= count, not known or came >= count
+                return {"most": most, "least": least, "count": came}
+            names = isinstance(came, (list, tuple)) and all(isinstance(name, str) for name in came)
+            facts = {name: not names or came.count(name) == right.count(name) for name in right}
+            facts["others"] = not names or set(came) <= set(right)
+            facts["in order"] = not names or sorted(came) != sorted(right) or list(came) == right
+            return {**facts, "names": came}
 
         places = {f"['{name}']": f"It is wrong how often `{name}` is listed." for name in right}
         places["['most']"] = "It counts more buffers than get the memory of another."
         places["['least']"] = "It counts fewer buffers than get the memory of another."
-        places["['others']"] = "A name is listed of which `call` calls nothing."
+        places["['count']"] = "the number of buffers"
+        places["['others']"] = "A name is listed that is not asked for, or that `call` does not call."
         places["['in order']"] = "The names are the right ones, and not in the order in which they run."
+        places["['names']"] = "the names, in the order in which they run"
         return Case(part, play, of, f"the module {words!r}", places)
 
     texts = {path.stem.replace("_", ", "): path.read_text() for path in TEXTS}

@@ -37,9 +37,11 @@ class _:
 
 def _facts(nodes, right, came):
     """Of each node whether it is rightly among the names, or not; then the names as they came."""
-    names = isinstance(came, list) and all(isinstance(name, str) for name in came)
+    names = isinstance(came, (list, tuple)) and all(isinstance(name, str) for name in came)
     facts = {name: not names or (name in came) == (name in right) for name in nodes}
-    return {**facts, "once": not names or len(came) == len(set(came)), "in order": came}
+    facts["once"] = not names or len(came) == len(set(came))
+    facts["in order"] = not names or sorted(came) != sorted(right) or list(came) == right
+    return {**facts, "names": came}
 
 
 @saved_check.cases
@@ -62,6 +64,7 @@ def _(draw):
         places = {f"['{name}']": f"It is wrong whether `{name}` is {what}." for name in nodes}
         places["['once']"] = "A name is there more than once."
         places["['in order']"] = "The names are the right ones, and not in the graph's order."
+        places["['names']"] = "the names, in the graph's order"
         return Case(part, play, of=of, shown=words, places=places)
 
     a, b, c, d = draw.shape(4)

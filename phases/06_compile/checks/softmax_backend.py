@@ -240,7 +240,7 @@ _misconception(
 )
 _misconception(
     "the code not made anew",
-    "the graph is changed, and what runs is the code that was made of it before.",
+    "no softmax is replaced in what runs, as where a graph is changed and its code is not made anew.",
     0,
     ("gm.recompile()", "pass"),
 )

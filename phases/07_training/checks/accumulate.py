@@ -113,7 +113,7 @@ _misconception(
 )
 _misconception(
     "the last part alone",
-    "gradients are cleared before each part, and those of the last one remain.",
+    "the gradients are those of the last part alone, as where they are cleared before each.",
     1,
     ("        loss = F", "        model.zero_grad()\n        loss = F"),
 )
@@ -125,7 +125,7 @@ _misconception(
 )
 _misconception(
     "graphs of earlier parts",
-    "a part's graph is still alive when the next begins: it is walked back later, or kept after it was.",
+    "a part's graph is still alive when the next begins, as where it is walked back later, or kept after it was.",
     2,
     ("        loss.backward()\n        total += loss.item()", "        total = total + loss"),
     ("return total", "total.backward()\n    return total.item()"),

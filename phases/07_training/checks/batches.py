@@ -175,7 +175,7 @@ batches.misconception(
 )
 batches.misconception(
     "a loader in order",
-    "without a seed a DataLoader deals the rows, and asks torch's global generator for each epoch.",
+    "without a seed torch's global generator is asked or seeded, as where a DataLoader deals the rows.",
     earns=3,
 )(
     _yielded(
@@ -199,7 +199,7 @@ batches.misconception(
 )(_yielded(("while True:", "for _ in range(1):")))
 batches.misconception(
     "all rows first",
-    "it builds a list of all rows before the first batch, and for very many rows there is no memory.",
+    "before the first batch it builds a list that grows with the number of rows, and for very many there is no memory.",
     earns=3,
 )(_yielded((_ORDER, _ORDER.replace("range(n)", "list(range(n))"))))
 batches.misconception(

@@ -96,14 +96,14 @@ _misconception(
 )
 _misconception(
     "step before backward",
-    "each step uses the gradient of the step before, and the first has none.",
+    "each step uses the gradients of the steps before it, added up, and the first has none.",
     0,
     ("loss.backward()\n        optimizer.step()", "optimizer.step()\n        loss.backward()"),
     ("optimizer.zero_grad()", "pass"),
 )
 _misconception(
     "cleared before the step",
-    "the gradients are cleared before the optimizer has seen them, and nothing moves.",
+    "nothing moves, as where the gradients are cleared before the optimizer has seen them.",
     0,
     ("optimizer.zero_grad()\n        loss.backward()", "loss.backward()\n        optimizer.zero_grad()"),
 )

@@ -197,7 +197,7 @@ _misconception(
 )
 _misconception(
     "steps counted from 0",
-    "the first step is corrected with β⁰, so that 0 is divided by 0.",
+    "parameters become NaN, as where the first step is corrected with β⁰, and so divided by 0.",
     2,
     adamw,
     ("t = [0]", "t = [-1]"),
@@ -269,7 +269,7 @@ _misconception(
 
 @optimizers.misconception(
     "written into the parameters",
-    "SGD writes into the tensors that it was given.",
+    "SGD changes what it was given: the parameters, or the list that holds them.",
     earns=2,
 )
 class _:

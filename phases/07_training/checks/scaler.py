@@ -191,7 +191,7 @@ _misconception(
 )
 _misconception(
     "a loss without its graph",
-    "`scaled` makes a new tensor of the loss's number, and `backward` can't go back from it.",
+    "what `scaled` returns has no graph, and `backward` can't go back from it.",
     2,
     ("return loss * self.scale", "return torch.tensor(loss.item() * self.scale)"),
 )

@@ -128,7 +128,7 @@ _misconception(
 )
 _misconception(
     "scores alone",
-    "scores are counted, the weighted sums of the values are not.",
+    "scores and weighted sums come to half of what they cost, as where one of the two is left out.",
     1,
     ("2 * tokens * keys", "tokens * keys"),
 )
@@ -182,7 +182,7 @@ _misconception(
 )
 _misconception(
     "one map in the MLP",
-    "one of the MLP's two maps is left out.",
+    "the MLP's maps come to half of what they cost, as where one of the two is left out.",
     1,
     ("2 * config.d_model * config.d_ff", "config.d_model * config.d_ff"),
 )

@@ -295,7 +295,7 @@ _of_loading(
 )
 _of_loading(
     "the hub asked",
-    "where there is no folder, it is transformers that raises, and no FileNotFoundError.",
+    "where there is no folder, an OSError is raised that is no FileNotFoundError, as transformers raises it.",
     ("if not Path(folder).is_dir():", "if False:"),
 )
 _of_loading(

@@ -152,7 +152,7 @@ def _misconception(name, explanation, earns, *edits):
 
 _misconception(
     "the temperature after softmax",
-    "probabilities are divided by the temperature, which scales them all alike and changes nothing.",
+    "the temperature changes nothing, as where probabilities are divided by it, which scales them all alike.",
     1,
     ("(logits / temperature).softmax(-1)", "(logits.softmax(-1) / temperature)"),
 )
@@ -164,7 +164,7 @@ _misconception(
 )
 _misconception(
     "exponentials beyond all numbers",
-    "logits divided by a small temperature are too large for `exp`, and probabilities become NaN.",
+    "at a small temperature probabilities become NaN, as where logits divided by it are too large for `exp`.",
     3,
     ("(logits / temperature).softmax(-1)", "((logits / temperature).exp() / (logits / temperature).exp().sum(-1, keepdim=True))"),
 )
@@ -203,8 +203,8 @@ _misconception(
 )
 _misconception(
     "a very small temperature",
-    "at temperature 0, a small number stands for it; of several largest ones it is not the first that"
-    " comes out, but `u` that picks.",
+    "at temperature 0, of several largest ones it is not the first that comes out, but `u` that picks,"
+    " as where a small number stands for 0.",
     3,
     ("return logits.argmax(-1)", "temperature, top_k, top_p = (1e-06, None, None)"),
 )

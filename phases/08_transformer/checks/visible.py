@@ -179,7 +179,7 @@ _misconception(
 )
 _misconception(
     "a window of the last keys",
-    "every query sees the last keys of all, and not those before itself.",
+    "for every query the window holds the last keys of all, and not those before itself.",
     3,
     ("mine - theirs < window", "theirs >= keys - window"),
 )

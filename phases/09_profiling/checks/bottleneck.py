@@ -265,7 +265,7 @@ _misconception(
 )
 _misconception(
     "one name of a loader",
-    "a range counts as the loader's only if its name begins as in the drawn traces, and not wherever"
+    "a range counts as the loader's only if its name is like those in the drawn traces, and not wherever"
     " `DataLoader` stands in it.",
     3,
     (_LOADS, "any((event.name.startswith('enumerate(DataLoader)') for event in now))"),
@@ -291,7 +291,7 @@ _misconception(
 )
 _misconception(
     "one stream by its name",
-    "what runs on the device is looked for on one stream of a certain name.",
+    "nothing that runs on the device is found, as where it is looked for on one stream of a certain name.",
     0,
     ("if event.start <= begin < event.end]", "if event.start <= begin < event.end and (not event.on_device or event.lane == 'gpu 7')]"),
 )

@@ -41,7 +41,7 @@ PLACES = {
     "['too few']": "A verdict is given, and one of the lists has fewer than five runs.",
     "['overlap']": "A verdict is given, and the quartile ranges overlap or touch.",
     "['apart']": "The quartile ranges don't touch, both lists have five runs or more, and no verdict is given.",
-    "['given']": "The lists that were given are in another order afterwards.",
+    "['given']": "The lists that were given are not as they were: in another order, or with fewer runs.",
 }
 
 

@@ -189,7 +189,7 @@ _misconception(
 )
 _misconception(
     "made on the host",
-    "a tensor is made without a device, and so on the host, wherever the logits are.",
+    "a tensor is made on the host, wherever the logits are, as where no device is named.",
     4,
     ("in_sentence.clamp(min=1)", "in_sentence.clamp(min=torch.tensor(1))"),
 )
@@ -213,8 +213,8 @@ _misconception(
 )
 _misconception(
     "more than one large tensor",
-    "the forward makes more than one tensor of the logits' size: as where they are copied, or taken to"
-    " float64.",
+    "the forward makes more bytes than one tensor of the logits' size has: as where they are copied, or"
+    " taken to float64.",
     4,
     ("logits.flatten(0, 1)", "logits.clone().flatten(0, 1)"),
 )

@@ -267,7 +267,7 @@ _hunt(
 )
 _hunt(
     "finite if the sum is",
-    "outputs are judged by their sum: finite numbers with a huge sum are said to be infinite.",
+    "finite numbers with a huge sum are said to be infinite, as where outputs are judged by their sum.",
     3,
     ("not output.isfinite().all()", "not output.sum().isfinite()"),
 )

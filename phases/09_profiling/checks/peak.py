@@ -146,7 +146,7 @@ def _misconception(name, explanation, earns, *edits):
 
 _misconception(
     "nothing is freed",
-    "blocks are never taken off, so that the peak is the sum of all that was handed out.",
+    "blocks that are freed are not taken off.",
     0,
     ("alive.pop(block.address, None)", "pass"),
 )

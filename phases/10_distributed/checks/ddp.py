@@ -363,7 +363,7 @@ _begun(
 )
 _begun(
     'rank 0 sends to each',
-    'messages are asked for, and no collective.',
+    'messages are asked for.',
     4,
     ("got = (yield ('broadcast', tensor.detach(), 0))", "got = tensor.detach()\n        if rank:\n            got = yield ('recv', 0)\n        else:\n            for other in range(1, world):\n                yield ('send', other, got)"),
 )

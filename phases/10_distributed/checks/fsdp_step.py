@@ -257,7 +257,7 @@ _wrong(
 )
 _wrong(
     "all weights first",
-    "all weights are gathered before the first layer, so each rank holds the whole model.",
+    "the second time, too, weights are gathered from the first layer to the last, before any gradient: each rank holds the whole model.",
     3,
     ("h, inputs = (x, [])", "h, inputs = (x, [])\n    weights = []\n    for k in range(last + 1):\n        weights.append((yield from gather(k)))\n    for k in range(last + 1):\n        weights.append((yield from gather(k)))"),
     ("weight = (yield from gather(k))\n        h =", "weight = weights[k]\n        h ="),
@@ -410,7 +410,7 @@ _wrong(
 )
 _wrong(
     'a shard sent along',
-    'ranks send shards to each other, beside the collectives.',
+    'ranks send to each other, beside the collectives.',
     3,
     ("pieces = (yield ('all_gather', shards[k]))", "if world > 1:\n            yield ('exchange', (rank + 1) % world, shards[k], (rank - 1) % world)\n        pieces = (yield ('all_gather', shards[k]))"),
 )

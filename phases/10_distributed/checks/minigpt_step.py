@@ -343,7 +343,7 @@ _wrong(
 )
 _wrong(
     'a slice sent along',
-    'ranks send slices to each other, beside the collectives.',
+    'ranks send to each other, beside the collectives.',
     4,
     ("slices = (yield ('all_gather', mine))", "if world > 1:\n        yield ('exchange', (rank + 1) % world, mine, (rank - 1) % world)\n    slices = (yield ('all_gather', mine))"),
 )

@@ -165,14 +165,14 @@ _wrong(
 )
 _wrong(
     "no gradients",
-    "memory is without the gradients.",
+    "memory has two bytes a parameter too few, as without the gradients, or without the weights.",
     2,
     ("float(16 * parameters)", "float(14 * parameters)"),
     ("16 * parameters / world", "14 * parameters / world"),
 )
 _wrong(
     "everything in float32",
-    "weights and gradients take four bytes each.",
+    "memory has 20 bytes a parameter, as where weights and gradients take four bytes each.",
     2,
     ("float(16 * parameters)", "float(20 * parameters)"),
     ("16 * parameters / world", "20 * parameters / world"),
@@ -240,7 +240,7 @@ _wrong(
 )
 _wrong(
     "two moments and no copy",
-    "the optimizer has eight bytes a parameter.",
+    "memory has 12 bytes a parameter, as where the optimizer has eight, or is all that is counted.",
     2,
     ("float(16 * parameters)", "float(12 * parameters)"),
     ("16 * parameters / world", "12 * parameters / world"),

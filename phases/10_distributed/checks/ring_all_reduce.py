@@ -206,7 +206,7 @@ _wrong(
 )
 _wrong(
     "the rest is left out",
-    "pieces are of length n // world, and the numbers that are left over are lost.",
+    "pieces are of length n // world, and the numbers that are left over are not added up.",
     2,
     ("math.ceil(len(flat) / world)", "len(flat) // world"),
     ("torch.cat(pieces).reshape(tensor.shape)", "torch.cat([*pieces, flat[size * world:]]).reshape(tensor.shape)"),
@@ -276,7 +276,7 @@ _wrong(
 )
 _wrong(
     'the second half the other way around',
-    'the first half goes to the successor, and the second to the predecessor.',
+    'one half goes to the successor, and the other to the predecessor.',
     3,
     (_SECOND, "got = yield ('exchange', before, pieces[(rank + 1 + k) % world], after)"),
     ('pieces[(rank - k) % world] = got', 'pieces[(rank + 2 + k) % world] = got'),
