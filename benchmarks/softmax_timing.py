@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import product
 from typing import Any
@@ -185,8 +185,3 @@ def better(case: dict[str, Any]) -> float:
     """How many times as fast as the better of torch and its compiler."""
     times = {key: timing["seconds"] for key, timing in case["timings"].items()}
     return min(times["torch"], times["compiled"]) / times["triton"]
-
-
-def timed(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The cases that have timings."""
-    return (case for case in result["cases"] if "timings" in case)

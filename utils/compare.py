@@ -302,8 +302,8 @@ def _side_by_side(got: Sequence, want: Sequence) -> str:
 def _compare_scalars(got: Any, want: Any, how: _How) -> Difference | None:
     if isinstance(want, numbers.Number) and not isinstance(want, bool):
         return _compare_numbers(got, want, how)
-    if isinstance(want, bool) and isinstance(got, (bool, np.bool_)):
-        got = bool(got)
+    if isinstance(want, (bool, np.bool_)) and isinstance(got, (bool, np.bool_)):
+        got, want = bool(got), bool(want)
     elif type(got) is not type(want):
         return _wrong_type(got, "None" if want is None else kind_of(want))
     if got == want:
@@ -315,8 +315,12 @@ def _compare_scalars(got: Any, want: Any, how: _How) -> Difference | None:
 
 
 def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | None:
-    is_number = isinstance(got, numbers.Number) and not isinstance(got, (bool, np.bool_))
-    same_kind = isinstance(got, numbers.Integral) == isinstance(want, numbers.Integral)
+    is_number = isinstance(got, (numbers.Integral, float, complex, np.inexact)) and not isinstance(
+        got, (bool, np.bool_)
+    )
+    same_kind = all(
+        isinstance(got, kind) == isinstance(want, kind) for kind in (numbers.Integral, numbers.Real)
+    )
     if not is_number or not same_kind:
         return _wrong_type(got, kind_of(want))
     if isinstance(want, numbers.Integral):

@@ -14,6 +14,12 @@ T = TypeVar("T")
 MANY = 12  # numbers of a tensor that nobody wants to read one by one
 
 
+def _room(dtype: torch.dtype) -> int:
+    """Return how many whole numbers from 4 on a dtype holds, at most 250."""
+    is_whole = not (dtype.is_floating_point or dtype.is_complex)
+    return min(250, torch.iinfo(dtype).max - 4) if is_whole else 250
+
+
 class Draw:
     """A stream of random choices that depends on a seed and a name alone.
 
@@ -125,7 +131,7 @@ class SmallDraw(Draw):
         if self._reach > 4 and dtype.is_floating_point:
             return super()._values(shape, torch.float64).round(decimals=1).to(dtype)
         count = math.prod(shape)
-        if count > MANY and dtype is not torch.bool and count < 250:  # all dtypes hold as much
+        if count > MANY and dtype is not torch.bool and count < _room(dtype):
             start = self._random.randint(0, 4)
             return torch.arange(start, start + count).to(dtype).reshape(tuple(shape))
         high = 1 if dtype is torch.bool else self._reach + 2

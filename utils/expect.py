@@ -42,15 +42,16 @@ def expect_close(
 ) -> None:
     """Expect ``got`` to equal ``want`` up to rounding.
 
-    ``want`` may be a nested list of numbers when ``got`` is a tensor; it then takes its dtype.
+    ``want`` may be a nested list of numbers when ``got`` is a tensor; it then takes its dtype, but
+    floats never become whole numbers.
     By default the tolerance is a few units in the last place of the dtype.
 
     Raises:
         ExpectationFailed: with the first mismatches, and a guess at what happened.
     """
     if isinstance(got, torch.Tensor) and isinstance(want, (list, tuple, int, float)):
-        floating = got.dtype if got.dtype.is_floating_point else torch.get_default_dtype()
-        want = torch.tensor(want, dtype=floating)
+        fits = torch.can_cast(torch.tensor(want).dtype, got.dtype)
+        want = torch.tensor(want, dtype=got.dtype if fits else None)
         # numbers written in a notebook carry the digits that were typed, not the dtype's
         rtol, atol = (1e-4 if rtol is None else rtol), (1e-4 if atol is None else atol)
     dtype = want.dtype if isinstance(want, torch.Tensor) else torch.float64
@@ -75,12 +76,23 @@ def expect_shape(label: str, got: Any, shape: tuple[int, ...]) -> None:
     _ok(label, got)
 
 
+def storage_key(tensor: torch.Tensor) -> tuple[str, int]:
+    """Return what is the same for two tensors if, and only if, they are views of one storage.
+
+    It is the address of the storage's first byte; an empty storage, or one on ``meta``, has none,
+    and is told apart by its identity.
+    """
+    storage = tensor.untyped_storage()
+    place = 0 if tensor.is_meta else storage.data_ptr()
+    return str(tensor.device), place or storage._cdata
+
+
 def shares_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Return whether two tensors are views of one storage, by the address of its first byte.
+    """Return whether two tensors are views of one storage.
 
     ``a.storage() is b.storage()`` would always be false: each call makes a new Python object.
     """
-    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    return storage_key(a) == storage_key(b)
 
 
 def expect_shares_storage(label: str, a: torch.Tensor, b: torch.Tensor) -> None:

@@ -105,7 +105,8 @@ def recorded_launches() -> Iterator[list[Launched]]:
     try:
         yield found
     finally:
-        _recordings.remove(found)
+        # not `remove`, which takes an equal list for this one
+        _recordings[:] = [other for other in _recordings if other is not found]
 
 
 def ptx_of(launched: Launched, target: str = "sm_90") -> str:

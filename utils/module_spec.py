@@ -108,7 +108,8 @@ def _answer(root: Any, made: dict, at_first: dict, node: type, what: str, *rest:
         return None
     if what == "modes":
         under = [p for p, thing in made.items() if isinstance(thing, node)]
-        return {p: _at(root, p).training for p in under if f"{p}.".startswith(path)}
+        inside = f"{path}." if path else ""
+        return {p: _at(root, p).training for p in under if f"{p}.".startswith(inside)}
     if what == "call":
         return module(rest[1]).detach()
     if what == "gradients":

@@ -85,6 +85,12 @@ def measure(phases: Sequence[Path], options: argparse.Namespace, console: Consol
     return figures
 
 
+def _two_or_more(text: str) -> int:
+    if not text.isdigit() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 2 or more")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(
@@ -95,7 +101,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--lab", nargs="+", help=f"torch labs, by their folders' names (default: {' '.join(LABS)})"
     )
-    made.add_argument("--count", type=int, metavar="N", help="submissions in the larger runs")
+    made.add_argument(
+        "--count", type=_two_or_more, metavar="N", help="submissions in the larger runs"
+    )
     made.add_argument("--quick", action="store_true", help="small runs; says little")
     made.add_argument("--json", type=Path, metavar="FILE")
     return made

@@ -36,7 +36,7 @@ class Plan:
     kernels: int = 6
 
     def with_count(self, count: int) -> Plan:
-        """With another number of submissions in the larger runs."""
+        """With another number of submissions, two or more, in the larger runs."""
         return replace(self, batch=(max(1, min(self.batch[0], count // 2)), count), two=(count,))
 
 

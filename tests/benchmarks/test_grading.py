@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from benchmarks.grading.__main__ import main
+from benchmarks.grading.__main__ import main, parser
 from benchmarks.grading.runs import Run
 
 pytestmark = [
@@ -36,3 +36,9 @@ def test_a_quick_run_measures_everything(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "times plain's throughput" in said
     assert "ms to record one" in said
+
+
+@pytest.mark.parametrize("count", ["0", "1", "many"])
+def test_a_class_of_one_says_nothing_of_one_more(count):
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--count", count])

@@ -1,4 +1,6 @@
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,6 +19,10 @@ X = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
         (0.1 + 0.2, 0.3),
         (np.float32(0.5), 0.5),
         (True, True),
+        (True, np.bool_(True)),
+        (np.bool_(False), np.bool_(False)),
+        (1 + 2j, 1 + 2j),
+        (np.complex64(1), 1 + 0j),
         ("a", "a"),
         (None, None),
         (torch.float16, torch.float16),
@@ -49,6 +55,11 @@ def test_half_precision_complex_numbers_are_compared():
         (3.0, 3, "type"),
         (3, 3.0, "type"),
         (True, 1, "type"),
+        (1 + 0j, 1.0, "type"),
+        (1.0, 1 + 0j, "type"),
+        (Fraction(1, 2), 0.5, "type"),
+        (Decimal("0.5"), 0.5, "type"),
+        (True, np.bool_(False), "values"),
         (1, True, "type"),
         (torch.tensor(3), 3, "type"),
         (None, 3, "type"),

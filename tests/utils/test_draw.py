@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from utils.draw import Draw
+from utils.draw import Draw, SmallDraw
 
 
 def test_one_seed_draws_the_same_and_another_does_not():
@@ -34,3 +34,11 @@ def test_values_are_not_centred_so_dropped_means_show():
 def test_unknown_layout():
     with pytest.raises(ValueError, match="expected contiguous"):
         Draw("s").tensor((2, 2), layout="diagonal")
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int64, torch.bfloat16])
+@pytest.mark.parametrize("count", [13, 120, 200, 300])
+def test_small_numbers_are_held_by_their_dtype(dtype, count):
+    drawn = [SmallDraw("s", str(k)).tensor((count,), dtype) for k in range(8)]
+    counted = all(tensor.diff().min() == 1 for tensor in drawn)
+    assert counted == (count < (123 if dtype is torch.int8 else 250))

@@ -8,6 +8,7 @@ from utils.expect import (
     expect_raises,
     expect_shape,
     expect_shares_storage,
+    shares_storage,
 )
 
 X = torch.arange(6.0).view(2, 3)
@@ -61,6 +62,25 @@ def test_shape_and_storage():
         expect_shares_storage("a copy", X.clone(), X)
     with pytest.raises(ExpectationFailed, match="got a list"):
         expect_shape("x", [1.0, 2.0], (2,))
+
+
+def test_no_storage_is_shared_where_there_is_no_memory():
+    empty = torch.empty(0)
+    assert not shares_storage(torch.empty(0), empty)
+    assert not shares_storage(torch.empty(3, device="meta"), torch.empty(3, device="meta"))
+    assert shares_storage(empty.view(0, 2), empty)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int16, torch.float16, torch.complex64])
+def test_what_is_typed_takes_the_dtype_of_what_came(dtype):
+    expect_close("numbers", torch.tensor([1, 2], dtype=dtype), [1, 2])
+    with pytest.raises(ExpectationFailed, match="values"):
+        expect_close("numbers", torch.tensor([1, 2], dtype=dtype), [1, 3])
+
+
+def test_floats_never_become_whole_numbers():
+    with pytest.raises(ExpectationFailed, match="dtype"):
+        expect_close("numbers", torch.tensor([1, 2]), [1.0, 2.5])
 
 
 def test_raises():

@@ -117,6 +117,18 @@ def test_a_grid_with_a_0_runs_nothing():
     assert y.tolist() == [7.0] * 3
 
 
+def test_each_of_two_recordings_ends_by_itself():
+    y = torch.full((3,), 7.0)
+    with recorded_launches() as outer:
+        with recorded_launches():
+            pass
+        launch(row_top, (0,), y, y, 3, 3, BLOCK=4)
+        with recorded_launches() as inner:
+            launch(row_top, (0,), y, y, 3, 3, BLOCK=4)
+    launch(row_top, (0,), y, y, 3, 3, BLOCK=4)
+    assert (len(outer), len(inner)) == (2, 1)
+
+
 def test_what_can_not_be_launched_is_refused():
     with pytest.raises(TypeError, match="is the decorator missing"):
         launch(lambda x: x, (1,), torch.zeros(1))

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from grader.judging.catalogue import find_check
 from utils.module_spec import assemble, drive
 
 PLAN = {
@@ -69,6 +70,14 @@ def test_a_state_is_overwritten_once_it_is_loaded():
     load, look = ("load", "", state, []), ("state_dict", "")
     assert torch.equal(drive(Shares, {}, load, look)[1]["w"], torch.zeros(2))
     assert torch.equal(state["w"], torch.ones(2))
+
+
+def test_modes_are_those_of_one_branch():
+    run_module = find_check("run_module")[1].right
+    plan = {"a": {"c": {}}, "ab": {}}
+    branch, whole = run_module(plan, ("modes", "a"), ("modes", ""))
+    assert set(branch) == {"a", "a.c"}
+    assert set(whole) == {"", "a", "a.c", "ab"}
 
 
 def test_drive_refuses_to_test_torchs_module():

@@ -1,5 +1,6 @@
 """The simulated world: what its network carries, when, and what it says of a world that stops."""
 
+import gc
 import math
 import os
 
@@ -221,6 +222,26 @@ def test_each_rank_has_a_gradient_mode_of_its_own():
 
     assert run(program, 2).results == [True, True]
     assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_a_world_that_fails_leaves_the_callers_gradient_mode(mode):
+    def waits(rank, world):
+        with torch.set_grad_enabled(not mode):
+            if rank:
+                raise KeyError(rank)
+            yield "recv", 1
+
+    def both_wait(rank, world):
+        with torch.set_grad_enabled(not mode):
+            yield "recv", 1 - rank
+
+    with torch.set_grad_enabled(mode):
+        for program, error in ((waits, KeyError), (both_wait, Deadlock)):
+            with pytest.raises(error):
+                run(program, 2)
+            gc.collect()
+            assert torch.is_grad_enabled() is mode
 
 
 def test_generators_by_value_are_ranks_too():

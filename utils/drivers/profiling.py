@@ -202,14 +202,17 @@ def hunted(
     everywhere = (torch_module._global_forward_hooks, torch_module._global_forward_pre_hooks)
     known = [set(hooks) for hooks in everywhere]
     before = [(module.training, set(vars(module))) for module in model.modules()]
-    found = [first_bad(model, x.clone()) for _ in range(times)]
-    left = sum(
+    left = 0
+    try:
+        found = [first_bad(model, x.clone()) for _ in range(times)]
+    finally:
+        for hooks, before_it in zip(everywhere, known, strict=True):
+            for new in set(hooks) - before_it:
+                del hooks[new]
+                left += 1
+    left += sum(
         len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
     )
-    for hooks, before_it in zip(everywhere, known, strict=True):
-        for new in set(hooks) - before_it:
-            del hooks[new]
-            left += 1
     after = [(module.training, set(vars(module))) for module in model.modules()]
     return {"found": found, "hooks left": left, "as before": before == after}
 

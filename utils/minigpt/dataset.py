@@ -43,7 +43,12 @@ def batches(
 
     Lines of similar length share a batch, so that short ones are not padded to the longest. The
     remainder of each round is dropped.
+
+    Raises:
+        ValueError: if there are fewer lines than a batch has.
     """
+    if not 0 < batch_size <= len(inputs):
+        raise ValueError(f"expected a batch size from 1 to {len(inputs)} lines, got {batch_size}")
     lengths = (targets != IGNORED).long().cumsum(1).argmax(1) + 2  # tokens up to <eos>
     while True:
         order = torch.randperm(len(inputs), generator=generator)

@@ -95,6 +95,7 @@ def train(
 def reproducible(seed: int) -> Iterator[None]:
     """Make torch seeded, deterministic and limited to THREADS threads in a `with` block."""
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(True)
     torch.manual_seed(seed)
@@ -102,7 +103,7 @@ def reproducible(seed: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(deterministic)
+        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
 
 
 def _train(

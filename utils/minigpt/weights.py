@@ -132,7 +132,7 @@ def parse_safetensors(
                 f"{path} is damaged: {name} of shape {shape} needs {needs:,} bytes, "
                 f"its header says {end - begin:,}: {AGAIN}"
             )
-        if start + end > len(data):
+        if begin < 0 or start + end > len(data):
             raise WeightsError(
                 f"{path} is damaged: it ends at byte {len(data):,}, "
                 f"but {name} reaches to byte {start + end:,}: {AGAIN}"

@@ -59,11 +59,11 @@ class _Launcher:
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
         def launch(*arguments: Any, **options: Any) -> None:
-            helpers = _helpers(self.function.fn)
             storages = _storages(self.function.arg_names, arguments, options)
             with (
                 _LOCK,
-                _interpreted_language(helpers),
+                # looked up under the lock: another launch would have replaced them
+                _interpreted_language(_helpers(self.function.fn)),
                 _in_bounds(storages),
                 warnings.catch_warnings(),
             ):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from utils.expect import storage_key
 from utils.views._strides import Geometry, geometry
 
 
@@ -55,16 +56,14 @@ class Storage:
 def storages(tensors: Mapping[str, Tensor]) -> list[Storage]:
     """Return the distinct storages of the named tensors, in the order of their first tensor.
 
-    Two tensors share a storage when `untyped_storage().data_ptr()` is the same; an empty or meta
-    storage has no address and is told apart by its identity.
+    Which tensors share one, `utils.expect.storage_key` tells.
     """
     groups: dict[tuple[str, int], list[Placed]] = {}
     sizes: dict[tuple[str, int], int] = {}
     for name, tensor in tensors.items():
         layout = geometry(tensor, name)
         storage = tensor.untyped_storage()
-        place = storage.data_ptr() if not tensor.is_meta else 0
-        key = (str(tensor.device), place or storage._cdata)
+        key = storage_key(tensor)
         first = layout.offset * layout.itemsize
         last = first
         if not layout.empty:

@@ -89,3 +89,17 @@ def _step(letter: str, mono: bool, size: float) -> float:
 
 def _snap(length: float) -> float:
     return round(length * DENSITY) / DENSITY
+
+
+def cut(words: str, width: float, size: float, mono: bool = False) -> str:
+    """Return the words, cut with an ellipsis if they are wider than this in CSS pixels."""
+    if text_width(words, size=size, mono=mono) <= width:
+        return words
+    while words and text_width(words + "…", size=size, mono=mono) > width:
+        words = words[:-1]
+    return words + "…"
+
+
+def clipped(word: str) -> str:
+    """A word in at most eleven letters."""
+    return word if len(word) <= 11 else word[:10] + "…"

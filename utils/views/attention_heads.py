@@ -11,6 +11,7 @@ from torch import Tensor
 from utils.style import CARD, GRADIENT, IDLE, INK, MUTED, RULE, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
+from utils.views._text_outlines import clipped
 
 MOST = 16  # words
 LABEL, MAP, BARS, TEXT = 116, 320, 150, 14
@@ -124,11 +125,6 @@ def draw(
             )
             canvas.text(bars + BARS * share + 8, y, f"{share:.2f}", size=TEXT)
     return canvas.finish(), describe(words, shares, name, place)
-
-
-def clipped(word: str) -> str:
-    """A word in at most eleven letters."""
-    return word if len(word) <= 11 else word[:10] + "…"
 
 
 def sentence(words: Sequence[str], shares: Sequence[Sequence[float]], name: str, place: int) -> str:

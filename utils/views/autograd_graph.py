@@ -15,7 +15,7 @@ from utils.style import CARD, GRADIENT, IDLE, MUTED, PARAMETER, STORAGE
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._layers import GAP, layout
 from utils.views._numbers import count, human_bytes
-from utils.views._text_outlines import text_width
+from utils.views._text_outlines import cut, text_width
 
 MOST = 24  # nodes in one picture
 ROW, HIGH, NODE_W = 86, 46, 112
@@ -90,11 +90,11 @@ def draw(tensor: Tensor, named: dict[str, Tensor]) -> tuple[Figure, str]:
         fill = PARAMETER.tint if node.leaf else GRADIENT.tint if node.detail else IDLE
         canvas.boxes([box], [fill], edge=CARD, radius=7)
         middle = box[1] + HIGH / 2
-        canvas.text(places.x[key], middle - 9, _cut(node.name, wide - 10, 12), size=12, ha="center")
+        canvas.text(places.x[key], middle - 9, cut(node.name, wide - 10, 12), size=12, ha="center")
         colour = PARAMETER.colour if node.leaf else STORAGE.colour
         if node.detail in ("", FREED):
             colour = MUTED
-        detail = _cut(node.detail or "saves nothing", wide - 8, SMALL)
+        detail = cut(node.detail or "saves nothing", wide - 8, SMALL)
         canvas.text(places.x[key], middle + 10, detail, size=SMALL, colour=colour, ha="center")
     return canvas.finish(), describe(nodes, graph, f"{words} {remark}".strip())
 
@@ -222,11 +222,3 @@ def _legend(canvas: Canvas, y: float, *, twice: bool) -> None:
 
 def _shape(tensor: Tensor) -> str:
     return str(tuple(tensor.shape)).replace(",)", ")") if tensor.dim() else "()"
-
-
-def _cut(words: str, width: float, size: float) -> str:
-    if text_width(words, size=size) <= width:
-        return words
-    while words and text_width(words + "…", size=size) > width:
-        words = words[:-1]
-    return words + "…"

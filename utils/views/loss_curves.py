@@ -167,12 +167,13 @@ def sentence(runs: Sequence[Run]) -> str:
     if found is None:
         return f"The same to the last bit in all {len(common)} steps that both have."
     step, gap = found
-    worst = max(
-        (loss - (one.at(s) or 0.0) for s, loss in zip(other.steps, other.losses, strict=True)
-         if one.at(s) is not None and math.isfinite(loss)),
-        key=abs,
-    )  # fmt: skip
-    return f"The two part at step {step}, and are up to {number(abs(worst), 2)} apart."
+    pairs = zip(other.steps, other.losses, strict=True)
+    gaps = [abs(loss - first) for s, loss in pairs if (first := one.at(s)) is not None]
+    apart = [gap for gap in gaps if math.isfinite(gap)]
+    if not apart:
+        return f"The two part at step {step}, where one is not finite."
+    where = "" if len(apart) == len(gaps) else " where both are finite"
+    return f"The two part at step {step}, and are up to {number(max(apart), 2)} apart{where}."
 
 
 def describe(runs: Sequence[Run], levels: Mapping[str, float], step: int) -> str:

@@ -10,6 +10,7 @@ from utils.style import CARD, GRADIENT, IDLE, INK, MUTED, RULE, STORAGE, VIEW
 from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import count
+from utils.views._text_outlines import clipped
 
 MOST = 12  # keys
 LABEL, CELL, HIGH, TEXT = 150, 50, 32, 14
@@ -124,11 +125,6 @@ def _legend(canvas: Canvas, y: float) -> None:
     canvas.line([(MARGIN + 4, y - 9), (MARGIN + 4, y + 9)], colour=STORAGE.colour, line=2)
     words = "left of the blue line: keys from before; right of it: those of the queries themselves"
     canvas.text(MARGIN + 18, y, words, size=TEXT, colour=MUTED)
-
-
-def clipped(word: str) -> str:
-    """A word in at most eleven letters."""
-    return word if len(word) <= 11 else word[:10] + "…"
 
 
 def sentence(fates: Sequence[Sequence[str]]) -> str:

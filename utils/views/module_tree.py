@@ -12,7 +12,7 @@ from utils.figures import show
 from utils.style import GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import count, human_bytes
-from utils.views._text_outlines import text_width
+from utils.views._text_outlines import cut, text_width
 
 MOST = 24  # modules in one picture
 ROW, INDENT = 24, 14
@@ -80,8 +80,9 @@ def module_tree(module: nn.Module) -> None:
 def read(module: nn.Module) -> tuple[str, list[ModuleRow]]:
     """Return the class of the whole, and a row for each module in the order of `named_modules`."""
     seen: dict[int, str] = {}
+    registered = {id(tensor) for tensor in (*module.parameters(), *module.buffers())}
     own = {
-        path: (part, tuple(_held(part, path, seen)))
+        path: (part, tuple(_held(part, path, seen, registered)))
         for path, part in module.named_modules(remove_duplicate=False)
     }
     rows = []
@@ -100,7 +101,12 @@ def read(module: nn.Module) -> tuple[str, list[ModuleRow]]:
     return type(module).__name__, rows
 
 
-def _held(part: nn.Module, path: str, seen: dict[int, str]) -> Iterator[Held]:
+def _held(part: nn.Module, path: str, seen: dict[int, str], registered: set[int]) -> Iterator[Held]:
+    """Yield what a module holds itself.
+
+    seen: the first path of each registered tensor so far. registered: the ids of all of them; a
+    list that holds them, as in an LSTM, holds nothing that is not registered.
+    """
     for name, tensor in part._parameters.items():
         if tensor is None:
             continue
@@ -109,13 +115,16 @@ def _held(part: nn.Module, path: str, seen: dict[int, str]) -> Iterator[Held]:
         kind = "parameter" if first == here else "shared"
         yield _one(name, kind, tensor, first)
     for name, buffer in part._buffers.items():
-        if buffer is not None:
-            yield _one(name, "buffer", buffer)
+        if buffer is None:
+            continue
+        here = f"{path}.{name}".lstrip(".")
+        first = seen.setdefault(id(buffer), here)
+        yield _one(name, "buffer" if first == here else "shared", buffer, first)
     for name, value in vars(part).items():
         inside = value if isinstance(value, (list, tuple)) else (value,)
         for k, each in enumerate(inside):
             label = f"{name}[{k}]" if inside is value else name
-            if isinstance(each, Tensor):
+            if isinstance(each, Tensor) and id(each) not in registered:
                 yield _one(label, "plain", each)
             elif isinstance(each, nn.Module):
                 for inner, tensor in each.named_parameters():
@@ -151,8 +160,8 @@ def draw(kind: str, rows: list[ModuleRow]) -> tuple[Figure, str]:
         x: float = MARGIN + INDENT * row.depth
         leaf = not any(other.path.startswith(f"{row.path}.") for other in rows if row.path)
         whole = not row.path
-        canvas.text(x, y, _cut(name, KIND_X - x - 8, 12, True), size=12, mono=True)
-        canvas.text(KIND_X, y, _cut(row.kind, TENSORS_X - KIND_X - 8, 12), size=12, colour=MUTED)
+        canvas.text(x, y, cut(name, KIND_X - x - 8, 12, True), size=12, mono=True)
+        canvas.text(KIND_X, y, cut(row.kind, TENSORS_X - KIND_X - 8, 12), size=12, colour=MUTED)
         if row.path in like:
             canvas.note(TENSORS_X, y, f"the same parts as {like[row.path]}")
         for k, line in enumerate(held):
@@ -225,7 +234,7 @@ def _lines(row: ModuleRow) -> list[list[tuple[Held, str]]]:
     used = 0.0
     width = COUNT_X - 84 - TENSORS_X
     for tensor in row.held:
-        text = _cut(str(tensor), width - DOT, SMALL)
+        text = cut(str(tensor), width - DOT, SMALL)
         wide = DOT + text_width(text, size=SMALL) + 12
         if lines[-1] and used + wide > width + 12:
             lines.append([])
@@ -247,11 +256,3 @@ def _marked(canvas: Canvas, x: float, y: float, kind: str, words: str) -> None:
     edge = colour if marker == "x" else "none"
     canvas.marker(x + 4, y, marker, size=7, fill=colour, edge=edge)
     canvas.text(x + DOT, y, words, size=SMALL, colour=colour)
-
-
-def _cut(words: str, width: float, size: float, mono: bool = False) -> str:
-    if text_width(words, size=size, mono=mono) <= width:
-        return words
-    while words and text_width(words + "…", size=size, mono=mono) > width:
-        words = words[:-1]
-    return words + "…"

@@ -12,6 +12,7 @@ from torch import Tensor
 from utils.style import GRADIENT, IDLE, INK, MUTED, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
+from utils.views._text_outlines import clipped
 
 SHOWN, ROW, LABEL, BARS, TEXT = 10, 30, 120, 470, 14
 EDGED = 4  # CSS pixels; narrower words on the line have no edge of their own
@@ -196,11 +197,6 @@ def _draw_line(
 def share_of(probability: float) -> str:
     """Three digits, or that it is less."""
     return f"{probability:.3f}" if probability >= 0.0005 else "< 0.001"
-
-
-def clipped(word: str) -> str:
-    """A word in at most eleven letters."""
-    return word if len(word) <= 11 else word[:10] + "…"
 
 
 def sentence(found: Choice, vocabulary: Sequence[str], u: float) -> str:

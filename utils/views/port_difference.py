@@ -65,8 +65,14 @@ def _measured(name: str, want: Tensor, got: ArrayLike | None) -> Stage:
     got = _tensor(got)
     if got.shape != want.shape:
         return Stage(name, math.inf, f"shape {tuple(got.shape)}, not {tuple(want.shape)}")
-    if not bool(torch.isfinite(got).all()):
+    finite = want.isfinite()  # masked scores are -inf in both
+    if not torch.allclose(got[~finite], want[~finite], equal_nan=True):
+        return Stage(name, math.inf, "where the original is not finite, not the same")
+    if not bool(got[finite].isfinite().all()):
         return Stage(name, math.inf, "NaN or infinite")
+    want, got = want[finite], got[finite]
+    if not want.numel():
+        return Stage(name, 0.0)
     scale = want.abs().max().item() or 1.0
     return Stage(name, (got - want).abs().max().item() / scale)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 from collections import deque
@@ -159,6 +160,7 @@ class _Network:
     def __init__(
         self, programs: Sequence[Any], rendezvous: bool, latency: float, bandwidth: float
     ) -> None:
+        self._programs = programs
         self._ranks = [_Rank(number, _resumer(program)) for number, program in enumerate(programs)]
         self._rendezvous, self._latency, self._bandwidth = rendezvous, latency, bandwidth
         # by (source, to): what was posted there and has not found its other side
@@ -169,6 +171,22 @@ class _Network:
         self._outcome = Outcome([None] * len(self._ranks), clocks=[0.0] * len(self._ranks))
 
     def run(self) -> Outcome:
+        """Run all ranks to their ends, and close those that did not come there.
+
+        A rank that waits inside of `with torch.no_grad()` leaves that block when it is closed, and
+        would set the caller's mode if that happened some time later.
+        """
+        outside = torch.is_grad_enabled()
+        try:
+            return self._run()
+        finally:
+            for program in self._programs:
+                if isinstance(program, Generator):
+                    with contextlib.suppress(Exception):
+                        program.close()
+            torch.set_grad_enabled(outside)
+
+    def _run(self) -> Outcome:
         while self._ready:
             rank = self._ready.popleft()
             answer, rank.answer, rank.doing = rank.answer, None, ""

@@ -94,6 +94,16 @@ def test_a_hunt_sees_what_is_left_on_the_model():
     assert came == {"found": [None], "hooks left": 0, "as before": False}
 
 
+def test_a_hunt_that_raises_leaves_no_hook_on_all_modules():
+    def hunts(model, x):
+        torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
+        raise KeyError("lost")
+
+    with pytest.raises(KeyError):
+        profiling.hunted(hunts, {"parts": {"a": "exp"}}, torch.ones(2))
+    assert not torch.nn.modules.module._global_forward_hooks
+
+
 def test_a_table_tells_ranges_from_operators():
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         for _ in range(2):

@@ -23,7 +23,7 @@ from utils.minigpt import train as training
 from utils.minigpt.corpus import Line
 from utils.minigpt.dataset import IGNORED, batches, encode_lines
 from utils.minigpt.ngram import NGram
-from utils.minigpt.train import Recipe, make_optimizer, train
+from utils.minigpt.train import Recipe, make_optimizer, reproducible, train
 from utils.minigpt.weights import DATA
 
 pytestmark = pytest.mark.slow(20)
@@ -62,6 +62,13 @@ def test_a_round_of_batches_has_every_line_once_and_no_column_of_padding(data, t
     assert sorted(seen) == sorted(lines)
 
 
+@pytest.mark.parametrize("size", [0, 4])
+def test_a_batch_that_can_never_be_full_is_refused(size):
+    lines = torch.zeros(3, 5, dtype=torch.int64)
+    with pytest.raises(ValueError, match="from 1 to 3 lines"):
+        next(batches(lines, lines, size, torch.Generator()))
+
+
 def test_the_learning_rate_climbs_and_falls():
     recipe = Recipe(steps=100, warmup=10, learning_rate=1.0, final_share=0.05)
     rates = [recipe.learning_rate_at(step) for step in range(100)]
@@ -77,6 +84,18 @@ def test_only_matrices_decay():
     assert (decaying["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
     assert sum(p.numel() for p in (*decaying["params"], *free["params"])) == 179_544
     assert all(p.dim() == 1 for p in free["params"])
+
+
+@pytest.mark.parametrize("warn_only", [True, False])
+def test_what_is_deterministic_returns_to_what_it_was(warn_only):
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=warn_only)
+    try:
+        with reproducible(1):
+            assert not torch.is_deterministic_algorithms_warn_only_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled() == warn_only
+    finally:
+        torch.use_deterministic_algorithms(before)
 
 
 def test_training_learns_and_repeats_bit_for_bit(data, tokenizer):

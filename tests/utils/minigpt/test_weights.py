@@ -119,6 +119,14 @@ def test_a_header_that_contradicts_itself_names_the_tensor(path, tiny):
     assert "token_embedding.weight of shape (7, 5) needs 140 bytes" in refusal(path)
 
 
+@pytest.mark.parametrize("begin", [-4, -400])
+def test_a_tensor_that_begins_before_the_numbers_is_damage(path, begin):
+    entry = {"dtype": "F32", "shape": [1], "data_offsets": [begin, begin + 4]}
+    header = json.dumps({"lm_head.bias": entry, "__metadata__": {}}).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    assert "is damaged" in refusal(path)
+
+
 def test_a_changed_number_is_found_by_the_manifests_checksum(tmp_path):
     for file in DATA.iterdir():
         if file.is_file():

@@ -45,6 +45,17 @@ def test_what_no_module_knows_of_is_marked():
     check(*tree(Lost()), *words, "buffer seen (3)")
 
 
+def test_a_list_of_registered_tensors_holds_nothing_new():
+    check(*tree(nn.LSTM(2, 3)), "84 parameters, 336 B in 4 tensors")
+
+
+def test_a_buffer_that_is_there_twice_counts_once():
+    norm = nn.BatchNorm1d(4, affine=False)
+    check(
+        *tree(nn.ModuleDict({"a": norm, "b": norm})), "40 B", "running_mean (4) is a.running_mean"
+    )
+
+
 @pytest.mark.parametrize("module", [nn.ReLU(), nn.Sequential(*map(nn.Linear, [1] * 60, [1] * 60))])
 def test_nothing_and_too_much(module):
     figure, alt = tree(module)
@@ -108,6 +119,16 @@ def test_what_cannot_be_measured_differs():
         "not there",
     ]
     check(*module.draw(found, 1e-5), "It differs from the first stage on: look into a")
+
+
+def test_what_is_infinite_in_the_original_must_be_so_in_the_port():
+    masked = np.array([1.0, 2.0, -np.inf])
+    check(*port({"a": masked}, {"a": masked.copy()}), "to the last bit")
+    check(*port({"a": masked}, {"a": masked * (1 + 1e-7)}), "agree")
+    for wrong in ([1.0, 2.0, 7.0], [1.0, 2.0, np.inf], [5.0, 2.0, -np.inf], [1.0, np.nan, -np.inf]):
+        check(*port({"a": masked}, {"a": np.array(wrong)}), "look into a")
+    empty = {"a": np.full(3, np.nan)}
+    check(*port(empty, empty), "to the last bit")
 
 
 def test_a_stage_that_is_missing_is_not_said_to_differ():

@@ -42,6 +42,11 @@ def test_the_title_says_whether_two_runs_are_the_same():
     again[100] += 1e-9
     assert sentence(a=FALLING, b=again).startswith("The two part at step 100, and are up to 1e-9")
     assert sentence(a=FALLING, b={500: 1.0}) == "The two runs have no step in common."
+    lost = "The two part at step 1, where one is not finite."
+    assert sentence(a={1: 1.0, 2: 2.0}, b={1: math.nan, 2: math.inf}) == lost
+    assert sentence(a={1: 1.0, 2: 2.0, 3: 3.0}, b={1: 1.5, 2: 2.0, 3: math.inf}) == (
+        "The two part at step 1, and are up to 0.5 apart where both are finite."
+    )
 
 
 def test_a_loss_that_is_not_finite_is_drawn_as_a_gap_and_said():
