@@ -1079,6 +1079,24 @@ def library_calls(code):
 def reused(code):
     return sum(line.endswith("# reuse") for line in statements(code))
 """,
+    "tuples of names": """
+def called(code, *beginnings):
+    body = code.partition("def call(")[2]
+    found = (re.match(r"\\s*(?:\\w+ = )?([\\w.]+)\\(", line) for line in body.splitlines())
+    return tuple(one[1] for one in found if one and one[1].startswith(beginnings))
+
+
+def launches(code):
+    return tuple(name.removesuffix(".run") for name in called(code, "cpp_", "triton_"))
+
+
+def library_calls(code):
+    return called(code, "extern_kernels.", "torch.ops.")
+
+
+def reused(code):
+    return sum(line.endswith("# reuse") for line in code.partition("def call(")[2].splitlines())
+""",
 }
 WRONG["read_code"] = [
     (
