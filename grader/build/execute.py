@@ -35,17 +35,20 @@ def run_page(
 ) -> NotebookNode:
     """Execute a lesson's notebook in place.
 
-    `utils` can be imported, and OPEN_THE_HOOD_BUILD is set, as are further environment variables.
+    `utils` can be imported, nothing was compiled before by torch.compile, and OPEN_THE_HOOD_BUILD
+    is set, as are further environment variables.
 
     Raises:
         Refused: when a cell fails, hangs or ends the kernel, with its line in the text.
     """
     folder = root / "notebooks"
     folder.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="grader-kernel-") as sockets:
+    with tempfile.TemporaryDirectory(prefix="grader-kernel-") as private:
+        # Nothing is compiled yet: lesson 06 shows what compiling takes, and what a cache spares.
+        environment = kernel_environment(root) | {"TORCHINDUCTOR_CACHE_DIR": f"{private}/compiled"}
         client = NotebookClient(
             notebook,
-            km=this_python(sockets),
+            km=this_python(private),
             timeout=CELL_SECONDS,
             record_timing=False,
             coalesce_streams=True,
@@ -53,7 +56,7 @@ def run_page(
             resources={"metadata": {"path": str(folder)}},
         )
         try:
-            client.execute(env=kernel_environment(root) | dict(settings or {}), cleanup_kc=True)
+            client.execute(env=environment | dict(settings or {}), cleanup_kc=True)
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             raise Refused([failure(notebook, text, error)]) from None
     return tidy(notebook, root)

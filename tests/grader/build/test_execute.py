@@ -52,6 +52,24 @@ def test_a_cell_that_never_ends(project, monkeypatch):
         run_page(to_notebook(lesson(content)), lesson(content), project.root)
 
 
+@pytest.mark.slow(2)
+def test_what_was_compiled_for_others_is_not_there(project, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/before")
+    ask = (
+        "# %%\nimport os\nprint(os.environ['TORCHINDUCTOR_CACHE_DIR'], os.path.exists('/before'))\n"
+    )
+    content = LESSON[: LESSON.index("# %%\nimport os")] + ask
+    said = [
+        run_page(to_notebook(lesson(content)), lesson(content), project.root)
+        .cells[-1]
+        .outputs[0]
+        .text
+        for _ in range(2)
+    ]
+    assert said[0] != said[1]
+    assert all("/before " not in text for text in said)
+
+
 def test_the_kernel_can_import_utils_and_knows_of_the_build(project, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/before")
     environment = kernel_environment(project.root)
