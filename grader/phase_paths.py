@@ -162,8 +162,11 @@ def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
 def lab_named(root: Path, word: str) -> str:
     """Return the folder name of the lab that a word names, such as "01".
 
-    A word that names no phase is returned as it is: a course may have labs of another origin.
+    A word that names a folder of ``source/``, or no phase, is returned as it is: a course may have
+    labs of another origin.
     """
+    if (root / "source" / word).is_dir():
+        return word
     return next((phase.name for phase in phases(root) if word in names(phase)), word)
 
 

@@ -25,6 +25,8 @@ def test_phases_and_how_to_name_them(project):
         assert [phase.name for phase in choose(project.root, [word])] == ["01_rows"]
         assert word.count("/") or lab_named(project.root, word) == "01_rows"
     assert choose(project.root, []) == pages(project.root)
+    project.write("source/rows/rows.ipynb", "{}")
+    assert lab_named(project.root, "rows") == "rows"
     for course in (project.root, project.root / "without phases"):
         assert lab_named(course, "homework") == "homework"
 
