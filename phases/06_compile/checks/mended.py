@@ -82,17 +82,18 @@ def _(draw):
     }
     yield asked("scale", "zeros first, float64", scaled)
 
-    x = draw.tensor((a, b), torch.float64)
-    some = draw.integer(1, b - 1)  # neither nothing nor the whole row
-    lengths = torch.tensor([some, *(draw.integer(0, b) for _ in range(a - 1))])
-    ends = torch.tensor([0, b, *(draw.integer(0, b) for _ in range(a - 2))])
-    beyond = torch.arange(b) >= lengths[:, None]
+    wide = b + 3  # more than two columns, whatever is drawn
+    x = draw.tensor((a, wide), torch.float64)
+    some = draw.integer(1, wide - 1)  # neither nothing nor the whole row
+    lengths = torch.tensor([some, *(draw.integer(0, wide) for _ in range(a - 1))])
+    ends = torch.tensor([0, wide, *(draw.integer(0, wide) for _ in range(a - 2))])
+    beyond = torch.arange(wide) >= lengths[:, None]
     worst = x.masked_fill(beyond, draw.choice((float("nan"), float("inf"), -float("inf"))))
     endless = x.clone()
     endless[draw.integer(0, a - 1), 0] = float("inf")  # within its row
     unknown = x.clone()
     unknown[draw.integer(0, a - 1), 0] = float("nan")
-    every = torch.full((a,), b)
+    every = torch.full((a,), wide)
     rows = {
         "a length of 0, and a whole row": [x, ends],
         "NaN or infinity behind a length": [worst, lengths],
