@@ -142,6 +142,7 @@ def _(draw):
     yield run("chains", [("leaf", 0.0), ("power", 0, 2), ("power", 1, 3)], 2)
     yield run("chains", [below, ("power", 0, 2), ("power", 1, 3)], 2)
     yield run("chains", [leaves[0], ("power", 0, 6)], 1)
+    yield run("chains", [("leaf", 2.0), ("power", 0, 3)], 1)  # no square, whatever is drawn
     yield run("forks", [leaves[0], ("add", 0, 0)], 1)
     yield run("forks", both, 4)
     yield run("forks", square, 4)
