@@ -56,7 +56,7 @@ def slug(gpu: str | None) -> str:
 def _gpu() -> dict[str, Any]:
     device = torch.cuda.get_device_properties(torch.cuda.current_device())
     capability = (device.major, device.minor)
-    asked = _ask_driver()
+    asked = _ask_driver(device)
     clock = float(asked["max MHz"]) * 1e6 if asked else None
     lanes = device.multi_processor_count * _LANES.get(capability, 128)
     return {
@@ -71,10 +71,10 @@ def _gpu() -> dict[str, Any]:
     }
 
 
-def _ask_driver() -> dict[str, str] | None:
+def _ask_driver(device: Any) -> dict[str, str] | None:
     command = [
         "nvidia-smi",
-        f"--id={torch.cuda.current_device()}",
+        f"--id=GPU-{device.uuid}",  # torch's ordinals and nvidia-smi's may differ
         "--query-gpu=driver_version,clocks.max.sm",
         "--format=csv,noheader,nounits",
     ]

@@ -23,6 +23,7 @@ from rich.table import Table
 from grader import UserError
 from grader.course import nbgrader_config
 from grader.judging.graded_cell import read_verdicts
+from grader.metadata import KEY
 from grader.phase_paths import ROOT, choose
 from grader.preprocessors.execute import Execute
 from grader.results.class_report.outline import Outline, read_outline
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     config = nbgrader_config(root)
     rebuilt = rebuild(data, source_nb, config)
     if args.seed:
-        rebuilt.nb.metadata.open_the_hood.seed = args.seed
+        rebuilt.nb.metadata[KEY].seed = args.seed
     outline = read_outline(root, lab, (lab,))
     with _Bar(console, outline, rebuilt.nb) as bar:
         nb, _ = Execute(
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     for note in rebuilt.notes:
         console.print(f"[yellow]note[/yellow] {escape(note.message)}")
     console.print(_table(outline, rows(nb)))
-    seed = nb.metadata.open_the_hood.seed
+    seed = nb.metadata[KEY].seed
     console.print(f"seed {seed}: pass it as `--seed` to get the same cases again", style="dim")
     return 1 if rebuilt.notes else 0
 

@@ -16,11 +16,11 @@ from typing import Any, Self
 
 from nbformat.notebooknode import NotebookNode
 
+from grader.metadata import KEY
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, NoteKind
 from grader.untrusted import mapping, member, number, sequence, text, texts, truth
 
-OURS = "open_the_hood"  # in the metadata of a notebook and of its cells
 SEED = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
@@ -71,7 +71,7 @@ class RunRecord:
     @classmethod
     def of(cls, metadata: Any) -> Self:
         """Read the record from a notebook's metadata, which may be of any shape."""
-        ours = mapping(mapping(metadata).get(OURS))
+        ours = mapping(mapping(metadata).get(KEY))
         return cls(
             **texts(ours, "seed", "submission", "key"),
             sandbox=truth(ours.get("sandbox")),
@@ -95,7 +95,7 @@ class CellRecord:
     @classmethod
     def of(cls, cell: NotebookNode) -> Self:
         """Read the record from a cell's metadata, which may be of any shape."""
-        ours = mapping(cell.metadata.get(OURS))
+        ours = mapping(cell.metadata.get(KEY))
         return cls(number(ours.get("seconds")), text(ours.get("problem")))
 
 
@@ -127,7 +127,7 @@ def _write(where: NotebookNode, kind: type, facts: dict[str, Any]) -> None:
         raise TypeError(f"expected fields of {kind.__name__}, got {sorted(unknown)}")
     if "notes" in facts:
         facts["notes"] = [asdict(note) for note in facts["notes"]]
-    where.metadata.setdefault(OURS, NotebookNode()).update(facts)
+    where.metadata.setdefault(KEY, NotebookNode()).update(facts)
 
 
 def _note(raw: Any) -> Note:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from IPython.display import display
 
+from utils.audience import building
+
 ROOT = Path(__file__).resolve().parents[1]  # the folder that holds utils/, notebooks/ and release/
 
 
@@ -176,11 +178,6 @@ def link_from_start(path: Path, root: Path = ROOT) -> str:
 
 def _cell(kind: str, content: str) -> str:
     return f'<{kind} style="text-align:left">{content}</{kind}>'
-
-
-def building() -> bool:
-    """Return whether the course is built: what a notebook shows then is the same for everyone."""
-    return os.environ.get("OPEN_THE_HOOD_BUILD") == "1"
 
 
 def _existing(path: Path) -> Path | None:

@@ -11,19 +11,16 @@ from __future__ import annotations
 import base64
 import html
 import io
-import os
 import sys
 from typing import TYPE_CHECKING
 
+from utils.audience import text_only
 from utils.style import CARD, CSS_DPI, DENSITY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from PIL.Image import Image
 
-# Set where nobody looks, as while a class is graded: a figure's words then take the place of the
-# picture, which costs a tenth of a second and decides nothing.
-TEXT_ONLY = "OPEN_THE_HOOD_TEXT_ONLY"
 CARD_CLASS = "open-the-hood-card"
 # In JupyterLab's dark theme a card's lightness is turned round, as on the site.
 DARK_RULE = (
@@ -62,11 +59,11 @@ def show(figure: Figure, *, alt: str, width: int | None = None) -> None:
 def mime_bundle(figure: Figure, *, alt: str, width: int | None = None) -> dict[str, str]:
     """Return what `show` displays: {"text/html": the image, "text/plain": its alternative text}.
 
-    If `TEXT_ONLY` is set, the image is left out.
+    Where nobody looks (`utils.audience.text_only`), the image is left out.
     """
     alt = require_alt(alt)
     spoken = {"text/plain": f"[figure] {alt}"}
-    if os.environ.get(TEXT_ONLY):
+    if text_only():
         return spoken
     if width is None:
         width = round(figure.get_figwidth() * CSS_DPI)

@@ -15,7 +15,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from utils.course import PHASES, ROOT, Phase, building, link_from_start
+from utils.audience import building
+from utils.course import PHASES, ROOT, Phase, link_from_start
 from utils.style import VIEW
 
 # The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.

@@ -16,6 +16,7 @@ from benchmarks.grading.course import Course
 from grader.build.execute import this_python
 from grader.submission.rebuild import rebuild
 from grader.verify import SEED_VARIABLE
+from utils.audience import TEXT_ONLY
 
 CPU = "__import__('time').process_time()"
 
@@ -42,7 +43,7 @@ def pure_time(course: Course, work: Sequence[bytes], *, pictures: bool) -> Pure:
     # each graded cell draws afresh, as in a kernel of its own: nothing is known from another one
     environment.pop(SEED_VARIABLE, None)
     if not pictures:
-        environment["OPEN_THE_HOOD_TEXT_ONLY"] = "1"
+        environment[TEXT_ONLY] = "1"
     return asyncio.run(_execute(cells, environment))
 
 

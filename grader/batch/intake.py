@@ -11,6 +11,7 @@ from grader import UserError
 from grader.batch.job import LabFiles, Submission, read_source
 from grader.batch.version import version
 from grader.course import Course
+from grader.metadata import KEY
 from grader.submission.companions import given_files, read_companions
 from grader.submission.digest import digest, digest_of
 from grader.submission.files import TIMESTAMP, read_notebook
@@ -85,7 +86,7 @@ def _needs_gpu(name: str, data: bytes) -> bool:
         nb = read_source(data)
     except Exception as error:
         raise UserError(f"the source {name}.ipynb is not a notebook: {error}") from None
-    return bool(nb.metadata.get("open_the_hood", {}).get("gpu", False))
+    return bool(nb.metadata.get(KEY, {}).get("gpu", False))
 
 
 def _name_of(thing: object) -> str:

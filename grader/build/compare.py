@@ -11,7 +11,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from grader.build.text import TextCell
-from grader.run_record import OURS
+from grader.metadata import KEY
 
 # The keys of a cell's metadata that the build writes. JupyterLab writes other keys there.
 METADATA = ("nbgrader", "tags", "deletable", "editable")
@@ -102,7 +102,7 @@ def label(node: NotebookNode, index: int) -> str:
 
 def metadata_differences(expected: NotebookNode, found: NotebookNode) -> Iterator[str]:
     """Yield what differs in the notebook's kernel and the course's settings."""
-    for key in ("kernelspec", OURS):
+    for key in ("kernelspec", KEY):
         wanted, got = expected.metadata.get(key, {}), found.metadata.get(key, {})
         for name in sorted((wanted.keys() | got.keys()) - {"cells", EXECUTED, OUTPUTS}):
             if wanted.get(name) != got.get(name):

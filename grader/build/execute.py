@@ -20,6 +20,7 @@ from grader.build.problems import Problem, Refused
 from grader.build.text import Text, TextCell, at
 from grader.judging.graded_cell import plain
 from grader.phase_paths import environment_with
+from utils.audience import BUILD
 
 CELL_SECONDS = 180
 LARGEST = 1_000_000  # bytes
@@ -81,7 +82,7 @@ def this_python(folder: str) -> AsyncKernelManager:
 
 def kernel_environment(root: Path) -> dict[str, str]:
     """Return this process's environment with the root first on the path and fixed string hashes."""
-    return environment_with(root) | {"OPEN_THE_HOOD_BUILD": "1", "PYTHONHASHSEED": "0"}
+    return environment_with(root) | {BUILD: "1", "PYTHONHASHSEED": "0"}
 
 
 def failure(notebook: NotebookNode, text: Text, error: Exception) -> Problem:

@@ -14,7 +14,7 @@ from grader.build.compare import changed_cells
 from grader.build.notebook import fingerprints, stamp, to_cells
 from grader.build.problems import Problem, Refused, refuse_if_any
 from grader.build.text import Text, TextCell, assemble, parse
-from grader.run_record import OURS
+from grader.metadata import KEY
 
 
 def is_edited(notebook: NotebookNode, path: str, text: Text) -> bool:
@@ -79,5 +79,5 @@ def rewritten(text: Text, cells: list[TextCell], path: str) -> str:
 
 def restamped(notebook: NotebookNode, text: Text) -> NotebookNode:
     """Return the notebook, marked as built from this text: later edits are compared with it."""
-    notebook.metadata[OURS]["cells"] = fingerprints(text.cells)
+    notebook.metadata[KEY]["cells"] = fingerprints(text.cells)
     return notebook

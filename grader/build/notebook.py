@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from grader.build.cells import cell_ids, from_node, to_node
 from grader.build.problems import Problem
 from grader.build.text import Text, TextCell
-from grader.run_record import OURS
+from grader.metadata import KEY
 
 LANGUAGE = {
     "name": "python",
@@ -37,7 +37,7 @@ def to_notebook(text: Text) -> NotebookNode:
     metadata = {
         "kernelspec": dict(text.kernelspec),
         "language_info": dict(LANGUAGE),
-        OURS: dict(text.course) | {"cells": fingerprints(text.cells)},
+        KEY: dict(text.course) | {"cells": fingerprints(text.cells)},
     }
     return nbformat.v4.new_notebook(cells=nodes, metadata=metadata)
 
@@ -49,7 +49,7 @@ def fingerprints(cells: Sequence[TextCell]) -> str:
 
 def stamp(notebook: NotebookNode) -> dict[str, Any]:
     """Return the metadata that the build wrote; empty for a notebook that was not built."""
-    return dict(notebook.metadata.get(OURS, {}))
+    return dict(notebook.metadata.get(KEY, {}))
 
 
 def to_cells(path: str, notebook: NotebookNode) -> tuple[list[TextCell], list[Problem]]:

@@ -29,6 +29,7 @@ from grader.build.problems import Problem
 from grader.build.syntax import parse_block
 from grader.build.text import Text, TextCell, at
 from grader.inside.preload import ON_DEMAND
+from grader.metadata import KEY
 from grader.sandbox import Limits
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
@@ -107,7 +108,7 @@ def settings_problems(
 def limit_problems(text: Text) -> Iterator[Problem]:
     """Require that the sandbox knows each limit that the lab sets, and accepts its value."""
     try:
-        Limits.of({"open_the_hood": text.course})
+        Limits.of({KEY: text.course})
     except UserError as error:
         yield Problem(text.path, 1, str(error))
 

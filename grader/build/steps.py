@@ -21,8 +21,8 @@ from grader.build.problems import Problem, Refused, refuse_if_any
 from grader.build.release import generate, holds_work
 from grader.build.rules import lab_problems, page_problems
 from grader.build.text import Text, parse
+from grader.metadata import KEY
 from grader.phase_paths import START, PhasePaths, pages, phases
-from grader.run_record import OURS
 from grader.whole_file import write_whole
 
 Say = Callable[[str], None]
@@ -174,7 +174,7 @@ def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
         say(f"{phase.relative(phase.page)}: executing")
         run_page(notebook, text, phase.root)
     fold_answers(notebook)
-    notebook.metadata[OURS] |= {EXECUTED: digest, OUTPUTS: outputs_digest(notebook)}
+    notebook.metadata[KEY] |= {EXECUTED: digest, OUTPUTS: outputs_digest(notebook)}
     content = to_bytes(notebook)
     refuse_if_any([*output_problems(text, notebook), *size_problems(text, len(content))])
     say(write(phase, phase.page, content))

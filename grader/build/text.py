@@ -21,6 +21,7 @@ import yaml
 from jupytext.stringparser import StringParser
 
 from grader.build.problems import Problem
+from grader.metadata import KEY
 
 FENCE = "# ---"
 CELL_HEADER = re.compile(r"# %%(?:\s|$)")
@@ -108,7 +109,7 @@ def parse(path: str, content: str) -> Text:
         path,
         prefix,
         metadata.get("kernelspec") or KERNEL,
-        metadata.get("open_the_hood") or {},
+        metadata.get(KEY) or {},
         tuple(cells),
         tuple(problems),
     )
@@ -129,14 +130,14 @@ def read_header(path: str, header: str) -> tuple[dict[str, Any], list[Problem]]:
         return {}, [Problem(path, 1, "no YAML header between two `# ---` lines at the top")]
     try:
         metadata = yaml.safe_load(header)["jupyter"]
-        metadata["open_the_hood"]["title"]
+        metadata[KEY]["title"]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 2 if mark else 1
         return {}, [Problem(path, line, f"the YAML header can't be read: {error.problem}")]
     except (KeyError, TypeError):
         return {}, [Problem(path, 1, "the YAML header needs jupyter: open_the_hood: {title: ...}")]
-    unknown = sorted(set(metadata) - {"kernelspec", "open_the_hood"})
+    unknown = sorted(set(metadata) - {"kernelspec", KEY})
     return metadata, [
         Problem(path, 1, f"unknown key {key!r} in the YAML header") for key in unknown
     ]

@@ -36,7 +36,7 @@ ENVIRONMENT = {
     "XDG_CONFIG_HOME": f"{HOME}/.config",
     "XDG_DATA_HOME": f"{HOME}/.local/share",
     "XDG_RUNTIME_DIR": f"{HOME}/.runtime",
-    "OPEN_THE_HOOD_TEXT_ONLY": "1",  # figures of utils print their text and draw no picture
+    "OPEN_THE_HOOD_TEXT_ONLY": "1",  # utils.audience
     "NBGRADER_EXECUTION": "autograde",  # nbgrader sets it for the code that it runs
     "TORCHINDUCTOR_CACHE_DIR": CACHE,
     "TRITON_CACHE_DIR": "/tmp/triton",

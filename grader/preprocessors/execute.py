@@ -27,8 +27,9 @@ from grader.judging.graded_cell import (
     without_stderr,
 )
 from grader.judging.learner_source import Written, importable
+from grader.metadata import KEY
 from grader.phase_paths import ROOT, environment_with
-from grader.run_record import OURS, RunRecord, record, record_cell, record_note
+from grader.run_record import RunRecord, record, record_cell, record_note
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
 from grader.sandbox.compiled_headers import prepared_headers
 from grader.submission.notes import Note, NoteKind
@@ -96,7 +97,7 @@ class Execute(NbGraderExecute):
             ZygoteDied: if the kernel was lost and the submission did not cause it.
         """
         begun = self._begun = time.monotonic()
-        ours = nb.metadata.setdefault(OURS, NotebookNode())
+        ours = nb.metadata.setdefault(KEY, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
         record(nb, seed=self._seed, sandbox=not self.unsafe_no_sandbox)
         self._limits = Limits.of(nb.metadata)
@@ -125,7 +126,7 @@ class Execute(NbGraderExecute):
         if self.unsafe_no_sandbox:
             return super().create_kernel_manager()
         folder = (self.resources.get("metadata") or {}).get("path")
-        ours = self.nb.metadata[OURS]
+        ours = self.nb.metadata[KEY]
         self.km = SandboxedKernelManager(
             kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
             limits=self._limits,

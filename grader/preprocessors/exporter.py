@@ -17,6 +17,7 @@ from nbgrader.converters.base import BaseConverter
 from traitlets import Bool, Float
 
 import grader.judging.examiner  # early, so that no submission's time includes it  # noqa: F401
+from grader.metadata import KEY
 from grader.run_record import RunRecord, record
 from grader.submission.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import (
@@ -108,7 +109,7 @@ class SubmissionExporter(NotebookExporter):
         except TooMuchWork:
             self.log.warning("%s: %s", filename, TOO_MUCH)
         nb = rebuild(Unreadable(f"{TOO_MUCH.capitalize()}."), source_nb, self.config).nb
-        resources.pop("open_the_hood", None)
+        resources.pop(KEY, None)
         if self.parent._sanitizing:
             return self._sanitized(nb, path, resources)
         return self._run(nb, source.stem, resources)
@@ -125,7 +126,7 @@ class SubmissionExporter(NotebookExporter):
         again = came.whole and before.submission == submission
         stored = before.seed if again and self.same_cases else ""
         record(nb, submission=submission, seed=stored or secrets.token_hex(16))
-        resources["open_the_hood"] = {"again": again}
+        resources[KEY] = {"again": again}
         return self._sanitized(nb, path, resources)
 
     def _sanitized(

@@ -8,6 +8,8 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook, TaskCell
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from grader.metadata import KEY
+
 
 class ClearMarks(NbGraderPreprocessor):
     """Clear automatic marks, so that none survives if grading fails before its end.
@@ -19,7 +21,7 @@ class ClearMarks(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Clear this submission's marks in the gradebook; return the notebook unchanged."""
         where = resources["nbgrader"]
-        again = resources.get("open_the_hood", {}).get("again", False)
+        again = resources.get(KEY, {}).get("again", False)
         with Gradebook(where["db_url"]) as gradebook:
             submitted = gradebook.find_submission_notebook(
                 where["notebook"], where["assignment"], where["student"]

@@ -14,6 +14,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution
 from traitlets import default
 
+from grader.metadata import KEY
 from grader.preprocessors.links import (
     has_commands,
     is_link,
@@ -88,7 +89,7 @@ class Sanitize(SanitizeHTML):
         self, cell: NotebookNode, resources: Any, index: int
     ) -> tuple[NotebookNode, Any]:
         """Sanitize a cell; text cells that came with the lab stay as they are."""
-        theirs = is_solution(cell) or cell.metadata.get("open_the_hood", {}).get("by") == "learner"
+        theirs = is_solution(cell) or cell.metadata.get(KEY, {}).get("by") == "learner"
         if cell.cell_type == "code" or theirs:
             super().preprocess_cell(cell, resources, index)
         if cell.cell_type == "markdown" and theirs:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from grader import UserError
+from grader.metadata import KEY
 
 MIB = 2**20
 
@@ -68,7 +69,7 @@ class Limits:
         Raises:
             UserError: for an unknown limit and for one that is no whole number above 0.
         """
-        ours = metadata.get("open_the_hood", {})
+        ours = metadata.get(KEY, {})
         chosen: dict[str, Any] = {}
         if "cell_seconds" in ours:
             chosen["cell_seconds"] = _positive("open_the_hood.cell_seconds", ours["cell_seconds"])

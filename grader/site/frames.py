@@ -24,8 +24,8 @@ from grader.build.notebook import to_notebook
 from grader.build.steps import read_texts
 from grader.build.text import Text
 from grader.phase_paths import PhasePaths
+from utils.audience import FRAMES
 from utils.views._frames import MIME
-from utils.views._interactive import FRAMES
 
 VIEWS = "views.json"
 Views = dict[str, dict[str, Any]]  # by cell, then by output

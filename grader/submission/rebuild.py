@@ -33,6 +33,7 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 from traitlets.config import Config
 
+from grader.metadata import KEY
 from grader.run_record import record
 from grader.submission.notebook import SubmittedCell, Unreadable, read_submission
 from grader.submission.notes import (
@@ -216,7 +217,7 @@ def _free_source_cells(master: NotebookNode) -> dict[str, tuple[NotebookNode, st
 
 
 def _free_cell(cell: SubmittedCell) -> NotebookNode:
-    metadata = {"open_the_hood": {"by": "learner"}}
+    metadata = {KEY: {"by": "learner"}}
     if cell.kind == "code":
         return nbformat.v4.new_code_cell(cell.source, metadata=metadata)
     if cell.kind == "raw":
@@ -234,11 +235,11 @@ def _attach(answer: SubmittedCell, cell: NotebookNode) -> None:
 
 def _notebook(master: NotebookNode, cells: list[NotebookNode], notes: list[Note]) -> NotebookNode:
     nb = nbformat.v4.new_notebook(metadata=copy.deepcopy(master.metadata))
-    nb.metadata.setdefault("open_the_hood", NotebookNode())
+    nb.metadata.setdefault(KEY, NotebookNode())
     if notes:
         lines = "\n".join(f"- {note.message}" for note in notes)
         text = f"**Before grading, this notebook was put in order:**\n\n{lines}"
-        top = nbformat.v4.new_markdown_cell(text, metadata={"open_the_hood": {"by": "grader"}})
+        top = nbformat.v4.new_markdown_cell(text, metadata={KEY: {"by": "grader"}})
         cells = [top, *cells]
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"

@@ -20,6 +20,7 @@ from grader.phase_paths import ROOT, phases
 from grader.site.frames import keep
 from grader.site.pages import slug
 from tests.browser.conftest import MILLISECONDS
+from utils import audience
 from utils.drills import read_number
 from utils.views import backward_stepper
 
@@ -44,7 +45,7 @@ def stepper(monkeypatch: pytest.MonkeyPatch) -> tuple[nbformat.NotebookNode, dic
     The lesson itself is not executed; what is shown of it is what was committed.
     """
     published: list[dict] = []
-    monkeypatch.setenv("OPEN_THE_HOOD_FRAMES", "1")
+    monkeypatch.setenv(audience.FRAMES, "1")
     monkeypatch.setattr("IPython.display.publish_display_data", published.append)
     backward_stepper({"c": "a * b", "d": "c + a", "L": "d ** 2"}, a=2.0, b=3.0)
     notebook = read(AUTOGRAD.page)

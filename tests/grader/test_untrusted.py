@@ -7,8 +7,9 @@ import nbformat
 import pytest
 
 from grader import untrusted
+from grader.metadata import KEY
 from grader.results.autograded import read_graded
-from grader.run_record import OURS, CellRecord, RunRecord
+from grader.run_record import CellRecord, RunRecord
 from grader.verdict import Cause, Status, Verdict
 
 ANYTHING = (None, True, 3, -2.5, "text", "x" * 10_000, [], [[]] * 999, {}, {"a": {"b": [1]}})
@@ -60,21 +61,21 @@ def test_records_and_verdicts_are_read_from_anything(raw):
         assert isinstance(verdict.points, float)
         assert len(json.dumps(verdict.to_json())) < 500_000
         assert all(isinstance(part.status, Status) for part in verdict.parts)
-        run = RunRecord.of({OURS: data})
+        run = RunRecord.of({KEY: data})
         assert isinstance(run.seed, str)
         assert run.sandbox is None or isinstance(run.sandbox, bool)
-    run = RunRecord.of({OURS: dict.fromkeys(("seed", "sandbox", "seconds", "notes"), raw)})
+    run = RunRecord.of({KEY: dict.fromkeys(("seed", "sandbox", "seconds", "notes"), raw)})
     assert run.seconds is None or isinstance(run.seconds, float)
     assert all(isinstance(note.message, str) for note in run.notes)
-    cell = SimpleNamespace(metadata={OURS: {"seconds": raw, "problem": raw}})
+    cell = SimpleNamespace(metadata={KEY: {"seconds": raw, "problem": raw}})
     assert isinstance(CellRecord.of(cell).problem, str)
 
 
 @pytest.mark.parametrize("raw", ANYTHING, ids=lambda raw: str(raw)[:12])
 def test_a_graded_notebook_is_read_whatever_its_metadata_hold(tmp_path, raw):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell()])
-    notebook.cells[0].metadata = {"execution": raw, OURS: raw}
-    notebook.metadata = {OURS: raw}
+    notebook.cells[0].metadata = {"execution": raw, KEY: raw}
+    notebook.metadata = {KEY: raw}
     path = tmp_path / "lab.ipynb"
     path.write_text(json.dumps(notebook))
     graded = read_graded(path)

@@ -114,6 +114,18 @@ def test_the_log_is_kept_from_the_page(capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_what_was_logged_before_is_logged_again_afterwards(capfd):
+    torch._logging.set_logs(graph_breaks=True)
+    try:
+        with listening() as said:
+            captured(broken, torch.ones(2))
+        assert (said, capfd.readouterr().err) == ([], "")
+        captured(broken, torch.ones(2))
+        assert "Graph break" in capfd.readouterr().err
+    finally:
+        torch._logging.set_logs()
+
+
 def test_the_joint_graph_is_cut_in_two_ways():
     inputs = pair(gradient=True)
     plain, cut = (split(gated, *inputs, partition=name) for name in ("plain", "min-cut"))

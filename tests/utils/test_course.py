@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from utils import audience
 from utils.course import PHASES, ROOT, contents_html, contents_text
 
 
@@ -53,7 +54,7 @@ def test_a_learners_copy_of_a_lab_goes_before_the_released_one(tmp_path):
 def test_what_is_built_links_the_released_lab_whoever_works_on_a_copy(tmp_path, monkeypatch):
     released = touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
     touch(tmp_path / "work" / "01_tensors" / "01_tensors.ipynb")
-    monkeypatch.setenv("OPEN_THE_HOOD_BUILD", "1")
+    monkeypatch.setenv(audience.BUILD, "1")
     assert PHASES[1].lab(tmp_path) == released
     assert "../work/" not in contents_html(tmp_path)
 

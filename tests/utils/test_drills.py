@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import IPython
 import pytest
 
-from utils import drills
+from utils import audience, drills
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 WRONG = {64: "That is the number of elements."}
@@ -18,7 +18,7 @@ WRONG = {64: "That is the number of elements."}
 def published(monkeypatch):
     """The mime bundles that drills display, as in a kernel with a notebook open."""
     bundles: list[dict] = []
-    monkeypatch.delenv("OPEN_THE_HOOD_BUILD", raising=False)
+    monkeypatch.delenv(audience.BUILD, raising=False)
     monkeypatch.setattr(drills, "in_ipython", lambda: True)
     monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(kernel=object()))
     monkeypatch.setattr("IPython.display.publish_display_data", bundles.append)
@@ -117,7 +117,7 @@ def test_live_carries_its_paper_form(published):
 
 
 def test_built_form_has_no_widget_and_folds_every_answer(monkeypatch, published):
-    monkeypatch.setenv("OPEN_THE_HOOD_BUILD", "1")
+    monkeypatch.setenv(audience.BUILD, "1")
     ask_stride()
     ask_bytes()
     for bundle in published:
@@ -143,14 +143,14 @@ def test_outside_ipython_the_question_is_printed(capsys):
 
 
 def test_text_is_escaped_and_code_is_set(monkeypatch, published):
-    monkeypatch.setenv("OPEN_THE_HOOD_BUILD", "1")
+    monkeypatch.setenv(audience.BUILD, "1")
     drills.true_false("`2**3 < 2**4` and **<b>**", True, "8 < 16.")
     assert "<code>2**3 &lt; 2**4</code>" in published[0]["text/html"]
     assert "<strong>&lt;b&gt;</strong>" in published[0]["text/html"]
 
 
 def test_emphasis_is_set_and_a_product_is_not(monkeypatch, published):
-    monkeypatch.setenv("OPEN_THE_HOOD_BUILD", "1")
+    monkeypatch.setenv(audience.BUILD, "1")
     why = "To *run* it (*all of it*), **once**; 2 * 3 * 4, a*b*c and `*p`, `q*`."
     drills.true_false("?", True, why)
     set_words = "To <em>run</em> it (<em>all of it</em>), <strong>once</strong>; 2 * 3 * 4, a*b*c "

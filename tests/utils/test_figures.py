@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image, ImageChops, ImageStat
 
-from utils import figures
+from utils import audience, figures
 from utils.figures import jpeg, mime_bundle, png, show
 from utils.style import CARD, STORAGE, VIEW
 
@@ -138,6 +138,6 @@ def test_in_ipython_the_bundle_is_published(monkeypatch):
 
 
 def test_where_nobody_looks_the_words_stand_alone(monkeypatch):
-    monkeypatch.setenv(figures.TEXT_ONLY, "1")
+    monkeypatch.setenv(audience.TEXT_ONLY, "1")
     monkeypatch.setattr(figures, "png", lambda _: pytest.fail("a picture was drawn"))
     assert figures.mime_bundle(Figure(), alt="a  line") == {"text/plain": "[figure] a line"}

@@ -9,6 +9,7 @@ import pytest
 
 from grader.judging.report import VerdictReport
 from grader.verdict import FULL, Status, Verdict
+from utils import audience
 from utils.course import PHASES
 from utils.progress import (
     Exercise,
@@ -193,7 +194,7 @@ def test_reading_changes_no_file(tmp_path):
 
 def test_while_the_course_is_built_nobodys_progress_is_shown(tmp_path, monkeypatch, capsys):
     saved(tmp_path, exercise("secret", ANSWER))
-    monkeypatch.setenv("OPEN_THE_HOOD_BUILD", "1")
+    monkeypatch.setenv(audience.BUILD, "1")
     show_progress(tmp_path)
     shown = capsys.readouterr().out
     assert "Run this cell" in shown

@@ -20,7 +20,7 @@ from utils.world import (
     network,
     run,
 )
-from utils.world.gloo import NoGloo, over_gloo, show_over_gloo
+from utils.world.gloo import DTYPES, NoGloo, over_gloo, show_over_gloo
 
 NUMBERS = Each([torch.tensor([1.0, 5.0]), torch.tensor([2.0, 4.0]), torch.tensor([3.0, 9.0])])
 
@@ -291,6 +291,24 @@ def test_over_gloo_what_hangs_is_ended_and_what_raises_is_told(monkeypatch):
     for pid in forked:
         with pytest.raises(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)  # it has been waited for
+
+
+def test_over_gloo_each_dtype_comes_as_it_was_sent_and_others_are_refused():
+    def sends(rank, world, *dtypes):
+        came = []
+        for dtype in dtypes:
+            if rank == 0:
+                yield "send", 1, torch.tensor([0, 1], dtype=dtype)
+            else:
+                came.append((yield "recv", 0))
+        return came
+
+    found = over_gloo(sends, 2, *DTYPES, seconds=20.0)[1]
+    for tensor, dtype in zip(found, DTYPES, strict=True):
+        assert torch.equal(tensor, torch.tensor([0, 1], dtype=dtype)), dtype
+        assert tensor.dtype == dtype
+    with pytest.raises(NoGloo, match=r"rank 0: TypeError: gloo does not carry torch\.int16"):
+        over_gloo(sends, 2, torch.int16, seconds=20.0)
 
 
 def test_over_gloo_a_difference_is_told(capsys, monkeypatch):

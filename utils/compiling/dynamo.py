@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import logging
 import re
@@ -137,8 +138,10 @@ def listening(**artifacts: Any) -> Iterator[list[str]]:
     """Collect what the compiler logs, in place of printing it.
 
     artifacts: switches that `torch._logging.set_logs` takes, such as `graph_breaks=True`: the same
-    names as in TORCH_LOGS. Without one, warnings alone are logged.
+    names as in TORCH_LOGS. Without one, warnings alone are logged. What was switched on before is
+    switched on again afterwards.
     """
+    before = copy.deepcopy(torch._logging._internal._get_log_state())
     said: list[str] = []
     collector = logging.Handler()
     collector.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
@@ -149,4 +152,5 @@ def listening(**artifacts: Any) -> Iterator[list[str]]:
         yield said
     finally:
         logger.handlers = handlers
-        torch._logging.set_logs()
+        torch._logging._internal._set_log_state(before)
+        torch._logging._internal._init_logs()

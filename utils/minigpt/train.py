@@ -173,6 +173,7 @@ def write(
     manifest = {
         "command": f"{command} --without {without}" if without else command,
         "seed": recipe.seed,
+        "without": without,
         "model": asdict(model.config),
         "parameters": parameter_count(model.config),
         "recipe": asdict(recipe),

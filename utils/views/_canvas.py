@@ -6,7 +6,6 @@ line up exactly.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -17,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 from matplotlib.path import Path
 
-from utils.figures import TEXT_ONLY
+from utils.audience import text_only
 from utils.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
 from utils.views._text_outlines import MIDDLE, text_path, wrap
 
@@ -47,7 +46,7 @@ class Canvas:
     """A figure of WIDTH x `height` CSS pixels; what is drawn later lies over what was before.
 
     Attributes:
-        unseen: whether it stays empty, because `utils.figures.TEXT_ONLY` is set.
+        unseen: whether it stays empty, because nobody looks (`utils.audience.text_only`).
     """
 
     def __init__(self, height: float) -> None:
@@ -56,7 +55,7 @@ class Canvas:
         self.figure = Figure(figsize=size, dpi=CSS_DPI, facecolor=CARD)
         self._letters: list[Path] = []
         self._inks: list[str] = []
-        self.unseen = bool(os.environ.get(TEXT_ONLY))
+        self.unseen = text_only()
         if self.unseen:
             return
         self._axes = self.figure.add_axes((0, 0, 1, 1))

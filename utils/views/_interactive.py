@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 import sys
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -11,11 +10,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from utils.audience import building, filming, text_only
 from utils.figures import (
     CARD_CLASS,
     DARK_RULE,
     RADIUS,
-    TEXT_ONLY,
     jpeg,
     mime_bundle,
     narrowest,
@@ -23,8 +22,6 @@ from utils.figures import (
 )
 from utils.style import CSS_DPI
 
-BUILD = "OPEN_THE_HOOD_BUILD"  # set while lessons are executed for committing: images only
-FRAMES = "OPEN_THE_HOOD_FRAMES"  # set while they are executed for the site: pictures that move
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 # The page cuts the corners of a picture that moves.
 STYLE = f"<style>.{CARD_CLASS} {{ border-radius: {RADIUS}px }} {DARK_RULE}</style>"
@@ -34,7 +31,7 @@ Drawing = tuple[Figure, str]
 
 def can_move() -> bool:
     """Whether a widget would be answered: a kernel with ipywidgets, not building or grading."""
-    if os.environ.get(BUILD) or os.environ.get(TEXT_ONLY):
+    if building() or text_only():
         return False
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
@@ -52,7 +49,7 @@ def will_move() -> bool:
 
     Its sheet should then keep its size.
     """
-    return can_move() or bool(os.environ.get(FRAMES))
+    return can_move() or filming()
 
 
 def present(
@@ -69,7 +66,7 @@ def present(
         tries: other values to offer on a page without a kernel, where a control takes any.
     """
     figure, alt = draw(*values)
-    if values and os.environ.get(FRAMES):
+    if values and filming():
         import torch
         from IPython.display import publish_display_data
 

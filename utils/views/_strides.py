@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -59,13 +61,18 @@ class Geometry:
     @property
     def overlaps(self) -> bool:
         """Whether steps other than 0 make two indices reach one element, as in sliding windows."""
-        span = 0
-        for step, size in sorted(zip(self.stride, self.shape, strict=True)):
-            if step and size > 1:
-                if step <= span:
-                    return True
-                span += (size - 1) * step
-        return False
+        dims = sorted((s, n) for s, n in zip(self.stride, self.shape, strict=True) if s and n > 1)
+        spans = accumulate(((n - 1) * s for s, n in dims), initial=0)
+        if self.empty or all(step > span for (step, _), span in zip(dims, spans, strict=False)):
+            return False  # each dimension steps over all that the smaller ones reach
+        reached = 1  # its bit n: the element n after the first is reached
+        for step, size in dims:
+            made = 1
+            while made < size:
+                more = min(made, size - made)
+                reached |= reached << more * step
+                made += more
+        return reached.bit_count() < math.prod(size for _, size in dims)
 
     @property
     def row_major(self) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
+from utils.audience import building
 from utils.figures import show
 from utils.machine import Machine, this_machine
 from utils.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
-from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import count, human_bytes
 from utils.views._text_outlines import text_width, wrap
@@ -37,7 +36,7 @@ class Way:
 
 def machine_report() -> None:
     """Show what runs on this machine when a cell runs, from Python down to the devices."""
-    figure, alt = draw(this_machine(), building=bool(os.environ.get(_interactive.BUILD)))
+    figure, alt = draw(this_machine(), building=building())
     show(figure, alt=alt)
 
 

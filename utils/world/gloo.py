@@ -251,13 +251,16 @@ def _answered(request: Any, rank: int, world: int) -> Any:
 # A receiver over gloo must have a tensor of the right shape and dtype before anything comes. So
 # they are sent ahead: the dtype's number, the number of dimensions, and the sizes.
 HEADER = 10
-DTYPES = (
+DTYPES = (  # that gloo knows
     *(torch.float32, torch.float64, torch.float16, torch.bfloat16),
-    *(torch.int64, torch.int32, torch.uint8, torch.bool),
+    *(torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool),
+    *(torch.complex64, torch.complex128),
 )
 
 
 def _header(tensor: Tensor) -> Tensor:
+    if tensor.dtype not in DTYPES:
+        raise TypeError(f"gloo does not carry {tensor.dtype}")
     numbers = [DTYPES.index(tensor.dtype), tensor.dim(), *tensor.shape]
     return torch.tensor(numbers + [0] * (HEADER - len(numbers)))
 

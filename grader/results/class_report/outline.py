@@ -9,6 +9,8 @@ from pathlib import Path
 import nbformat
 from nbgrader.utils import is_grade, is_task
 
+from grader.metadata import KEY
+
 HEADING = re.compile(r"^#{2,3}\s+(.+)$", re.MULTILINE)
 
 
@@ -36,7 +38,7 @@ def read_outline(root: Path, lab: str, notebooks: tuple[str, ...]) -> Outline:
         if not path.exists():
             continue
         nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
-        title = nb.metadata.get("open_the_hood", {}).get("title", title)
+        title = nb.metadata.get(KEY, {}).get("title", title)
         heading = ""
         for cell in nb.cells:
             if cell.cell_type == "markdown" and (found := HEADING.search(cell.source)):

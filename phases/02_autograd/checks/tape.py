@@ -118,7 +118,12 @@ def _(draw):
         }
         return Case("values", play, places=places)
 
-    leaves = [("leaf", number()) for _ in range(3)]
+    # the second one's eighths are more than eight: a product that is cubed is never 1, its own square
+    leaves = [
+        ("leaf", number()),
+        ("leaf", draw.choice((-1, 1)) * draw.integer(9, 16) / 8),
+        ("leaf", number()),
+    ]
     chain = [*leaves, ("mul", 0, 1), ("power", 3, 3), ("add", 4, 2), ("power", 5, 2)]
     lesson = [*leaves[:2], ("mul", 0, 1), ("add", 2, 0), ("power", 3, 2)]
     square = [leaves[0], ("mul", 0, 0), ("mul", 1, 1), ("add", 2, 2), ("power", 3, 2)]
@@ -142,7 +147,6 @@ def _(draw):
     yield run("chains", [("leaf", 0.0), ("power", 0, 2), ("power", 1, 3)], 2)
     yield run("chains", [below, ("power", 0, 2), ("power", 1, 3)], 2)
     yield run("chains", [leaves[0], ("power", 0, 6)], 1)
-    yield run("chains", [("leaf", 2.0), ("power", 0, 3)], 1)  # no square, whatever is drawn
     yield run("forks", [leaves[0], ("add", 0, 0)], 1)
     yield run("forks", both, 4)
     yield run("forks", square, 4)

@@ -204,6 +204,14 @@ def test_a_longer_ngram_is_a_stronger_baseline(data):
     assert perplexities == sorted(perplexities, reverse=True)
 
 
+def test_a_model_without_a_tense_is_evaluated_by_what_its_manifest_states(capsys):
+    evaluation.main(["--weights", str(WITHOUT_IMPERFECT)])
+    printed = capsys.readouterr().out
+    assert '"imperfect": 0.0' in printed
+    assert "manifest" not in printed
+    assert "train again" not in printed
+
+
 def test_the_manifest_states_what_the_shipped_weights_give_again(data):
     manifest = json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["data"]["sha256"] == data.sha256()

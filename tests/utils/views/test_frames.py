@@ -9,8 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
+from utils import audience
 from utils.figures import rasterize
-from utils.views import _frames, _interactive
+from utils.views import _frames
 from utils.views._frames import MOST, Control, page_controls, places, spread
 
 VIEWS = "block_mask", "broadcast_aligner", "stride_explorer"
@@ -69,7 +70,7 @@ def test_numbers_come_from_coarse_to_fine(start, most):
 def shown(monkeypatch, view, *args):
     """What the view publishes while the site's pictures are made."""
     published = []
-    monkeypatch.setenv(_interactive.FRAMES, "1")
+    monkeypatch.setenv(audience.FRAMES, "1")
     monkeypatch.setattr("IPython.display.publish_display_data", published.append)
     view(*args)
     (bundle,) = published

@@ -9,9 +9,8 @@ import ipywidgets
 import pytest
 import torch
 
-from utils import figures, views
+from utils import audience, views
 from utils.compiling import captured
-from utils.views import _interactive
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 X = torch.arange(12.0).reshape(3, 4)
@@ -22,7 +21,7 @@ def published(monkeypatch):
     """What a notebook with a kernel would receive, as a list of MIME bundles."""
     found: list[dict] = []
     shell = SimpleNamespace(kernel=object())
-    monkeypatch.delenv(_interactive.BUILD, raising=False)
+    monkeypatch.delenv(audience.BUILD, raising=False)
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     monkeypatch.setattr("IPython.display.publish_display_data", found.append)
     return found
@@ -67,14 +66,14 @@ def test_a_live_view_also_carries_its_image(published):
 
 
 def test_in_a_build_there_is_only_the_image(published, monkeypatch):
-    monkeypatch.setenv(_interactive.BUILD, "1")
+    monkeypatch.setenv(audience.BUILD, "1")
     views.stride_explorer(X)
     views.dtype_ruler()
     assert [set(bundle) for bundle in published] == [{"text/html", "text/plain"}] * 2
 
 
 def test_where_nobody_looks_there_are_only_the_words(published, monkeypatch):
-    monkeypatch.setenv(figures.TEXT_ONLY, "1")
+    monkeypatch.setenv(audience.TEXT_ONLY, "1")
     views.stride_explorer(X)
     assert [set(bundle) for bundle in published] == [{"text/plain"}]
 

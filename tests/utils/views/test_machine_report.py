@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from utils import audience
 from utils.figures import mime_bundle
 from utils.machine import Gpu, Machine
-from utils.views import _interactive, machine_report
+from utils.views import machine_report
 
 report = importlib.import_module("utils.views.machine_report")
 
@@ -70,9 +71,9 @@ def test_only_a_mac_has_a_closed_way_for_kernels():
 
 
 def test_a_built_page_says_whose_machine_it_shows(monkeypatch, capsys):
-    monkeypatch.setenv(_interactive.BUILD, "1")
+    monkeypatch.setenv(audience.BUILD, "1")
     machine_report()
     assert "On the machine that built this page" in capsys.readouterr().out
-    monkeypatch.delenv(_interactive.BUILD)
+    monkeypatch.delenv(audience.BUILD)
     machine_report()
     assert "Here, PyTorch's ops run" in capsys.readouterr().out

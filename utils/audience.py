@@ -1,0 +1,32 @@
+"""For whom a notebook runs. What lessons, drills and views show depends on it.
+
+The build, the site and the grader each set a variable in the environment of the kernels that they
+start. Without one of them a person sits in front of the notebook.
+"""
+
+from __future__ import annotations
+
+import os
+
+BUILD = "OPEN_THE_HOOD_BUILD"
+FRAMES = "OPEN_THE_HOOD_FRAMES"
+TEXT_ONLY = "OPEN_THE_HOOD_TEXT_ONLY"
+
+
+def building() -> bool:
+    """Return whether the output is committed or published: it is then the same for everyone."""
+    return bool(os.environ.get(BUILD))
+
+
+def filming() -> bool:
+    """Return whether the output is for the site, where a view moves by pictures made now."""
+    return bool(os.environ.get(FRAMES))
+
+
+def text_only() -> bool:
+    """Return whether nobody looks, as while a class is graded.
+
+    A figure's words then take the place of the picture, which costs a tenth of a second and decides
+    nothing.
+    """
+    return bool(os.environ.get(TEXT_ONLY))
