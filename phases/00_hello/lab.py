@@ -16,7 +16,9 @@
 # what came and what was expected. And the graded cell, marked as such. It begins with
 # `check(...)`, which tries your function on numbers that you have not seen, new ones each time, as
 # grading will, and says part by part what came of it; then it shows one more example. Run it as
-# often as you like. Each part earns its point separately.
+# often as you like. Each part earns its point separately. (A copy of the course that was made for a
+# class may come without the tests. There `check(...)` says so, and the verdict comes with what you
+# get back.)
 #
 # Stuck? Two hints are folded away under each question. The second says more than the first.
 # Run the next cell (<kbd>Shift</kbd>+<kbd>Enter</kbd>), then start. Neither Triton nor a GPU is

@@ -357,7 +357,7 @@ except ExpectationFailed as said:
 # %% [markdown]
 # In Python `8 / 2` is `4.0`, a float, and where somebody asked for an int that is another answer; `//` gives ints. A check that let it pass would do you no favour, since the next thing you pass it to may not.
 #
-# The graded cell begins with `# Graded`. What you see of it is one more example. When your work is graded, the same cell goes on to try your function on inputs drawn for that run alone, part by part, and for each part that fails the report says what your *code does* (not only what was expected), and which section of the lesson to read. So there is no use in writing for the example.
+# The graded cell begins with `# Graded` and with `check(...)`, which tries your function as grading will: on inputs drawn for that moment alone, part by part. For each part that fails the verdict says what is wrong (where it knows the mistake, what your *code does*, and not only what was expected), and which section of the lesson to read. Below it stands one more example, and there is no use in writing for that one.
 #
 # One more habit, and it is worth more than all the others. A kernel remembers everything you ever ran, also the cells that you have since changed or deleted. To see why that matters, here is a notebook of two cells, and a kernel, which is at heart a dictionary of names.
 #

@@ -173,13 +173,17 @@ print(f"torch.save(W[7].clone()) {saved_size(W[7].clone()):>8,} bytes")
 # One more consequence. To *allocate* a storage and to *write* it are two acts. `torch.zeros` does both. `torch.empty` does only the first, and hands you whatever the last tenant left.
 
 # %%
-tenant = torch.full((20_000,), 7.0)
-del tenant
-sevens = torch.empty(20_000) == 7.0
-print(f"{sevens.sum():,} of 20,000 elements are sevens that nobody wrote")
+def sevens():
+    tenant = torch.full((20_000,), 7.0)
+    del tenant
+    return (torch.empty(20_000) == 7.0).sum().item()
+
+
+most = max(sevens() for _ in range(20))
+print(f"{most:,} of 20,000 elements are sevens that nobody wrote, in the best of 20 tries")
 
 # %% [markdown]
-# A dead tensor's bytes, seen through a new view. How many of them are left depends on what the allocator did in the meantime; it may be all of them, or none. So `torch.empty` is for memory that you are about to fill, and for nothing else.
+# A dead tensor's bytes, seen through a new view. How many of them are left depends on what the allocator did in the meantime; in a single try it may be all of them, or none. So `torch.empty` is for memory that you are about to fill, and for nothing else.
 
 # %% [markdown]
 # ## Strides: how far is one step
@@ -326,7 +330,7 @@ share_map(live=head.weight, best=state["weight"], best_copy=state.copy()["weight
           kept=kept["weight"])
 
 # %% [markdown]
-# Every step after the best one wrote into `head.weight`'s bytes, so it wrote into `best`. And at the end `load_state_dict(best)` faithfully copied those bytes onto themselves. `state_dict().copy()`, which looks like the cure and can be met in many a repository, copies the dict: new keys, the same tensors. One `clone()` for each tensor, or `copy.deepcopy` of the whole, is what it takes.
+# Every step after the best one wrote into `head.weight`'s bytes, so it wrote into `best`. And at the end `load_state_dict(best)` was asked to copy those bytes onto themselves, and had nothing to do. `state_dict().copy()`, which looks like the cure and can be met in many a repository, copies the dict: new keys, the same tensors. One `clone()` for each tensor, or `copy.deepcopy` of the whole, is what it takes.
 
 # %% [markdown]
 # ## Making a view by hand: as_strided
@@ -367,7 +371,7 @@ attempt(lambda: torch.arange(10.0).as_strided((7, 4), (1, 1)).add_(1)[:, 0])
 
 # %% [markdown]
 # - The first is `True`: `as_strided` counts its offset from the start of the *storage*, not of the tensor you called it on, so from row 7 we have read row 0. (Leave the offset out and you keep the tensor's own.)
-# - The second raises. The last element asked for is 2 · 4 + 4 · 1 = 12, and the storage has elements 0 to 11. That is the only limit: PyTorch checks against the end of the storage.
+# - The second raises. The last element asked for is 2 · 4 + 4 · 1 = 12, and the storage has elements 0 to 11. That, and that nothing may be negative, is the only limit: PyTorch checks against the end of the storage.
 # - The third raises nothing and is the worst of the three. We added 1 to a view in which up to four indices reach the same number, so it was added to up to four times, in an order that nobody promises. Most in-place operations refuse a stride of 0, which is cheap to see; none looks for other overlaps.
 #
 # Read through overlapping views as much as you like. Before you write, `clone()`.
@@ -761,7 +765,7 @@ choice(
 # %% [markdown]
 # ## Devices: what moves, and when
 #
-# The fifth field of the record says in which memory the address lies. A GPU has its own, and its kernels read only that, so bytes have to travel. They travel when you say so, and only then.
+# The fifth field of the record says in which memory the address lies. A GPU has its own, and its kernels read only that, so bytes have to travel. They travel when you say so, and hardly ever otherwise.
 
 # %% tags=["hide-input"]
 number(
@@ -811,7 +815,7 @@ with Crossings():
 attempt(lambda: model(batch))
 
 # %% [markdown]
-# With a GPU the same mistake reads `Expected all tensors to be on the same device, but …`, and names the two. PyTorch could have moved one of them for you. It refuses, because a hidden copy in an inner loop would cost you more than an error does. (One exception: a 0-dim CPU tensor may join an elementwise operation, since a single number can travel with the kernel's arguments.)
+# With a GPU the same mistake reads `Expected all tensors to be on the same device, but …`, and names the two. PyTorch could have moved one of them for you. It refuses, because a hidden copy in an inner loop would cost you more than an error does. (Two exceptions: a 0-dim CPU tensor may join an elementwise operation, since a single number can travel with the kernel's arguments; and a tensor of indices may lie on the CPU.)
 #
 # The habit that avoids it: never write `.cuda()` in the middle of things. Choose `device` once at the top, move the model once, move each batch when it is loaded, and create new tensors where they will be used: `torch.arange(T, device=x.device)`, or `x.new_zeros(...)`. And `.to()` is of the third family: if nothing needs to move, it returns the very same tensor.
 

@@ -571,8 +571,8 @@ verify("Stack", Stack)
 #         return (x - mean) / torch.sqrt(variance + 1e-5)
 # ```
 #
-# Mend it. `mean` and `variance` keep their names; they are saved with the model, they move with it,
-# and no optimizer ever sees them. What comes out, in training and in eval, is what came out of the
+# Mend it. `mean` and `variance` keep their names; these two and no more are registered: they are
+# saved with the model, they move with it, and no optimizer ever sees them. What comes out, in training and in eval, is what came out of the
 # broken one, for any momentum from 0 to 1 and any batch, of one row too. But look at what that does to a long training run: its memory is computed from `x`,
 # and so carries the graph of every batch there ever was. Mend this, too, and no more than this: the
 # output goes on having its graph, through the batch's own mean and variance.
@@ -669,8 +669,8 @@ verify("RunningNorm", RunningNorm)
 # as always.
 #
 # - **Registration.** `named_parameters()` yields pairs (name, parameter): the module's own in the
-#   order they were assigned, then those of each child, with the child's name and a dot in front,
-#   to any depth. A parameter that was assigned to two places comes once, under the first name.
+#   order they were assigned, then those of each child, the children in that order too, with the
+#   child's name and a dot in front, to any depth. A parameter that was assigned to two places comes once, under the first name.
 #   When an attribute is assigned again, what was there before is forgotten, whatever it was: a plain
 #   value may take the name of a parameter, and a parameter or a module that of a buffer. (Whether the
 #   name keeps its place in the order is up to you.) Attributes read as usual, and one that is not

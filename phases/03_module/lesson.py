@@ -162,7 +162,7 @@ choice(
 # %% [markdown]
 # ## A tree, and walks through it
 #
-# Modules hold modules, so a model is a tree. All that `nn.Module` offers beyond the dicts is a walk through that tree: `children()` (one step down), `modules()` (all the way), `named_parameters()`, `named_buffers()`, `state_dict()`, `to()`, `train()`. Names along the way are joined by dots.
+# Modules hold modules, so a model is a tree. Nearly all that `nn.Module` offers beyond the dicts is a walk through that tree (the rest are hooks, further down): `children()` (one step down), `modules()` (all the way), `named_parameters()`, `named_buffers()`, `state_dict()`, `to()`, `train()`. Names along the way are joined by dots.
 
 # %%
 print([name for name, _ in trained.named_children()])
@@ -275,7 +275,7 @@ print("the state has moved by", (best["weight"] - before).tolist())
 print("one storage:", best["weight"].data_ptr() == layer.weight.data_ptr())
 
 # %% [markdown]
-# The new one: the state holds the tensors themselves, cut off from autograd, and not copies. `best = model.state_dict()` in a training loop keeps the *last* weights under the name of the best. (`copy.deepcopy` it, or save it to a file.)
+# The new one: the state holds the same bytes, through tensors that are cut off from autograd, and no copies. `best = model.state_dict()` in a training loop keeps the *last* weights under the name of the best. (`copy.deepcopy` it, or save it to a file.)
 #
 # Loading goes the other way. It *copies into* the tensors that are there, name by name. So the Parameter objects stay who they are, and an optimizer that was made before still holds the right ones.
 
@@ -297,7 +297,7 @@ attempt(lambda: nn.Linear(4, 3).load_state_dict({"weight": torch.zeros(3, 1), "b
 # %% [markdown]
 # *Missing*: the model has names that the file lacks. You added a layer, or the file is of another model. *Missing and unexpected, with the same ending*: a prefix is off. The file is of a larger thing (`head.`), or was saved through a wrapper (`module.` from DataParallel, `_orig_mod.` from `torch.compile`). *Size mismatch*: other sizes, or a transposed weight. (Had it been copied all the same, (3, 1) would have *broadcast* to (3, 4).)
 #
-# With `strict=False` names may be missing or unexpected, and what doesn't fit is *returned*: look at it. Whoever throws that away has a model that is part trained and part random, and nobody to say so.
+# With `strict=False` names may be missing or unexpected, and those names are *returned*: look at them. (A size that doesn't fit is refused all the same.) Whoever throws them away has a model that is part trained and part random, and nobody to say so.
 
 # %%
 left_out = model.load_state_dict(state, strict=False)
@@ -413,7 +413,7 @@ for name, scale in {"1": 1.0, "1/√in": 256**-0.5, "√2/√in": (2 / 256) ** 0
     print(f"weights of deviation {name:7} -> after ten layers {through(scale):.2e}")
 
 # %% [markdown]
-# With weights of deviation 1 it ends beyond 10¹⁰, with 0.01 near nothing; √(2/in) keeps the size, since relu throws half of it away (that is He's rule; Glorot's is for tanh). `nn.Linear`'s default has a deviation of 1/√(3·in), smaller than either: it is older than these rules and good enough when norms follow.
+# With weights of deviation 1 it ends beyond 10¹⁰, with 0.01 near nothing; √(2/in) keeps the size, since relu throws half of it away (that is He's rule; Glorot's is for tanh). `nn.Linear`'s default has a deviation of 1/√(3·in), for a square layer smaller than either: it is older than these rules and good enough when norms follow.
 #
 # MiniGPT does as GPT-2 does: normal with deviation 0.02, smaller still where a layer writes into the *residual stream*, the running sum `x = x + part(x)` that goes through all blocks and to which each of them adds its share; so the sum of many blocks begins at the size of one. `model.apply(f)` calls f on every module, and `nn.init` has the rules by name.
 
@@ -443,7 +443,7 @@ print(seen)
 handle.remove()          # a hook stays until somebody takes it away
 
 # %% [markdown]
-# `trained.blocks[0].mlp.forward(x)` would compute the same and run no hook. That is the reason for the rule *call the module, never its forward*. (There are hooks before the forward, around the backward, and on loading and saving; a hook that returns something replaces the output.)
+# `trained.blocks[0].mlp.forward(x)` would compute the same and run no hook. That is the reason for the rule *call the module, never its forward*. (There are hooks before the forward, around the backward, and on loading and saving. A forward hook that returns something replaces the output, one before the forward the input.)
 
 # %% [markdown]
 # ## Reading errors
@@ -459,7 +459,7 @@ attempt(lambda: nn.Linear(4, 4)(torch.zeros(2, 4, dtype=torch.float64)))
 # %% [markdown]
 # 1. `mat1 and mat2 shapes cannot be multiplied (600x32 and 64x600)`: mat1 is your input, flattened to rows; mat2 is the weight *transposed*. So the layer wants a last dimension of 64, and 32 came.
 # 2. An index that is not in the table. On a GPU the same mistake is an assertion in a kernel, reported at some later line; run it on the CPU once, and you get this sentence.
-# 3. Words are numbers of type int64. Something turned them into floats: a mean, a division, a NumPy default.
+# 3. Words are whole numbers, int64 as a rule. Something turned them into floats: a mean, a division, a NumPy default.
 # 4. Two dtypes in one product. The parameters are float32; NumPy's default is float64.
 #
 # The fifth, "expected all tensors to be on the same device", you met in phase 01; you are about to see where it comes from.

@@ -159,8 +159,8 @@ def _(shape, strides, new_shape):
 
 @view_strides.misconception(
     "no two dimensions in one chunk",
-    "dimensions were never merged, so that a new size larger than the old one was refused, also "
-    "where its neighbour continues it.",
+    "a new size larger than the old one was refused, also where the old one's neighbour continues "
+    "it, as if dimensions were never merged.",
     earns=1,
 )
 def _(shape, strides, new_shape):

@@ -102,7 +102,7 @@ bytes_moved.misconception(
     "tied parameters twice", "a parameter with two names was counted under each of them.", earns=2
 )(edited(_bytes_moved, ("seen.add(id(parameter))", "pass")))
 bytes_moved.misconception(
-    "buffers forgotten", "only parameters were counted; buffers move as well.", earns=2
+    "buffers forgotten", "buffers were left out; they move as well.", earns=2
 )(edited(_bytes_moved, ("if buffer is not None:", "if False:")))
 bytes_moved.misconception(
     "a gradient forgotten", "the gradients that parameters have move with them.", earns=3

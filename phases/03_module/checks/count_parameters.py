@@ -103,7 +103,7 @@ def _(draw):
 
 @count_parameters.misconception(
     "biases forgotten",
-    "the count is that of the weights alone; each output has a bias, too.",
+    "the biases of the linear layers are missing, one for each output.",
     earns=0,
 )
 class _:

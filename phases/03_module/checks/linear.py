@@ -175,7 +175,8 @@ linear.misconception(
     earns=2,
 )(edited(_Linear, ("math.sqrt(in_features)", "math.sqrt(out_features)")))
 linear.misconception(
-    "fresh zeros", "all fresh weights are 0, and so are the gradients of a network of them.",
+    "fresh zeros",
+    "all fresh weights are 0, and so are all gradients in a network of them, but for the last bias.",
     earns=2,
 )(
     edited(

@@ -381,8 +381,8 @@ for called, code in {
     port_error(
         (code, "nn.functional.layer_norm(x, (config.d_model,), eps=1e-05)"),
         name=f"{called} with ones and zeros",
-        explanation=f"`{called}` kept its ones and zeros: the weight and the bias that it was given "
-        "never got there. With `strict=False` a name that doesn't fit is passed over in silence.",
+        explanation=f"`{called}` works as with ones and zeros: the weight and the bias that it was "
+        "given never got there. With `strict=False` a name that doesn't fit is passed over in silence.",
     )
 port_error(
     ("x = x + attention(f'blocks.{k}.attention', norm(f'blocks.{k}.norm_1', x))",

@@ -377,7 +377,7 @@ run_module.misconception(
 )
 run_module.misconception(
     "saved once",
-    "the state leaves out the second name of a tied parameter, which loading will look for.",
+    "the state leaves out the second name of a tied parameter; it stands under both.",
     earns=all_but("tied parameters"),
 )(
     edited(

@@ -104,8 +104,8 @@ def _(draw):
             }
 
         places = {
-            "['registered']['parameters']": "an optimizer is given the memory.",
-            "['registered']['buffers']": "not all of the memory is registered as buffers.",
+            "['registered']['parameters']": "an optimizer is given something, and nothing in this layer is trained.",
+            "['registered']['buffers']": "the buffers that are registered are not `mean` and `variance` and no more.",
             "['graph']": "the memory carries a graph.",
             **places_of_pull("['backward']", x="x"),
             "['in eval']": "in eval no gradient reaches x.",
@@ -160,6 +160,22 @@ running_norm.misconception(
     )
 )  # fmt: skip
 running_norm.misconception(
+    "left as it was",
+    "the memory is still made of ordinary attributes: it is not saved, a move leaves it behind, and "
+    "it carries the graph of every batch there was.",
+    earns=1,
+)(
+    edited(
+        _RunningNorm,
+        ("self.register_buffer('mean', torch.zeros(width))", "self.mean = torch.zeros(width)"),
+        ("self.register_buffer('variance', torch.ones(width))",
+         "self.variance = torch.ones(width)"),
+        ("with torch.no_grad():", "if True:"),
+        ("self.mean +=", "self.mean = self.mean +"),
+        ("self.variance +=", "self.variance = self.variance +"),
+    )
+)  # fmt: skip
+running_norm.misconception(
     "parameters for buffers",
     "the memory is made of Parameters, which an optimizer would change.",
     earns=2,
@@ -188,7 +204,7 @@ running_norm.misconception(
 )  # fmt: skip
 running_norm.misconception(
     "buffers that are not saved",
-    "the memory moves, and is not saved, as buffers with `persistent=False` are not.",
+    "the memory is not saved: ordinary attributes are not, nor are buffers with `persistent=False`.",
     earns=2,
 )(
     edited(
@@ -218,7 +234,8 @@ running_norm.misconception(
 )  # fmt: skip
 running_norm.misconception(
     "a memory with a graph",
-    "autograd records the update of the memory, which so holds on to every batch there was.",
+    "autograd records the update of the memory, which so holds on to the graph of a batch, or of "
+    "every batch there was.",
     earns=2,
 )(
     edited(

@@ -128,7 +128,8 @@ stack.misconception(
 )  # fmt: skip
 stack.misconception(
     "a raw tensor",
-    "the gain requires a gradient, and gets one, and no optimizer knows of it.",
+    "the gain is an ordinary tensor, and so it is not registered: it is not saved, and no optimizer "
+    "knows of it.",
     earns=0,
 )(edited(_Stack, ("nn.Parameter(torch.ones(width))", "torch.ones(width, requires_grad=True)")))
 stack.misconception(
