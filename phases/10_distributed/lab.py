@@ -138,7 +138,7 @@ verify("tree_broadcast", tree_broadcast)
 #   up once, on its way around, and the others get a copy of the sum.
 # - The tensor may have any shape, fewer numbers than there are ranks, and none at all. Its dtype is
 #   float32, float64 or int64, and there is one rank or more.
-# - For two of the points sends are buffered. For the one about sends that wait they are not, and a
+# - For three of the points sends are buffered. For the one about sends that wait they are not, and a
 #   ring in which everybody sends first stands still.
 #
 # <details><summary>The two halves</summary>
@@ -215,7 +215,7 @@ verify("ring_all_reduce", ring_all_reduce)
 # - `"broadcast"`: the tree of exercise 1, ⌈log₂ world⌉ rounds in which the source always sends;
 #   `size` is the tensor's, which is not cut into pieces.
 #
-# Alone, a rank sends nothing, and it takes no time.
+# Alone, a rank sends nothing, and it takes no time: `(0.0, 0.0)`.
 #
 # <details><summary>One round of a ring</summary>
 #

@@ -25,6 +25,24 @@ WRONG = (
         ("sorted(runs)", "sorted(runs[1:] or runs)"),
     ),
     (
+        "compare_runs",
+        "whole milliseconds",
+        "the quantile of share p",
+        ("sorted(runs), []", "sorted(round(1000 * run) / 1000 for run in runs), []"),
+    ),
+    (
+        "compare_runs",
+        "in half precision",
+        "the quantile of share p",
+        ("sorted(runs), []", "sorted(torch.tensor(runs).half().tolist()), []"),
+    ),
+    (
+        "compare_runs",
+        "something against a division by 0",
+        "the median before by the median after",
+        ("old[1] / new[1]", "old[1] / (new[1] + 1e-6)"),
+    ),
+    (
         "lanes",
         "0 is no tie",
         "`None` means that there is no such tie",
@@ -140,6 +158,39 @@ def faster_loss(logits, targets):
             "    names, handles = {part: name for name, part in model.named_modules()}, []\n"
             "    torch.nn.modules.module.register_module_forward_hook(\n"
             "        lambda m, args, out: watch(names[m])(m, args, out) if m in names else None)\n",
+        ),
+    ),
+    (
+        "first_bad",
+        "a hook of the backward that stays",
+        "no hook is left, neither on it nor one for all modules",
+        (
+            "    handles = [part",
+            "    model.register_full_backward_hook(lambda *args: None)\n    handles = [part",
+        ),
+    ),
+    (
+        "first_bad",
+        "by way of float32",
+        "1/(2√x) where x is positive, however small",
+        (
+            "root = torch.where(low, 1, x).sqrt()",
+            "root = torch.where(low, 1, x.float()).sqrt().to(x.dtype)",
+        ),
+    ),
+    (
+        "first_bad",
+        "not below the smallest float32",
+        "1/(2√x) where x is positive, however small",
+        ("root = torch.where(low, 1, x).sqrt()", "root = x.clamp(min=1e-45).sqrt()"),
+    ),
+    (
+        "faster_loss",
+        "two that count or more",
+        "the share of all targets that count",
+        (
+            "& counts).sum() / counts.sum()",
+            "& counts).sum() / counts.sum().clamp(min=2)",
         ),
     ),
     (

@@ -399,6 +399,29 @@ WRONG: list[tuple[str, str, str, list[tuple[str, str]]]] = [
         ],
     ),
     (
+        "ring_all_reduce",
+        "nothing is float32",
+        "its dtype is float32, float64 or int64",
+        [
+            (
+                "    flat = tensor.flatten()\n",
+                "    if not tensor.numel():\n        return torch.zeros(tensor.shape)\n"
+                "    flat = tensor.flatten()\n",
+            )
+        ],
+    ),
+    (
+        "ddp",
+        "zero times what the others have",
+        "the parameters and buffers of rank 0",
+        [
+            (
+                'yield "broadcast", tensor.detach(), 0',
+                'yield "all_reduce", tensor.detach() * (rank == 0), "sum"',
+            )
+        ],
+    ),
+    (
         "ddp",
         "all in one float tensor",
         "buffers may be of any dtype",

@@ -58,7 +58,7 @@ RULES = {
                 "everybody receives first",
             ),
         },
-        told=("Write the program", "So the bytes that", "For two of the points sends"),
+        told=("Write the program", "So the bytes that", "For three of the points sends"),
     ),
     "cost": Rules(
         asked={
@@ -241,7 +241,7 @@ RULES = {
                 "uphill",
             ),
             "Logits stay where they are": "the whole logits in a table",
-            "at most T · D + 3 · T numbers": ("two gradients", "one number more"),
+            "at most T · D + 3 · T numbers": ("more than T · D + 3 · T numbers", "one number more"),
             "Logits of some thousands": ("no largest one taken off", "logits are clamped"),
             "positive or negative": (
                 "a largest one of zero or more",

@@ -74,8 +74,17 @@ def model_of(values: int, plain: bool) -> nn.Module:
     return model
 
 
-def started(start: Callable[..., Program], rank: int, world: int, values: int) -> Program:
+def started(
+    start: Callable[..., Program], rank: int, world: int, values: int, unwritten: bool = False
+) -> Program:
     """Let a rank start with a `Net` of its own values.
+
+    Args:
+        start: the learner's ``ddp_start``.
+        rank: its number.
+        world: how many there are.
+        values: draws the model.
+        unwritten: whether its floats are NaN, as in memory that nobody has written yet.
 
     Returns:
         The parameters and buffers that the model had at first, by name, as an optimizer would hold
@@ -84,6 +93,10 @@ def started(start: Callable[..., Program], rank: int, world: int, values: int) -
     """
     model = Net(values)
     held = _named_tensors(model)
+    if unwritten:
+        for tensor in held.values():
+            if tensor.is_floating_point():
+                tensor.detach().fill_(torch.nan)
     yield from start(rank, world, model)
     now = _named_tensors(model)
     kept = now.keys() == held.keys() and all(now[name] is held[name] for name in held)

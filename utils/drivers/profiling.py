@@ -11,6 +11,9 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+# Of a module, and behind `_global` of all modules.
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
 
 class Counter(TorchDispatchMode):
     """Counts operators, and the bytes of the tensors that they make.
@@ -199,7 +202,7 @@ def hunted(
         ``as before``.
     """
     model = Chain(**chain).train(training)
-    everywhere = (torch_module._global_forward_hooks, torch_module._global_forward_pre_hooks)
+    everywhere = tuple(getattr(torch_module, f"_global{kind}") for kind in HOOKS)
     known = [set(hooks) for hooks in everywhere]
     before = [(module.training, set(vars(module))) for module in model.modules()]
     left = 0
@@ -210,9 +213,7 @@ def hunted(
             for new in set(hooks) - before_it:
                 del hooks[new]
                 left += 1
-    left += sum(
-        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
-    )
+    left += sum(len(getattr(module, kind)) for module in model.modules() for kind in HOOKS)
     after = [(module.training, set(vars(module))) for module in model.modules()]
     return {"found": found, "hooks left": left, "as before": before == after}
 

@@ -86,6 +86,12 @@ def _(draw):
     yield asked(quartiles, unsorted, [*unsorted, 7.0], kept=True)
     yield asked(quartiles, [4.0, 2.0, 2.0, 9.0, 2.0, 7.0], [3.0, 3.0, 8.0, 3.0, 1.0], "before", "after")
     yield asked(ratio, [4.0, 2.0, 2.0, 9.0, 2.0, 7.0], [3.0, 3.0, 8.0, 3.0, 1.0], "ratio")
+    # as measured: thousandths of seconds, that differ by less
+    steps = [draw.integer(10_001, 99_999) / 1e7 for _ in range(7)]
+    yield asked(quartiles, steps, steps[1:], "before", "after")
+    yield asked(ratio, steps, [run * 1.003 for run in steps], "ratio")
+    quick = [0.0183 + 0.00001 * k for k in draw.sample(range(6), 5)]
+    yield asked(verdict, [run + 0.0001 for run in quick], quick, "verdict")
     # one run that something came in between of
     yield asked(ratio, [*runs(6), 4000.0], runs(5), "ratio")
     for count in (5, 6, draw.integer(7, 12)):

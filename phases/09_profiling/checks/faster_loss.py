@@ -44,7 +44,9 @@ def _(draw):
         return logits, targets
 
     def values(came):
-        return {name: came[name] for name in ("loss", "share", "gradient")}
+        """What must be right for the costs to count, in whatever precision."""
+        found = {name: came[name] for name in ("loss", "share", "gradient")}
+        return {n: v.float() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for n, v in found.items()}
 
     def asked(part, kept, tokens, size):
         logits, targets = batch(kept, tokens, size)
@@ -71,6 +73,10 @@ def _(draw):
     # the word number 0 counts, and where nothing counts the largest logit may be anything
     logits, targets = torch.zeros(2, 3, 4), torch.tensor([[0, 0, -100], [-100, 2, 0]])
     logits[..., 0] = draw.integer(1, 4)
+    one = torch.zeros(1, 1, 4)
+    one[0, 0, 2] = draw.integer(1, 4)
+    single = torch.tensor([[2]])
+    yield Case(share, lambda subject: subject.drive("profiling:counted", one, single)["share"], shown="a single target, and right")
     words = "the word number 0"
     yield Case(share, lambda subject: subject.drive("profiling:counted", logits, targets)["share"], shown=words)
     yield Case(loss, lambda subject: subject.drive("profiling:counted", logits, targets)["loss"], shown=words)

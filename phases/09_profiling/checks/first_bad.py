@@ -159,7 +159,9 @@ def _(draw):
         yield rooted(slope, x, draw.tensor((3, 4), dtype), f"{dtype}, both signs, and 0")
     tiny = torch.tensor([1e-40, 1e-30, 4e-12, 1e-6, 0.0])
     line = torch.tensor([2.0, 0.0, -0.0, -3.0, 1e30])
+    wide = torch.tensor([1e-200, 1e-60, 2.0, 1e300], dtype=torch.float64)
     for part in (root, slope):
+        yield rooted(part, wide, torch.ones_like(wide), "float64, beyond float32")
         yield rooted(part, tiny, torch.ones(5), "numbers near 0")
         yield rooted(part, line, draw.tensor((5,)), "0, -0, and a large one")
         yield rooted(part, torch.tensor(float(draw.integer(-4, 4))), torch.tensor(2.0), "no dimensions")

@@ -64,9 +64,9 @@ class _:
 def _(draw):
     start, gradients, unequal, unused, buckets = ddp.parts
 
-    def started(world):
+    def started(world, unwritten=False):
         values = draw.integer(0, 10**6)
-        each = [(values + rank,) for rank in range(world)]
+        each = [(values + rank, unwritten and rank > 0) for rank in range(world)]
 
         def play(subject):
             came = driven(subject, "started", each, of="ddp_start")
@@ -78,6 +78,7 @@ def _(draw):
             }
 
         words = f"{world} rank{'s' * (world > 1)}"
+        words += ", NaN at all but rank 0" if unwritten else ""
         return Case(start, play, of="ddp_start", shown=words, places=PLACES)
 
     def stepped(part, rows, bucket_bytes=10**6, stale=False, experts=None):
@@ -111,6 +112,7 @@ def _(draw):
 
     for world in (1, 2, draw.integer(3, 4)):
         yield started(world)
+    yield started(2, unwritten=True)
     n = draw.integer(2, 3)
     yield stepped(gradients, (2, 2))
     yield stepped(gradients, (n, n, n))
@@ -197,6 +199,12 @@ _begun(
     4,
     ("tensor.detach(), 0)", "tensor.detach(), world - 1)"),
 )
+_begun(
+    "added to zeros",
+    "the other ranks' values are multiplied by 0 and added: where one is NaN or infinite, so is the sum.",
+    4,
+    ("got = (yield ('broadcast', tensor.detach(), 0))", "got = (yield ('all_reduce', tensor.detach() * (rank == 0), 'sum'))"),
+)
 
 
 @ddp.misconception(
@@ -209,6 +217,8 @@ class _:
     def ddp_start(rank, world, model):
         for module in model.modules():
             for name, parameter in list(module._parameters.items()):
+                if parameter is None:
+                    continue
                 got = yield "broadcast", parameter.detach(), 0
                 module._parameters[name] = nn.Parameter(got, parameter.requires_grad)
         for buffer in model.buffers():

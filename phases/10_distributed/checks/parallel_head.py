@@ -175,8 +175,8 @@ _columns(
     (_LARGEST, "largest = logits.amax(dim=1)"),
 )
 _columns(
-    "one largest of all tokens",
-    "the largest logit of all tokens is taken off, and where a token's own are much smaller, its"
+    "another number than its own largest",
+    "what is taken off a token's logits isn't its own largest one, and where they are much smaller, its"
     " exponentials vanish.",
     4,
     ("logits.amax(dim=1), 'max')", "logits.amax().expand(len(x)), 'max')"),
@@ -188,7 +188,7 @@ _columns(
     ("logits.amax(dim=1), 'max')", "logits.amax(dim=1), 'sum')"),
 )
 _columns(
-    "two gradients",
+    "more than T · D + 3 · T numbers",
     "more is put into the network than T · D + 3 · T numbers.",
     4,
     ("upstream = powers / total[:, None]", "upstream = powers / total[:, None]\n    whole = yield ('all_reduce', upstream @ weight / len(x), 'sum')\n    upstream = upstream * 0"),

@@ -93,6 +93,7 @@ def _(draw):
     yield asked(sizes, n, (n - 1,))
     yield asked(sizes, 3, ())
     yield asked(sizes, 3, (0, 2))
+    yield asked(sizes, 3, (0,), torch.int64)
     yield asked(sizes, 1, (2, 3))
     yield asked(sizes, 1, (), torch.int64)
     yield asked(sizes, 3, (2, 5), layout="transposed")

@@ -160,6 +160,12 @@ _wrong(
     ("while step < world:", "while 2 * step < world:"),
 )
 _wrong(
+    "rounds for whole trees alone",
+    "the last round is missing where the number of ranks is no power of two, and some ranks return nothing.",
+    0,
+    ("while step < world:", "while 2 * step <= world:"),
+)
+_wrong(
     "the number of rounds, rounded",
     "the logarithm is rounded to the nearest whole number, so where it is rounded down the last round is missing.",
     0,
