@@ -76,14 +76,18 @@ class Example:
     seed: str = ""
 
     def lines(self) -> list[str]:
-        """Return the lines to paste: the call, and one comment, or two if one is too long."""
-        if self.said:
-            return [self.call, f"# {self.said}"]
+        """Return the lines to paste: the call, and one comment, or two if one is too long.
+
+        Whatever the texts hold, each of them stays within its comment.
+        """
+        said, right, got = (" ".join(t.split()) for t in (self.said, self.expected, self.got))
+        if said:
+            return [self.call, f"# {said}"]
         expected = "one right answer is" if self.others else "expected"
-        said = f"# {expected} {self.expected}", f"got {self.got}"
-        if sum(map(len, said)) > LINE:
-            return [self.call, said[0], f"# {said[1]}"]
-        return [self.call, ", ".join(said)]
+        parts = f"# {expected} {right}", f"got {got}"
+        if sum(map(len, parts)) > LINE:
+            return [self.call, parts[0], f"# {parts[1]}"]
+        return [self.call, ", ".join(parts)]
 
     @classmethod
     def from_json(cls, raw: Any) -> Self | None:

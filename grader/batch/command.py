@@ -27,6 +27,8 @@ from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course
 from grader.phase_paths import ROOT, lab_named
 from grader.run_record import typed_seed
+from grader.submission.files import printable
+from grader.submission.student_ids import id_problem
 
 
 class Executor(AbstractContextManager, Protocol):
@@ -205,11 +207,8 @@ class _Run:
     def _in_order(self) -> Iterator[tuple[str, Recorded | None]]:
         failed_before = []
         for student in self.students:
-            try:
-                student.encode()
-            except UnicodeEncodeError:
-                name = student.encode("utf-8", "replace").decode()
-                self.outcome.fail(name, "the name of the student's folder is not UTF-8: rename it")
+            if problem := id_problem(student):
+                self.outcome.fail(printable(student), f"{problem}: rename the student's folder")
                 self.progress.count(graded=False, failed=True)
                 continue
             before = self.writer.recorded(self.lab.name, student)

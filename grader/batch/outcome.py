@@ -10,6 +10,7 @@ from rich.table import Table
 from grader.batch.job import Job, Result
 
 MOST_LINES = 20
+LONGEST = 400  # characters of one reason; all of it stands in the graded notebook
 
 
 class RunOutcome:
@@ -71,10 +72,15 @@ class RunOutcome:
         _list(console, "Without a verdict; the next run tries again", self.failures)
 
 
+def shortened(why: str) -> str:
+    """Return a reason, cut where it is longer than a few lines of a terminal."""
+    return why if len(why) <= LONGEST else f"{why[:LONGEST]} …"
+
+
 def _list(console: Console, title: str, found: list[tuple[str, str]]) -> None:
     if found:
         console.print(f"[bold]{title}[/bold]")
     for student, why in found[:MOST_LINES]:
-        console.print(f"  {escape(student)}: {escape(why)}", highlight=False)
+        console.print(f"  {escape(student)}: {escape(shortened(why))}", highlight=False)
     if len(found) > MOST_LINES:
         console.print(f"  and {len(found) - MOST_LINES} more")

@@ -304,10 +304,11 @@ class _Decoder:
             return slice(*self._values(_list(content, 3), depth))
         if kind == "config":
             module, name, fields = content
-            known: Any = getattr(sys.modules.get(module), name, None)
+            # as it is: a module may load what it is asked for
+            ours = sys.modules.get(module) if module.startswith("utils.") else None
+            known: Any = vars(ours).get(name) if ours else None
             # is_dataclass is true of an instance, too
-            is_class = isinstance(known, type) and dataclasses.is_dataclass(known)
-            if not (module.startswith("utils.") and is_class):
+            if not (isinstance(known, type) and dataclasses.is_dataclass(known)):
                 raise NotByValue("a value of an unknown class")
             values = self._values(list(fields.values()), depth)
             return known(**dict(zip(fields, values, strict=True)))

@@ -206,7 +206,9 @@ class Meter:
         """Return the bytes that the sandbox's sockets may hold, those not yet accepted included."""
         total = 0
         for line in self._text("unix", self.net).splitlines()[1:]:
-            total += self.buffer * (QUEUE if line.split()[4] == DATAGRAM else 1)
+            # A socket's name may hold line breaks. A line that is a piece of a name adds one more.
+            datagram = line.split()[4:5] == [DATAGRAM]
+            total += self.buffer * (QUEUE if datagram else 1)
         # Linux's own netlink sockets, one for each protocol, are listed too; they are also part of
         # the baseline
         total += self.buffer * self._text("netlink", self.net).count(b"\n")

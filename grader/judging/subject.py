@@ -82,7 +82,8 @@ class SubjectRaised(Exception):
         said = description if isinstance(description, dict) else {}
         names = said.get("kinds")
         names = names[:MAX_KINDS] if isinstance(names, list) else []
-        kinds = [CONTROL.sub("", k)[:100] for k in names if isinstance(k, str)]
+        # one line each: a name may stand in a comment that a learner is told to paste
+        kinds = [" ".join(CONTROL.sub("", k).split())[:100] for k in names if isinstance(k, str)]
         message = said.get("message")
         text = CONTROL.sub("", message) if isinstance(message, str) else ""
         return cls(tuple(kinds) or ("Exception",), text[:1000])

@@ -33,6 +33,11 @@ STYLES = {"background-color", "clear", "color", "direction", "display", "float",
 STYLES |= {"font-family", "font-size", "font-style", "font-weight", "height", "letter-spacing"}
 STYLES |= {"line-height", "overflow", "text-align", "text-decoration", "text-indent"}
 STYLES |= {"vertical-align", "white-space", "width"}
+# Many of the page's own classes lay something over the page. An output keeps that of tables alone.
+CLASSES = {"dataframe"}
+# Those that the page's renderer itself gives to headings and code; a kind of token has three letters
+# or fewer.
+RENDERED = re.compile(r"anchor-link|highlight|language-\S+|[a-z][a-z0-9]{0,2}")
 # Values that a style may have: words, numbers and colours, nothing that loads a resource.
 PLAIN = re.compile(r"(?:[\w\s.,%#!+-]|\b(?:rgb|hsl)a?\([\d\s.,%/]*\))*")
 # The start of a tag, a comment or a declaration; `a < b` is none of them.
@@ -180,7 +185,9 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any] | None = None) 
 
     def note(tag: str, name: str, value: str) -> str:
         name, value = name.removeprefix(mark), value.replace(mark, "")
-        fine = name in ("id", "class") or _kept(tag, name, value) == value
+        fine = name == "id" or _kept(tag, name, value) == value
+        if name == "class":
+            fine = all(w in CLASSES or RENDERED.fullmatch(w) for w in value.split())
         if not fine:
             refused.append((tag, name))
         return value
@@ -222,6 +229,8 @@ def _kept(tag: str, name: str, value: str) -> str | None:
     """Return the harmless part of an attribute's value; None to remove the attribute."""
     if not _allowed(tag, name, value):
         return None
+    if name == "class":
+        return " ".join(word for word in value.split() if word in CLASSES) or None
     return _style(value) if name == "style" else value
 
 

@@ -14,6 +14,7 @@ from nbgrader.exchange.default import ExchangeCollect
 from grader.submission.companions import place
 from grader.submission.files import files_in, why_no_folder
 from grader.submission.notebook import Unreadable
+from grader.submission.student_ids import id_problem
 
 
 class Collect(ExchangeCollect):
@@ -40,11 +41,12 @@ class Collect(ExchangeCollect):
         name = os.path.basename(path)
         try:
             record = super()._path_to_record(path)
-            if record["username"] not in ("", ".", ".."):
+            problem = id_problem(record["username"])
+            if not problem:
                 return record
         except (Exception, SystemExit):  # nbgrader exits; dateutil raises many kinds of errors
-            pass
-        self.log.warning("%r was passed over: it is not named LEARNER+LAB+TIME", name)
+            problem = "it is not named LEARNER+LAB+TIME"
+        self.log.warning("%a was passed over: %s", name, problem)
         # No learner can have a name with a slash, so this record replaces no learner's submission.
         return {
             "username": f"/{name}",

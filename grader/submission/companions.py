@@ -1,8 +1,9 @@
 """The files beside a notebook: reading them, which a learner's code gets, and which are kept.
 
 Jupyter serves ``autograded/`` and ``feedback/`` from its own origin. An HTML page, SVG or other
-document of a learner that a browser runs there could act as the logged-in user. So only kinds of
-files that no browser runs are written there.
+document of a learner that a browser runs there could act as the logged-in user. And whoever opens a
+notebook there starts a kernel in its folder, which imports Python files from it. So only kinds of
+files that neither a browser nor a kernel runs are written there.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ from grader.submission.notes import Note, not_shown
 
 NOTEBOOKS = "*.ipynb"
 
-# Data, raster images, and Python code.
+# Data and raster images.
 HARMLESS = {
     *(".txt", ".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log"),
     *(".npy", ".npz", ".pt", ".pth", ".safetensors", ".parquet", ".h5", ".hdf5", ".bin", ".dat"),
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"),
     *(".zip", ".gz", ".tar"),
-    ".py",
 }
 
 
 def is_harmless(name: str) -> bool:
-    """Return whether no browser runs a file of this name: every suffix must be in HARMLESS."""
+    """Return whether neither browser nor kernel runs a file of this name, by its suffixes.
+
+    Every one must be in HARMLESS.
+    """
     suffixes = PurePosixPath(name.lower()).name.lstrip(".").split(".")[1:]
     return bool(suffixes) and all(f".{suffix}" in HARMLESS for suffix in suffixes)
 

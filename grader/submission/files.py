@@ -15,9 +15,10 @@ from pathlib import Path
 from nbgrader.utils import parse_utc
 
 from grader.submission.notebook import MAX_BYTES, Unreadable, too_large
-from grader.submission.notes import Note, left_out, no_timestamp, renamed
+from grader.submission.notes import Note, left_out, more_left_out, no_timestamp, renamed
 
 MAX_FILES = 1000
+MAX_NOTES = 20  # on single files that were left out
 MAX_ENTRIES = 10_000
 MAX_DEPTH = 20
 LONGEST_PATH = 1000  # bytes below the submission's folder; far below the system's limit
@@ -108,12 +109,15 @@ def read_beside(
     """
     files: dict[str, bytes] = {}
     notes: list[Note] = []
+    unread = 0
     for name, data in files_in(folder, ignore, most):
-        if isinstance(data, Unreadable):
-            notes.append(left_out(_printable(name), str(data).rstrip(".")))
-        else:
+        if not isinstance(data, Unreadable):
             files[name] = data
-    return files, notes
+        elif len(notes) < MAX_NOTES:
+            notes.append(left_out(printable(name), str(data).rstrip(".")))
+        else:
+            unread += 1
+    return files, [*notes, more_left_out(unread)] if unread else notes
 
 
 def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:
@@ -137,15 +141,15 @@ def why_no_folder(folder: Path) -> str:
         try:
             kind = stat.S_IFMT(path.lstat().st_mode)
         except OSError as error:
-            return f"The folder `{_printable(path.name)}` could not be read: {error.strerror}."
+            return f"The folder `{printable(path.name)}` could not be read: {error.strerror}."
         if kind != stat.S_IFDIR:
             what = KINDS.get(kind, "a file, not a folder")
-            return f"`{_printable(path.name)}` is {what}."
+            return f"`{printable(path.name)}` is {what}."
     try:
         with os.scandir(folder):
             return ""
     except OSError as error:
-        return f"The folder `{_printable(folder.name)}` could not be read: {error.strerror}."
+        return f"The folder `{printable(folder.name)}` could not be read: {error.strerror}."
 
 
 @dataclass
@@ -208,7 +212,7 @@ def _read(
     path: str, most: int, inside: int | None = None, head: int | None = None
 ) -> bytes | Unreadable:
     """Read a file as :func:`read_file` does, from the open folder ``inside`` if one is given."""
-    name = _printable(os.path.basename(path))
+    name = printable(os.path.basename(path))
     try:
         kind = stat.S_IFMT(os.lstat(path, dir_fd=inside).st_mode)
         if kind != stat.S_IFREG:
@@ -246,5 +250,6 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
+    """Return a learner's name for a file or folder as text for a page or a terminal."""
     return re.sub(r"[^\w .,:+/-]", "?", name.encode("utf-8", "replace").decode())[:100]

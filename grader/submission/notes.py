@@ -12,6 +12,7 @@ from nbformat.notebooknode import NotebookNode
 from grader.submission.notebook import SubmittedCell
 
 SETTINGS = ("grade", "solution", "locked", "task", "points")
+FEW = 5  # names of a learner's that one note has
 
 
 class NoteKind(StrEnum):
@@ -29,7 +30,7 @@ class NoteKind(StrEnum):
     FILES = "files"  # none could be copied into the sandbox
     UNKNOWN = "unknown"  # a cell's id
     LEFT_OUT = "left out"  # one file
-    NOT_SHOWN = "not shown"  # files that a browser might run
+    NOT_SHOWN = "not shown"  # files that a browser or a kernel might run
     TIMESTAMP = "timestamp"
     UNGRADED = "ungraded"  # by fault of the grader
     OTHER = "other"  # the record of the run has none of these
@@ -72,18 +73,21 @@ def left_out(name: str, reason: str) -> Note:
     return Note(NoteKind.LEFT_OUT, f"{name} was left out: {reason}.")
 
 
+def more_left_out(count: int) -> Note:
+    """Return the note that so many further files are missing when the notebook runs."""
+    return Note(NoteKind.LEFT_OUT, f"{count} further files were left out.")
+
+
 def not_shown(names: Sequence[str]) -> list[Note]:
     """Return a note about files that only the learner's own code gets, or an empty list."""
     if not names:
         return []
-    some = ", ".join(map(_quoted, names[:5]))
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return [
         Note(
             NoteKind.NOT_SHOWN,
-            f"{some}{more}: your code can read this, but it is not kept beside the graded "
-            "notebook, because a browser might run it. Data, pictures (.csv, .json, .npz, .png) "
-            "and .py files are kept.",
+            f"{_some(names)}: your code can read this, but it is not kept beside the graded "
+            "notebook, because whoever opens that might run it. Data and pictures (.csv, .json, "
+            ".npz, .png) are kept.",
         )
     ]
 
@@ -154,10 +158,15 @@ def metadata_notes(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> li
         notes.append(Note(NoteKind.SETTINGS, f"{message} were used.", grade_id))
     tags = [tag for tag in came.tags if tag not in cell.metadata.get("tags", [])]
     if tags:
-        named = ", ".join(map(_quoted, tags))
-        message = f"Tags of the cell `{grade_id}` were removed: {named}."
+        message = f"Tags of the cell `{grade_id}` were removed: {_some(tags)}."
         notes.append(Note(NoteKind.TAGS, message, grade_id))
     return notes
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first ``FEW`` names in backquotes, and how many more there are."""
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(map(_quoted, names[:FEW])) + more
 
 
 def _quoted(text: str) -> str:

@@ -26,6 +26,7 @@ from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
 from grader.submission.files import LONGEST_PATH, MAX_FILES, read_file
 from grader.submission.notebook import MAX_BYTES, Unreadable
+from grader.submission.student_ids import id_problem
 
 SECONDS = 30.0  # of processor time for one archive; an honest one of MAX_BYTES takes two
 MEMORY = 1 << 30
@@ -112,8 +113,8 @@ class CarefulCollector(FileNameCollectorPlugin):
             if found.end(group) > given:
                 return f"its {group} was found within an archive"
         student, file = found["student_id"], found["file_id"]
-        if student in ("", ".", "..") or "/" in student:
-            return "its student_id is no name"
+        if problem := id_problem(student):
+            return f"its student_id is no name: {problem}"
         if file.startswith("/") or ".." in PurePosixPath(file).parts:
             return "its file_id leads elsewhere"
         key = (found.string[:given], student, os.path.splitext(file)[0])

@@ -1,13 +1,15 @@
 """Write the report as CSV: a row per learner and exercise, and a row per exercise.
 
 Spreadsheets run a cell that starts with ``=`` and some other characters as a formula, so such texts
-get an apostrophe in front. The files begin with a byte order mark, because Excel misreads accented
+get an apostrophe in front; so does such a character behind a semicolon, which separates cells where
+a comma is for decimals. The files begin with a byte order mark, because Excel misreads accented
 letters without it.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from typing import Any, TextIO
 
@@ -24,12 +26,15 @@ EXERCISE_COLUMNS = (
     *("most_frequent_misconception", "its_learners", "wrong", "unexplained"),
 )
 FORMULA = tuple("=+-@|%＝＋－＠")
+SEPARATED = re.compile(r"""([;"]\s*)(?=[=+\-@|%＝＋－＠])""")
 
 
 def safe(value: Any) -> Any:
     """Return the value so that no spreadsheet takes it for a formula. Numbers stay numbers."""
-    text = isinstance(value, str)
-    return f"'{value}" if text and value.lstrip().startswith(FORMULA) else value
+    if not isinstance(value, str):
+        return value
+    line = " ".join(value.split())
+    return SEPARATED.sub(r"\1'", f"'{line}" if line.startswith(FORMULA) else line)
 
 
 class LearnerSheet:

@@ -1,0 +1,29 @@
+"""Which names of folders are taken for learners' ids.
+
+An exchange folder lets anybody choose the name, and an id is shown to others: in nbgrader's pages,
+which write it into HTML and scripts as it is, in a terminal, and in tables for a spreadsheet.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+LONGEST = 128
+# Besides letters, their marks and digits of any script; none of them has a meaning in HTML, in a
+# script, to a terminal, or between the columns of a table.
+OTHERS = frozenset(" ._-@+()")
+
+
+def id_problem(name: str) -> str:
+    """Return why a name cannot be a learner's id, in the middle of a sentence; empty if it can.
+
+    The first character is a letter, a digit or ``_``: so it is no formula and no hidden folder.
+    """
+    if not 0 < len(name) <= LONGEST:
+        return f"an id has 1 to {LONGEST} characters"
+    odd = [c for c in name if not (c in OTHERS or unicodedata.category(c)[0] in "LMN")]
+    if odd:
+        return f"an id has no {odd[0]!a}"
+    if not (name[0] == "_" or name[0].isalnum()):
+        return f"an id does not begin with {name[0]!a}"
+    return ""
