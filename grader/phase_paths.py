@@ -165,9 +165,10 @@ def lab_named(root: Path, word: str) -> str:
     A word that names a folder of ``source/``, or no phase, is returned as it is: a course may have
     labs of another origin.
     """
-    if (root / "source" / word).is_dir():
-        return word
-    return next((phase.name for phase in phases(root) if word in names(phase)), word)
+    name = Path(word).name  # "01_tensors/" and "source/01_tensors", as a shell completes them
+    if name and (root / "source" / name).is_dir():
+        return name
+    return next((phase.name for phase in phases(root) if name in names(phase)), word)
 
 
 def names(phase: PhasePaths) -> set[str]:

@@ -198,8 +198,8 @@ class Verdict:
     def unexampled(self) -> list[str]:
         """Return the names of the parts that should get an example.
 
-        These are wrong parts: the first part with each misconception, and the first without one.
-        The list is empty after a timeout, because an example would time out again.
+        These are the wrong parts that broke no rule: the first with each misconception, and all
+        without one. The list is empty after a timeout, because an example would time out again.
         """
         stopped = any(part.cause is Cause.TIMEOUT for part in self.parts)
         if self.status is Status.NOT_ATTEMPTED or stopped:

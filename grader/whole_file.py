@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 
@@ -11,7 +12,11 @@ def write_whole(path: Path, content: bytes) -> bool:
     if path.exists() and path.read_bytes() == content:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_bytes(content)
-    os.replace(fresh, path)
+    # a name of its own: another process may be writing the same file
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        fresh.write_bytes(content)
+        os.replace(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
     return True

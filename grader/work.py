@@ -4,7 +4,7 @@
 ignores, so that neither ``make build`` nor nbgrader's Generate Assignment ever writes over an
 answer. When a release has changed since the copy was made, the changes are brought into the copy:
 
-- The text of a solution cell stays the learner's.
+- The text of a solution cell in which the learner has written stays the learner's.
 - A cell that is the same in the new release stays as it is in the copy, with its outputs.
 - Any other cell is the new release's.
 - The learner's own cells stay behind the cell that they followed, and so do an answer to an
@@ -72,8 +72,10 @@ def refresh(released: Path, mine: Path) -> str:
     if before.read_bytes() == new:
         return ""
     merged = bring_in(*(nbformat.read(path, as_version=4) for path in (before, released, mine)))
-    shutil.copy(mine, mine.with_name(PREVIOUS))
-    write_whole(mine, nbformat.writes(merged).encode() + b"\n")
+    content = nbformat.writes(merged).encode() + b"\n"
+    if content != mine.read_bytes():  # equal if an earlier run was killed just before its end
+        shutil.copy(mine, mine.with_name(PREVIOUS))
+        write_whole(mine, content)
     write_whole(before, new)
     return f"the release has changed; your answers are in the new one, and {PREVIOUS} is the old"
 
@@ -90,7 +92,8 @@ def bring_in(base: NotebookNode, new: NotebookNode, mine: NotebookNode) -> Noteb
     cells = following.pop("", [])
     for name, cell in now.items():
         kept = own.get(name)
-        if kept is not None and _is_solution(cell):
+        untouched = kept is not None and name in old and kept.source == old[name].source
+        if kept is not None and not untouched and _is_solution(cell):
             cell = NotebookNode(cell | {part: kept[part] for part in _learners_parts(kept)})
         elif kept is not None and name in old and old[name].source == cell.source:
             cell = NotebookNode(kept | {"metadata": cell.metadata})
@@ -124,7 +127,8 @@ def _own_cells(
         if name not in old or (_is_solution(cell) and cell.source not in given):
             plain = copy.deepcopy(cell)
             plain.metadata.pop("nbgrader", None)
-            plain.id = uuid4().hex[:8] if name in now else cell.id
+            # an id that no release has, so that the cell stays the learner's
+            plain.id = uuid4().hex[:8] if name in now or name in old else cell.id
             found.setdefault(after, []).append(plain)
     return found
 

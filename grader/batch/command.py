@@ -115,7 +115,12 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     outcomes = {name: RunOutcome(name) for name in labs}
     with only_one(course), _interruptible() as stopped, Writer(course) as writer:
         for lab in labs.values():
-            _enter(course, writer, lab, console)
+            try:
+                _enter(course, writer, lab, console)
+            except UserError:
+                if stopped():  # Ctrl-C ended nbgrader, too
+                    break
+                raise
         total = sum(map(len, students.values()))
         title = next(iter(labs)) if len(labs) == 1 else f"{len(labs)} labs"
         with (
@@ -264,17 +269,18 @@ class _Run:
             self._record(job, result)
 
     def _record(self, job: Job, result: Result) -> None:
-        problem = result.problem
+        failed = result.retryable
         try:
             self.writer.record(job, result)
         except UserError:
             raise
         except Exception as error:
+            failed = True
             problem = f"it could not be recorded: {type(error).__name__}: {error}"
             self.outcome.fail(job.student, problem)
         else:
             self.outcome.add(job, result)
-        self.progress.count(graded=True, failed=bool(problem))
+        self.progress.count(graded=True, failed=failed)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from grader.submission.digest import digest, digest_of
 from grader.submission.files import TIMESTAMP, read_notebook
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note
+from grader.submission.rebuild import as_recorded
 
 # Settings of locations. They do not affect how a submission is graded.
 PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
@@ -26,7 +27,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
     """Read the instructor's notebooks and files of an assignment.
 
     Raises:
-        UserError: when there are none, or one is not a notebook.
+        UserError: when there are none, or one is not a notebook that nbgrader can release.
     """
     folder = course.folder("source", ".", name)
     notebooks = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.ipynb"))}
@@ -39,8 +40,12 @@ def read_lab(course: Course, name: str) -> LabFiles:
     kept = tuple(course.autograde.exclude_overwriting.get(name, ()))
     graded_by = version(name)
     config = Config({k: v for k, v in course.config.items() if k not in PLACES})
+    for stem, data in notebooks.items():
+        _require_sound(stem, data, config)
     settings = json.dumps(config, sort_keys=True, default=_name_of)
-    parts = [f"{k}\0{hashlib.sha256(v).hexdigest()}" for k, v in (notebooks | files).items()]
+    parts = [
+        f"{k}\0{hashlib.sha256(v).hexdigest()}" for k, v in (*notebooks.items(), *files.items())
+    ]
     return LabFiles(
         name=name,
         notebooks=notebooks,
@@ -49,7 +54,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
         config=config,
         version=graded_by,
         digest=digest_of([*parts, *kept, settings, graded_by]),
-        gpu=any(_needs_gpu(name, data) for name, data in notebooks.items()),
+        gpu=any(map(_needs_gpu, notebooks.values())),
     )
 
 
@@ -81,12 +86,20 @@ def read_submission_of(course: Course, lab: LabFiles, student: str) -> Submissio
     )
 
 
-def _needs_gpu(name: str, data: bytes) -> bool:
+def _require_sound(name: str, data: bytes, config: Config) -> None:
     try:
         nb = read_source(data)
     except Exception as error:
         raise UserError(f"the source {name}.ipynb is not a notebook: {error}") from None
-    return bool(nb.metadata.get(KEY, {}).get("gpu", False))
+    try:
+        as_recorded(nb, config)
+    except Exception as error:  # a region without an end, metadata of an older schema
+        problem = f"{type(error).__name__}: {error}"
+        raise UserError(f"nbgrader can't release the source {name}.ipynb: {problem}") from None
+
+
+def _needs_gpu(data: bytes) -> bool:
+    return bool(read_source(data).metadata.get(KEY, {}).get("gpu", False))
 
 
 def _name_of(thing: object) -> str:

@@ -61,23 +61,23 @@ class Worker:
         self.tasks: deque[Task] = deque()
         self.ready = False
         self.heard = 0.0  # time of its last message, or of a job given while it was idle
-        with theirs, (self.folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "grader.batch.worker",
-                    str(theirs.fileno()),
-                    str(self.folder),
-                    *(["warm"] if sandbox else []),
-                ],
-                env=environment_with(ROOT),
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        program = [sys.executable, "-m", "grader.batch.worker"]
+        warm = ["warm"] if sandbox else []
+        try:
+            with theirs, (self.folder / "log").open("wb") as log:
+                self.process = subprocess.Popen(
+                    [*program, str(theirs.fileno()), str(self.folder), *warm],
+                    env=environment_with(ROOT),
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+        except OSError:
+            ours.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
         self.connection = Connection(ours.detach())
 
     def give(self, task: Task) -> None:

@@ -38,7 +38,7 @@ def _files(lab: str) -> list[Path]:
     grader = [ROOT / "grader" / name for name in DECIDING]
     return [
         *(path for part in grader for path in (part.rglob("*.py") if part.is_dir() else [part])),
-        *(p for p in _data_too(ROOT / "utils") if "views" not in p.parts),
+        *(p for p in _data_too(ROOT / "utils") if "views" not in p.relative_to(ROOT).parts),
         *_data_too(ROOT / "benchmarks" / "records"),
         *PhasePaths(ROOT, lab).checks,
     ]

@@ -21,7 +21,7 @@ from pathlib import Path
 from grader import UserError
 from grader.build.problems import Problem, Refused
 from grader.build.release import holds_work
-from grader.phase_paths import START, PhasePaths, choose, find_root, pages, phases
+from grader.phase_paths import START, PhasePaths, choose, find_root, pages
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
@@ -118,7 +118,7 @@ def learner_files(
     files = {name.as_posix(): (root / name).read_bytes() for name in names if is_shared(name)}
     if not any(name.startswith("release/") for name in files):
         raise UserError("there is no release yet: run `python -m grader build`")
-    if shown := [*secrets_shown(files), *answers_given(phases(root))]:
+    if shown := [*secrets_shown(files), *answers_given(chosen)]:
         raise Refused(shown)
     packages = ("utils*", "grader*") if with_checks else ("utils*",)
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
@@ -148,7 +148,7 @@ def secrets_shown(files: Mapping[str, bytes]) -> list[Problem]:
 
 
 def answers_given(every: Iterable[PhasePaths]) -> list[Problem]:
-    """Return a problem for each released lab that somebody has worked in."""
+    """Return a problem for each of these labs in whose release somebody has worked."""
     return [
         Problem(
             phase.relative(phase.release),

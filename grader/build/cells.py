@@ -165,8 +165,10 @@ def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
         words = next((word for word in (begin, end) if word.strip("#= ") in line), None)
         if words is None:
             continue
-        if line.strip() != words:
-            raise ValueError(f"a delimiter must be alone on its line: write {words!r}")
+        if line.lstrip() != words:  # the build and nbgrader look for it at the end of the line
+            raise ValueError(
+                f"a delimiter must be alone on its line, without a space behind: write {words!r}"
+            )
         if (words == begin) != (opened is None):
             raise ValueError(f"{words!r} has no partner: each BEGIN needs one END after it")
         if words == begin:

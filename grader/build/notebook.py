@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -83,5 +82,6 @@ def read(path: Path) -> NotebookNode | None:
         return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
     except FileNotFoundError:
         return None
-    except (json.JSONDecodeError, UnicodeDecodeError, nbformat.reader.NotJSONError) as error:
-        raise ValueError(f"{path.name} is not a notebook: {error}") from None
+    except (ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:
+        said = str(error).split("\n")[0]
+        raise ValueError(f"{path.name} is not a notebook: {said}") from None

@@ -131,10 +131,11 @@ def read_header(path: str, header: str) -> tuple[dict[str, Any], list[Problem]]:
     try:
         metadata = yaml.safe_load(header)["jupyter"]
         metadata[KEY]["title"]
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 2 if mark else 1
-        return {}, [Problem(path, line, f"the YAML header can't be read: {error.problem}")]
+        said = getattr(error, "problem", None) or str(error).split("\n")[0]
+        return {}, [Problem(path, line, f"the YAML header can't be read: {said}")]
     except (KeyError, TypeError):
         return {}, [Problem(path, 1, "the YAML header needs jupyter: open_the_hood: {title: ...}")]
     unknown = sorted(set(metadata) - {"kernelspec", KEY})

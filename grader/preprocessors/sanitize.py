@@ -35,8 +35,8 @@ STYLES |= {"line-height", "overflow", "text-align", "text-decoration", "text-ind
 STYLES |= {"vertical-align", "white-space", "width"}
 # Many of the page's own classes lay something over the page. An output keeps that of tables alone.
 CLASSES = {"dataframe"}
-# Those that the page's renderer itself gives to headings and code; a kind of token has three letters
-# or fewer.
+# Those that the page's renderer itself gives to headings and code: a token's has three letters or
+# fewer.
 RENDERED = re.compile(r"anchor-link|highlight|language-\S+|[a-z][a-z0-9]{0,2}")
 # Values that a style may have: words, numbers and colours, nothing that loads a resource.
 PLAIN = re.compile(r"(?:[\w\s.,%#!+-]|\b(?:rgb|hsl)a?\([\d\s.,%/]*\))*")

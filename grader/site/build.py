@@ -20,7 +20,7 @@ from grader.site.frames import VIEWS as VIEWS_FILE
 from grader.site.frames import Views, frames_of, read_views
 from grader.site.links import faults, sweep
 from grader.site.outputs import IMAGES, VIEWS
-from grader.site.pages import pages, stage
+from grader.site.pages import LABS, LESSONS, Page, pages, stage
 from utils.style import GRADIENT, INK, RULE, STORAGE, VIEW
 
 STATIC = Path(__file__).parent / "static"
@@ -88,8 +88,10 @@ def build(
     drawn = time.perf_counter()
     staged = set()
     code = own_digest()
+    titles = [[one.title, one.docname] for one in every]
     for page in every:
-        more: dict[str, Any] = {"code": code}
+        # Every page shows the contents and its neighbours, so it is made again when they change.
+        more: dict[str, Any] = {"code": code, "contents": titles}
         if page.is_lab:
             more["top"] = f"[Download this lab](../{DOWNLOADS}/{page.notebook.name}) as a notebook."
             copy(page.notebook, site / DOWNLOADS)
@@ -99,12 +101,28 @@ def build(
     for path in set(sources.rglob("*.ipynb")) - staged:
         path.unlink()
     run_sphinx(sources, site, folder, workers)
+    forget(site, every)
     if wrong := list(faults(site)):
         raise UserError("\n".join(["the site's links are not in order:", *wrong]))
     sweep(site, (IMAGES, VIEWS))
     took = time.perf_counter() - drawn
     say(f"{len(every)} pages in {took:.0f} s, after {drawn - start:.0f} s for the views' pictures")
     return site
+
+
+def forget(site: Path, every: Sequence[Page]) -> None:
+    """Remove the pages and downloads of earlier builds that are none any more; Sphinx keeps them.
+
+    Args:
+        every: the pages that the site has now.
+    """
+    addresses = {site / f"{page.docname}.html" for page in every}
+    downloads = {site / DOWNLOADS / page.notebook.name for page in every if page.is_lab}
+    for folder in (LESSONS, LABS):
+        for path in set((site / folder).glob("*.html")) - addresses:
+            path.unlink()
+    for path in set((site / DOWNLOADS).glob("*")) - downloads:
+        path.unlink()
 
 
 def own_digest() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import tempfile
 from datetime import datetime
 from pathlib import Path
@@ -90,19 +91,27 @@ class Collect(ExchangeCollect):
                 sound.append(record)
         for record in sound:
             self.src_records = [record]
-            try:
-                super().copy_files()
-            except Exception as error:
-                self.log.error("%s: nothing is collected: %s", record["username"], error)
+            with tempfile.TemporaryDirectory(prefix="collected-") as aside:
+                here, before = self._folder(record), Path(aside) / "before"
+                if here.is_dir():  # nbgrader removes it before it copies the newer one
+                    shutil.copytree(here, before, symlinks=True)
+                try:
+                    super().copy_files()
+                except Exception as error:
+                    self.log.error("%s: nothing is collected: %s", record["username"], error)
+                    if before.exists():
+                        shutil.rmtree(here, ignore_errors=True)
+                        shutil.copytree(before, here, symlinks=True)
         self.src_records = sound
         if not sound:
             super().copy_files()  # it logs that there is nothing to collect
-        course = self.coursedir
         for record in broken.values():
-            folder = course.format_path(
-                course.submitted_directory, record["username"], course.assignment_id
-            )
-            os.makedirs(folder, exist_ok=True)
+            self._folder(record).mkdir(parents=True, exist_ok=True)
+
+    def _folder(self, record: dict[str, Any]) -> Path:
+        course = self.coursedir
+        where = course.submitted_directory, record["username"], course.assignment_id
+        return Path(course.format_path(*where))
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         """Copy one submission: read its ordinary files first, then let nbgrader copy those."""
@@ -114,7 +123,4 @@ class Collect(ExchangeCollect):
                     self.log.warning("%s: %r was left out: %s", src, name, data)
                 else:
                     place({name: data}, read)
-            try:
-                super().do_copy(str(read), dest, log)
-            except RuntimeError as error:  # larger than the course's max_dir_size
-                self.log.error("%s: nothing is collected: %s", src, error)
+            super().do_copy(str(read), dest, log)

@@ -70,7 +70,7 @@ def _notebooks_in(folder: Path) -> list[Path]:
             names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES))
     except OSError:
         return []
-    return [folder / name for name in names if name.endswith(".ipynb")]
+    return [folder / name for name in names if name.endswith(".ipynb") and name[0] != "."]
 
 
 def files_in(
@@ -97,7 +97,7 @@ def files_in(
     finally:
         os.close(inside)
     if budget.exceeded:
-        yield "Further files", Unreadable(f"there are more than {MAX_FILES}")
+        yield "Further files", Unreadable(f"there are more than {MAX_FILES}, or too many entries")
 
 
 def read_beside(
@@ -174,7 +174,7 @@ def _walk(
         names = sorted(entry.name for entry in islice(entries, budget.entries + 1))
     folders = []
     for name in names:
-        if budget.entries == 0 or budget.files == 0:
+        if budget.entries == 0:
             budget.exceeded = True
             return
         budget.entries -= 1
@@ -186,6 +186,9 @@ def _walk(
         if _kind(name, inside) == stat.S_IFDIR:
             folders.append(name)
             continue
+        if budget.files == 0:
+            budget.exceeded = True
+            return
         data = _read(name, budget.size, inside)
         if not _is_text(name):
             data = Unreadable("its name is not UTF-8.")

@@ -163,7 +163,7 @@ def _images(attachments: Any) -> dict[str, dict[str, str]]:
         if isinstance(bundle, dict)
         and (
             images := {
-                kind: data
+                kind: _clean(data)
                 for kind, data in bundle.items()
                 if kind in ("image/png", "image/jpeg") and isinstance(data, str)
             }

@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from grader import work
 from grader.submission.notebook import read_submission
+from grader.whole_file import write_whole
 from tests.grader.tiny import LAB, cell, released, source_notebook, write
 
 RELEASE = released(source_notebook())
@@ -163,3 +164,39 @@ def test_a_copy_without_ids_is_matched_by_the_names_of_its_cells(root, capsys):
     assert cell(now, "twice_solution").source == ANSWER
     assert cell(now, "twice").source == "# Graded\nnew"
     assert [c.id for c in now.cells] == [c.id for c in RELEASE.cells]
+
+
+def test_killed_before_its_end_it_loses_no_answer_to_an_exercise_that_is_gone(
+    root, capsys, monkeypatch
+):
+    run(root, capsys)
+    solve(root)
+    was = mine(root).read_bytes()
+    new = change(root)
+    new.cells = [
+        c
+        for c in new.cells
+        if not c.metadata.get("nbgrader", {}).get("grade_id", "").startswith("twice")
+    ]
+    write(new, root / "release" / LAB / f"{LAB}.ipynb")
+
+    def dies(path, content):
+        if path.name == work.RELEASED:
+            raise KeyboardInterrupt
+        return write_whole(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "write_whole", dies)
+        with pytest.raises(KeyboardInterrupt):
+            run(root, capsys)
+    run(root, capsys)
+    assert ANSWER in [c.source for c in read(mine(root)).cells]
+    assert mine(root).with_name(work.PREVIOUS).read_bytes() == was
+
+
+def test_a_stub_that_nobody_has_touched_becomes_the_new_one(root, capsys):
+    run(root, capsys)
+    stub = "def twice(x, times):\n    raise NotImplementedError"
+    change(root, twice_solution=stub)
+    run(root, capsys)
+    assert cell(read(mine(root)), "twice_solution").source == stub

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
 @contextmanager
 def _replacing(path: Path, encoding: str) -> Iterator[TextIO]:
     """Open a new file that replaces ``path`` only when it is complete."""
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("w", encoding=encoding, newline="") as file:
             yield file

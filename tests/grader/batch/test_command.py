@@ -14,7 +14,9 @@ from nbgrader.api import Gradebook
 from grader import UserError
 from grader.batch import canary, command, pool
 from grader.batch.outcome import RunOutcome
+from grader.batch.progress import RunProgress
 from grader.phase_paths import ROOT
+from grader.submission.student_ids import id_problem
 from tests.grader.batch.running import OPEN, count, graded, marks, run
 from tests.grader.batch.small import HW, MACHINE, Here, enter, hand_in, make_small, source
 from tests.grader.tiny import write
@@ -356,3 +358,49 @@ def test_a_lab_that_the_gradebook_cannot_know_is_not_graded(course, monkeypatch)
     with pytest.raises(UserError, match="does not hold hw as it is in source/"):
         run(course)
     assert entered == [HW]
+
+
+def test_a_lab_is_named_as_a_shell_completes_it(course, here):
+    hand_in(course, "ann", "score 2")
+    assert count(run(course, labs=[f"{HW}/"])[1], "graded") == 1
+    assert count(run(course, labs=[f"source/{HW}/"])[1], "recorded before") == 1
+    with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}") as gradebook:
+        assert [one.name for one in gradebook.assignments] == [HW]
+
+
+def test_who_needs_a_person_is_not_counted_as_failed(course, here, monkeypatch):
+    counted = []
+    monkeypatch.setattr(RunProgress, "count", lambda self, **how: counted.append(how))
+    hand_in(course, "ann", "score 3")  # of 2
+    run(course)
+    assert counted == [{"graded": True, "failed": False}]
+
+
+@pytest.mark.parametrize(
+    "student", ["<img src=x onerror=alert(1)>", "=1+1", "\x1b[31mred", "a,b", "x" * 129]
+)
+def test_a_folder_whose_name_is_no_id_is_not_graded_and_that_is_said(course, here, student):
+    hand_in(course, "ann", "score 2")
+    hand_in(course, student, "score 2")
+    status, said = run(course)
+    assert (status, count(said, "graded"), count(said, "without a verdict")) == (1, 1, 1)
+    assert "rename the student's folder" in said
+    assert "<img" not in said
+    assert "\x1b" not in said
+    assert not (course.root / "autograded" / student).exists()
+
+
+def test_names_of_people_are_ids():
+    for name in (
+        "ann",
+        "7",
+        "_",
+        "o.brien@example.org",
+        "Zoë Müller",
+        "Zoe\u0308",
+        "李",
+        "a-b (2)",
+    ):
+        assert id_problem(name) == ""
+    for name in ("", ".", "..", "a/b", "a'b", ".hidden", "-rf", "a\nb"):
+        assert id_problem(name)

@@ -9,7 +9,7 @@ from grader.batch.grading import grade
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job
 from grader.submission.notebook import Unreadable
-from tests.grader.batch.small import HW, hand_in, job_of, make_small
+from tests.grader.batch.small import HW, hand_in, job_of, make_small, source
 from tests.grader.submission.test_files import special
 from tests.grader.tiny import write
 
@@ -175,3 +175,23 @@ def test_a_path_that_no_other_folder_could_hold_is_left_out(course):
     assert len(found.files) == 4
     assert {note.kind for note in found.notes} == {"left out"}
     assert grade(job_of(course, "ann")).retryable is False
+
+
+def test_a_file_of_the_notebooks_name_hides_no_change_of_the_notebook(course):
+    write(b"data", course.root / "source" / HW / HW)
+    before = read_lab(course, HW).digest
+    path = course.root / "source" / HW / f"{HW}.ipynb"
+    path.write_bytes(path.read_bytes().replace(b"Why?", b"Why not?"))
+    assert read_lab(course, HW).digest != before
+
+
+@pytest.mark.parametrize("wrong", ["a region without an end", "a test without points"])
+def test_a_source_that_nbgrader_cannot_release_is_said(course, wrong):
+    nb = source()
+    if wrong == "a test without points":
+        del nb.cells[1].metadata.nbgrader["points"]
+    else:
+        nb.cells[0].source = "### BEGIN SOLUTION\nscore 2"
+    write(nb, course.root / "source" / HW / f"{HW}.ipynb")
+    with pytest.raises(UserError, match=rf"can't release the source {HW}\.ipynb"):
+        read_lab(course, HW)

@@ -182,3 +182,14 @@ def is_gone(pid):
             return stat.read().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
+
+
+def test_a_worker_that_cannot_be_made_leaves_no_folder(monkeypatch, tmp_path):
+    def refuses(*args, **options):
+        raise OSError(11, "no more processes")
+
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(module.subprocess, "Popen", refuses)
+    with pytest.raises(OSError, match="no more processes"):
+        module.Worker()
+    assert list(tmp_path.iterdir()) == []

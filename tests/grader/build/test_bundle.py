@@ -1,6 +1,7 @@
 """The learner's archive: everything that is needed, no answer, the same bytes every time."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -156,3 +157,17 @@ def test_a_release_with_answers_in_it_is_refused(released):
     path.write_text(path.read_text().replace(stub, "return 24"))
     with pytest.raises(Refused, match="holds somebody's answers"):
         learner_files(released.root)
+
+
+def test_answers_in_a_lab_that_is_not_packed_are_no_reason_to_refuse(released):
+    answered = json.loads((released.root / RELEASE).read_text())
+    for cell in answered["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("solution"):
+            cell["source"] = "mine"
+    for name in ("lab", "lesson"):
+        released.write(f"phases/02_other/{name}.py", "# %% [markdown]\n# # Other\n")
+    released.write("notebooks/02_other.ipynb", "{}")
+    released.write("release/02_other/02_other.ipynb", json.dumps(answered))
+    assert RELEASE in learner_files(released.root, ["01"])
+    with pytest.raises(Refused, match="02_other"):
+        learner_files(released.root, [])

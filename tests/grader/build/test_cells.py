@@ -134,6 +134,7 @@ def test_the_same_text_gives_the_same_bytes():
         ([BEGIN_SOLUTION, BEGIN_SOLUTION, END_SOLUTION], "has no partner"),
         (["# BEGIN SOLUTION", "x", END_SOLUTION], "alone on its line"),
         ([f"x = 1  {BEGIN_SOLUTION}", "x", END_SOLUTION], "alone on its line"),
+        ([f"{BEGIN_SOLUTION} ", "x", END_SOLUTION], "without a space behind"),
     ],
 )
 def test_broken_delimiters(lines, message):

@@ -119,8 +119,9 @@ def test_a_release_that_a_learner_works_in_is_kept(course, no_kernel):
     assert b"return 24" not in (course.root / RELEASE).read_bytes()
 
 
-def test_a_damaged_release_is_kept(course, no_kernel):
-    (course.root / RELEASE).write_text("{ half a noteb")
+@pytest.mark.parametrize("content", ["{ half a noteb", "[]", "{}", '{"nbformat": 4}'])
+def test_a_damaged_release_is_kept(course, no_kernel, content):
+    (course.root / RELEASE).write_text(content)
     assert any(line.startswith(f"{RELEASE}: kept") for line in build(course))
 
 

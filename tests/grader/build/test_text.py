@@ -104,3 +104,13 @@ def test_fingerprints_tell_kind_header_and_source():
     ]
     assert len({cell.fingerprint for cell in cells}) == 4
     assert TextCell("code", "x", line=3).fingerprint == cells[0].fingerprint
+
+
+@pytest.mark.parametrize(
+    ("title", "says"),
+    [("a\x01b", "special characters are not allowed"), ("2026-13-01", "month must be in 1..12")],
+)
+def test_a_header_that_yaml_cannot_read_is_a_problem(title, says):
+    header = f"# ---\n# jupyter:\n#   open_the_hood:\n#     title: {title}\n# ---\n\n# %%\n1\n"
+    [problem, *_] = parse("lesson.py", header).problems
+    assert says in str(problem)

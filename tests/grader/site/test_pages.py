@@ -3,16 +3,18 @@
 import base64
 import json
 import re
+from pathlib import Path
 
 import pytest
 from markdown_it.token import Token
 
-from grader.phase_paths import slug
+from grader.phase_paths import PhasePaths, slug
+from grader.site.build import DOWNLOADS, forget
 from grader.site.drills import form
 from grader.site.extension import mathml
 from grader.site.folds import CODE, DRILL, OUTPUTS, folded
 from grader.site.links import faults, sweep
-from grader.site.pages import docname_of, link, uri
+from grader.site.pages import Page, docname_of, link, uri
 from grader.site.parser import markdown_parser
 from utils import drills
 
@@ -231,3 +233,20 @@ def test_what_no_page_loads_any_more_is_swept_away(tmp_path):
         (tmp_path / "_images" / name).touch()
     sweep(site(tmp_path, a='<img src="_images/new.png">'), ("_images",))
     assert [path.name for path in (tmp_path / "_images").iterdir()] == ["new.png"]
+
+
+def test_a_page_of_an_earlier_build_is_forgotten(tmp_path):
+    for name in ("lessons/01_a.html", "lessons/02_b.html", "labs/02_b.html", "labs/01_a.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / DOWNLOADS).mkdir()
+    for name in ("01_a.ipynb", "02_b.ipynb"):
+        (tmp_path / DOWNLOADS / name).touch()
+    phase = PhasePaths(tmp_path, "02_b")
+    kept = [
+        Page("lessons/02_b", phase, Path("02_b.ipynb"), "B"),
+        Page("labs/02_b", phase, Path("02_b.ipynb"), "B"),
+    ]
+    forget(tmp_path, kept)
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {"lessons/02_b.html", "labs/02_b.html", f"{DOWNLOADS}/02_b.ipynb"}

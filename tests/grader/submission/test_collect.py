@@ -29,6 +29,9 @@ SECRET = b"canary-of-the-grading-machine"
 TIME = "2026-01-02 10:00:00.000000 UTC"
 
 
+SCRIPT = "<img src=x onerror=alert(1)>"
+
+
 def inbound(course, student, name=None):
     """Return where `nbgrader submit` would put a learner's submission in the exchange."""
     name = name or f"{student}+{LAB}+{TIME}"
@@ -67,6 +70,7 @@ def hostile_exchange(course):
     write(b"{}", inbound(course, "file"))
     for name in (f"..+{LAB}+{TIME}", f".+{LAB}+{TIME}", f"when+{LAB}+yesterday", f"x+{LAB}+9e9"):
         hand_in(course, "", right, name)
+    hand_in(course, "", right, f"{SCRIPT}+{LAB}+{TIME}")
     deep(hand_in(course, "deep", right))
     folder = hand_in(course, "odd-time", right)
     (folder / "timestamp.txt").unlink()
@@ -186,7 +190,8 @@ def test_what_has_no_proper_name_is_passed_over_and_nothing_is_written_elsewhere
     assert not (course / LAB).exists()
     assert not (course / "submitted" / LAB).exists()
     assert not (course / "submitted" / "when").exists()
-    assert done.stderr.count("was passed over") == 2
+    assert not (course / "submitted" / SCRIPT).exists()
+    assert "an id has no '<'" in done.stderr
 
 
 def test_nothing_secret_is_collected(collected):
@@ -208,3 +213,19 @@ def test_a_newer_submission_takes_the_place_of_an_older_one(collected, tmp_path)
     assert files(course, "honest") == {f"{LAB}.ipynb", "timestamp.txt"}
     assert (course / "submitted/honest" / LAB / f"{LAB}.ipynb").read_bytes() == b"{}"
     assert folder.is_dir()
+
+
+def test_where_the_newer_submission_is_too_large_the_older_one_stays(tmp_path):
+    collect = Collect(
+        coursedir=CourseDirectory(root=str(tmp_path), assignment_id=LAB, max_dir_size=1)
+    )
+    collect.update, collect.inbound_path = True, str(tmp_path / "inbound")
+    old = tmp_path / "submitted" / "ann" / LAB
+    write(b"old", old / f"{LAB}.ipynb")
+    write(TIME.encode(), old / "timestamp.txt")
+    write(b"x" * 5000, tmp_path / "inbound" / "new" / f"{LAB}.ipynb")
+    newer = datetime(2100, 1, 1)
+    collect.src_records = [{"username": "ann", "filename": "new", "timestamp": newer}]
+    collect.copy_files()
+    assert (old / f"{LAB}.ipynb").read_bytes() == b"old"
+    assert (old / "timestamp.txt").read_bytes() == TIME.encode()

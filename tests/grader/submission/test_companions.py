@@ -6,9 +6,9 @@ from grader.submission.companions import is_harmless, merged, shown, unshown
 
 
 @pytest.mark.parametrize(
-    "name", ["a.csv", "helper.py", "data/A.PNG", "w.safetensors", "a.tar.gz", ".hidden.txt"]
+    "name", ["a.csv", "data/A.PNG", "w.safetensors", "a.tar.gz", ".hidden.txt"]
 )
-def test_data_programs_and_pictures_are_shown(name):
+def test_data_and_pictures_are_shown(name):
     assert is_harmless(name)
 
 
@@ -18,10 +18,11 @@ def test_data_programs_and_pictures_are_shown(name):
         *("a.html", "a.HTM", "a.xhtml", "a.xht", "a.shtml", "a.svg", "a.svgz", "a.xml", "a.xsl"),
         *("a.js", "a.mjs", "a.pdf", "a.mhtml", "a.mht", "a.swf", "a.rdf", "a.wasm", "a.css"),
         *("a.ipynb", "a.IPYNB", "a.md", "a.vl.json", "a.html.gz", "a.csv.html", "a.html.csv"),
+        *("helper.py", "a.pyc", "a.so", "a.py.txt", "a.txt.py", "b/ipykernel_launcher.py"),
         *("a", ".csv", "a.", "a.csv.", "a.csv ", "a.html\n.csv", "a.csv/b", "a.csv\u202elmth.a"),
     ],
 )
-def test_what_a_browser_may_run_is_not_shown(name):
+def test_what_a_browser_or_a_kernel_may_run_is_not_shown(name):
     assert not is_harmless(name)
 
 

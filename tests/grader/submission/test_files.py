@@ -11,6 +11,7 @@ from grader.submission import files
 from grader.submission.files import (
     MAX_DEPTH,
     MAX_FILES,
+    MAX_NOTES,
     files_in,
     read_beside,
     read_file,
@@ -205,3 +206,25 @@ def test_a_time_is_read_and_may_be_missing(tmp_path):
     assert read_timestamp(tmp_path) == (None, [])
     write(b"2026-01-02 10:00:00 UTC\n", tmp_path / "timestamp.txt")
     assert read_timestamp(tmp_path) == (datetime(2026, 1, 2, 10), [])
+
+
+def test_a_thousand_files_and_nothing_left_out_is_said_by_no_note(tmp_path):
+    for number in range(MAX_FILES):
+        (tmp_path / f"{number:05}").touch()
+    write(b"{}", tmp_path / "lab.ipynb")
+    files, notes = read_beside(tmp_path, ["*.ipynb"])
+    assert (len(files), notes) == (MAX_FILES, [])
+
+
+def test_the_notes_on_what_is_left_out_are_few(tmp_path):
+    for number in range(100):
+        (tmp_path / f"{number:05}").symlink_to("/etc")
+    _, notes = read_beside(tmp_path, [])
+    assert len(notes) == MAX_NOTES + 1
+    assert notes[-1].message == "80 further files were left out."
+
+
+def test_a_file_that_a_system_puts_beside_a_notebook_is_none(tmp_path):
+    write(b"mine", tmp_path / "hw (1).ipynb")
+    write(b"\0\5\x16\7", tmp_path / "._hw (1).ipynb")
+    assert read_notebook(tmp_path, "hw.ipynb", NAMES)[0] == b"mine"

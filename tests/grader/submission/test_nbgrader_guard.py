@@ -113,9 +113,16 @@ def hostile_class(course):
 PAGES = [
     *("proof.html", "proof.HTM", "proof.xhtml", "proof.svg", "proof.xml", "proof.js", "proof.mjs"),
     *("proof.pdf", "proof.mhtml", "proof.swf", "proof.xsl", "proof.md", "proof.html.gz", "proof"),
-    *("proof.IPYNB", "chart.vl.json", ".htaccess", "deep/proof.html", "proof.html."),
+    *(
+        "ipykernel_launcher.py",
+        "proof.IPYNB",
+        "chart.vl.json",
+        ".htaccess",
+        "deep/proof.html",
+        "proof.html.",
+    ),
 ]
-HARMLESS = ["numbers.csv", "helper.py", "deep/notes.txt"]
+HARMLESS = ["numbers.csv", "deep/notes.txt"]
 
 
 def with_text(nb, text):

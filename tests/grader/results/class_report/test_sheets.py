@@ -14,7 +14,11 @@ from tests.grader.results.class_report.made_up import LAB, Made, make_course, ve
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t=", " =", "\r\n@", "＝"])
 def test_a_text_that_a_spreadsheet_would_run_is_disarmed(sign):
-    assert safe(f"{sign}HYPERLINK(1)") == f"'{sign}HYPERLINK(1)"
+    assert safe(f"{sign}HYPERLINK(1)") == f"'{sign.strip()}HYPERLINK(1)"
+    assert (
+        safe(f"raised x ;{sign}HYPERLINK(1)").replace(" ", "")
+        == f"raisedx;'{sign.strip()}HYPERLINK(1)"
+    )
 
 
 @pytest.mark.parametrize("value", ["Ada", "a-b", "1 + 1", "", -1.5, 2])
