@@ -10,6 +10,7 @@ run, 130 when it was interrupted.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import importlib
 import sys
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"grader {args.command}: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):  # the second while a kernel starts
         print(f"grader {args.command}: interrupted", file=sys.stderr)
         return 130
 

@@ -174,7 +174,8 @@ def lab_named(root: Path, word: str) -> str:
 def names(phase: PhasePaths) -> set[str]:
     """Return the words that name a phase: full name, number, and the name without the number."""
     number, _, rest = phase.name.partition("_")
-    return {phase.name, number, number.lstrip("0"), rest} - {""}
+    short = {str(int(number))} if number.isdecimal() else set()
+    return ({phase.name, number, rest} | short) - {""}
 
 
 def anchor(heading: str) -> str:

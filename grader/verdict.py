@@ -19,7 +19,7 @@ from grader.untrusted import mapping, member, number, sequence, text, texts
 VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
 
 LINE = 100  # characters of an example's comment
-UNDEFINED = "a name is not defined: the cell that should define it did not run through"
+UNDEFINED = "a name is not defined: no cell that ran to its end defines it"
 
 
 class Status(StrEnum):

@@ -30,6 +30,9 @@ from grader.run_record import typed_seed
 from grader.submission.files import printable
 from grader.submission.student_ids import id_problem
 
+# What nbgrader says where a graded lab has got other cells.
+OTHER_CELLS = "Cannot add or remove cells for notebook"
+
 
 class Executor(AbstractContextManager, Protocol):
     """Runs jobs: :class:`Pool` or :class:`grader.batch.cluster.Cluster`."""
@@ -156,7 +159,17 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
     if writer.knows(lab):
         return
     with console.status(f"{lab.name}: entering the lab in the gradebook"):
-        enter_lab(course.root, lab.name)
+        try:
+            enter_lab(course.root, lab.name)
+        except UserError as error:
+            if OTHER_CELLS not in str(error):
+                raise
+            raise UserError(
+                f"the gradebook has grades for {lab.name} with other exercises, and nbgrader can't "
+                "add or remove any. Put the new version under another name; or keep a copy of "
+                f"gradebook.db and run `nbgrader db assignment remove {lab.name} --force`, which "
+                "drops this lab's marks, by hand too, its comments and its due date"
+            ) from None
     if not writer.knows(lab):
         raise UserError(
             f"the gradebook does not hold {lab.name} as it is in source/, not even after "

@@ -150,9 +150,15 @@ class Writer:
         """Write the graded files, then the scores, so that no score is without its file.
 
         Old scores are replaced in the same transaction. Until it is committed, the record has the
-        old job's id, so the next run notices when this one was killed in between.
+        old job's id, so the next run notices when this one was killed in between. Where the grader
+        failed for a submission that it has graded before, its files and scores stay, and the next
+        run tries again.
         """
         lab, student = job.lab.name, job.student
+        before = self.recorded(lab, student)
+        if result.retryable and before and before.digest == job.submission.digest:
+            self._try_again(job)
+            return
         with self._said_clearly():
             time_file = job.submission.time_file
             beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})
@@ -192,6 +198,12 @@ class Writer:
             )
             session.execute(RECORDS.delete().where(RECORDS.c.submission_id == submission.id))
             session.execute(new)
+
+    def _try_again(self, job: Job) -> None:
+        """Make the next run grade a submission again, and leave what this one found."""
+        with self._said_clearly(), self._transaction() as session:
+            where = RECORDS.c.submission_id == self._submission(job).id
+            session.execute(RECORDS.update().where(where).values(key=""))
 
     def _submission(self, job: Job) -> SubmittedAssignment:
         """Return the learner's row for the lab; create it as nbgrader does if it is missing."""

@@ -12,6 +12,7 @@ from typing import Any, Self
 import torch
 from nbformat.notebooknode import NotebookNode
 
+from grader import UserError
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
 from grader.judging.example import find_examples, fresh_seed
@@ -76,6 +77,7 @@ class Examiner(_Asking):
 
     Args:
         hidden: the hidden part of the graded cell, with its call of ``verify``.
+        points: the points of the graded cell.
         code: the cells that ran so far, in which the learner's code is looked up.
 
     Attributes:
@@ -83,15 +85,27 @@ class Examiner(_Asking):
         verdict: the verdict, once :meth:`report` was called.
 
     Raises:
-        ValueError: if ``hidden`` has no call of ``verify``.
-        LookupError: if no check has the name that it gives.
+        UserError: if the check cannot be loaded, its reference fails, or it gives other points than
+            the cell has. That is so for each learner of the class.
     """
 
-    def __init__(self, hidden: str, seed: str, code: Written, end: socket.socket):
+    def __init__(self, hidden: str, points: float, seed: str, code: Written, end: socket.socket):
         torch.set_num_threads(1)  # other processes judge other submissions at the same time
-        name, thing, things = read_call(hidden)
-        self._phase, check = find_check(name)
-        self.key = answer_key(check, seed)
+        try:
+            name, thing, things = read_call(hidden)
+            self._phase, check = find_check(name)
+            self.key = answer_key(check, seed)
+        except (MemoryError, OSError):  # the machine's fault
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            raise UserError(f"a check cannot be used: {said}. Is it in `selftest`?") from error
+        gives = sum(check.parts.values())
+        if gives != points:
+            raise UserError(
+                f"the check {name!r} gives {gives:g} points, and its cell in source/ has "
+                f"{points:g}: run `python -m grader build`"
+            )
         self._code = code
         self._named = all(k == v for k, v in (things or {name: thing}).items())
         self.verdict: Verdict | None = None

@@ -144,7 +144,7 @@ def _why(hidden: list[NotebookNode]) -> dict[str, Any]:
         if output.output_type != "error":
             continue
         if output.ename == "NameError":
-            why = "the cell that should define it did not run through"
+            why = "no cell that ran to its end defines it"
             problem = f"{plain(output.evalue)}: {why}"
             return {"cause": Cause.UNDEFINED_NAME, "problem": problem}
         cause = Cause.TIMEOUT if output.ename == TIMED_OUT else Cause.NOT_EVALUATED

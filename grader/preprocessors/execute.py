@@ -271,7 +271,8 @@ class Execute(NbGraderExecute):
         # imported here, because it imports torch, which a lab without checks does not need
         from grader.judging.examiner import Examiner
 
-        with Examiner(hidden, self._seed, self._code, self.km.connection) as examiner:
+        points = float(cell.metadata.nbgrader.points)
+        with Examiner(hidden, points, self._seed, self._code, self.km.connection) as examiner:
             outputs, stop = self._run(examiner.question, cell, index)
             failed = [o for o in outputs if o.output_type == "error" and o.ename != TIMED_OUT]
             if failed:

@@ -29,6 +29,8 @@ COMMAND = re.compile(
     r"|csname)(?![A-Za-z]))"
 )
 BROKEN = r"\\ "
+# The start of an address in plain text that is not one in the public net.
+PLAIN = re.compile(rf"(https?:)//(?!{HOST}(?:[^\w.:@-]|[.:]?(?:\s|\Z)))", re.IGNORECASE)
 
 
 def is_link(address: str) -> bool:
@@ -51,6 +53,14 @@ def without_commands(text: str) -> str:
 def has_commands(page: str) -> bool:
     """Return whether a formula in HTML has one of the commands of :data:`COMMAND`."""
     return COMMAND.search(html.unescape(page)) is not None
+
+
+def without_addresses(text: str) -> str:
+    """Return plain text in which JupyterLab makes no link to an address that is not allowed.
+
+    It makes links of what looks like an address. A space of no width breaks the others.
+    """
+    return PLAIN.sub("\\1\u200b//", text)
 
 
 def without_links(markdown: str) -> str:

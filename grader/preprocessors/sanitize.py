@@ -19,6 +19,7 @@ from grader.preprocessors.links import (
     has_commands,
     is_link,
     verbatim,
+    without_addresses,
     without_commands,
     without_links,
 )
@@ -105,8 +106,16 @@ class Sanitize(SanitizeHTML):
         """Return the outputs with harmless data; of their metadata, only picture sizes stay."""
         outputs = super().sanitize_code_outputs(outputs)
         for output in outputs:
-            if output.output_type in ("display_data", "execute_result"):
+            if output.output_type == "stream":
+                output.text = without_addresses(_joined(output.text))
+            elif output.output_type == "error":
+                output.evalue = without_addresses(output.evalue)
+                output.traceback = [without_addresses(line) for line in output.traceback]
+            else:
                 output.metadata = _sizes(output.metadata)
+                if "text/plain" in output.data:
+                    words = _joined(output.data["text/plain"])
+                    output.data["text/plain"] = without_addresses(words)
                 if "text/latex" in output.data:
                     output.data["text/latex"] = without_commands(_joined(output.data["text/latex"]))
                 if "text/markdown" in output.data:

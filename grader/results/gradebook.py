@@ -53,6 +53,7 @@ TELLING = {
     NoteKind.CHANGED: (ReasonKind.TOUCHED, "a graded cell was edited"),
     NoteKind.SETTINGS: (ReasonKind.TOUCHED, "grading settings were changed"),
     NoteKind.TAGS: (ReasonKind.TOUCHED, "cell tags were set"),
+    NoteKind.ANOTHER: (ReasonKind.UNREAD, "a second notebook of that name"),
 }
 # Causes of a missing verdict, with the kind of reason. All other causes are UNJUDGED.
 STOPS = {

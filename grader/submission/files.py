@@ -15,7 +15,7 @@ from pathlib import Path
 from nbgrader.utils import parse_utc
 
 from grader.submission.notebook import MAX_BYTES, Unreadable, too_large
-from grader.submission.notes import Note, left_out, more_left_out, no_timestamp, renamed
+from grader.submission.notes import Note, another, left_out, more_left_out, no_timestamp, renamed
 
 MAX_FILES = 1000
 MAX_NOTES = 20  # on single files that were left out
@@ -46,18 +46,20 @@ def read_file(path: Path, *, head: int | None = None) -> bytes | Unreadable:
 def read_notebook(
     folder: Path, name: str, expected: Sequence[str]
 ) -> tuple[bytes | Unreadable, Note | None]:
-    """Return a submitted notebook, and a note when it was found under another name.
+    """Return a submitted notebook, and a note when others of its name lie beside it.
 
-    When this notebook is the only expected one that is missing, and exactly one other notebook was
-    handed in, that one is read.
+    Those are copies such as ``lab-Copy1.ipynb``. When this notebook is the only expected one that
+    is missing, and exactly one other notebook was handed in, that one is read, and the note says
+    so.
 
     Args:
         expected: the file names of all notebooks of the assignment.
     """
     path = folder / name
-    if os.path.lexists(path):
-        return read_file(path), None
     others = [p for p in _notebooks_in(folder) if p.name not in expected]
+    if os.path.lexists(path):
+        copies = [p.name for p in others if p.name.startswith(path.stem)]
+        return read_file(path), another(name, copies) if copies else None
     missing = [one for one in expected if not os.path.lexists(folder / one)]
     if len(others) == 1 and missing == [name]:
         return read_file(others[0]), renamed(name)

@@ -21,6 +21,7 @@ class NoteKind(StrEnum):
     UNREADABLE = "unreadable"
     FOREIGN = "foreign"  # it has no cell of the lab
     RENAMED = "renamed"
+    ANOTHER = "another"  # notebook of that name lies beside it
     MISSING = "missing"  # a cell
     COPIED = "copied"  # a cell
     CHANGED = "changed"  # a cell that is not a solution cell
@@ -66,6 +67,14 @@ def unreadable(reason: str) -> Note:
 def renamed(expected: str) -> Note:
     """Return the note that the notebook was found under another name."""
     return Note(NoteKind.RENAMED, f"The notebook should be named `{expected}`.")
+
+
+def another(graded: str, names: Sequence[str]) -> Note:
+    """Return the note that copies of the notebook were handed in beside it."""
+    return Note(
+        NoteKind.ANOTHER,
+        f"Also handed in: {_some(names)}. Only `{graded}` was graded. Is the work in another one?",
+    )
 
 
 def left_out(name: str, reason: str) -> Note:

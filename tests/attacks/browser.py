@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 LINK = re.compile(r"https?://(?!localhost|[\w@]*(127|0x))\w|#")
 # Commands in formulas that link, load, or cover the page; MathJax reads formulas outside of code.
 FORMULA = re.compile(r"\\(href|url|mmlToken|includegraphics|html\w+|style|cssId|class|bbox)\b")
+# Classes of the page's own style sheet, Bootstrap's, that lay something over the page.
+COVERS = re.compile(r"modal|navbar-(fixed|static)|carousel|affix|popover|tooltip|dropdown|sr-only")
 QUIET = {"pre", "code", "script", "style", "textarea"}
 
 
@@ -36,6 +38,8 @@ class _Dangers(HTMLParser):
                 self.found.append(f"{tag} {name} loads {plain[:40]}")
             elif name in ("href", "ping", "cite") and not LINK.match(plain):
                 self.found.append(f"{tag} {name} is {plain[:40]}")
+            elif name == "class" and COVERS.search(plain):
+                self.found.append(f"{tag} class {plain[:40]}")
             elif name == "style" and re.search(r"url\(|expression|position", plain):
                 self.found.append(f"{tag} style {plain[:40]}")
 

@@ -313,3 +313,19 @@ def fills_sockets_that_nobody_reads(work: Work) -> None:
                         client.send(bytes(1 << 16))
         """
     )
+
+
+@attack(tells="named in lines")
+def names_a_socket_in_lines(work: Work) -> None:
+    """Gives sockets names with line breaks, for whoever counts sockets by the lines of a list."""
+    work.first(
+        """
+        import socket, time
+        held = []
+        for name in ("a", "b\\nc", "d\\n0: 2 3 4 0005 6", "e\\n\\n"):
+            held.append(socket.socket(socket.AF_UNIX))
+            held[-1].bind("/tmp/" + name)
+        time.sleep(3)  # until somebody has counted
+        print("named in lines")
+        """
+    )

@@ -27,6 +27,8 @@ EVIL = [
     "<b/onmouseover=alert(1)>x</b><details ontoggle=alert(1) open>y</details>",
     "<img src='https://evil.example/seen.png'><img srcset='//evil.example/x 1x'>",
     "<textarea><script>alert(1)</script></textarea><xmp><img src=x onerror=1></xmp>",
+    "<div class='modal-backdrop'>cover</div><p class='a carousel-control dataframe'>cover</p>",
+    "<a class=navbar-fixed-top style='height:100%;display:block' href=https://evil.example>in</a>",
 ]
 
 

@@ -28,6 +28,13 @@ def has_modules_of_the_same_name(work: Work) -> None:
 
 
 @attack()
+def has_modules_for_whoever_opens_the_notebook(work: Work) -> None:
+    """Brings what a kernel in the folder of the graded notebook would import first."""
+    for name in ("ipykernel_launcher.py", "ipykernel.py", "traitlets.py"):
+        (work.folder / name).write_text(TRACE)
+
+
+@attack()
 def has_files_that_start_by_themselves(work: Work) -> None:
     """Brings sitecustomize, usercustomize, .pth and conftest files, and start-up scripts."""
     for name in ("sitecustomize.py", "usercustomize.py", "conftest.py", "evil.pth", ".pythonrc"):

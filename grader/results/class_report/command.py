@@ -13,6 +13,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import track
 
+from grader import UserError
 from grader.course import open_course
 from grader.phase_paths import ROOT, lab_named
 from grader.results.class_report.names import Names, pseudonyms
@@ -43,14 +44,17 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         1 when some submissions have no scores yet, otherwise 0.
 
     Raises:
-        UserError: when the lab has not been graded.
+        UserError: when the lab has not been graded, or the folder cannot be made.
     """
     console = console or Console()
     lab = lab_named(root, args.lab)
     course = open_course(root)
     results = Results(course, lab)
     out = (args.out or root / "reports" / lab).resolve()
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"can't make the folder {out}: {error.strerror}") from None
     who = pseudonyms(root) if args.hide_names else Names()
     outline = read_outline(root, lab, results.notebooks)
     tally = Tally(results.cells, outline, who, results.never_graded)

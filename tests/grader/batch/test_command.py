@@ -206,7 +206,7 @@ def test_odd_submissions_get_a_verdict_and_the_others_too(course):
     status, text = run(course, OPEN)
     assert status == 1
     assert count(text, "graded") == 10
-    assert "caf?: the name of the student's folder is not UTF-8" in text
+    assert "caf?: an id has no '\\udce9': rename the student's folder" in text
     assert "late: `timestamp.txt` can't be used" in text
     assert marks(course.root, "right", HW)["test"] == 2.0
     assert marks(course.root, "late", HW)["test"] == 1.0
@@ -404,3 +404,29 @@ def test_names_of_people_are_ids():
         assert id_problem(name) == ""
     for name in ("", ".", "..", "a/b", "a'b", ".hidden", "-rf", "a\nb"):
         assert id_problem(name)
+
+
+def test_what_the_grader_fails_at_later_keeps_its_marks(course, here, monkeypatch):
+    path = hand_in(course, "ann", "score 1")
+    run(course)
+    with monkeypatch.context() as patch:
+        patch.setenv(MACHINE, "raise")
+        status, said = run(course, "--regrade")
+    assert (status, count(said, "without a verdict")) == (1, 1)
+    assert marks(course.root, "ann", HW)["test"] == 1
+    path.write_bytes(path.read_bytes())
+    assert count(run(course)[1], "graded") == 1  # it is tried again
+    assert marks(course.root, "ann", HW)["test"] == 1
+
+
+def test_other_cells_in_a_lab_that_has_grades_are_said_with_a_way_on(course, monkeypatch):
+    hand_in(course, "ann", "score 1")
+    path = course.root / "source" / HW / f"{HW}.ipynb"
+    path.write_text(path.read_text().replace("Why?", "How?"))
+
+    def refuses(root, lab):
+        raise UserError("RuntimeError: Cannot add or remove cells for notebook 'hw' because")
+
+    monkeypatch.setattr(command, "enter_lab", refuses)
+    with pytest.raises(UserError, match="nbgrader db assignment remove hw --force"):
+        run(course)

@@ -95,10 +95,15 @@ def test_old_marks_go_and_marks_by_hand_and_extra_credit_stay(course):
 
 def test_what_failed_for_no_fault_of_the_learner_is_open_and_not_done(course):
     job = job_of(course, "ann")
+    another = replace(job, submission=replace(job.submission, digest="another"))
+    failed = result(test=None, problem="killed", retryable=True)
     with Writer(course) as writer:
         writer.record(job, result())
-        failed = result(test=None, problem="killed", retryable=True)
-        writer.record(job, failed)
+        before, stamp = marks(course), writer.files.stamp("ann", HW, [HW])
+        writer.record(job, failed)  # what was graded before stays
+        assert writer.recorded(HW, "ann").job_id == ""
+        assert (marks(course), writer.files.stamp("ann", HW, [HW])) == (before, stamp)
+        writer.record(another, failed)
         assert writer.recorded(HW, "ann").job_id == ""
     assert marks(course)["test"] == (None, None, None, True)
 

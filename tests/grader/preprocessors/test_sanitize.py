@@ -379,3 +379,39 @@ def test_what_is_clean_stays_as_it_is(text):
     once = sanitized(new_markdown_cell(text, metadata=LEARNER))
     before = once.cells[0].source
     assert Sanitize().preprocess(once, {})[0].cells[0].source == before
+
+
+@pytest.mark.parametrize(
+    ("text", "linked"),
+    [
+        ("see https://example.net/a?b=1, or (http://docs.example.org).", True),
+        ("https://example.net:8000/x", True),
+        ("https://example.net", True),
+        ("http://localhost:8888/hub/logout", False),
+        ("HTTP://127.0.0.1:8888/lab", False),
+        ("http://2130706433/", False),
+        ("http://[::1]/", False),
+        ("http://user@localhost/", False),
+        ("http://example.net@localhost/", False),
+        ("http://example.net:80@localhost/", False),
+        ("http://a.localhost/ and https://printer.local", False),
+    ],
+)
+def test_plain_text_has_no_address_of_a_machine_nearby(text, linked):
+    outputs = [
+        new_output("stream", text=text),
+        new_output("error", ename="E", evalue=text, traceback=[text]),
+        new_output("display_data", data={"text/plain": text}),
+    ]
+    nb = sanitized(new_code_cell("x", outputs=outputs))
+    stream, error, data = nb.cells[0].outputs
+    for kept in (stream.text, error.evalue, error.traceback[0], data.data["text/plain"]):
+        assert (kept == text) == linked
+        assert kept.replace("\u200b", "") == text
+
+
+def test_addresses_without_end_take_little_time():
+    began = time.process_time()
+    sanitized(new_code_cell("x", outputs=[new_output("stream", text="http://a." * 200_000)]))
+    sanitized(new_code_cell("x", outputs=[new_output("stream", text="http://" + "a." * 500_000)]))
+    assert time.process_time() - began < 10

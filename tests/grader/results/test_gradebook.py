@@ -90,7 +90,7 @@ def test_what_stopped_the_kernel_is_told_once(tmp_path):
 
 def test_an_untouched_lab_needs_no_person(tmp_path):
     verdicts = {n: verdict(n, 0.0, status="not attempted") for n in ("twice", "row_sums")}
-    undefined = "name 'f' is not defined: the cell that should define it did not run through"
+    undefined = "name 'f' is not defined: no cell that ran to its end defines it"
     verdicts["softmax"] = verdict(
         "softmax", 0.0, status="not run", cause=Cause.UNDEFINED_NAME, problem=undefined
     )

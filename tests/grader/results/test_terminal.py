@@ -45,7 +45,7 @@ def test_an_exercise_is_counted_as_in_the_report(tmp_path):
 
 
 def test_those_who_need_a_person_and_no_one_for_a_name_that_is_not_defined(tmp_path):
-    slip = "name 'f' is not defined: the cell that should define it did not run through"
+    slip = "name 'f' is not defined: no cell that ran to its end defines it"
     undefined = verdict("twice", 0, status="not run", cause="undefined_name", problem=slip)
     learners = [
         Made("ada", metadata={"notes": [{"kind": "foreign"}]}),

@@ -228,3 +228,13 @@ def test_a_file_that_a_system_puts_beside_a_notebook_is_none(tmp_path):
     write(b"mine", tmp_path / "hw (1).ipynb")
     write(b"\0\5\x16\7", tmp_path / "._hw (1).ipynb")
     assert read_notebook(tmp_path, "hw.ipynb", NAMES)[0] == b"mine"
+
+
+def test_copies_beside_the_notebook_are_told(tmp_path):
+    write(b"mine", tmp_path / "hw.ipynb")
+    write(b"scratch", tmp_path / "scratch.ipynb")
+    assert read_notebook(tmp_path, "hw.ipynb", NAMES) == (b"mine", None)
+    write(b"work", tmp_path / "hw-Copy1.ipynb")
+    data, note = read_notebook(tmp_path, "hw.ipynb", NAMES)
+    assert (data, note.kind) == (b"mine", "another")
+    assert "`hw-Copy1.ipynb`" in note.message
