@@ -40,6 +40,7 @@ class ReasonKind(StrEnum):
 
     UNGRADED = "ungraded"
     UNREAD = "unread"
+    HANDED_IN = "handed in"  # with copies beside the notebook, or at no time that can be read
     TOUCHED = "touched"
     STOPPED = "stopped"
     UNJUDGED = "unjudged"
@@ -53,7 +54,8 @@ TELLING = {
     NoteKind.CHANGED: (ReasonKind.TOUCHED, "a graded cell was edited"),
     NoteKind.SETTINGS: (ReasonKind.TOUCHED, "grading settings were changed"),
     NoteKind.TAGS: (ReasonKind.TOUCHED, "cell tags were set"),
-    NoteKind.ANOTHER: (ReasonKind.UNREAD, "a second notebook of that name"),
+    NoteKind.ANOTHER: (ReasonKind.HANDED_IN, "copies of the notebook lie beside it"),
+    NoteKind.TIMESTAMP: (ReasonKind.HANDED_IN, "the time of the submission can't be read"),
 }
 # Causes of a missing verdict, with the kind of reason. All other causes are UNJUDGED.
 STOPS = {

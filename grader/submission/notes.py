@@ -11,7 +11,8 @@ from nbformat.notebooknode import NotebookNode
 
 from grader.submission.notebook import SubmittedCell
 
-SETTINGS = ("grade", "solution", "locked", "task", "points")
+# Points are the source's. Where they alone differ, an earlier release may have had others.
+SETTINGS = ("grade", "solution", "locked", "task")
 FEW = 5  # names of a learner's that one note has
 
 
@@ -19,7 +20,8 @@ class NoteKind(StrEnum):
     """What was wrong with a submission or one of its cells."""
 
     UNREADABLE = "unreadable"
-    FOREIGN = "foreign"  # it has no cell of the lab
+    FOREIGN = "foreign"  # it has no graded cell and no answer of the lab
+    UNMARKED = "unmarked"  # its cells have lost their ids
     RENAMED = "renamed"
     ANOTHER = "another"  # notebook of that name lies beside it
     MISSING = "missing"  # a cell
@@ -54,8 +56,15 @@ class Note:
 
 FOREIGN = Note(
     NoteKind.FOREIGN,
-    "No cell of this lab was found in the notebook, so the lab was graded as it was released. "
+    "No answer to this lab was found in the notebook, so the lab was graded as it was released. "
     "Was another notebook handed in?",
+)
+
+
+UNMARKED = Note(
+    NoteKind.UNMARKED,
+    "The cells of this lab had lost their marks. The code in your cells was used wherever it "
+    "defines what an exercise asks for.",
 )
 
 

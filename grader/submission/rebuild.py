@@ -38,6 +38,7 @@ from grader.run_record import record
 from grader.submission.notebook import SubmittedCell, Unreadable, read_submission
 from grader.submission.notes import (
     FOREIGN,
+    UNMARKED,
     Note,
     cell_edited,
     cell_missing,
@@ -118,8 +119,10 @@ def _answers(
 ) -> tuple[list[NotebookNode], list[Note]]:
     owned = {c.metadata.nbgrader.grade_id: c for c in master.cells if is_owned(c)}
     chosen, found = _choose(submitted, owned, released)
-    if not chosen and owned:
-        found = [FOREIGN]
+    theirs = {i for i, cell in owned.items() if is_grade(cell) or is_solution(cell)}
+    foreign = not chosen.keys() & theirs if theirs else not chosen
+    if foreign and owned:  # all labs have cells of some names, such as `setup`
+        chosen, found = {}, [FOREIGN]
     place = {position: grade_id for grade_id, position in chosen.items()}
     stubs = {grade_id: released[grade_id] for grade_id in owned if is_solution(owned[grade_id])}
     following = _free_cells(submitted, place, master, stubs)
@@ -141,6 +144,7 @@ def _answers(
             elsewhere = is_solution(cell) and bool(_names(cell.source) & _names(free_code))
             if elsewhere:
                 cell.source = WRITTEN_ELSEWHERE
+                found = [UNMARKED if note is FOREIGN else note for note in found]
             if chosen:
                 found.append(cell_missing(grade_id, written_elsewhere=elsewhere))
         cells += [cell, *following.pop(grade_id, [])]

@@ -124,7 +124,7 @@ def brings_marks_of_an_earlier_run(work: Work) -> None:
     test.metadata.open_the_hood = {"seconds": 0}
 
 
-@attack(tells="No cell of this lab was found")
+@attack(tells="The cells of this lab had lost their marks")
 def has_metadata_of_every_wrong_type(work: Work) -> None:
     """Puts lists, numbers and nulls where metadata should be objects."""
     tree = json.loads(work.bytes())

@@ -33,6 +33,11 @@ ADVICE = {
         "Nothing to grade",
         "The lab was graded as it was released, so they have no points yet. Ask for the file.",
     ),
+    ReasonKind.HANDED_IN: (
+        "Another notebook beside it, or no time",
+        "The notebook of the lab's name was graded. See whether the work is in a copy, and when it "
+        "came.",
+    ),
     ReasonKind.TOUCHED: (
         "Graded cells, settings or tags changed",
         "The originals were used, so nothing was gained. Mostly an accident; ask.",
@@ -47,7 +52,8 @@ ADVICE = {
     ),
     ReasonKind.UNDEFINED: (
         "An answer could not be run",
-        "The cell with the answer raised an error itself, often by a slip of the pen.",
+        "No cell that ran to its end defines what was asked for: it raised an error itself, often "
+        "by a slip of the pen, or it uses another name.",
     ),
 }
 FREQUENT = 6  # misconceptions listed at the top; each exercise lists all of its own

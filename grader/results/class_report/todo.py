@@ -55,6 +55,11 @@ def _by_person(tally: Tally) -> Iterator[Todo]:
         ),
         ((ReasonKind.UNREAD,), "Ask for the right file", "with nothing that could be graded"),
         (
+            (ReasonKind.HANDED_IN,),
+            "Look at what was handed in",
+            "with copies beside the notebook, or without a time",
+        ),
+        (
             (ReasonKind.TOUCHED,),
             "Ask about edited tests or settings",
             "that changed some, and gained nothing by it",
@@ -78,11 +83,14 @@ def _named(tally: Tally, kinds: Sequence[str], count: int) -> str:
 
 
 def _to_mark(tally: Tally) -> Iterator[Todo]:
-    waiting = [one for one in tally.exercises if one.waiting]
-    if waiting:
-        names = ", ".join(f"{one.waiting} to `{one.name}`" for one in waiting)
-        where = anchor(tally, waiting[0])
-        yield Todo(MARKS, "Mark the answers in words, in formgrader", f"Waiting: {names}.", where)
+    for manual, do, what in (
+        (True, "Mark the answers in words, in formgrader", "Waiting"),
+        (False, "Look again at marks by hand", "Graded anew since they were given"),
+    ):
+        waiting = [one for one in tally.exercises if one.waiting and one.cell.manual is manual]
+        if waiting:
+            names = ", ".join(f"{one.waiting} to `{one.name}`" for one in waiting)
+            yield Todo(MARKS, do, f"{what}: {names}.", anchor(tally, waiting[0]))
 
 
 def _to_teach(tally: Tally) -> Iterator[Todo]:

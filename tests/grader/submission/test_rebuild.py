@@ -171,7 +171,8 @@ def test_spaces_at_the_end_of_a_line_are_no_edit():
 
 
 @pytest.mark.parametrize(
-    "setting", [{"points": 99}, {"grade": False}, {"solution": True}, {"locked": False}]
+    "setting",
+    [{"grade": False}, {"solution": True}, {"locked": False}, {"points": 9, "task": True}],
 )
 def test_changed_settings_are_put_back(setting):
     nb = solved(RELEASE)
@@ -263,3 +264,22 @@ def test_notes_stand_at_the_top_and_in_the_metadata():
     rebuilt = redo(nb)
     assert "`twice` was edited" in rebuilt.nb.cells[0].source
     assert rebuilt.nb.metadata.open_the_hood.notes[0]["cell"] == "twice"
+
+
+def test_points_of_an_earlier_release_are_nobodys_fault():
+    nb = solved(RELEASE)
+    cell(nb, "twice").metadata.nbgrader.points = 99
+    assert kinds(redo(nb)) == []
+
+
+def test_a_notebook_of_another_lab_is_said_whatever_cells_both_have():
+    other = copy.deepcopy(RELEASE)
+    other.cells = [cell(other, "setup"), new_code_cell("other = 1", id="other")]
+    assert kinds(redo(other)) == [("foreign", None)]
+
+
+def test_code_in_cells_that_lost_their_marks_is_used_and_that_is_said():
+    nb = solved(RELEASE)
+    for one in nb.cells:
+        one.metadata.pop("nbgrader", None)
+    assert kinds(redo(nb)) == [("unmarked", None)]

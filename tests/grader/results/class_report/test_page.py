@@ -70,7 +70,7 @@ def test_headline_numbers(tmp_path):
     text = Elements(page_of(tmp_path, learners)).text
     # ten automatic points: 10, 10 and 5
     assert "graded 3 on average 83 % median 100 % need a person 0" in text
-    assert "of the 10 points that are given automatically; 2 answers in words wait" in text
+    assert "of the 10 points that are given automatically; 2 marks by hand wait" in text
 
 
 def test_marks_by_hand_count_once_they_are_all_there(tmp_path):
