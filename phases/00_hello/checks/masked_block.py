@@ -35,6 +35,8 @@ def _(draw):
         yield case("past the end", grid, n, block, shown="the program after the last")
     # in a set these come as 8, 6, 7
     yield case("a full block", 2, 20, 3, shown=place(2, 7))
+    yield case("a full block", 0, 17, 8, shown=place(0, 3))
+    yield case("the last block", 2, 17, 8, shown=place(2, 3))
     yield case("the last block", 2, 9, 3, shown=place(2, 3))
     yield case("the last block", 0, 5, 8, shown="less than one block")
     yield case("the last block", 4, 5, 1, shown=place(4, 5))

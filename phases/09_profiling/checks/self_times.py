@@ -124,6 +124,8 @@ def _(draw):
     device = [Event(a, 0, 60, "gpu 7", "kernel", 3), Event(a, 10, 20), Event(b, 11, n)]
     yield asked(several, device, "a host and a device")
     yield asked(several, [Event(a, 5, 9 + n, lane) for lane in ("cpu", "cpu 2", "cpu 3")])
+    two = [Event(a, 0, 60), Event(b, 5, 20), Event(c, 8, 9), Event(d, 40, n), Event(b, 7, 50, "cpu 2")]
+    yield asked(several, two, "two of one thread end before the next begins")
     yield asked(several, tree(["cpu", "cpu 2"], 1, True))
 
     row = [Event(a, 0, 10), Event(b, 10, n), Event(c, 10 + n, 6), Event(a, 16 + n, 3)]
