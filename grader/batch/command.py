@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Protocol
 
 from rich.console import Console
+from rich.markup import escape
 
 from grader import UserError
 from grader.batch.canary import Canary
@@ -28,9 +29,11 @@ from grader.course import Course, enter_lab, open_course
 from grader.phase_paths import ROOT, lab_named
 from grader.run_record import typed_seed
 from grader.submission.files import printable
+from grader.submission.misplaced import misplaced
 from grader.submission.student_ids import id_problem
 
 # What nbgrader says where a graded lab has got other cells.
+MOST_PLACES = 10  # misplaced notebooks that are named
 OTHER_CELLS = "Cannot add or remove cells for notebook"
 
 
@@ -146,6 +149,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
                 jobs = iter(left)
     for outcome in outcomes.values():
         outcome.show(console)
+    if not args.students:
+        _show_misplaced(course, console)
     if stopped():
         console.print(
             "Interrupted. Finished grades are recorded; run the same command again to continue."
@@ -176,6 +181,19 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
             "`nbgrader generate_assignment`: does it have steps of its own, such as AUTOTEST? "
             "Then grade it with `nbgrader autograde`"
         )
+
+
+def _show_misplaced(course: Course, console: Console) -> None:
+    """Print which notebooks nobody graded because of where they are."""
+    place = course.folder("submitted", "LEARNER", "LAB")
+    if place.parts[-2:] != ("LEARNER", "LAB"):  # a structure of the course's own
+        return
+    known = {path.name for path in course.folder("source", ".", "LAB").parent.glob("*")}
+    found = misplaced(place.parent.parent, known)
+    if found:
+        more = f" and {len(found) - MOST_PLACES} more" if len(found) > MOST_PLACES else ""
+        console.print("[bold]Not graded, for they are not submitted/LEARNER/LAB/LAB.ipynb[/bold]")
+        console.print(f"  {escape(', '.join(found[:MOST_PLACES]))}{more}", highlight=False)
 
 
 def _executor(args: argparse.Namespace, total: int, stopped: Callable[[], bool]) -> Executor:

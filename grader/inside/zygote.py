@@ -310,7 +310,7 @@ class Zygote:
             try:
                 greedy = entry.meter.exceeds(entry.memory)
                 entry.meter.look()
-            except OSError:  # the sandbox has ended
+            except Exception:  # it has ended, or shows of itself what can't be read: it alone ends
                 self._end(entry, "died")
                 continue
             entry.nice = max(entry.nice, usage.niceness(entry.meter.runnable))

@@ -430,3 +430,19 @@ def test_other_cells_in_a_lab_that_has_grades_are_said_with_a_way_on(course, mon
     monkeypatch.setattr(command, "enter_lab", refuses)
     with pytest.raises(UserError, match="nbgrader db assignment remove hw --force"):
         run(course)
+
+
+def test_notebooks_where_no_submission_belongs_are_named(course, here):
+    hand_in(course, "ann", "score 2")
+    submitted = course.root / "submitted"
+    for place in ("loose.ipynb", "bob/hw.ipynb", "bob/HW/hw.ipynb", ".eve/hw/hw.ipynb"):
+        write(b"{}", submitted / place)
+    write(b"1", submitted / "ann" / "notes.txt")
+    write(b"{}", submitted / "ann" / ".ipynb_checkpoints" / "hw.ipynb")
+    write(b"{}", submitted / "ann" / HW / "scratch.ipynb")
+    (submitted / "zoe").mkdir()
+    (submitted / "zoe" / "link").symlink_to(submitted / "ann" / HW)
+    status, said = run(course)
+    assert status == 0
+    assert "  .eve/hw/hw.ipynb, bob/HW/hw.ipynb, bob/hw.ipynb, loose.ipynb" in said
+    assert "Not graded" not in run(course, "--students", "ann")[1]
