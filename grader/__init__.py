@@ -12,6 +12,7 @@ Batch process, trusted. One at a time in a course folder.
     course                  lets nbgrader enter the lab in the gradebook if it is not there
  2. submission.files        reads what lies in submitted/, within limits and without following links
     submission.digest       tells whether it changed; what is graded and unchanged is skipped
+    submission.student_ids  says which folders are learners'; .misplaced finds what nobody grades
  3. batch.job               describes the work for a worker (Job) and what comes back (Result)
     batch.pool              sends jobs to workers on this machine, and replaces dead ones
     batch.cluster           or sends them to Dask workers, which start such workers themselves
@@ -65,7 +66,8 @@ of any shape, and `nbgrader` starts nbgrader's command line faster.
 Beside grading. `build` makes the notebooks from the texts in phases/ and refuses what would hurt a
 class; `site` makes the static site from the notebooks; `proof` tests the checks and makes the
 sample class. `check`, `demo` and `work` are commands of one module. `in_notebook` and `verify`
-judge in a person's own notebook. `verdict` and `run_record` are the data that the steps hand on.
+judge in a person's own notebook. `verdict` and `run_record` are the data that the steps hand on,
+the second under the key of `metadata`.
 `phase_paths` knows where things are, `whole_file` writes files that are never half written, and
 `backquotes` shows `code` in texts.
 CONTRIBUTING.md ("Where a change goes") says which module to open for a change.
