@@ -62,8 +62,6 @@ c.Autograde.autograde_preprocessors = [
 
 # Seconds for a cell, in `validate` and where a lab says nothing: a first torch.compile takes ten.
 c.Execute.timeout = 120
-# The button tells of checks that fail, and not of graded cells alone.
-c.Validator.validate_all = True
 
 c.GenerateFeedback.exporter_class = "grader.preprocessors.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [

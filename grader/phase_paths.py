@@ -162,8 +162,8 @@ def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
 def lab_named(root: Path, word: str) -> str:
     """Return the folder name of the lab that a word names, such as "01".
 
-    A word that names a folder of ``source/``, or no phase, is returned as it is: a course may have
-    labs of another origin.
+    A word whose last part names a folder of ``source/`` gives that part, and one that names nothing
+    is returned as it is: a course may have labs of another origin.
     """
     name = Path(word).name  # "01_tensors/" and "source/01_tensors", as a shell completes them
     if name and (root / "source" / name).is_dir():

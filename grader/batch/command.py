@@ -32,8 +32,8 @@ from grader.submission.files import printable
 from grader.submission.misplaced import misplaced
 from grader.submission.student_ids import id_problem
 
-# What nbgrader says where a graded lab has got other cells.
 MOST_PLACES = 10  # misplaced notebooks that are named
+# What nbgrader says where a graded lab has got other cells.
 OTHER_CELLS = "Cannot add or remove cells for notebook"
 
 
@@ -221,7 +221,7 @@ class _Run:
         # One seed for the whole run: everyone gets the same cases, so the answer key is computed
         # once.
         self.seed = self.args.seed or secrets.token_hex(16)
-        self.canary = Canary(self.lab, sandbox=not self.args.unsafe_no_sandbox)
+        self.canary = Canary(self.lab, not self.args.unsafe_no_sandbox, self.seed)
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
 
     def jobs(self) -> Iterator[Job]:
@@ -300,18 +300,18 @@ class _Run:
             self._record(job, result)
 
     def _record(self, job: Job, result: Result) -> None:
-        failed = result.retryable
+        without = result.retryable
         try:
             self.writer.record(job, result)
         except UserError:
             raise
         except Exception as error:
-            failed = True
+            without = True
             problem = f"it could not be recorded: {type(error).__name__}: {error}"
             self.outcome.fail(job.student, problem)
         else:
             self.outcome.add(job, result)
-        self.progress.count(graded=True, failed=failed)
+        self.progress.count(graded=True, failed=without)
 
 
 @contextmanager

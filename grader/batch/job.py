@@ -57,7 +57,7 @@ class Submission:
         files: the other files by relative path, without nbgrader's timestamp.
         digest: SHA-256 of everything that a sandbox can see of it.
         notes: notes on the submission as a whole.
-        renamed: by notebook, the note on one that was found under another name.
+        renamed: by notebook, the note on one that was found under another name, or beside others.
         timestamp: when it was handed in, in ISO format; None when that is unknown.
         time_file: the submitted timestamp.txt, for ``autograded/``; sandboxes do not get it.
     """

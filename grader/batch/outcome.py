@@ -10,7 +10,7 @@ from rich.table import Table
 from grader.batch.job import Job, Result
 
 MOST_LINES = 20
-LONGEST = 400  # characters of one reason; all of it stands in the graded notebook
+LONGEST = 400  # characters of one reason
 
 
 class RunOutcome:

@@ -157,8 +157,10 @@ class Writer:
         lab, student = job.lab.name, job.student
         before = self.recorded(lab, student)
         if result.retryable and before and before.digest == job.submission.digest:
-            self._try_again(job)
-            return
+            stamp = self.files.stamp(student, lab, list(job.lab.notebooks))
+            if stamp == before.stamp:
+                self._try_again(job)
+                return
         with self._said_clearly():
             time_file = job.submission.time_file
             beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})

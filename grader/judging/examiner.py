@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import math
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -13,7 +14,7 @@ import torch
 from nbformat.notebooknode import NotebookNode
 
 from grader import UserError
-from grader.judging.answer_key import answer_key
+from grader.judging.answer_key import OUT_OF_MEMORY, answer_key
 from grader.judging.catalogue import find_check
 from grader.judging.example import find_examples, fresh_seed
 from grader.judging.graded_cell import made_output
@@ -85,8 +86,8 @@ class Examiner(_Asking):
         verdict: the verdict, once :meth:`report` was called.
 
     Raises:
-        UserError: if the check cannot be loaded, its reference fails, or it gives other points than
-            the cell has. That is so for each learner of the class.
+        UserError: if the check cannot be loaded, cannot draw its cases, or gives other points than
+            the cell has. That is no learner's fault.
     """
 
     def __init__(self, hidden: str, points: float, seed: str, code: Written, end: socket.socket):
@@ -98,12 +99,13 @@ class Examiner(_Asking):
         except (MemoryError, OSError):  # the machine's fault
             raise
         except Exception as error:
+            if OUT_OF_MEMORY in str(error):  # torch's word for it on a CPU
+                raise MemoryError(str(error)) from error
             said = f"{type(error).__name__}: {error}"
             raise UserError(f"a check cannot be used: {said}. Is it in `selftest`?") from error
-        gives = sum(check.parts.values())
-        if gives != points:
+        if not math.isclose(check.points, points):
             raise UserError(
-                f"the check {name!r} gives {gives:g} points, and its cell in source/ has "
+                f"the check {name!r} gives {check.points:g} points, and its cell in source/ has "
                 f"{points:g}: run `python -m grader build`"
             )
         self._code = code

@@ -30,7 +30,13 @@ COMMAND = re.compile(
 )
 BROKEN = r"\\ "
 # The start of an address in plain text that is not one in the public net.
-PLAIN = re.compile(rf"(https?:)//(?!{HOST}(?:[^\w.:@-]|[.:]?(?:\s|\Z)))", re.IGNORECASE)
+PUBLIC = rf"{HOST}(?:[^\w.:@-]|[.:]*+(?:\s|\Z))"
+PLAIN = re.compile(
+    rf"(?<![a-z0-9+.-])(?:(?!https?://{PUBLIC})([a-z0-9+.-]++:)(?=//)|(?!www\.{PUBLIC})(www)(?=\.))",
+    re.IGNORECASE,
+)
+# What JupyterLab takes out of a text before it looks for addresses, besides what moves a cursor.
+UNSEEN = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def is_link(address: str) -> bool:
@@ -58,9 +64,32 @@ def has_commands(page: str) -> bool:
 def without_addresses(text: str) -> str:
     """Return plain text in which JupyterLab makes no link to an address that is not allowed.
 
-    It makes links of what looks like an address. A space of no width breaks the others.
+    It makes links of what looks like an address once the colours are gone and the cursor has moved.
+    A text with one that is not allowed loses its colours, and a space of no width breaks it.
     """
-    return PLAIN.sub("\\1\u200b//", text)
+    seen = _seen(text)
+    return PLAIN.sub("\\g<0>\u200b", seen) if PLAIN.search(seen) else text
+
+
+def _seen(text: str) -> str:
+    """Return a text as a terminal shows it: backspaces and carriage returns move the cursor."""
+    text = UNSEEN.sub("", text)
+    if "\b" in text:
+        kept: list[str] = []
+        for character in text:
+            if character != "\b":
+                kept.append(character)
+            elif kept and kept[-1] != "\n":
+                kept.pop()
+        text = "".join(kept)
+    return "\n".join(_overwritten(line) if "\r" in line else line for line in text.split("\n"))
+
+
+def _overwritten(line: str) -> str:
+    shown: list[str] = []
+    for part in line.split("\r"):
+        shown[: len(part)] = part
+    return "".join(shown)
 
 
 def without_links(markdown: str) -> str:

@@ -93,9 +93,10 @@ class Collect(ExchangeCollect):
             self.src_records = [record]
             with tempfile.TemporaryDirectory(prefix="collected-") as aside:
                 here, before = self._folder(record), Path(aside) / "before"
-                if here.is_dir():  # nbgrader removes it before it copies the newer one
-                    shutil.copytree(here, before, symlinks=True)
                 try:
+                    # nbgrader removes an older submission before it copies the newer one
+                    if self.update and here.is_dir():
+                        shutil.copytree(here, before, symlinks=True)
                     super().copy_files()
                 except Exception as error:
                     self.log.error("%s: nothing is collected: %s", record["username"], error)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import unicodedata
 
 LONGEST = 128
-# Besides letters, their marks and digits of any script; none of them has a meaning in HTML, in a
-# script, to a terminal, or between the columns of a table.
-OTHERS = frozenset(" ._-@+()")
+# Besides letters, their marks and digits of any script: what stands in names and addresses. None of
+# these ends a text in nbgrader's pages, moves a cursor, or parts the columns of a table.
+OTHERS = frozenset(" ._-@+()~'\u2019\u00b7\u200c\u200d")
 
 
 def id_problem(name: str) -> str:

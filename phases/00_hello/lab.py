@@ -129,8 +129,9 @@ verify("masked_block", masked_block)
 #
 # Now the part that this lab is really for. Choose *Kernel → Restart Kernel and Run All Cells*: the
 # kernel forgets everything, and the notebook must stand on its own from top to bottom. Then save
-# it. The *Validate* button above the notebook does the same in a kernel of its own, and says which
-# of the visible checks fail. If nothing does, hand the notebook in the way your class does. If you
+# it. The *Validate* button above the notebook does the same in a kernel of its own, and lists the
+# graded cells whose example fails; whether each check above them prints `ok` is for you to see. If
+# all is well, hand the notebook in the way your class does. If you
 # study alone and have the whole repository, grade it yourself: open a terminal in its folder and
 # run
 #

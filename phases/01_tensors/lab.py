@@ -767,8 +767,8 @@ verify("model_costs", linear_cost=linear_cost, minigpt_flops=minigpt_flops)
 # ## Done
 #
 # Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
-# from top to bottom, then save it. The *Validate* button above does the same, and says which
-# visible checks fail.
+# from top to bottom, then save it. The *Validate* button above does the same, and lists the graded
+# cells whose example fails.
 #
 # You can now say where every element of a tensor lies, who else is reading it, what a reshape
 # costs, what comes out of a mixed sum, and how long a forward pass must take at least. Phase 02

@@ -14,7 +14,7 @@ family = Family("metadata")
 attack = family.attack
 
 
-@attack(tells="grading settings of the cell `row_sums`")
+@attack()
 def raises_its_points(work: Work) -> None:
     """Says in its copy of the graded cell that it is worth a thousand points."""
     work.cell("row_sums").metadata.nbgrader.points = 1000

@@ -249,7 +249,3 @@ def test_validate_says_what_fails_and_what_passes(copied_course, tmp_path):
     done = write(solved(released(source_notebook())), tmp_path / "done.ipynb")
     assert "NotImplementedError" in nbgrader(course, "validate", str(todo)).stdout
     assert "Success" in nbgrader(course, "validate", str(done)).stdout
-    checked = solved(released(source_notebook()))
-    checked.cells.append(new_code_cell("assert twice(torch.ones(1)) == 3"))
-    said = nbgrader(course, "validate", str(write(checked, tmp_path / "checked.ipynb"))).stdout
-    assert "assert twice(torch.ones(1)) == 3" in said

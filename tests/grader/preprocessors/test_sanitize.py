@@ -395,6 +395,11 @@ def test_what_is_clean_stays_as_it_is(text):
         ("http://example.net@localhost/", False),
         ("http://example.net:80@localhost/", False),
         ("http://a.localhost/ and https://printer.local", False),
+        ("https://pytorch.org... www.example.org/x", True),
+        ("\x1b[31mred\x1b[0m https://example.net", True),
+        ("www.x@localhost:8888/tree", False),
+        ("ftp://localhost/", False),
+        ("x" * 60 + "http://localhost/", False),
     ],
 )
 def test_plain_text_has_no_address_of_a_machine_nearby(text, linked):
@@ -410,8 +415,25 @@ def test_plain_text_has_no_address_of_a_machine_nearby(text, linked):
         assert kept.replace("\u200b", "") == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http:\x1b[1m//localhost:8888/x",
+        "htt\x1b[0mp://localhost",
+        "http:x\b//localhost",
+        "aaaaaa/localhost\rhttp:/",
+    ],
+)
+def test_colours_and_a_cursor_that_moves_hide_no_address(text):
+    nb = sanitized(new_code_cell("x", outputs=[new_output("stream", text=text)]))
+    assert "\u200b" in nb.cells[0].outputs[0].text
+    assert "http://" not in nb.cells[0].outputs[0].text
+
+
 def test_addresses_without_end_take_little_time():
     began = time.process_time()
     sanitized(new_code_cell("x", outputs=[new_output("stream", text="http://a." * 200_000)]))
     sanitized(new_code_cell("x", outputs=[new_output("stream", text="http://" + "a." * 500_000)]))
+    sanitized(new_code_cell("x", outputs=[new_output("stream", text="a:" * 500_000)]))
+    sanitized(new_code_cell("x", outputs=[new_output("stream", text="www." * 250_000)]))
     assert time.process_time() - began < 10
