@@ -1,0 +1,30 @@
+"""What a worker says of a check that does not fit the cell that calls it."""
+
+import pytest
+
+from grader import UserError
+from grader.judging import examiner
+from grader.judging.examiner import Examiner
+from grader.judging.learner_source import Written
+
+
+@pytest.mark.parametrize(
+    ("hidden", "points", "says"),
+    [
+        ('verify("grid_size", grid_size)', 4.0, "gives 3 points, and its cell in source/ has 4"),
+        ('verify("nobody_has_it", f)', 3.0, "a check cannot be used: LookupError: no check is"),
+        ("f()", 3.0, "a check cannot be used: ValueError: expected `verify"),
+    ],
+)
+def test_a_check_that_does_not_fit_is_the_courses_fault(hidden, points, says):
+    with pytest.raises(UserError, match=says):
+        Examiner(hidden, points, "seed", Written([]), None)
+
+
+def test_a_machine_without_memory_is_no_fault_of_the_check(monkeypatch):
+    def refuses(check, seed):
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")
+
+    monkeypatch.setattr(examiner, "answer_key", refuses)
+    with pytest.raises(MemoryError):
+        Examiner('verify("grid_size", grid_size)', 3.0, "seed", Written([]), None)
