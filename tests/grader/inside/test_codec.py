@@ -2,6 +2,8 @@ import contextlib
 import dataclasses
 import json
 import math
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -200,6 +202,21 @@ def test_what_a_message_names_as_a_class_must_be_one(monkeypatch):
     monkeypatch.setattr("utils.compare.EXACT", Caller())
     with pytest.raises(NotByValue):
         unpack(message({"config": ["utils.compare", "EXACT", {}]}))
+
+
+def test_a_message_loads_no_module(monkeypatch):
+    """A package may load what it is asked for by name, as utils.views does with its views."""
+    lazy = types.ModuleType("utils.lazy")
+
+    def load(name: str) -> type:
+        raise AssertionError("loaded")
+
+    lazy.__getattr__ = load
+    monkeypatch.setitem(sys.modules, "utils.lazy", lazy)
+    for module in ("utils.lazy", "utils.not_loaded_yet"):
+        with pytest.raises(NotByValue):
+            unpack(message({"config": [module, "MiniGPTConfig", {}]}))
+    assert "utils.not_loaded_yet" not in sys.modules
 
 
 def test_hostile_bytes_are_refused():

@@ -71,7 +71,15 @@ def test_an_exception_is_told_in_full_and_in_one_line():
         raise ValueError(f"a\n\tsum of {123456}\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}b")
 
     assert found(twice(), raising)[1].endswith("got ValueError: a")
-    refusing = made(abs, lambda draw: [case("p", draw.integer(-9, 9))])
+    named = type("Sum\nimport os", (ValueError,), {})
+
+    def raising_by_name(x):
+        raise named("a")
+
+    call, *comment = found(twice(), raising_by_name)
+    assert len(call.splitlines()) == 1
+    assert all(line.startswith("# ") and len(line.splitlines()) == 1 for line in comment)
+    assert comment[-1].endswith("Sum import os: a")
     refusing = made(abs, lambda draw: [case("p", draw.integer(-9, 9), raises="KeyError")])
 
     @refusing.reference
