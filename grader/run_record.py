@@ -44,7 +44,8 @@ class RunRecord:
     Attributes:
         seed: what the cases were drawn from.
         submission: :func:`grader.submission.digest.digest` of what was graded.
-        key: the id of the batch's job, which names submission, lab and version of the grader.
+        lab: a hash of what it was graded by: the lab, its checks, the settings and the grader.
+        key: the id of the batch's job, which names all of that and the submission.
         sandbox: whether the code ran in a sandbox; None where that was not recorded.
         seconds: how long the run took by the clock.
         notes: what was put right before grading.
@@ -52,6 +53,7 @@ class RunRecord:
 
     seed: str = ""
     submission: str = ""
+    lab: str = ""
     key: str = ""
     sandbox: bool | None = None
     seconds: float | None = None
@@ -73,7 +75,7 @@ class RunRecord:
         """Read the record from a notebook's metadata, which may be of any shape."""
         ours = mapping(mapping(metadata).get(KEY))
         return cls(
-            **texts(ours, "seed", "submission", "key"),
+            **texts(ours, "seed", "submission", "lab", "key"),
             sandbox=truth(ours.get("sandbox")),
             seconds=number(ours.get("seconds")),
             notes=tuple(map(_note, sequence(ours.get("notes")))),

@@ -33,8 +33,10 @@ from grader.batch.job import (
     read_source,
 )
 from grader.batch.version import version
+from grader.judging.graded_cell import read_verdicts
 from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
+from grader.results.reasons import reasons
 from grader.run_record import RunRecord, record
 from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
@@ -84,7 +86,7 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
             prefix="submission-", dir=scratch, ignore_cleanup_errors=True
         ) as folder:
             place(job.beside(), Path(folder))
-            graded = [_grade_notebook(job, name, folder) for name in job.lab.notebooks]
+            return Result(tuple(_grade_notebook(job, n, folder) for n in job.lab.notebooks))
     except UserError as reason:
         return Result((), str(reason), hopeless=True)
     except GraderFailed as reason:
@@ -96,12 +98,9 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
     except Exception as error:
         problem = f"the notebook's outputs could not be processed ({type(error).__name__})"
         return replace(failed(job, problem), retryable=False)
-    problems = [problem for _, found in graded for problem in found]
-    notebooks = tuple(notebook for notebook, _ in graded)
-    return Result(notebooks, "; ".join(problems))
 
 
-def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, list[str]]:
+def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     handed_in, source_nb = job.submission, read_source(job.lab.notebooks[name])
     submitted, renamed = handed_in.notebooks[name], handed_in.renamed.get(name)
     notes = [*handed_in.notes, *([renamed] if renamed else [])]
@@ -114,6 +113,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, l
         nb,
         seed=job.seeds.get(name) or job.seed,
         submission=digest({name: handed_in.notebooks[name]}, handed_in.files),
+        lab=job.lab.digest,
         key=job.id,
         sandbox=job.sandbox,
     )
@@ -136,8 +136,9 @@ def _grade_notebook(job: Job, name: str, folder: str) -> tuple[NotebookResult, l
         for cell in nb.cells
         if is_solution(cell) or is_task(cell)
     }
-    seed = RunRecord.of(nb.metadata).seed
-    return NotebookResult(name, as_file(nb), seed, scores, unanswered), problems
+    run = RunRecord.of(nb.metadata)
+    told = tuple(reasons(read_verdicts(nb), run.notes, "; ".join(problems)))
+    return NotebookResult(name, as_file(nb), run.seed, scores, unanswered, told)
 
 
 def _steps(config: Config) -> Iterator[Any]:

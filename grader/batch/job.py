@@ -15,6 +15,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_solution, is_task
 from traitlets.config import Config
 
+from grader.results.reasons import Reason
 from grader.run_record import record
 from grader.submission.companions import merged, shown
 from grader.submission.digest import digest_of
@@ -123,6 +124,7 @@ class NotebookResult:
         seed: the seed that its cases were drawn from.
         scores: score of each graded cell; None where a person decides.
         unanswered: for each cell that the learner writes, whether it is as released.
+        reasons: why a person should look at it.
     """
 
     name: str
@@ -130,6 +132,7 @@ class NotebookResult:
     seed: str
     scores: Mapping[str, float | None]
     unanswered: Mapping[str, bool]
+    reasons: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ class Result:
 
     Attributes:
         notebooks: the graded notebooks.
-        problem: why a person must look at it, or empty.
+        problem: why it was not graded, or empty.
         retryable: whether the grader failed, not the submission, so that another try may succeed.
         hopeless: whether every submission would probably fail, for example because no sandbox can
             be started.

@@ -43,11 +43,9 @@ class RunOutcome:
             self.fail(job.student, result.problem)
             return
         self.graded += 1
-        why = [note.message for note in job.submission.notes]
-        if result.problem:
-            why.append(result.problem)
-        if why:
-            self.people.append((job.student, " ".join(why)))
+        told = [str(reason) for notebook in result.notebooks for reason in notebook.reasons]
+        if why := "; ".join(dict.fromkeys(told)) or result.problem:
+            self.people.append((job.student, why))
 
     def fail(self, student: str, problem: str) -> None:
         """Count a submission without a verdict."""
@@ -73,8 +71,9 @@ class RunOutcome:
 
 
 def shortened(why: str) -> str:
-    """Return a reason, cut where it is longer than a few lines of a terminal."""
-    return why if len(why) <= LONGEST else f"{why[:LONGEST]} …"
+    """Return a reason for a terminal: no control characters, cut after a few lines."""
+    shown = "".join(c if c.isprintable() else " " for c in why[: LONGEST + 1])
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]} …"
 
 
 def _list(console: Console, title: str, found: list[tuple[str, str]]) -> None:

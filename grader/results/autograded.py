@@ -31,6 +31,7 @@ class GradedNotebook:
         verdicts: verdicts by ``grade_id``.
         notes: repairs before grading, each with ``kind``, ``message`` and ``cell`` ("" for none).
         seed: the seed that the cases were drawn from, or empty.
+        lab: a hash of the lab, its checks, the settings and the grader, or empty.
         sandbox: whether the code ran in a sandbox; None if that was not recorded.
         seconds: how long grading took or, if that was not recorded, how long the cells ran.
         recorded: whether ``seconds`` was recorded.
@@ -43,6 +44,7 @@ class GradedNotebook:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     seed: str = ""
+    lab: str = ""
     sandbox: bool | None = None
     seconds: float | None = None
     recorded: bool = False
@@ -70,6 +72,7 @@ def _graded(nb: NotebookNode, written: float) -> GradedNotebook:
         verdicts=read_verdicts(nb),
         notes=list(run.notes),
         seed=run.seed,
+        lab=run.lab,
         sandbox=run.sandbox,
         seconds=ran if run.seconds is None else run.seconds,
         recorded=run.seconds is not None,

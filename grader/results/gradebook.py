@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from nbgrader.api import (
@@ -29,41 +28,10 @@ from sqlalchemy.orm import Session
 from grader import UserError
 from grader.course import Course
 from grader.results.autograded import GradedNotebook, read_graded
-from grader.submission.notes import NoteKind
-from grader.verdict import TRIED, Cause, Status, Verdict
+from grader.results.reasons import Reason, reasons
+from grader.verdict import TRIED, Verdict
 
 AT_ONCE = 250  # learners per query
-
-
-class ReasonKind(StrEnum):
-    """Kinds of reasons why a person should look at a submission, the most severe first."""
-
-    UNGRADED = "ungraded"
-    UNREAD = "unread"
-    HANDED_IN = "handed in"  # with copies beside the notebook, or at no time that can be read
-    TOUCHED = "touched"
-    STOPPED = "stopped"
-    UNJUDGED = "unjudged"
-    UNDEFINED = "undefined"
-
-
-# Kinds of notes after which a person should look, with the kind of reason and its text.
-TELLING = {
-    NoteKind.UNREADABLE: (ReasonKind.UNREAD, "not readable"),
-    NoteKind.FOREIGN: (ReasonKind.UNREAD, "another notebook"),
-    NoteKind.CHANGED: (ReasonKind.TOUCHED, "a graded cell was edited"),
-    NoteKind.SETTINGS: (ReasonKind.TOUCHED, "grading settings were changed"),
-    NoteKind.TAGS: (ReasonKind.TOUCHED, "cell tags were set"),
-    NoteKind.ANOTHER: (ReasonKind.HANDED_IN, "copies of the notebook lie beside it"),
-    NoteKind.TIMESTAMP: (ReasonKind.HANDED_IN, "the time of the submission can't be read"),
-}
-# Causes of a missing verdict, with the kind of reason. All other causes are UNJUDGED.
-STOPS = {
-    Cause.TIMEOUT: ReasonKind.STOPPED,
-    Cause.KERNEL_DIED: ReasonKind.STOPPED,
-    Cause.KERNEL_STOPPED: ReasonKind.STOPPED,
-    Cause.UNDEFINED_NAME: ReasonKind.UNDEFINED,
-}
 
 
 @dataclass(frozen=True)
@@ -79,23 +47,6 @@ class GradedCell:
     name: str
     points: float
     manual: bool
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a person should look at a submission.
-
-    Attributes:
-        kind: the kind of reason; programs decide by it.
-        text: the reason in words.
-        cell: the cell that the reason is about, or empty.
-        anonymous: the text without the learner's own words.
-    """
-
-    kind: ReasonKind
-    text: str
-    cell: str = ""
-    anonymous: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,34 +91,8 @@ class Graded:
 
     def reasons(self) -> list[Reason]:
         """Return the reasons why a person should look at this submission; usually none."""
-        said = []
-        if self.unmarked or self.run.problem:
-            why = self.run.problem or "grading did not get to its end"
-            said.append(Reason(ReasonKind.UNGRADED, why))
-        for note in self.run.notes:
-            if note.kind in TELLING:
-                said.append(Reason(*TELLING[note.kind], note.cell or ""))
-        for name, verdict in self.verdicts.items():
-            if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
-                said.append(Reason(ReasonKind.STOPPED, "a call ran out of time", name))
-        stopped = False
-        for name, verdict in self.verdicts.items():
-            if verdict.status is not Status.NOT_RUN:
-                continue
-            reason = _not_run(name, verdict)
-            if reason.kind is ReasonKind.UNDEFINED and not self.attempted:
-                continue
-            if reason.kind is ReasonKind.STOPPED and stopped:
-                continue  # report only the cell that stopped the kernel, not those after it
-            stopped = stopped or reason.kind is ReasonKind.STOPPED
-            said.append(reason)
-        return list(dict.fromkeys(said))
-
-
-def _not_run(name: str, verdict: Verdict) -> Reason:
-    kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
-    text = verdict.problem or "the check gave no verdict"
-    return Reason(kind, text, name, verdict.anonymous_problem)
+        unfinished = "grading did not get to its end" if self.unmarked else ""
+        return reasons(self.verdicts, self.run.notes, self.run.problem or unfinished)
 
 
 class Results:
@@ -324,6 +249,7 @@ def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str])
             for note in run.notes
         ],
         seed=" ".join(run.seed for run in every if run.seed),
+        lab=" ".join(dict.fromkeys(run.lab for run in every if run.lab)),
         sandbox=False if False in sandboxes else None if None in sandboxes else True,
         seconds=sum(times) if times else None,
         recorded=all(run.recorded for run in every),

@@ -14,7 +14,8 @@ from rich.table import Table
 
 from grader.results.class_report.names import Names
 from grader.results.class_report.tally import ExerciseTally
-from grader.results.gradebook import Graded, GradedCell, ReasonKind
+from grader.results.gradebook import Graded, GradedCell
+from grader.results.reasons import ReasonKind
 
 BAR = 20
 MOST = 12  # misconceptions that are listed

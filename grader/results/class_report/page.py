@@ -20,7 +20,7 @@ from grader.results.class_report.items import FEWEST
 from grader.results.class_report.outline import lessons
 from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tally
 from grader.results.class_report.todo import GROUPS, as_sentence, todos, worth_a_look
-from grader.results.gradebook import ReasonKind
+from grader.results.reasons import ReasonKind
 from utils import style
 
 TEMPLATES = Path(__file__).parent / "templates"

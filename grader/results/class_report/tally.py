@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from grader.results.class_report.items import Judgement, Pairs, judge_item
 from grader.results.class_report.names import Names
 from grader.results.class_report.outline import Outline
-from grader.results.gradebook import Graded, GradedCell, Reason, ReasonKind
+from grader.results.gradebook import Graded, GradedCell
+from grader.results.reasons import Reason, ReasonKind
 from grader.verdict import Cause, Status, Verdict
 
 SHOWN = 40  # learners listed under each reason; the CSV has them all
@@ -170,6 +171,7 @@ class Tally:
         people: submissions that a person should look at, by the most severe kind of reason.
         needing: number of submissions per kind of reason.
         sandbox: number that ran in a sandbox (True), without one (False), or unrecorded (None).
+        versions: number of submissions by the version of lab, checks, settings and grader.
         seconds: grading time of each submission that has one.
         slowest: heap of ``(seconds, number, name)`` of the slowest submissions.
     """
@@ -190,6 +192,8 @@ class Tally:
         self.people: dict[str, list[Person]] = {}
         self.needing: Counter[str] = Counter()
         self.sandbox: Counter[bool | None] = Counter()
+        self.versions: Counter[str] = Counter()
+        self._newest = 0.0, ""  # when the last submission was graded, and by which version
         self.seeds: set[str] = set()
         self.without_seed = 0
         self.late = 0
@@ -215,6 +219,11 @@ class Tally:
         return sum(one.waiting for one in self.exercises)
 
     @property
+    def outdated(self) -> int:
+        """Number of submissions that another version graded than the one graded last."""
+        return self.versions.total() - self.versions[self._newest[1]]
+
+    @property
     def counted(self) -> tuple[array, float]:
         """Each learner's points, and the points that could be earned.
 
@@ -233,6 +242,9 @@ class Tally:
         self._time(one)
         self.late += one.late
         self.sandbox[one.run.sandbox] += not one.run.problem
+        if one.run.lab:
+            self.versions[one.run.lab] += 1
+            self._newest = max(self._newest, (one.run.graded_at or 0.0, one.run.lab))
         if one.run.seed:
             self.seeds.add(one.run.seed)
         else:

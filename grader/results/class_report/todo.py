@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.results.class_report.tally import ExerciseTally, Tally
-from grader.results.gradebook import ReasonKind
+from grader.results.reasons import ReasonKind
 
 MARKS, CLASS, LAB = GROUPS = ("Before the marks go out", "In class", "In the lab itself")
 NAMED = 3  # up to so many learners are named
@@ -47,6 +47,14 @@ def _by_person(tally: Tally) -> Iterator[Todo]:
     if tally.never_graded:
         why = f"{_submissions(tally.never_graded)} handed in that the gradebook does not know."
         yield Todo(MARKS, "Grade what has never been graded", why, "todo")
+    if tally.outdated:
+        had = "has" if tally.outdated == 1 else "have"
+        why = (
+            f"{_submissions(tally.outdated)} {had} marks of another version of the lab, its "
+            "checks, the settings or the grader than the one graded last; `grade` takes all "
+            "that differ again."
+        )
+        yield Todo(MARKS, "Bring all marks to one version", why, "todo")
     for kinds, do, what in (
         (
             (ReasonKind.UNGRADED,),

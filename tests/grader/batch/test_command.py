@@ -1,6 +1,7 @@
 """``python -m grader grade``: what it grades, skips and prints, and its exit status."""
 
 import argparse
+import io
 import json
 import os
 import shutil
@@ -10,12 +11,14 @@ import sys
 
 import pytest
 from nbgrader.api import Gradebook
+from rich.console import Console
 
 from grader import UserError
 from grader.batch import canary, command, pool
 from grader.batch.outcome import RunOutcome
 from grader.batch.progress import RunProgress
 from grader.phase_paths import ROOT
+from grader.results.gradebook import read_class
 from grader.submission.student_ids import id_problem
 from tests.grader.batch.running import OPEN, count, graded, marks, run
 from tests.grader.batch.small import HW, MACHINE, Here, enter, hand_in, make_small, source
@@ -207,7 +210,7 @@ def test_odd_submissions_get_a_verdict_and_the_others_too(course):
     assert status == 1
     assert count(text, "graded") == 10
     assert "caf?: an id has no '\\udce9': rename the student's folder" in text
-    assert "late: `timestamp.txt` can't be used" in text
+    assert "late: the time of the submission can't be read" in text
     assert marks(course.root, "right", HW)["test"] == 2.0
     assert marks(course.root, "late", HW)["test"] == 1.0
     for student in ("empty", "broken", "latin", "none", "folder", "file", "link", "fifo"):
@@ -388,6 +391,49 @@ def test_a_folder_whose_name_is_no_id_is_not_graded_and_that_is_said(course, her
     assert "<img" not in said
     assert "\x1b" not in said
     assert not (course.root / "autograded" / student).exists()
+
+
+def test_it_counts_the_people_that_the_report_lists(course, here):
+    hand_in(course, "ann", "score 2")
+    hand_in(course, "bob", b"")
+    hand_in(course, "cleo", "score 5")
+    shutil.copy(hand_in(course, "dan", "score 2"), course.root / "submitted/dan/hw/hw-Copy1.ipynb")
+    _, said = run(course)
+    listed = {one.student: one.reasons() for one in read_class(course, HW) if one.reasons()}
+    assert count(said, "need a person") == len(listed) == 3
+    for student in listed:
+        assert f"  {student}: " in said
+    assert "dan: copies of the notebook lie beside it" in said
+    assert "cleo: the result of `test` is not a score" in said
+
+
+def test_the_report_knows_which_marks_another_version_gave(course, here):
+    hand_in(course, "ann", "score 2")
+    hand_in(course, "bob", "score 2")
+    run(course)
+
+    def versions():
+        return {one.student: one.run.lab for one in read_class(course, HW)}
+
+    before = versions()
+    assert before["ann"] == before["bob"] != ""
+    run(course, "--students=bob", "--cell-seconds=5")
+    assert versions()["ann"] == before["ann"]
+    assert versions()["bob"] != before["bob"]
+    run(course)
+    assert versions() == before
+
+
+def test_a_reason_says_nothing_to_the_terminal():
+    console = Console(file=io.StringIO(), width=200)
+    outcome = RunOutcome(HW)
+    outcome.people = [("ann", "\x1b[2J\x1b]0;title\x07 [red]no\nbody"), ("bob", "x" * 1000)]
+    outcome.show(console)
+    said = console.file.getvalue()
+    assert "\x1b" not in said
+    assert "\x07" not in said
+    assert "[red]no body" in said
+    assert len(said) < 1000
 
 
 def test_names_of_people_are_ids():

@@ -11,6 +11,7 @@ from grader.batch import grading as module
 from grader.batch import version as versions
 from grader.batch.grading import grade
 from grader.batch.job import Job, LabFiles, Submission
+from grader.results.reasons import ReasonKind
 from tests.grader.batch.small import hand_in, job_of, make_small
 
 
@@ -50,7 +51,9 @@ def test_a_job_and_its_result_are_plain_data(course):
 def test_a_mark_above_the_maximum_is_left_to_a_person(course):
     result = grade(job_of(course, "too-much"))
     assert scores(result)["test"] is None
-    assert "`test` is not a score" in result.problem
+    [reason] = result.notebooks[0].reasons
+    assert reason.kind is ReasonKind.UNGRADED
+    assert "`test` is not a score" in reason.text
     assert not result.retryable
 
 

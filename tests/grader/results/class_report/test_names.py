@@ -7,7 +7,8 @@ import pytest
 
 from grader import UserError
 from grader.results.class_report.names import Names, Pseudonyms, pseudonyms
-from grader.results.gradebook import Graded, Reason, ReasonKind
+from grader.results.gradebook import Graded
+from grader.results.reasons import Reason, ReasonKind
 from grader.verdict import UNDEFINED, Cause, PartResult, Status, Verdict
 
 LUCIA = Graded("lalonso7", "Lucía Alonso", {}, {})

@@ -1,0 +1,95 @@
+"""Why a person should look at a submission, for ``grade``, ``demo`` and ``report`` alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from grader.submission.notes import Note, NoteKind
+from grader.verdict import TRIED, Cause, Status, Verdict
+
+
+class ReasonKind(StrEnum):
+    """Kinds of reasons why a person should look at a submission, the most severe first."""
+
+    UNGRADED = "ungraded"
+    UNREAD = "unread"
+    HANDED_IN = "handed in"  # with copies beside the notebook, or at no time that can be read
+    TOUCHED = "touched"
+    STOPPED = "stopped"
+    UNJUDGED = "unjudged"
+    UNDEFINED = "undefined"
+
+
+# Kinds of notes after which a person should look, with the kind of reason and its text.
+TELLING = {
+    NoteKind.UNREADABLE: (ReasonKind.UNREAD, "not readable"),
+    NoteKind.FOREIGN: (ReasonKind.UNREAD, "another notebook"),
+    NoteKind.CHANGED: (ReasonKind.TOUCHED, "a graded cell was edited"),
+    NoteKind.SETTINGS: (ReasonKind.TOUCHED, "grading settings were changed"),
+    NoteKind.TAGS: (ReasonKind.TOUCHED, "cell tags were set"),
+    NoteKind.ANOTHER: (ReasonKind.HANDED_IN, "copies of the notebook lie beside it"),
+    NoteKind.TIMESTAMP: (ReasonKind.HANDED_IN, "the time of the submission can't be read"),
+}
+# Causes of a missing verdict, with the kind of reason. All other causes are UNJUDGED.
+STOPS = {
+    Cause.TIMEOUT: ReasonKind.STOPPED,
+    Cause.KERNEL_DIED: ReasonKind.STOPPED,
+    Cause.KERNEL_STOPPED: ReasonKind.STOPPED,
+    Cause.UNDEFINED_NAME: ReasonKind.UNDEFINED,
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a person should look at a submission.
+
+    Attributes:
+        kind: the kind of reason; programs decide by it.
+        text: the reason in words.
+        cell: the cell that the reason is about, or empty.
+        anonymous: the text without the learner's own words.
+    """
+
+    kind: ReasonKind
+    text: str
+    cell: str = ""
+    anonymous: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} (`{self.cell}`)" if self.cell else self.text
+
+
+def reasons(verdicts: Mapping[str, Verdict], notes: Iterable[Note], problem: str) -> list[Reason]:
+    """Return the reasons why a person should look at a graded submission; usually none.
+
+    Args:
+        verdicts: the verdicts by graded cell.
+        notes: what was put right before grading.
+        problem: why grading did not get to its end, or empty.
+    """
+    said = [Reason(ReasonKind.UNGRADED, problem)] if problem else []
+    said += [Reason(*TELLING[n.kind], n.cell or "") for n in notes if n.kind in TELLING]
+    for name, verdict in verdicts.items():
+        if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
+            said.append(Reason(ReasonKind.STOPPED, "a call ran out of time", name))
+    attempted = any(verdict.status in TRIED for verdict in verdicts.values())
+    stopped = False
+    for name, verdict in verdicts.items():
+        if verdict.status is not Status.NOT_RUN:
+            continue
+        reason = _not_run(name, verdict)
+        if reason.kind is ReasonKind.UNDEFINED and not attempted:
+            continue
+        if reason.kind is ReasonKind.STOPPED and stopped:
+            continue  # report only the cell that stopped the kernel, not those after it
+        stopped = stopped or reason.kind is ReasonKind.STOPPED
+        said.append(reason)
+    return list(dict.fromkeys(said))
+
+
+def _not_run(name: str, verdict: Verdict) -> Reason:
+    kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
+    text = verdict.problem or "the check gave no verdict"
+    return Reason(kind, text, name, verdict.anonymous_problem)
