@@ -28,6 +28,7 @@ from grader.judging.learner_source import CodeCell, Written, words
 from utils.checks import ByHand
 
 FILES = re.compile(r"(\w+)\.py\b")
+SETS = frozenset({"__setattr__", "__delattr__"})
 RUNS_TEXT = frozenset({"exec", "eval", "compile", "__import__", "globals", "get_ipython"})
 DUNDERS = words(
     "__globals__ __code__ __closure__ __builtins__ __getattribute__ __subclasses__ __defaults__ "
@@ -65,6 +66,8 @@ def dangers(written: Written, rule: ByHand) -> Iterator[Hidden]:
             elif finished and not tried:  # the import succeeded, so the module exists somewhere
                 yield hidden
         yield from facts.hidden
+        if not rule.attributes:
+            yield from facts.setters
         yield from (hidden for path, hidden in facts.refused if not allowed(rule, path))
         for name, hidden in facts.names:
             if name not in written.bindings:
@@ -94,6 +97,7 @@ class _Facts:
         aliases: pairs of a name and the dotted name that is assigned to it.
         names: uses of built-in names that run text as code or return all names.
         tried: ids of the nodes inside a ``try``.
+        setters: uses of ``__setattr__`` on anything but ``self`` and ``super()``.
         chains: for each dotted name its first part, the rest, and whether it is assigned to.
     """
 
@@ -105,6 +109,7 @@ class _Facts:
     aliases: list[tuple[str, str]] = field(default_factory=list)
     names: list[tuple[str, Hidden]] = field(default_factory=list)
     tried: set[int] = field(default_factory=set)
+    setters: list[Hidden] = field(default_factory=list)
     chains: list[tuple[str, str, bool, Hidden]] = field(default_factory=list)
 
 
@@ -148,6 +153,8 @@ def _look_at(node: ast.AST, facts: _Facts) -> None:
             why = HOSTILE[f"builtins.{node.id}"]
             facts.names.append((node.id, Hidden(node.id, why, node.lineno)))
     elif isinstance(node, ast.Attribute):
+        if node.attr in SETS:
+            facts.setters.append(Hidden(shorten(node), INSIDE, node.lineno))
         if node.attr in INSIDES or node.attr in DUNDERS:
             facts.hidden.append(Hidden(shorten(node), INSIDE, node.lineno))
         root, rest = _dotted(node)

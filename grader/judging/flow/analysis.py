@@ -46,7 +46,7 @@ class Analysis(Statements):
         """Run the code once, and return whether nothing new was found."""
         self.changed = False
         self._run_once()
-        return not self.changed and not self._find_fillers()
+        return not self._find_fillers() and not self.changed
 
     def _run_once(self) -> None:
         """Run the units that were reached, then the fillers, then the bodies of all functions."""
@@ -79,6 +79,17 @@ class Analysis(Statements):
             for method in self.methods(value):
                 self.escape(method, self.handed)
 
+    @staticmethod
+    def _keeps(value: Any, of_filler: bool) -> bool:
+        """Return whether a call of a value may put something where the answer reads it.
+
+        Args:
+            of_filler: whether a filler binds the value to its name.
+        """
+        if isinstance(value, OwnFunction) and value.keeps():
+            return True
+        return of_filler and isinstance(value, (OwnClass, OwnFunction, Instance))
+
     def _find_fillers(self) -> bool:
         """Find units in other cells that may put something into a container that the answer reads.
 
@@ -89,15 +100,18 @@ class Analysis(Statements):
         """
         roots: set[str] = set()
         boxes: set[str] = set()
+        helpers: set[str] = set()
         for key, values in self.values.items():
             if key[0] in ("global", "declared"):
                 if any(isinstance(v, (Box, Instance)) for v in values):
                     boxes.add(key[-1])
-                elif any(isinstance(v, (OwnClass, OwnFunction)) for v in values):
+                else:
                     roots.add(key[-1])
+                if any(self._keeps(v, key[1] in self.fillers) for v in values):
+                    helpers.add(key[-1])
         before = len(self.fillers)
         for place, (unit, _) in enumerate(self.written.units):
             known = place in self.reached or place in self.fillers
-            if not known and fills(unit.node, roots, boxes):
+            if not known and fills(unit.node, roots, boxes, helpers):
                 self.fillers[place] = None
         return len(self.fillers) > before

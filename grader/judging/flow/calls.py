@@ -8,11 +8,13 @@ from typing import Any
 from grader.judging.flow.library_calls import LibraryCalls
 from grader.judging.flow.tables import GROWS, PLAIN_ATTRIBUTES
 from grader.judging.flow.values import (
+    GETTER,
     IS_FOREIGN,
     IS_PLAIN,
     KEYS,
     NOTHING,
     PLAIN,
+    WRAPS,
     Arguments,
     Bound,
     Box,
@@ -58,6 +60,10 @@ class Calls(LibraryCalls):
             return self.call_path(callee.name, args, scope, node)
         if isinstance(callee, BoxMethod):
             return self.call_box(callee, args, node)
+        if isinstance(callee, Box) and callee.kind == WRAPS:
+            return self.wrap(args.all(), self.get((callee, "*")))
+        if isinstance(callee, Box) and callee.kind == GETTER:
+            return self.call_getter(callee, args, node)
         if isinstance(callee, Parent) or callee == PLAIN:
             return blend(args.all()) | IS_PLAIN
         if isinstance(callee, KeptValue):
@@ -140,4 +146,5 @@ class Calls(LibraryCalls):
             return one
         if name in ("index", "count", "remove", "clear", "reverse", "join"):
             return IS_PLAIN
+        self.fill(box, every)
         return inside | every | IS_PLAIN

@@ -9,11 +9,14 @@ from typing import Any
 
 from grader.judging.flow.syntax import position, shorten
 from grader.judging.flow.values import (
+    CONTAINERS,
     IS_FOREIGN,
     IS_PLAIN,
     NOTHING,
     Arguments,
+    Box,
     KeptValue,
+    Method,
     OwnClass,
     OwnFunction,
     Path,
@@ -141,6 +144,15 @@ class Facts:
                 elif isinstance(value, KeptValue):
                     self.report_use(value.path, node, kept=True)
         return values
+
+    def report_callees(self, callees: frozenset, node: ast.Call) -> None:
+        """Report methods that were looked up elsewhere, and calls of what cannot be called."""
+        if not isinstance(node.func, ast.Attribute):
+            for callee in callees:
+                if isinstance(callee, Method):
+                    self.report_use(f".{callee.name}", node)
+            if callees and all(isinstance(c, Box) and c.kind in CONTAINERS for c in callees):
+                self.report_hidden(node, "which calls something that can't be followed")
 
     def call_value(
         self, callee: Any, args: Arguments, scope: Scope, node: ast.AST | None

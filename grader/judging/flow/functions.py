@@ -16,6 +16,7 @@ from grader.judging.flow.values import (
     Bound,
     Box,
     Instance,
+    KeptValue,
     OwnClass,
     OwnFunction,
     Scope,
@@ -59,6 +60,8 @@ class Functions(Names):
 
         Its body is run once in each pass, with all values that its parameters may have.
         """
+        if self.quiet and not function.quiet and function.keeps():
+            args = args.without(KeptValue, self.handed)  # as if the grader called it
         if (self.now is not None or self.early) and not function.early:
             function.early = self.changed = True
         arguments = function.node.args

@@ -9,7 +9,14 @@ from typing import Any
 from grader.judging.flow.functions import Functions
 from grader.judging.flow.paths import canonical
 from grader.judging.flow.syntax import decorators, is_dunder
-from grader.judging.flow.tables import INSIDES, KEEPING, LIBRARIES, PLAIN_ATTRIBUTES, SAFE_DUNDERS
+from grader.judging.flow.tables import (
+    INSIDES,
+    KEEPING,
+    LIBRARIES,
+    OF_FUNCTIONS,
+    PLAIN_ATTRIBUTES,
+    SAFE_DUNDERS,
+)
 from grader.judging.flow.values import (
     FOREIGN,
     IS_FOREIGN,
@@ -17,6 +24,7 @@ from grader.judging.flow.values import (
     KEYS,
     NOTHING,
     PLAIN,
+    SLICE,
     Arguments,
     Bound,
     Box,
@@ -50,8 +58,8 @@ class Members(Functions):
             elif base == FOREIGN:
                 self.report_use(f".{name}", node)
                 found.add(Method(name))
-            elif base == PLAIN:
-                found.add(PLAIN)
+            elif base in (PLAIN, SLICE):
+                found |= {PLAIN, *self.get((PLAIN, name)), *self.get((PLAIN, "*"))}
             elif isinstance(base, Method):
                 self.report_use(f".{name}", node)
                 found.add(PLAIN if base.name in PLAIN_ATTRIBUTES else Method(name))
@@ -64,7 +72,11 @@ class Members(Functions):
                 found |= self.member(base, name, node)
             elif isinstance(base, (OwnFunction, Bound, BoxMethod)):
                 function = base.function if isinstance(base, Bound) else base
-                found |= self.get((function, name))
+                own = self.get((function, name)) | self.get((function, "*"))
+                usual = name in OF_FUNCTIONS or is_dunder(name)
+                if not (own or usual or isinstance(base, BoxMethod)):
+                    self.report_hidden(node, "which no cell sets where that could be read")
+                found |= own
         return frozenset(found)
 
     def set_attribute(self, base: Any, name: str, values: frozenset, node: ast.AST) -> None:
@@ -74,7 +86,7 @@ class Members(Functions):
         elif isinstance(base, (Instance, OwnClass)):
             self.put((base.of if isinstance(base, Instance) else base, name), values)
             self.own_names.add(name)
-        elif isinstance(base, (OwnFunction, Box)):
+        elif isinstance(base, (OwnFunction, Box)) or base == PLAIN:
             self.put((base, name), values)
         elif isinstance(base, Bound):
             self.put((base.function, name), values)
@@ -217,6 +229,11 @@ class Members(Functions):
             elif not isinstance(value, (OwnFunction, OwnClass)):
                 self.put((box, "*"), self.item(frozenset({value}), None))
                 self.put((box, KEYS), IS_PLAIN)
+
+    def fill(self, box: Box, values: frozenset) -> None:
+        """Put into a container what other code may put in that gets the container and values."""
+        kinds = (Path, Method, OwnFunction, OwnClass, Bound, Instance, Box)
+        self.put((box, "*"), frozenset(v for v in values if isinstance(v, kinds)) - {box})
 
     def hand_to_library(self, values: Iterable[Any]) -> None:
         """Note that a library gets these values and may call them."""

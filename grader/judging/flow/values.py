@@ -6,6 +6,7 @@ A set of possible values is a frozenset of objects of this module's classes, ``F
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,16 @@ PLAIN = "plain"
 NOTHING: frozenset = frozenset()
 # Where a container's keys are kept: a word that no attribute can be.
 KEYS = "its keys"
-IS_FOREIGN, IS_PLAIN = frozenset({FOREIGN}), frozenset({PLAIN})
+# The kinds of boxes for what cannot be called.
+CONTAINERS = ("list", "dict", "pair", "pairs", "keys", "values")
+# The kind of a box for what `functools.wraps` returns, with the functions that are wrapped.
+WRAPS = "wraps"
+# The same for what `operator.attrgetter` returns, with a path of each name.
+GETTER = "getter"
+MUTABLE = (ast.List, ast.Dict, ast.Set, ast.Call, ast.ListComp, ast.DictComp, ast.SetComp)
+# Which part of a container an assignment fills.
+SLICE = "slice"
+IS_FOREIGN, IS_PLAIN, IS_SLICE = frozenset({FOREIGN}), frozenset({PLAIN}), frozenset({SLICE})
 
 
 @dataclass(frozen=True)
@@ -85,6 +95,16 @@ class OwnFunction:
     escaped: bool = False
     early: bool = False
     quiet: bool = False
+
+    def keeps(self) -> bool:
+        """Return whether a call may leave something for the next: in another scope or a default."""
+        arguments = self.node.args
+        defaults = [*arguments.defaults, *filter(None, arguments.kw_defaults)]
+        return (
+            bool(self.scope.outer)
+            or self.scope.above().kind == "function"
+            or any(isinstance(default, MUTABLE) for default in defaults)
+        )
 
 
 @dataclass(eq=False)
@@ -174,6 +194,19 @@ class Arguments:
     def all(self) -> frozenset:
         """Return the possible values of all arguments together."""
         return NOTHING.union(*self.given, *self.named.values(), self.spread)
+
+    def without(self, kind: type, instead: frozenset) -> Arguments:
+        """Return the arguments with other values in place of those of one kind."""
+
+        def changed(values: frozenset) -> frozenset:
+            left = frozenset(v for v in values if not isinstance(v, kind))
+            return left if left == values else left | instead
+
+        return Arguments(
+            [changed(values) for values in self.given],
+            {name: changed(values) for name, values in self.named.items()},
+            changed(self.spread),
+        )
 
 
 # What a library made or has.

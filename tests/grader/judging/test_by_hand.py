@@ -445,6 +445,129 @@ def test_a_container_that_is_filled_under_another_name_is_read():
     assert "uses `grad`" in said("linear_vjp", *cells, "steps[0](torch.exp)(x)")
 
 
+# Ways to put a method of torch where an answer finds it, and what the answer then says.
+KEPT = {
+    "a list's own method": ("k = []\nlist.append(k, view)", "k[0]"),
+    "a dict's own method": ("k = {}\ndict.update(k, h=view)", "k['h']"),
+    "a special method": ("k = {}\nk.__setitem__('h', view)", "k['h']"),
+    "a function of Python's": ("import heapq\nk = []\nheapq.heappush(k, (0, view))", "k[0][1]"),
+    "operator": ("import operator\nk = {}\noperator.setitem(k, 'h', view)", "k['h']"),
+    "a part of a list": ("k = [1]\nk[1:] = [view]", "k[1]"),
+    "a slice": ("k = [1]\ns = slice(0, 1)\nk[s] = [view]", "k[0]"),
+    "another name": ("k = []\nj = k\nj += [view]", "k[0]"),
+    "a bound method": ("k = []\nk.append(torch.zeros(4).view)", "k[0]"),
+    "a function": ("k = []\ndef put(x): k.append(x)\nput(view)", "k[0]"),
+    "two functions": (
+        "k = []\ndef put(x): k.append(x)\ndef far(x): put(x)\nfar(view)",
+        "k[0]",
+    ),
+    "an instance": (
+        "k = []\nclass P:\n    def __call__(self, x): k.append(x)\np = P()\np(view)",
+        "k[0]",
+    ),
+    "a class": ("k = []\nclass P:\n    def __init__(self, x): k.append(x)\nP(view)", "k[0]"),
+    "a default": (
+        "def k(x, kept=[]):\n    if x: kept.append(x)\n    return kept\nk(view)",
+        "k(None)[0]",
+    ),
+    "a global name": ("h = None\ndef put(x):\n    global h\n    h = x\nput(view)", "h"),
+    "a closure": (
+        "def make():\n    x = None\n    def put(y):\n        nonlocal x\n        x = y\n"
+        "    def get(): return x\n    return put, get\nput, get = make()\nput(view)",
+        "get()",
+    ),
+    "a function's attribute": (
+        "def put(f): f.h = view\nput(row_major_strides)",
+        "row_major_strides.h",
+    ),
+    "a computed name": (
+        "setattr(row_major_strides, 'H'.lower(), view)",
+        "row_major_strides.h",
+    ),
+    "all that a function keeps": (
+        "vars(row_major_strides)['h'] = view",
+        "row_major_strides.h",
+    ),
+    "all that an instance keeps": (
+        "class A: pass\na = A()\nvars(a).update(h=view)",
+        "a.h",
+    ),
+    "object's own": ("class A: pass\ntype.__setattr__(A, 'h', view)", "A.h"),
+    "an exception": ("e = ValueError()\ne.h = view", "e.h"),
+    "update_wrapper": (
+        "import functools\ndef g(): pass\ng.h = view\n"
+        "functools.update_wrapper(row_major_strides, g)",
+        "row_major_strides.h",
+    ),
+    "attrgetter": (
+        "import operator\nrow_major_strides.h = view",
+        "operator.attrgetter('h')(row_major_strides)",
+    ),
+    "methodcaller": (
+        "import operator\nclass A:\n    def h(self): return view\na = A()",
+        "operator.methodcaller('h')(a)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("put", "found"), KEPT.values(), ids=KEPT)
+def test_what_another_cell_puts_aside_is_found(put, found):
+    answer = f"def row_major_strides(shape): return {found}(torch.zeros(6), shape).shape"
+    elsewhere = f"# beside: def row_major_strides\nview = torch.Tensor.view\n{put}"
+    assert said("row_major_strides", answer, elsewhere) != ""
+
+
+DECORATORS = {
+    "with the name of what it wraps": """
+    @functools.wraps(f)
+    def call(*a, **k): return f(*a, **k)
+""",
+    "without": """
+    def call(*a, **k): return f(*a, **k)
+""",
+    "that counts": """
+    @functools.wraps(f)
+    def call(*a):
+        call.calls += 1
+        return f(*a)
+    call.calls = 0
+""",
+    "that keeps": """
+    seen = []
+    @functools.wraps(f)
+    def call(*a):
+        seen.append(a)
+        return f(*a)
+""",
+    "that updates": """
+    def call(*a): return f(*a)
+    functools.update_wrapper(call, f)
+""",
+    "that is a class": """
+    class Call:
+        def __call__(self, *a): return f(*a)
+    call = Call()
+""",
+}
+
+
+@pytest.mark.parametrize("body", DECORATORS.values(), ids=DECORATORS)
+def test_an_answer_may_have_a_decorator_of_ones_own(body):
+    """Also where a cell below calls it with what only torch should work out."""
+    decorator = f"import functools\ndef log(f):\n{body}    return call"
+    below = "print(byte_offset(torch.zeros(3), torch.zeros(3).data_ptr()))  # of def byte_offset"
+    honest = "@log\ndef byte_offset(t, index): return index * t.element_size()"
+    assert said("byte_offset", decorator, honest, below) == ""
+    forbidden = "@log\ndef byte_offset(t, index): return t[index].data_ptr()"
+    assert "data_ptr" in said("byte_offset", decorator, forbidden, below)
+
+
+def test_what_pythons_own_decorators_add_may_be_used():
+    cell = "import functools\n@functools.cache\ndef one(n): return n\n"
+    answer = "def byte_offset(t, index):\n    one.cache_clear()\n    return one(index)"
+    assert said("byte_offset", cell + answer) == ""
+
+
 def test_a_chain_of_definitions_is_followed_to_its_end_or_refused():
     def chain(length):
         steps = [f"def g{i}(x): return g{i + 1}(x)" for i in range(length)]
