@@ -9,8 +9,10 @@ from grader.judging.flow.statements import Statements
 from grader.judging.flow.syntax import fills
 from grader.judging.flow.values import Bound, Box, Instance, OwnClass, OwnFunction
 
-# Each pass follows a chain of definitions one step further. The code of learners needs a dozen.
-MAX_PASSES = 40
+# Each pass follows a chain of definitions one step further. The code of learners needs a dozen;
+# where each function has a decorator of their own, hundreds of passes over a few statements each.
+MAX_PASSES = 40  # without a new definition
+MAX_WORK = 100_000  # statements and functions run in all passes together: about a second's work
 TOO_DEEP = "which leads through more definitions than are followed"
 
 
@@ -34,19 +36,28 @@ class Analysis(Statements):
         What a few values may be can go on growing after all code was reached, as where a container
         holds itself. That hides no definition.
         """
-        grew = False
-        for _ in range(MAX_PASSES):
+        passes = work = 0
+        while passes < MAX_PASSES:
             before = len(self.reached) + len(self.fillers)
             if self._settles():
                 return True
-            grew = len(self.reached) + len(self.fillers) > before
-        return not grew
+            now = len(self.reached) + len(self.fillers)
+            passes = passes + 1 if now == before else 0
+            work += now + len(self.functions)
+            if work > MAX_WORK:
+                return False
+        return True
 
     def _settles(self) -> bool:
         """Run the code once, and return whether nothing new was found."""
         self.changed = False
         self._run_once()
-        return not self._find_fillers() and not self.changed
+        if self.unquieted:  # what others passed to these functions was noted as if they were none
+            self.unquieted = False
+            self.values.clear()
+            self.fillers.clear()
+            return False
+        return not self.changed and not self._find_fillers()
 
     def _run_once(self) -> None:
         """Run the units that were reached, then the fillers, then the bodies of all functions."""
@@ -86,7 +97,7 @@ class Analysis(Statements):
         Args:
             of_filler: whether a filler binds the value to its name.
         """
-        if isinstance(value, OwnFunction) and value.keeps():
+        if isinstance(value, OwnFunction) and value.keeps:
             return True
         return of_filler and isinstance(value, (OwnClass, OwnFunction, Instance))
 

@@ -87,6 +87,7 @@ class Facts:
         reporting: whether uses are reported: in the last pass only.
         quiet: whether the code that runs is no part of the answer, so that nothing is reported.
         changed: whether this pass found something new.
+        unquieted: whether it found that a function of other cells belongs to the answer.
         uses: the uses reported, each once; ``hidden`` likewise.
         own_names: attributes that classes of the learner define.
     """
@@ -105,7 +106,7 @@ class Facts:
         self.fillers: dict[int, None] = {}
         self.now: int | None = None
         self.early = False
-        self.reporting = self.quiet = self.changed = False
+        self.reporting = self.quiet = self.changed = self.unquieted = False
         self.uses: dict[Use, None] = {}
         self.hidden: dict[Hidden, None] = {}
         self.own_names: set[str] = set()

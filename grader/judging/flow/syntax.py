@@ -97,17 +97,14 @@ def fills(statement: ast.stmt, roots: set[str], boxes: set[str], helpers: set[st
         called = [n.func for n in ast.walk(statement) if isinstance(n, ast.Call)]
         callees = set(map(id, called))
         read: set[str] = set()
-        filled: set[str] = set()
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 if id(node) not in callees:
                     read.add(node.id)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
                 read.add(node.target.id)
-            elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-                filled.add(_filled_by(node))
         calls = {node.id for node in called if isinstance(node, ast.Name)}
-        _touched[statement] = frozenset(read), frozenset(filled), frozenset(calls | read)
+        _touched[statement] = frozenset(read), frozenset(filled(statement)), frozenset(calls | read)
     read_by, filled_by, touched = _touched[statement]
     return not (
         boxes.isdisjoint(read_by) and roots.isdisjoint(filled_by) and helpers.isdisjoint(touched)
@@ -117,6 +114,12 @@ def fills(statement: ast.stmt, roots: set[str], boxes: set[str], helpers: set[st
 # For each statement in use, the names that it reads without a call, those whose objects it may
 # change, and all that it reads or calls.
 _touched: WeakKeyDictionary[ast.stmt, tuple[frozenset[str], ...]] = WeakKeyDictionary()
+
+
+def filled(code: ast.AST) -> set[str]:
+    """Return the names whose objects some code may change, where it has a name for them."""
+    kinds = (ast.Attribute, ast.Subscript, ast.Call)
+    return {_filled_by(node) for node in ast.walk(code) if isinstance(node, kinds)} - {""}
 
 
 def _filled_by(node: ast.Attribute | ast.Subscript | ast.Call) -> str:

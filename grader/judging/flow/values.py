@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from grader.judging.flow.syntax import filled
 from grader.judging.flow.tables import PLAIN_ATTRIBUTES
 
 # A tensor, or anything else that the grader passes or a library returns.
@@ -96,14 +98,15 @@ class OwnFunction:
     early: bool = False
     quiet: bool = False
 
+    @cached_property
     def keeps(self) -> bool:
-        """Return whether a call may leave something for the next: in another scope or a default."""
+        """Whether a call may leave something for the next: in a scope around it or a default."""
         arguments = self.node.args
         defaults = [*arguments.defaults, *filter(None, arguments.kw_defaults)]
         return (
-            bool(self.scope.outer)
-            or self.scope.above().kind == "function"
+            any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(self.node))
             or any(isinstance(default, MUTABLE) for default in defaults)
+            or (self.scope.above().kind == "function" and not filled(self.node) <= self.scope.names)
         )
 
 
