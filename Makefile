@@ -40,6 +40,8 @@ sandbox: $(STAMP)
 	@command -v bwrap >/dev/null || $(RUN) python -m grader doctor --install
 
 check: WORKERS = $(CORES)
+# Whole classes take longer than any test should that hangs.
+proof: MORE = -o faulthandler_timeout=7200
 
 # How tests are chosen and spread: tests/conftest.py.
 check test proof: $(STAMP) sandbox
@@ -47,7 +49,7 @@ check test proof: $(STAMP) sandbox
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy
 	@$(RUN) python -m grader build --check
-	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --costs
+	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --costs $(MORE)
 
 # JupyterLab drops the style of outputs that nobody has trusted; figures would be white in its dark theme.
 # It opens, too, where a copy could not be brought up to date: that was told.
