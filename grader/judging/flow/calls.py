@@ -71,6 +71,8 @@ class Calls(LibraryCalls):
         self.hand_to_library(args.all())
         found = carried(args.all())
         if isinstance(callee, Method):
+            if callee.name in GROWS:
+                self.keep(callee, "*", args.all())
             if self.quiet:
                 found |= {KeptValue(f".{callee.name}")}
             return found | (IS_PLAIN if callee.name in PLAIN_ATTRIBUTES else IS_FOREIGN)

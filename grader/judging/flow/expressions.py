@@ -260,5 +260,6 @@ class Expressions(Calls):
                     self.put((base, KEYS), keys)
                 elif isinstance(base, Instance):
                     self.dunder(base, "__setitem__", [keys, values])
+                self.keep(base, "*", values)
         elif isinstance(target, ast.Starred):
             self.assign(target.value, values, scope)

@@ -74,9 +74,9 @@ class Facts:
         handed: the possible values of what the grader passes.
         hostile: returns why code that uses a path cannot be analysed; empty if it can.
         values: possible values by key: ``("global", unit, name)``, ``("declared", name)``,
-            ``(scope, name)``, ``(class or function, attribute)``, ``(box, index)`` and
-            ``("returns", function)``. The index or attribute ``*`` stands for any, ``KEYS`` for the
-            keys of a container.
+            ``(scope, name)``, ``(class or function, attribute)``, ``(box, index)``,
+            ``(FOREIGN, attribute)`` of any object of a library, and ``("returns", function)``. The
+            index or attribute ``*`` stands for any, ``KEYS`` for the keys of a container.
         notebook: the outermost scope.
         functions: the learner's functions by their node's identity; scopes and classes likewise.
         reached: the units that belong to the code behind the name, in the order in which they were

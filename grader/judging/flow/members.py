@@ -37,6 +37,7 @@ from grader.judging.flow.values import (
     Parent,
     Path,
     bound,
+    is_foreign_object,
     is_librarys,
 )
 
@@ -53,6 +54,7 @@ class Members(Functions):
             self.report_use(f".{name}", node)
         found: set = set()
         for base in bases:
+            found |= self.kept_by(base, name)
             if isinstance(base, Path):
                 found.add(Path(canonical(f"{base.name}.{name}")))
             elif base == FOREIGN:
@@ -92,8 +94,24 @@ class Members(Functions):
             self.put((base.function, name), values)
         elif base == FOREIGN and name == "requires_grad":
             self.report_use(".requires_grad", node)
+        self.keep(base, name, values)
         if name in INSIDES or is_dunder(name):
             self.dunder_name(name, node)
+
+    def keep(self, base: Any, name: str, values: frozenset) -> None:
+        """Note that code outside of the answer puts something into an object of a library.
+
+        Args:
+            name: the attribute; ``*`` for any, and for elements.
+        """
+        if self.quiet and is_foreign_object(base):
+            self.put((FOREIGN, name), values - IS_PLAIN - IS_FOREIGN)
+
+    def kept_by(self, base: Any, name: str) -> frozenset:
+        """Return what code outside of the answer put into an object of a library."""
+        if not is_foreign_object(base):
+            return NOTHING
+        return self.get((FOREIGN, name)) | self.get((FOREIGN, "*"))
 
     def dunder_name(self, name: str, node: ast.AST) -> None:
         """Report a special name that gives access to the inside of Python's objects."""
@@ -200,6 +218,7 @@ class Members(Functions):
                 found.add(PLAIN if value.name in PLAIN_ATTRIBUTES else FOREIGN)
             else:
                 found.add(value)
+            found |= self.kept_by(value, "*")
         return frozenset(found)
 
     def size_of(self, box: Box) -> int:

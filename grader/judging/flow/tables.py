@@ -23,8 +23,9 @@ SAFE_DUNDERS = words(
 )
 # Special names of how an object keeps its attributes. Some exercises ask for code of that.
 KEEPING = frozenset({"__dict__", "__setattr__", "__getattr__", "__delattr__"})
-# Special global names that an answer may read.
-SAFE_NAMES = frozenset({"__name__", "__doc__", "__class__", "__debug__", "__import__"})
+# Special global names that an answer may read, those of text and of truth values first.
+PLAIN_NAMES = frozenset({"__name__", "__doc__", "__debug__"})
+SAFE_NAMES = PLAIN_NAMES | {"__class__", "__import__"}
 # What decorators of Python's library add to a function.
 OF_FUNCTIONS = words(
     "cache_clear cache_info cache_parameters register registry dispatch setter getter deleter "

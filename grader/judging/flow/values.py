@@ -234,6 +234,11 @@ def carried(values: frozenset) -> frozenset:
     return frozenset(v for v in values if isinstance(v, kinds))
 
 
+def is_foreign_object(value: Any) -> bool:
+    """Return whether a value is an object that a library made or that the grader passed."""
+    return value == FOREIGN or isinstance(value, (Method, KeptValue))
+
+
 def only_wraps(value: Any) -> bool:
     """Return whether a decorator leaves calling what it decorates to the learner's code."""
     return isinstance(value, Path) and value.name.partition(".")[0] in (

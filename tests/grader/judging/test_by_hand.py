@@ -517,6 +517,50 @@ def test_what_another_cell_puts_aside_is_found(put, found):
     assert said("row_major_strides", answer, elsewhere) != ""
 
 
+# The same with places that a library has for everybody, or in its objects.
+KEPT_BY_LIBRARIES = {
+    "settings": ("torch.backends.h = view", "torch.backends.h"),
+    "settings, by a computed name": (
+        "setattr(torch.backends, 'H'.lower(), view)",
+        "torch.backends.h",
+    ),
+    "a list of Python's": ("import sys\nsys.argv.append(view)", "sys.argv[-1]"),
+    "a dict of Python's": ("import os\nos.environ['h'] = view", "os.environ['h']"),
+    "a tensor": ("k = torch.zeros(1)\nk.h = view", "k.h"),
+    "a tensor, by a computed name": ("k = torch.zeros(1)\nsetattr(k, 'H'.lower(), view)", "k.h"),
+    "a container of torch's": ("k = nn.Module()\nk._buffers['h'] = view", "k._buffers['h']"),
+    "a list of torch's": ("k = nn.Module()\nk.kept = []\nk.kept.append(view)", "k.kept[0]"),
+}
+
+
+@pytest.mark.parametrize(("put", "found"), KEPT_BY_LIBRARIES.values(), ids=list(KEPT_BY_LIBRARIES))
+def test_what_another_cell_puts_into_a_librarys_things_is_found(put, found):
+    answer = f"def row_major_strides(shape): return {found}(torch.zeros(6), shape).shape"
+    imports = "import os\nimport sys"
+    elsewhere = f"# beside: def row_major_strides\nview = torch.Tensor.view\n{put}"
+    assert said("row_major_strides", imports, answer, f"{imports}\n{elsewhere}") != ""
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "torch.backends.cudnn.benchmark = True",
+        "import os\nos.environ['OMP_NUM_THREADS'] = '1'",
+        "import sys\nsys.path.append('.')",
+        "t = torch.zeros(3)\nt.note = 'mine'\nt[0] = 1",
+    ],
+)
+def test_settings_and_notes_of_other_cells_are_the_learners_own_business(cell):
+    assert said("linear_vjp", cell, "(x, torch.exp(weight), len(__name__.upper()))") == ""
+
+
+def test_pythons_everyday_modules_may_be_used():
+    honest = "import json\nimport sys\ndef byte_offset(t, index): return sys.getrecursionlimit()"
+    assert said("byte_offset", honest) == ""
+    told = said("byte_offset", "import logging.config", "logging.config.dictConfig(index)")
+    assert "which imports what can't be read" in told
+
+
 DECORATORS = {
     "with the name of what it wraps": """
     @functools.wraps(f)
