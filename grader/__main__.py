@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from grader import UserError
+from grader.inside.long_lived import long_lived
 
 COMMANDS = {
     "build": ("grader.build.command", "turn the text in phases/ into notebooks, or check them"),
@@ -61,7 +62,8 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
     for name, (module_name, summary) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary)
         if name == chosen:
-            module = importlib.import_module(module_name)
+            with long_lived():
+                module = importlib.import_module(module_name)
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser

@@ -12,7 +12,9 @@ import os
 import secrets
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -23,6 +25,7 @@ from xdist.workermanage import WorkerController
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import grader  # before nbformat, which then imports a second faster, see grader  # noqa: F401
+from grader.inside.long_lived import long_lived
 from grader.phase_paths import ROOT
 from tests.costs import Costs
 from tests.proven import Packages, Proven
@@ -104,6 +107,13 @@ def pytest_terminal_summary(
     for folder in config.stash[UNCHANGED]:
         terminalreporter.write_line(f"Not run, since it passed and nothing has changed: {folder}")
     terminalreporter.write_line(f"The seed of this run: --seed {config.option.seed}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[Any]:
+    """Collect without looking for garbage: what tests import stays, half a million objects."""
+    with long_lived():
+        return (yield)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

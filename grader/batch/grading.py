@@ -33,6 +33,7 @@ from grader.batch.job import (
     read_source,
 )
 from grader.batch.version import version
+from grader.inside.long_lived import long_lived
 from grader.judging.graded_cell import read_verdicts
 from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
@@ -60,7 +61,8 @@ def prepare(job: Job) -> None:
     Call this before the process is bounded, so that the import is charged to no submission.
     """
     if any(b"verify(" in source for source in job.lab.notebooks.values()):
-        import grader.judging.examiner  # noqa: F401
+        with long_lived():
+            import grader.judging.examiner  # noqa: F401
 
 
 class GraderFailed(Exception):

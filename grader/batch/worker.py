@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grader.inside.long_lived import long_lived
 from grader.sandbox.warm_process import shut_down, warm_up
 from grader.submission.bounds import bounded
 
@@ -27,7 +28,8 @@ def main(descriptor: int, folder: Path, warm: bool) -> None:
     """Grade jobs until the other end closes the connection or the grader fails."""
     if warm:
         warm_up()  # takes seconds; so does the next import, which runs at the same time
-    from grader.batch.grading import grade, prepare
+    with long_lived():
+        from grader.batch.grading import grade, prepare
 
     def one(job: Job) -> Result:
         prepare(job)

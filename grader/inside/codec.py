@@ -2,7 +2,8 @@
 
 A message is JSON followed by the bytes of the storages of its tensors and arrays. Each storage is
 sent once and whole: tensors that share a storage also share its copy, and every tensor keeps its
-shape, strides, offset and dtype. Floats are sent as hexadecimal text, so they stay exact.
+shape, strides, offset and dtype. Floats stay exact: Python writes as many digits as tell a float
+from all others, and JSON's words for infinities and NaN.
 
 The decoder treats every message as hostile. It checks size, depth, number of values and every index
 before it makes an object, so decoding costs time and memory in proportion to the message's bytes.
@@ -11,10 +12,9 @@ The keys of a dict are strings, or a few small values of other types.
 ==========================  ===========================================
 JSON                        value
 ==========================  ===========================================
-null, true, 3, "text"       itself
+null, true, 3, 3.0, "text"  itself
 […]                         list
-{"float": "0x1.8p+1"}       float
-{"complex": [hex, hex]}     complex
+{"complex": [3.0, 0.0]}     complex
 {"bytes": base64}           bytes
 {"tuple": […]}              tuple
 {"dict": [[k, …], [v, …]]}  dict: its keys, its values
@@ -75,7 +75,7 @@ DTYPES = {
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # Types that JSON represents directly. Most values have one of them, so containers test for them
 # first, without a call for each item.
-AS_THEY_ARE = frozenset({int, str, bool, type(None)})
+AS_THEY_ARE = frozenset({int, float, str, bool, type(None)})
 KEYS = frozenset({int, bool, float, type(None), torch.dtype})
 # NumPy's names of numeric dtypes. Anything else is refused before NumPy parses it, because its
 # parser takes gigabytes for a long list of fields.
@@ -98,7 +98,7 @@ def pack(value: Any) -> bytes:
     """
     encoder = _Encoder()
     try:
-        text = WRITER.encode(encoder.tree(value, 0)).encode()
+        text = json.dumps(encoder.tree(value, 0)).encode()
     except (ValueError, RecursionError) as error:  # an integer of thousands of digits
         raise NotByValue(f"a value that is too large to send ({error})") from None
     if len(text) > MAX_JSON:
@@ -132,7 +132,7 @@ def unpack(message: bytes) -> Any:
     json_text = bytes(body[:text])
     _bound(json_text)
     try:
-        tree = READER.decode(json_text.decode())
+        tree = json.loads(json_text.decode())
         return _Decoder(body[text:]).value(tree, 0)
     except NotByValue:
         raise
@@ -166,8 +166,6 @@ class _Encoder:
         kind = type(value)
         if kind is list or kind is tuple or kind is dict:
             return self._container(value, depth + 1)
-        if kind is float:
-            return {"float": value.hex()}
         if isinstance(value, torch.Tensor):
             return {"tensor": self._tensor(value)}
         if isinstance(value, np.generic):
@@ -177,9 +175,9 @@ class _Encoder:
         if isinstance(value, (int, str)):
             return int(value) if isinstance(value, int) else str(value)
         if isinstance(value, float):
-            return {"float": float.hex(float(value))}
+            return float(value)
         if isinstance(value, complex):
-            return {"complex": [value.real.hex(), value.imag.hex()]}
+            return {"complex": [value.real, value.imag]}
         if isinstance(value, bytes):
             return {"bytes": base64.b64encode(value).decode()}
         if isinstance(value, torch.dtype):
@@ -416,16 +414,8 @@ def _list(content: Any, size: int | None = None) -> list[Any]:
     return content
 
 
-def _no_float(text: str) -> None:
-    raise NotByValue("a message with a decimal number; floats are sent as hexadecimal text")
-
-
-WRITER = json.JSONEncoder(allow_nan=False)
-READER = json.JSONDecoder(parse_float=_no_float, parse_constant=_no_float)
-
 _SCALARS = {
-    "float": float.fromhex,
-    "complex": lambda parts: complex(*map(float.fromhex, parts)),
+    "complex": lambda parts: complex(*map(float, parts)),
     "bytes": lambda text: base64.b64decode(text, validate=True),
     "dtype": NAMES_OF_DTYPES.__getitem__,
     "device": torch.device,

@@ -14,7 +14,6 @@ the descriptor of its folder. It exchanges JSON messages over two kinds of SOCK_
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
 import select
@@ -24,12 +23,13 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from grader.inside import bubblewrap, confinement, headers, linux, usage
+from grader.inside.long_lived import long_lived
 from grader.inside.preload import ON_DEMAND, preload, preload_compiler, preload_tracer
 
 WATCH_SECONDS = 0.1
@@ -79,14 +79,14 @@ def main(control_fd: int) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         # drop, among others, the entry of an editable install, which is the project's root
         sys.path[:] = [path for path in sys.path if _within(path, told["readable"])]
-        preload()
-        import torch
+        with _before_forks():
+            preload()
+            import torch
 
-        from grader.inside.kernel_app import prepare  # after preload has kept debugpy out
+            from grader.inside.kernel_app import prepare  # after preload has kept debugpy out
 
-        torch.set_num_threads(1)
-        prepare()
-        _prepare_to_fork()
+            torch.set_num_threads(1)
+            prepare()
         control.send(json.dumps({"ready": True}).encode())
         Zygote(control, grader, told).serve()
     except Exception as error:
@@ -174,18 +174,18 @@ class Zygote:
     ) -> RunningSandbox:
         told = self.told
         if asked["traces"] and not self.traces:
-            preload_tracer()
-            _prepare_to_fork()
+            with _before_forks():
+                preload_tracer()
             self.traces = True
         if asked["headers"] and not self.compiles:
-            preload_compiler()
-            headers.use(Path(asked["headers"]))
-            _prepare_to_fork()
+            with _before_forks():
+                preload_compiler()
+                headers.use(Path(asked["headers"]))
             self.compiles = self.traces = True
         if more := set(asked["preload"]) - self.preloaded:
-            for group in sorted(more):
-                ON_DEMAND[group]()
-            _prepare_to_fork()
+            with _before_forks():
+                for group in sorted(more):
+                    ON_DEMAND[group]()
             self.preloaded |= more
         built = bubblewrap.build(
             told["stage"],
@@ -340,18 +340,19 @@ class Zygote:
         os.close(entry.clock)
 
 
-def _prepare_to_fork() -> None:
-    """Prepare for forks, after imports: check for threads and reduce copying of shared memory.
+@contextlib.contextmanager
+def _before_forks() -> Iterator[None]:
+    """Import modules, then check for threads and reduce the copying of shared memory.
 
     Raises:
         SandboxError: if this process has more than one thread.
     """
+    with long_lived():
+        yield
     tasks = len(os.listdir("/proc/self/task"))
     if tasks != 1:
         raise bubblewrap.SandboxError(f"the warm process has {tasks} threads; a fork would hang")
-    gc.collect()
     linux.use_huge_pages()
-    gc.freeze()  # garbage collection in a kernel then writes to no shared page
 
 
 def _within(path: str, folders: list[str]) -> bool:

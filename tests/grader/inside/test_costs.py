@@ -26,7 +26,7 @@ def a_dict(key) -> object:
 HOSTILE = {
     "keys that collide": (a_dict(lambda k: k * (2**61 - 1)), 6_000),
     "keys that share low bits": (a_dict(lambda k: k << 40), 6_000),
-    "floats that collide": (a_dict(lambda k: {"float": (2.0 ** (61 * (k % 16))).hex()}), 6_000),
+    "floats that collide": (a_dict(lambda k: 2.0 ** (61 * (k % 16))), 6_000),
     "tuples as keys": (a_dict(lambda k: {"tuple": [0, k]}), 6_000),
     "texts as keys": (a_dict(str), 6_000),
     "fields of a dtype": (lambda n: json.dumps({"array": [0, 0, "i1," * n, [0], "C"]}), 50_000),
@@ -39,7 +39,10 @@ HOSTILE = {
     "equal objects' keys": (lambda n: "{" + '"":0,' * n + '"a":0}', 300_000),
     "depth": (lambda n: "[" * n, 1_000_000),
     "digits": (lambda n: "[" + ",".join(["9" * 4300] * n) + "]", 400),
-    "hexadecimal digits": (lambda n: json.dumps({"float": "0x" + "1" * n}), 1_000_000),
+    "digits of a float": (lambda n: "0." + "1" * n, 1_000_000),
+    "digits of many floats": (lambda n: "[" + ",".join(["0." + "9" * 400] * n) + "]", 4_000),
+    "an exponent": (lambda n: "1e" + "9" * n, 1_000_000),
+    "digits of a complex number": (lambda n: json.dumps({"complex": ["1" * n, 0]}), 1_000_000),
     "escapes": (lambda n: '"' + "\\ud800" * n + '"', 300_000),
     "a shape": (lambda n: json.dumps({"array": [0, 0, "<f4", [1] * n, "C"]}), 40_000),
     "empty tensors": (
