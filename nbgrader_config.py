@@ -9,8 +9,6 @@ ROOT = Path(__file__).resolve().parent
 
 # `grader` is imported from here, installed or not.
 sys.path.insert(0, str(ROOT))
-# nbgrader calls `alembic` by name; an environment that was not activated is not on PATH.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 c = get_config()  # noqa: F821  (traitlets defines it)
 
@@ -28,8 +26,10 @@ c.Exchange.root = str(exchange)
 # What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
 # may have no grader; grading needs one anyhow.
 with contextlib.suppress(ModuleNotFoundError):
+    from grader.nbgrader_tables import find_version_here
     from grader.submission.nbgrader_guard import guard
 
+    find_version_here()
     guard()
     c.ExchangeFactory.collect = "grader.submission.collect.Collect"
     c.ExchangeFactory.release_feedback = "grader.submission.release_feedback.ReleaseFeedback"

@@ -61,15 +61,15 @@ the marks itself: preprocessors.exporter does steps 2 and 5, preprocessors.marks
 
 What learners hand in passes nbgrader's own commands before and beside that: `submission.collect`,
 `.zip_collect`, `.release_feedback` and `.nbgrader_guard` make them safe. `untrusted` reads values
-of any shape, and `nbgrader` starts nbgrader's command line faster.
+of any shape, `nbgrader` starts nbgrader's command line faster, and `nbgrader_tables` its gradebooks.
 
 Beside grading. `build` makes the notebooks from the texts in phases/ and refuses what would hurt a
 class; `site` makes the static site from the notebooks; `proof` tests the checks and makes the
 sample class. `check`, `demo` and `work` are commands of one module. `in_notebook` and `verify`
 judge in a person's own notebook. `verdict` and `run_record` are the data that the steps hand on,
 the second under the key of `metadata`.
-`phase_paths` knows where things are, `whole_file` writes files that are never half written, and
-`backquotes` shows `code` in texts.
+`phase_paths` knows where things are, `whole_file` writes files that are never half written,
+`inside.long_lived` makes imports cheaper, and `backquotes` shows `code` in texts.
 CONTRIBUTING.md ("Where a change goes") says which module to open for a change.
 """
 

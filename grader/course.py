@@ -21,6 +21,7 @@ from sqlalchemy import make_url
 from traitlets.config import Config, PyFileConfigLoader
 
 from grader import UserError
+from grader.nbgrader_tables import find_version_here
 from grader.phase_paths import environment_with
 
 CONFIG = "nbgrader_config.py"
@@ -101,6 +102,7 @@ def nbgrader_config(root: Path) -> Config:
 
     The settings decide among other things how nbgrader writes the stub of a solution.
     """
+    find_version_here()  # a course may have other settings than this project's
     if not (root / CONFIG).exists():
         return Config()
     before = list(sys.path)

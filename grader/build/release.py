@@ -7,10 +7,9 @@ gradebook, so a build never changes the gradebook of a course.
 from __future__ import annotations
 
 import logging
-import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from nbgrader.converters import GenerateAssignment
@@ -40,7 +39,6 @@ def generate(sources: Mapping[str, bytes], root: Path) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="grader-build-") as folder:
         course = Path(folder)
         config = course_config(root, course)
-        make_gradebook(course / DATABASE)
         for name, content in sources.items():
             notebook = course / "source" / name / f"{name}.ipynb"
             notebook.parent.mkdir(parents=True)
@@ -78,15 +76,6 @@ def course_config(root: Path, course: Path) -> Config:
     config.CourseDirectory.root = str(course)
     config.CourseDirectory.db_url = f"sqlite:///{course / DATABASE}"
     return config
-
-
-def make_gradebook(path: Path) -> None:
-    """Create a database that is not empty; nbgrader adds its tables to it.
-
-    For an empty database nbgrader would start `alembic` in another process, which is slow.
-    """
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
 
 
 def run_nbgrader(name: str, config: Config) -> str:
