@@ -23,6 +23,8 @@ from xdist.workermanage import WorkerController
 # There are more processes than cores. With several threads, an operator would spend most of its
 # time in threads that busily wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Inductor would start a pool of processes in each worker that compiles, and compile in one of them.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 import grader  # before nbformat, which then imports a second faster, see grader  # noqa: F401
 from grader.inside.long_lived import long_lived
@@ -135,7 +137,8 @@ class ByGroup(LoadScopeScheduling):
 
     All tests in ``tests/browser`` are one group, so that they share one server and one browser. In
     any file, the tests with parameters such as ``[01_tensors: byte_offset]`` are a separate group
-    for each word before the colon.
+    for each word before the colon; those of all files in ``tests/phases`` are one, so that a lab's
+    answer keys are made once.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -143,7 +146,8 @@ class ByGroup(LoadScopeScheduling):
         if file.startswith("tests/browser/"):
             return "tests/browser"
         group, colon, _ = test.partition("[")[2].partition(": ")
-        return f"{file} {group}" if colon else file
+        place = "tests/phases" if file.startswith("tests/phases/") else file
+        return f"{place} {group}" if colon else file
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -90,6 +91,7 @@ def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Pr
     return Problem(text.path, line, message)
 
 
+@lru_cache(maxsize=64)  # a lab's text is read for each of its exercises
 def parse(path: str, content: str) -> Text:
     """Parse a py:percent text. What cannot be read is reported in `problems`, with its line."""
     lines = content.splitlines(keepends=True)

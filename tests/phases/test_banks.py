@@ -47,8 +47,16 @@ BANKS = {
 # what a case gave.
 NAMED = {"08": 0.45, "09": 0.52, "10": 0.65}
 PHASES = {phase.name[:2]: phase for phase in phases() if phase.lab.exists()}
+
+
+def of_lab(number, *others):
+    """The parameters of a test that one worker runs together with all others of its lab."""
+    words = " ".join([number, *others])
+    return pytest.param(number, *others, id=f"{PHASES[number[:2]].name}: {words}")
+
+
 EXERCISES = [
-    pytest.param(number, exercise, id=f"{PHASES[number[:2]].name}: {number} {exercise}")
+    of_lab(number, exercise)
     for number, bank in BANKS.items()
     for exercise in dict.fromkeys(answer.exercise for answer in bank.answers)
 ]
@@ -96,7 +104,7 @@ def test_many_of_the_wrong_ones_are_named(number, seeds):
 
 
 @pytest.mark.slow(6)
-@pytest.mark.parametrize("number", BANKS)
+@pytest.mark.parametrize("number", [of_lab(number) for number in BANKS])
 def test_visible_cells_let_right_answers_pass_and_few_of_the_wrong_ones(number, seeds, full):
     bank = BANKS[number]
     answers = a_few_of_each(bank.answers, seeds[-1], full)
@@ -107,7 +115,7 @@ def test_visible_cells_let_right_answers_pass_and_few_of_the_wrong_ones(number, 
 
 
 @pytest.mark.slow(6)
-@pytest.mark.parametrize("number", sorted({number[:2] for number in BANKS}))
+@pytest.mark.parametrize("number", [of_lab(number) for number in PHASES])
 def test_at_most_two_misconceptions_in_five_pass_all_visible_cells(number, seeds, full):
     phase = PHASES[number]
     lab = LabCode.read(phase.lab)
