@@ -18,7 +18,6 @@ import nbformat
 from nbformat.v4 import new_code_cell
 
 from grader.batch import command
-from grader.build.release import make_gradebook
 from grader.course import open_course
 from tests.attacks.catalogue import FAMILIES, Attack, every_attack
 from tests.attacks.ground import COURSE, LAB, MARK, judging, released, source_notebook
@@ -114,7 +113,6 @@ def one_of_each_family(count: int, seed: str) -> list[Attack]:
 
 def grade_here(root: Path) -> Graded:
     """Grade the class in this process; only the kernels run in sandboxes."""
-    make_gradebook(root / "gradebook.db")
     course = open_course(root)
     enter(course, (LAB,), LAB)
     begun, executor = time.monotonic(), command._executor

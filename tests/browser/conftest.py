@@ -23,7 +23,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
-from grader.build.release import make_gradebook
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +98,6 @@ def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     found = Lab(f"http://127.0.0.1:{port}", secrets.token_hex(16), course)
-    make_gradebook(course / "gradebook.db")
     log = folder / "jupyter.log"
     with log.open("wb") as output:
         server = subprocess.Popen(

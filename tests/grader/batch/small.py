@@ -21,7 +21,6 @@ from grader import UserError
 from grader.batch.grading import grade
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job, Result
-from grader.build.release import make_gradebook
 from grader.course import Course, open_course
 from grader.preprocessors import Execute
 from grader.submission.rebuild import as_recorded
@@ -119,7 +118,6 @@ def make_small(root: Path, names: tuple[str, ...] = (HW,)) -> Course:
         write(source(), root / "source" / HW / f"{name}.ipynb")
     (root / "nbgrader_config.py").write_text(CONFIG.format(root=str(root)))
     (root / "submitted").mkdir()
-    make_gradebook(root / "gradebook.db")
     course = open_course(root)
     enter(course, names)
     return course
