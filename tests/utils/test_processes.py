@@ -40,7 +40,9 @@ def test_what_a_function_raises_is_said_with_its_rank():
 
 
 def test_torchrun_tells_each_process_who_it_is():
-    script = "import os; print(os.environ['RANK'], os.environ['WORLD_SIZE'])"
+    # torchrun's processes have no buffer: what `print` writes in pieces would mix
+    said = "f\"{os.environ['RANK']} {os.environ['WORLD_SIZE']}\\n\""
+    script = f"import os; os.write(1, {said}.encode())"
     assert sorted(torchrun(script, 2).splitlines()) == ["0 2", "1 2"]
 
 
