@@ -18,7 +18,7 @@ ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # As containers often set it: the tests start hundreds of processes, and each would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test proof lab build site bench clean help sandbox
+.PHONY: demo check test proof types built lab build site bench clean help sandbox
 .DEFAULT_GOAL := help
 
 help:
@@ -47,9 +47,14 @@ proof: MORE = -o faulthandler_timeout=7200
 check test proof: $(STAMP) sandbox
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
-	@$(RUN) mypy
-	@$(RUN) python -m grader build --check
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync types built
 	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --costs $(MORE)
+
+types: $(STAMP)
+	@$(RUN) mypy
+
+built: $(STAMP)
+	@$(RUN) python -m grader build --check
 
 # JupyterLab drops the style of outputs that nobody has trusted; figures would be white in its dark theme.
 # It opens, too, where a copy could not be brought up to date: that was told.
