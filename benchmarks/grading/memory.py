@@ -12,7 +12,7 @@ import nbformat
 
 from grader.judging.graded_cell import split_hidden
 from grader.sandbox import SandboxedKernelManager
-from grader.sandbox.warm_process import warm
+from grader.sandbox.warm_process import shut_down, warm
 
 
 def further_kernel(data: bytes, headers: Path | None, count: int = 5) -> float:
@@ -48,6 +48,7 @@ async def _measure(sources: Sequence[str], headers: Path | None, count: int) -> 
     finally:
         for manager in managers:
             await manager.shutdown_kernel(now=True)
+        shut_down()  # `runs` waits for the children of this process to end
     return mean(after - before for before, after in zip(totals, totals[1:], strict=False))
 
 

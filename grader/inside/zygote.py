@@ -23,8 +23,9 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ from grader.inside.long_lived import long_lived
 from grader.inside.preload import ON_DEMAND, preload, preload_compiler, preload_tracer
 
 WATCH_SECONDS = 0.1
+# So many kernels start before the zygote's memory is moved into huge pages. Moving takes as long as
+# it saves for a dozen kernels, so whoever grades one or two notebooks would wait in vain.
+FEW = 2
 MESSAGE = 1 << 16
 FIXED = 4  # descriptors of every request: lease, socket to a client, connection, clock
 
@@ -113,6 +117,8 @@ class Zygote:
         self.running: list[RunningSandbox] = []
         self.compiles = self.traces = False
         self.preloaded: set[str] = set()
+        self.forks = 0  # since the last import
+        self.moved = False  # whether the memory is in huge pages since then
 
     def serve(self) -> None:
         """Serve until the grading process closes the control socket or dies."""
@@ -173,20 +179,12 @@ class Zygote:
         self, asked: dict[str, Any], lease: socket.socket, given: list[int]
     ) -> RunningSandbox:
         told = self.told
-        if asked["traces"] and not self.traces:
-            with _before_forks():
-                preload_tracer()
-            self.traces = True
-        if asked["headers"] and not self.compiles:
-            with _before_forks():
-                preload_compiler()
-                headers.use(Path(asked["headers"]))
-            self.compiles = self.traces = True
-        if more := set(asked["preload"]) - self.preloaded:
-            with _before_forks():
-                for group in sorted(more):
-                    ON_DEMAND[group]()
-            self.preloaded |= more
+        self._import(asked)
+        may_wait = not self.running  # no limit is watched meanwhile
+        if may_wait and self.forks >= FEW and not self.moved:
+            linux.use_huge_pages()
+            self.moved = True
+        self.forks += 1
         built = bubblewrap.build(
             told["stage"],
             told["readable"],
@@ -209,6 +207,24 @@ class Zygote:
         return RunningSandbox(
             built, lease, meter, asked["memory"], seconds, clock, time.monotonic()
         )
+
+    def _import(self, asked: Mapping[str, Any]) -> None:
+        """Import what a lab asks for and no lab has asked for before."""
+        if asked["traces"] and not self.traces:
+            self._load(preload_tracer)
+            self.traces = True
+        if asked["headers"] and not self.compiles:
+            self._load(preload_compiler, partial(headers.use, Path(asked["headers"])))
+            self.compiles = self.traces = True
+        for group in sorted(set(asked["preload"]) - self.preloaded):
+            self._load(ON_DEMAND[group])
+            self.preloaded.add(group)
+
+    def _load(self, *steps: Callable[[], object]) -> None:
+        with _before_forks():
+            for step in steps:
+                step()
+        self.forks, self.moved = 0, False
 
     def _fork(self, built: bubblewrap.Sandbox, asked: dict[str, Any], given: list[int]) -> int:
         """Fork the kernel into the sandbox and return its process id, seen from outside.
@@ -342,7 +358,7 @@ class Zygote:
 
 @contextlib.contextmanager
 def _before_forks() -> Iterator[None]:
-    """Import modules, then check for threads and reduce the copying of shared memory.
+    """Import modules, then check that no thread was started.
 
     Raises:
         SandboxError: if this process has more than one thread.
@@ -352,7 +368,6 @@ def _before_forks() -> Iterator[None]:
     tasks = len(os.listdir("/proc/self/task"))
     if tasks != 1:
         raise bubblewrap.SandboxError(f"the warm process has {tasks} threads; a fork would hang")
-    linux.use_huge_pages()
 
 
 def _within(path: str, folders: list[str]) -> bool:
