@@ -11,7 +11,7 @@ LAB ?=
 
 VENV := .venv
 STAMP := $(VENV)/.ready-$(shell git hash-object pyproject.toml)
-# nbgrader calls `alembic` by name, so the environment's bin folder must be on PATH.
+# Tools are called by name, and so calls nbgrader `alembic` where it brings a gradebook up to date.
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -47,7 +47,7 @@ proof: MORE = -o faulthandler_timeout=7200
 check test proof: $(STAMP) sandbox
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync types built
+	@$(MAKE) --no-print-directory --jobs=2 types built
 	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --costs $(MORE)
 
 types: $(STAMP)

@@ -9,6 +9,9 @@ ROOT = Path(__file__).resolve().parent
 
 # `grader` is imported from here, installed or not.
 sys.path.insert(0, str(ROOT))
+# `nbgrader db upgrade` calls `alembic` by name, and an environment that was not activated is not on
+# PATH.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 c = get_config()  # noqa: F821  (traitlets defines it)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 def find_version_here() -> None:
     """Let nbgrader find the version in its own process.
 
-    ``nbgrader_config.py`` calls this. For each new gradebook nbgrader would start ``alembic``,
-    which takes two seconds and has to be on PATH.
+    ``nbgrader_config.py`` calls this, and whoever reads a course's settings. For each new gradebook
+    nbgrader would start ``alembic``, which takes two seconds and has to be on PATH.
     """
     from nbgrader import api
 

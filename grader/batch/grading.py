@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -60,7 +61,8 @@ def prepare(job: Job) -> None:
 
     Call this before the process is bounded, so that the import is charged to no submission.
     """
-    if any(b"verify(" in source for source in job.lab.notebooks.values()):
+    judged = any(b"verify(" in source for source in job.lab.notebooks.values())
+    if judged and sys.modules.get("grader.judging.examiner") is None:
         with long_lived():
             import grader.judging.examiner  # noqa: F401
 

@@ -3,7 +3,7 @@
 A message is JSON followed by the bytes of the storages of its tensors and arrays. Each storage is
 sent once and whole: tensors that share a storage also share its copy, and every tensor keeps its
 shape, strides, offset and dtype. Floats stay exact: Python writes as many digits as tell a float
-from all others, and JSON's words for infinities and NaN.
+from all others, and ``Infinity`` and ``NaN``, which JSON itself does not have.
 
 The decoder treats every message as hostile. It checks size, depth, number of values and every index
 before it makes an object, so decoding costs time and memory in proportion to the message's bytes.
@@ -132,7 +132,8 @@ def unpack(message: bytes) -> Any:
     json_text = bytes(body[:text])
     _bound(json_text)
     try:
-        tree = json.loads(json_text.decode())
+        # Each NaN is an object of its own, because two lists with the same object are equal.
+        tree = json.loads(json_text.decode(), parse_constant=float)
         return _Decoder(body[text:]).value(tree, 0)
     except NotByValue:
         raise
@@ -414,8 +415,15 @@ def _list(content: Any, size: int | None = None) -> list[Any]:
     return content
 
 
+def _complex(content: Any) -> complex:
+    real, imaginary = _list(content, 2)
+    if type(real) is not float or type(imaginary) is not float:
+        raise NotByValue("a message with a complex number that is not made of floats")
+    return complex(real, imaginary)
+
+
 _SCALARS = {
-    "complex": lambda parts: complex(*map(float, parts)),
+    "complex": _complex,
     "bytes": lambda text: base64.b64decode(text, validate=True),
     "dtype": NAMES_OF_DTYPES.__getitem__,
     "device": torch.device,

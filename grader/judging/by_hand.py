@@ -99,7 +99,7 @@ class RuleReader:
             return _about_use(who, used[0], rule)
         if found.hidden:
             return _about_hidden(who, found.hidden[0], rule)
-        for danger in dangers(written, rule, {use.path for use in found.uses}):
+        for danger in dangers(written, rule):
             return _about_danger(who, danger, rule)
         if rule.max_lines is not None and (count := written.lines_behind(name)) > rule.max_lines:
             return (

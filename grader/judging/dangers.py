@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from grader.judging.flow import GROWS, INSIDES, Hidden, is_module, shorten
+from grader.judging.flow import INSIDES, Hidden, shorten
 from grader.judging.hostile import (
     ALL_NAMES,
     HARMLESS,
@@ -28,9 +28,6 @@ from grader.judging.learner_source import CodeCell, Written, words
 from utils.checks import ByHand
 
 FILES = re.compile(r"(\w+)\.py\b")
-SETS = frozenset({"__setattr__", "__delattr__"})
-ALSO_ARITHMETIC = frozenset({"add", "put"})  # methods of tensors, too
-FOR_EVERYBODY = "which changes what a library has for everybody"
 RUNS_TEXT = frozenset({"exec", "eval", "compile", "__import__", "globals", "get_ipython"})
 DUNDERS = words(
     "__globals__ __code__ __closure__ __builtins__ __getattribute__ __subclasses__ __defaults__ "
@@ -38,12 +35,8 @@ DUNDERS = words(
 )
 
 
-def dangers(written: Written, rule: ByHand, used: Collection[str] = ()) -> Iterator[Hidden]:
-    """Yield code anywhere in the learner's cells that may change the meaning of names unseen.
-
-    Args:
-        used: the paths that the answer uses, so that no cell may put anything there.
-    """
+def dangers(written: Written, rule: ByHand) -> Iterator[Hidden]:
+    """Yield code anywhere in the learner's cells that may change the meaning of names unseen."""
     seen = [_facts(cell) for cell, _, _ in written.cells]
     modules: dict[str, str] = {}
     for facts in seen:
@@ -72,8 +65,6 @@ def dangers(written: Written, rule: ByHand, used: Collection[str] = ()) -> Itera
             elif finished and not tried:  # the import succeeded, so the module exists somewhere
                 yield hidden
         yield from facts.hidden
-        if not rule.attributes:
-            yield from facts.setters
         yield from (hidden for path, hidden in facts.refused if not allowed(rule, path))
         for name, hidden in facts.names:
             if name not in written.bindings:
@@ -82,26 +73,12 @@ def dangers(written: Written, rule: ByHand, used: Collection[str] = ()) -> Itera
             if root not in modules:
                 continue
             path = f"{modules[root]}.{rest}".rstrip(".")
-            if stored and (not path.startswith(SETTINGS) or _is_used(path, used)):
-                yield Hidden(hidden.code, FOR_EVERYBODY)
+            if stored and not path.startswith(SETTINGS):
+                yield Hidden(hidden.code, "which changes what a library has for everybody")
             elif path.startswith(HARMLESS) or allowed(rule, path):
                 continue
             elif why := hostile_anywhere(path):
                 yield Hidden(hidden.code, why)
-        for root, rest, hidden in facts.filled:
-            path = f"{modules.get(root, '')}.{rest}".strip(".")
-            if root in modules and not is_module(path) and _is_used(path, used):
-                yield Hidden(hidden.code, FOR_EVERYBODY)
-
-
-def _is_used(stored: str, used: Collection[str]) -> bool:
-    """Return whether an answer uses a path that a cell assigns to, or something below it.
-
-    Args:
-        stored: the path; a last part of ``?`` stands for any name.
-    """
-    path = stored.removesuffix(".?")
-    return any(use.startswith(f"{path}.") or use == stored for use in used)
 
 
 @dataclass(eq=False)
@@ -117,9 +94,7 @@ class _Facts:
         aliases: pairs of a name and the dotted name that is assigned to it.
         names: uses of built-in names that run text as code or return all names.
         tried: ids of the nodes inside a ``try``.
-        setters: uses of ``__setattr__`` on anything but ``self`` and ``super()``.
         chains: for each dotted name its first part, the rest, and whether it is assigned to.
-        filled: first part and rest of the dotted names into whose elements something is put.
     """
 
     hidden: list[Hidden] = field(default_factory=list)
@@ -130,9 +105,7 @@ class _Facts:
     aliases: list[tuple[str, str]] = field(default_factory=list)
     names: list[tuple[str, Hidden]] = field(default_factory=list)
     tried: set[int] = field(default_factory=set)
-    setters: list[Hidden] = field(default_factory=list)
     chains: list[tuple[str, str, bool, Hidden]] = field(default_factory=list)
-    filled: list[tuple[str, str, Hidden]] = field(default_factory=list)
 
 
 @lru_cache(maxsize=512)
@@ -175,8 +148,6 @@ def _look_at(node: ast.AST, facts: _Facts) -> None:
             why = HOSTILE[f"builtins.{node.id}"]
             facts.names.append((node.id, Hidden(node.id, why, node.lineno)))
     elif isinstance(node, ast.Attribute):
-        if node.attr in SETS:
-            facts.setters.append(Hidden(shorten(node), INSIDE, node.lineno))
         if node.attr in INSIDES or node.attr in DUNDERS:
             facts.hidden.append(Hidden(shorten(node), INSIDE, node.lineno))
         root, rest = _dotted(node)
@@ -188,25 +159,8 @@ def _look_at(node: ast.AST, facts: _Facts) -> None:
         if root:
             dotted = f"{root}.{rest}".rstrip(".")
             facts.aliases += [(t.id, dotted) for t in node.targets if isinstance(t, ast.Name)]
-    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        _fills(node.value, node, facts)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         _look_at_call(node, facts)
-    elif isinstance(node, ast.Call) and (filled := _filled(node.func)):
-        _fills(filled, node, facts)
-
-
-def _filled(called: ast.expr) -> ast.expr | None:
-    """Return the container into which a call of a method puts something; None if it does not."""
-    if isinstance(called, ast.Attribute) and called.attr in GROWS - ALSO_ARITHMETIC:
-        return called.value
-    return None
-
-
-def _fills(container: ast.AST, node: ast.expr, facts: _Facts) -> None:
-    root, rest = _dotted(container)
-    if root:
-        facts.filled.append((root, rest, Hidden(shorten(node), "", node.lineno)))
 
 
 def _look_at_call(node: ast.Call, facts: _Facts) -> None:
@@ -217,8 +171,7 @@ def _look_at_call(node: ast.Call, facts: _Facts) -> None:
     elif name in ("setattr", "delattr", "vars") and node.args:
         root, rest = _dotted(node.args[0])
         if root:
-            whole = f"{rest}.?".lstrip(".")
-            facts.chains.append((root, whole, True, Hidden(shorten(node), "", node.lineno)))
+            facts.chains.append((root, f"{rest}.?", True, Hidden(shorten(node), "", node.lineno)))
     elif name == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
         root, rest = _dotted(node.args[0])
         if root:

@@ -20,7 +20,7 @@ from utils.checks import ByHand
 KNOWN = LIBRARIES | words(
     "math cmath itertools functools operator collections dataclasses typing contextlib random re "
     "string copy enum abc numbers fractions decimal heapq bisect statistics warnings time textwrap "
-    "types builtins __future__ sys logging json pprint datetime struct array graphlib"
+    "types builtins __future__"
 )
 TEXT_AS_CODE = "which runs text as code"
 ALL_NAMES = "which hands out all names at once"
@@ -56,7 +56,6 @@ HOSTILE = {
     "torch.jit": TEXT_AS_CODE,
     "torch.package": TEXT_AS_CODE,
     "torch.hub": "which imports what can't be read",
-    "logging.config": "which imports what can't be read",
     "torch.utils.cpp_extension": TEXT_AS_CODE,
     "torch.multiprocessing": OTHER_PLACE,
     "torch.distributed": OTHER_PLACE,
@@ -67,8 +66,7 @@ HOSTILE = {
 # Modules that could defeat the analysis: why, and the names in them that are allowed.
 UNDOING = {
     "sys": (INSIDE, "version version_info stdout stderr stdin path maxsize float_info executable "
-                    "byteorder platform argv getsizeof getrefcount exit flags implementation "
-                    "getrecursionlimit setrecursionlimit int_info hash_info maxunicode intern"),
+                    "byteorder platform argv getsizeof getrefcount exit flags implementation"),
     "builtins": (INSIDE, " ".join(n for n in dir(builtins) if not n.startswith("_"))),
     "gc": (INSIDE, "collect disable enable freeze get_stats get_count"),
     "inspect": (INSIDE, "getsource signature getdoc getfile getmro isclass isfunction ismodule "

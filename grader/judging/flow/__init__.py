@@ -35,18 +35,7 @@ The analysis is one class in layers, a module each. A layer calls the ones below
 
 from grader.judging.flow.analysis import Analysis
 from grader.judging.flow.facts import Hidden, Reading, Use
-from grader.judging.flow.paths import is_module
 from grader.judging.flow.syntax import shorten
-from grader.judging.flow.tables import GROWS, INSIDES, LIBRARIES
+from grader.judging.flow.tables import INSIDES, LIBRARIES
 
-__all__ = [
-    "GROWS",
-    "INSIDES",
-    "LIBRARIES",
-    "Analysis",
-    "Hidden",
-    "Reading",
-    "Use",
-    "is_module",
-    "shorten",
-]
+__all__ = ["INSIDES", "LIBRARIES", "Analysis", "Hidden", "Reading", "Use", "shorten"]

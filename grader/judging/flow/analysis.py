@@ -9,10 +9,8 @@ from grader.judging.flow.statements import Statements
 from grader.judging.flow.syntax import fills
 from grader.judging.flow.values import Bound, Box, Instance, OwnClass, OwnFunction
 
-# Each pass follows a chain of definitions one step further. The code of learners needs a dozen;
-# where each function has a decorator of their own, hundreds of passes over a few statements each.
-MAX_PASSES = 40  # without a new definition
-MAX_WORK = 100_000  # statements and functions run in all passes together: about a second's work
+# Each pass follows a chain of definitions one step further. The code of learners needs a dozen.
+MAX_PASSES = 40
 TOO_DEEP = "which leads through more definitions than are followed"
 
 
@@ -36,27 +34,18 @@ class Analysis(Statements):
         What a few values may be can go on growing after all code was reached, as where a container
         holds itself. That hides no definition.
         """
-        passes = work = 0
-        while passes < MAX_PASSES:
+        grew = False
+        for _ in range(MAX_PASSES):
             before = len(self.reached) + len(self.fillers)
             if self._settles():
                 return True
-            now = len(self.reached) + len(self.fillers)
-            passes = passes + 1 if now == before else 0
-            work += now + len(self.functions)
-            if work > MAX_WORK:
-                return False
-        return True
+            grew = len(self.reached) + len(self.fillers) > before
+        return not grew
 
     def _settles(self) -> bool:
         """Run the code once, and return whether nothing new was found."""
         self.changed = False
         self._run_once()
-        if self.unquieted:  # what others passed to these functions was noted as if they were none
-            self.unquieted = False
-            self.values.clear()
-            self.fillers.clear()
-            return False
         return not self.changed and not self._find_fillers()
 
     def _run_once(self) -> None:
@@ -90,17 +79,6 @@ class Analysis(Statements):
             for method in self.methods(value):
                 self.escape(method, self.handed)
 
-    @staticmethod
-    def _keeps(value: Any, of_filler: bool) -> bool:
-        """Return whether a call of a value may put something where the answer reads it.
-
-        Args:
-            of_filler: whether a filler binds the value to its name.
-        """
-        if isinstance(value, OwnFunction) and value.keeps:
-            return True
-        return of_filler and isinstance(value, (OwnClass, OwnFunction, Instance))
-
     def _find_fillers(self) -> bool:
         """Find units in other cells that may put something into a container that the answer reads.
 
@@ -111,18 +89,15 @@ class Analysis(Statements):
         """
         roots: set[str] = set()
         boxes: set[str] = set()
-        helpers: set[str] = set()
         for key, values in self.values.items():
             if key[0] in ("global", "declared"):
                 if any(isinstance(v, (Box, Instance)) for v in values):
                     boxes.add(key[-1])
-                else:
+                elif any(isinstance(v, (OwnClass, OwnFunction)) for v in values):
                     roots.add(key[-1])
-                if any(self._keeps(v, key[1] in self.fillers) for v in values):
-                    helpers.add(key[-1])
         before = len(self.fillers)
         for place, (unit, _) in enumerate(self.written.units):
             known = place in self.reached or place in self.fillers
-            if not known and fills(unit.node, roots, boxes, helpers):
+            if not known and fills(unit.node, roots, boxes):
                 self.fillers[place] = None
         return len(self.fillers) > before

@@ -8,13 +8,11 @@ from typing import Any
 from grader.judging.flow.library_calls import LibraryCalls
 from grader.judging.flow.tables import GROWS, PLAIN_ATTRIBUTES
 from grader.judging.flow.values import (
-    GETTER,
     IS_FOREIGN,
     IS_PLAIN,
     KEYS,
     NOTHING,
     PLAIN,
-    WRAPS,
     Arguments,
     Bound,
     Box,
@@ -60,10 +58,6 @@ class Calls(LibraryCalls):
             return self.call_path(callee.name, args, scope, node)
         if isinstance(callee, BoxMethod):
             return self.call_box(callee, args, node)
-        if isinstance(callee, Box) and callee.kind == WRAPS:
-            return self.wrap(args.all(), self.get((callee, "*")))
-        if isinstance(callee, Box) and callee.kind == GETTER:
-            return self.call_getter(callee, args, node)
         if isinstance(callee, Parent) or callee == PLAIN:
             return blend(args.all()) | IS_PLAIN
         if isinstance(callee, KeptValue):
@@ -71,8 +65,6 @@ class Calls(LibraryCalls):
         self.hand_to_library(args.all())
         found = carried(args.all())
         if isinstance(callee, Method):
-            if callee.name in GROWS:
-                self.keep(callee, "*", args.all())
             if self.quiet:
                 found |= {KeptValue(f".{callee.name}")}
             return found | (IS_PLAIN if callee.name in PLAIN_ATTRIBUTES else IS_FOREIGN)
@@ -148,5 +140,4 @@ class Calls(LibraryCalls):
             return one
         if name in ("index", "count", "remove", "clear", "reverse", "join"):
             return IS_PLAIN
-        self.fill(box, every)
         return inside | every | IS_PLAIN

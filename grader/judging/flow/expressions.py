@@ -11,10 +11,8 @@ from grader.judging.flow.tables import OPERATORS, SAFE_NAMES
 from grader.judging.flow.values import (
     FOREIGN,
     IS_PLAIN,
-    IS_SLICE,
     KEYS,
     NOTHING,
-    SLICE,
     Arguments,
     Box,
     Instance,
@@ -53,11 +51,7 @@ class Expressions(Calls):
             self.expr(child, scope)
         return IS_PLAIN
 
-    _FormattedValue = _JoinedStr
-
-    def _Slice(self, node: ast.AST, scope: Scope) -> frozenset:
-        self._JoinedStr(node, scope)
-        return IS_SLICE
+    _FormattedValue = _Slice = _JoinedStr
 
     def _Compare(self, node: ast.Compare, scope: Scope) -> frozenset:
         sides = [self.expr(side, scope) for side in (node.left, *node.comparators)]
@@ -233,7 +227,6 @@ class Expressions(Calls):
             else:
                 args.named[word.arg] = values
         callees = self.expr(node.func, scope, inner=is_lookup(node))
-        self.report_callees(callees, node)
         return NOTHING.union(*(self.call_value(c, args, scope, node) for c in callees))
 
     def assign(self, target: ast.AST, values: frozenset, scope: Scope) -> None:
@@ -256,10 +249,9 @@ class Expressions(Calls):
             keys = self.expr(target.slice, scope)
             for base in self.expr(target.value, scope):
                 if isinstance(base, Box):
-                    self.put((base, "*"), self.iterate(values) if SLICE in keys else values)
+                    self.put((base, "*"), values)
                     self.put((base, KEYS), keys)
                 elif isinstance(base, Instance):
                     self.dunder(base, "__setitem__", [keys, values])
-                self.keep(base, "*", values)
         elif isinstance(target, ast.Starred):
             self.assign(target.value, values, scope)

@@ -9,14 +9,11 @@ from typing import Any
 
 from grader.judging.flow.syntax import position, shorten
 from grader.judging.flow.values import (
-    CONTAINERS,
     IS_FOREIGN,
     IS_PLAIN,
     NOTHING,
     Arguments,
-    Box,
     KeptValue,
-    Method,
     OwnClass,
     OwnFunction,
     Path,
@@ -74,9 +71,9 @@ class Facts:
         handed: the possible values of what the grader passes.
         hostile: returns why code that uses a path cannot be analysed; empty if it can.
         values: possible values by key: ``("global", unit, name)``, ``("declared", name)``,
-            ``(scope, name)``, ``(class or function, attribute)``, ``(box, index)``,
-            ``(FOREIGN, attribute)`` of any object of a library, and ``("returns", function)``. The
-            index or attribute ``*`` stands for any, ``KEYS`` for the keys of a container.
+            ``(scope, name)``, ``(class or function, attribute)``, ``(box, index)`` and
+            ``("returns", function)``. The index or attribute ``*`` stands for any, ``KEYS`` for the
+            keys of a container.
         notebook: the outermost scope.
         functions: the learner's functions by their node's identity; scopes and classes likewise.
         reached: the units that belong to the code behind the name, in the order in which they were
@@ -87,7 +84,6 @@ class Facts:
         reporting: whether uses are reported: in the last pass only.
         quiet: whether the code that runs is no part of the answer, so that nothing is reported.
         changed: whether this pass found something new.
-        unquieted: whether it found that a function of other cells belongs to the answer.
         uses: the uses reported, each once; ``hidden`` likewise.
         own_names: attributes that classes of the learner define.
     """
@@ -106,7 +102,7 @@ class Facts:
         self.fillers: dict[int, None] = {}
         self.now: int | None = None
         self.early = False
-        self.reporting = self.quiet = self.changed = self.unquieted = False
+        self.reporting = self.quiet = self.changed = False
         self.uses: dict[Use, None] = {}
         self.hidden: dict[Hidden, None] = {}
         self.own_names: set[str] = set()
@@ -145,15 +141,6 @@ class Facts:
                 elif isinstance(value, KeptValue):
                     self.report_use(value.path, node, kept=True)
         return values
-
-    def report_callees(self, callees: frozenset, node: ast.Call) -> None:
-        """Report methods that were looked up elsewhere, and calls of what cannot be called."""
-        if not isinstance(node.func, ast.Attribute):
-            for callee in callees:
-                if isinstance(callee, Method):
-                    self.report_use(f".{callee.name}", node)
-            if callees and all(isinstance(c, Box) and c.kind in CONTAINERS for c in callees):
-                self.report_hidden(node, "which calls something that can't be followed")
 
     def call_value(
         self, callee: Any, args: Arguments, scope: Scope, node: ast.AST | None

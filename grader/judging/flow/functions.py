@@ -16,7 +16,6 @@ from grader.judging.flow.values import (
     Bound,
     Box,
     Instance,
-    KeptValue,
     OwnClass,
     OwnFunction,
     Scope,
@@ -31,7 +30,7 @@ class Functions(Names):
         """Return the function of a definition or lambda, the same each time, with its scope."""
         known = self.functions.get(id(node))
         if known is not None and known.quiet and not self.quiet:
-            known.quiet, self.changed, self.unquieted = False, True, True
+            known.quiet, self.changed = False, True
         if known is None:
             arguments = node.args
             every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
@@ -60,8 +59,6 @@ class Functions(Names):
 
         Its body is run once in each pass, with all values that its parameters may have.
         """
-        if self.quiet and not function.quiet and function.keeps:
-            args = args.without(KeptValue, self.handed)  # as if the grader called it
         if (self.now is not None or self.early) and not function.early:
             function.early = self.changed = True
         arguments = function.node.args

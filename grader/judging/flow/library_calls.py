@@ -11,14 +11,11 @@ from grader.judging.flow.syntax import literal_argument
 from grader.judging.flow.tables import COLLECTS, GIVES_PLAIN, LIBRARIES, REDUCES
 from grader.judging.flow.values import (
     FOREIGN,
-    GETTER,
     IS_FOREIGN,
     IS_PLAIN,
-    IS_SLICE,
     KEYS,
     NOTHING,
     PLAIN,
-    WRAPS,
     Arguments,
     Bound,
     Box,
@@ -85,32 +82,15 @@ class LibraryCalls(Members):
                 if isinstance(value, (OwnFunction, Bound)):
                     self.escape(value, every - {value})
             return every
-        if path == "functools.wraps" and node is not None:
-            decorator = Box(id(node), WRAPS)
-            self.put((decorator, "*"), every)
-            return frozenset({decorator})
-        if path == "functools.update_wrapper" and not args.spread:
-            return self.wrap(args.given[0] if args.given else every, every)
         if root == "math":
             return IS_PLAIN
         return self.through(args)
-
-    def wrap(self, wrappers: frozenset, wrapped: frozenset) -> frozenset:
-        """Return functions after they were given the attributes of those that they wrap."""
-        for key, values in list(self.values.items()):
-            if key[0] in wrapped and isinstance(key[0], OwnFunction):
-                for wrapper in wrappers:
-                    self.put((wrapper, *key[1:]), values)
-        return wrappers
 
     def through(self, args: Arguments) -> frozenset:
         """Return what a function of Python's library returns that calls its arguments."""
         every = args.all()
         inside = self.iterate(every)
         found = every | inside | IS_PLAIN
-        for value in every:
-            if isinstance(value, Box):
-                self.fill(value, every)
         for value in every:
             if isinstance(value, (OwnFunction, Bound)):
                 function = value.function if isinstance(value, Bound) else value
@@ -140,30 +120,16 @@ class LibraryCalls(Members):
 
     def getter(self, node: Any) -> frozenset:
         """Return what ``attrgetter`` or ``methodcaller`` makes, and report what it will look up."""
-        made = Box(id(node), GETTER)
         for a in getattr(node, "args", []):
             if not (isinstance(a, ast.Constant) and isinstance(a.value, str)):
                 self.report_hidden(node, "which asks for a name that is only known when it runs")
                 continue
-            self.put((made, "*"), frozenset({Path(a.value)}))
             for name in a.value.split("."):
                 if name not in self.own_names:
                     self.report_use(f".{name}", node)
             if "methodcaller" in ast.unparse(node.func):
                 break
-        return frozenset({made})
-
-    def call_getter(self, getter: Box, args: Arguments, node: ast.AST | None) -> frozenset:
-        """Return what a call of an ``attrgetter`` or ``methodcaller`` gives."""
-        found = NOTHING
-        for looked_up in self.get((getter, "*")):
-            values = args.all()
-            for name in looked_up.name.split("."):
-                values = self.attribute(values, name, node or _named(name))
-            found |= values
-            for value in values:  # of a methodcaller
-                found |= self.call_value(value, Arguments(), self.notebook, node)
-        return found
+        return IS_FOREIGN
 
     def call_builtin(self, name: str, args: Arguments, scope: Scope, node: Any) -> frozenset:
         """Return what a built-in function or class returns, by its name."""
@@ -187,8 +153,6 @@ class LibraryCalls(Members):
             return frozenset({Parent(of)}) if of else IS_FOREIGN
         if name == "type" and len(args.given) == 1:
             return frozenset(v.of if isinstance(v, Instance) else v for v in first)
-        if name == "slice":
-            return IS_SLICE
         if name in GIVES_PLAIN:
             for value in first:
                 if isinstance(value, Instance):
@@ -321,14 +285,11 @@ class LibraryCalls(Members):
             elif isinstance(base, (Instance, OwnClass)):
                 box = Box(id(node), "dict")
                 cls = base.of if isinstance(base, Instance) else base
-                places = [(o, name) for o in self.family(cls) for name in o.given(self.values)]
-                known = NOTHING.union(*map(self.get, places))
-                self.put((cls, "*"), self.get((box, "*")) - known)  # what was put in through it
-                self.put((box, "*"), known)
+                for one in self.family(cls):
+                    for name in one.given(self.values):
+                        self.put((box, "*"), self.get((one, name)))
                 self.put((box, KEYS), IS_PLAIN)
                 found.add(box)
             else:
-                if isinstance(base, OwnFunction):
-                    self.report_hidden(node, "which hands out all that a function keeps at once")
                 found.add(base)
         return frozenset(found)

@@ -9,14 +9,7 @@ from typing import Any
 from grader.judging.flow.functions import Functions
 from grader.judging.flow.paths import canonical
 from grader.judging.flow.syntax import decorators, is_dunder
-from grader.judging.flow.tables import (
-    INSIDES,
-    KEEPING,
-    LIBRARIES,
-    OF_FUNCTIONS,
-    PLAIN_ATTRIBUTES,
-    SAFE_DUNDERS,
-)
+from grader.judging.flow.tables import INSIDES, KEEPING, LIBRARIES, PLAIN_ATTRIBUTES, SAFE_DUNDERS
 from grader.judging.flow.values import (
     FOREIGN,
     IS_FOREIGN,
@@ -24,7 +17,6 @@ from grader.judging.flow.values import (
     KEYS,
     NOTHING,
     PLAIN,
-    SLICE,
     Arguments,
     Bound,
     Box,
@@ -37,7 +29,6 @@ from grader.judging.flow.values import (
     Parent,
     Path,
     bound,
-    is_foreign_object,
     is_librarys,
 )
 
@@ -54,14 +45,13 @@ class Members(Functions):
             self.report_use(f".{name}", node)
         found: set = set()
         for base in bases:
-            found |= self.kept_by(base, name)
             if isinstance(base, Path):
                 found.add(Path(canonical(f"{base.name}.{name}")))
             elif base == FOREIGN:
                 self.report_use(f".{name}", node)
                 found.add(Method(name))
-            elif base in (PLAIN, SLICE):
-                found |= {PLAIN, *self.get((PLAIN, name)), *self.get((PLAIN, "*"))}
+            elif base == PLAIN:
+                found.add(PLAIN)
             elif isinstance(base, Method):
                 self.report_use(f".{name}", node)
                 found.add(PLAIN if base.name in PLAIN_ATTRIBUTES else Method(name))
@@ -74,11 +64,7 @@ class Members(Functions):
                 found |= self.member(base, name, node)
             elif isinstance(base, (OwnFunction, Bound, BoxMethod)):
                 function = base.function if isinstance(base, Bound) else base
-                own = self.get((function, name)) | self.get((function, "*"))
-                usual = name in OF_FUNCTIONS or is_dunder(name)
-                if not (own or usual or isinstance(base, BoxMethod)):
-                    self.report_hidden(node, "which no cell sets where that could be read")
-                found |= own
+                found |= self.get((function, name))
         return frozenset(found)
 
     def set_attribute(self, base: Any, name: str, values: frozenset, node: ast.AST) -> None:
@@ -88,30 +74,14 @@ class Members(Functions):
         elif isinstance(base, (Instance, OwnClass)):
             self.put((base.of if isinstance(base, Instance) else base, name), values)
             self.own_names.add(name)
-        elif isinstance(base, (OwnFunction, Box)) or base == PLAIN:
+        elif isinstance(base, (OwnFunction, Box)):
             self.put((base, name), values)
         elif isinstance(base, Bound):
             self.put((base.function, name), values)
         elif base == FOREIGN and name == "requires_grad":
             self.report_use(".requires_grad", node)
-        self.keep(base, name, values)
         if name in INSIDES or is_dunder(name):
             self.dunder_name(name, node)
-
-    def keep(self, base: Any, name: str, values: frozenset) -> None:
-        """Note that code outside of the answer puts something into an object of a library.
-
-        Args:
-            name: the attribute; ``*`` for any, and for elements.
-        """
-        if self.quiet and is_foreign_object(base):
-            self.put((FOREIGN, name), values - IS_PLAIN - IS_FOREIGN)
-
-    def kept_by(self, base: Any, name: str) -> frozenset:
-        """Return what code outside of the answer put into an object of a library."""
-        if not is_foreign_object(base):
-            return NOTHING
-        return self.get((FOREIGN, name)) | self.get((FOREIGN, "*"))
 
     def dunder_name(self, name: str, node: ast.AST) -> None:
         """Report a special name that gives access to the inside of Python's objects."""
@@ -218,7 +188,6 @@ class Members(Functions):
                 found.add(PLAIN if value.name in PLAIN_ATTRIBUTES else FOREIGN)
             else:
                 found.add(value)
-            found |= self.kept_by(value, "*")
         return frozenset(found)
 
     def size_of(self, box: Box) -> int:
@@ -248,11 +217,6 @@ class Members(Functions):
             elif not isinstance(value, (OwnFunction, OwnClass)):
                 self.put((box, "*"), self.item(frozenset({value}), None))
                 self.put((box, KEYS), IS_PLAIN)
-
-    def fill(self, box: Box, values: frozenset) -> None:
-        """Put into a container what other code may put in that gets the container and values."""
-        kinds = (Path, Method, OwnFunction, OwnClass, Bound, Instance, Box)
-        self.put((box, "*"), frozenset(v for v in values if isinstance(v, kinds)) - {box})
 
     def hand_to_library(self, values: Iterable[Any]) -> None:
         """Note that a library gets these values and may call them."""

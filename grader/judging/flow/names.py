@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from grader.judging.flow.facts import Facts
 from grader.judging.flow.paths import canonical, lookup
-from grader.judging.flow.tables import CUSTOMARY, PLAIN_NAMES
-from grader.judging.flow.values import IS_FOREIGN, IS_PLAIN, NOTHING, Path, Scope
+from grader.judging.flow.tables import CUSTOMARY
+from grader.judging.flow.values import IS_FOREIGN, NOTHING, Path, Scope
 from grader.judging.learner_source import is_builtin
 
 
@@ -57,8 +57,6 @@ class Names(Facts):
             module = getattr(self.written.units[place][0].node, "module", None) or ""
             if lookup(f"{module}.{name}") is not None:
                 found |= {Path(canonical(f"{module}.{name}"))}
-        if name in PLAIN_NAMES:
-            return found | IS_PLAIN
         if is_builtin(name):
             return found | {Path(f"builtins.{name}")}
         if not places and not found:

@@ -17,11 +17,6 @@ def canonical(path: str) -> str:
     return found.__name__ if isinstance(found, ModuleType) else path
 
 
-def is_module(path: str) -> bool:
-    """Return whether a path is that of a module that is imported here."""
-    return isinstance(lookup(path), ModuleType)
-
-
 def lookup(path: str) -> Any:
     """Return what a path stands for among the modules that are imported here; None if unknown.
 

@@ -83,43 +83,29 @@ def root_name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def fills(statement: ast.stmt, roots: set[str], boxes: set[str], helpers: set[str]) -> bool:
+def fills(statement: ast.stmt, roots: set[str], boxes: set[str]) -> bool:
     """Return whether a statement may put something into an object, or give it another name.
 
     Args:
-        roots: names of other things of the learner's, whose attributes it may set.
-        boxes: names of containers and instances: any statement that reads one may hand it on. To
-            call an instance is not to hand it on.
-        helpers: names of what puts something in when it is called.
+        roots: names of classes and functions of the learner, whose attributes it may set.
+        boxes: names of containers and instances: any statement that reads one may hand it on.
     """
     # The analysis asks this of every statement again and again, so what it touches is kept.
     if statement not in _touched:
-        called = [n.func for n in ast.walk(statement) if isinstance(n, ast.Call)]
-        callees = set(map(id, called))
         read: set[str] = set()
+        filled: set[str] = set()
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                if id(node) not in callees:
-                    read.add(node.id)
-            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                read.add(node.target.id)
-        calls = {node.id for node in called if isinstance(node, ast.Name)}
-        _touched[statement] = frozenset(read), frozenset(filled(statement)), frozenset(calls | read)
-    read_by, filled_by, touched = _touched[statement]
-    return not (
-        boxes.isdisjoint(read_by) and roots.isdisjoint(filled_by) and helpers.isdisjoint(touched)
-    )
+                read.add(node.id)
+            elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+                filled.add(_filled_by(node))
+        _touched[statement] = frozenset(read), frozenset(filled)
+    read_by, filled_by = _touched[statement]
+    return not (boxes.isdisjoint(read_by) and roots.isdisjoint(filled_by))
 
 
-# For each statement in use, the names that it reads without a call, those whose objects it may
-# change, and all that it reads or calls.
-_touched: WeakKeyDictionary[ast.stmt, tuple[frozenset[str], ...]] = WeakKeyDictionary()
-
-
-def filled(code: ast.AST) -> set[str]:
-    """Return the names whose objects some code may change, where it has a name for them."""
-    kinds = (ast.Attribute, ast.Subscript, ast.Call)
-    return {_filled_by(node) for node in ast.walk(code) if isinstance(node, kinds)} - {""}
+# For each statement in use, the names that it reads and those whose objects it may change.
+_touched: WeakKeyDictionary[ast.stmt, tuple[frozenset[str], frozenset[str]]] = WeakKeyDictionary()
 
 
 def _filled_by(node: ast.Attribute | ast.Subscript | ast.Call) -> str:

@@ -23,14 +23,8 @@ SAFE_DUNDERS = words(
 )
 # Special names of how an object keeps its attributes. Some exercises ask for code of that.
 KEEPING = frozenset({"__dict__", "__setattr__", "__getattr__", "__delattr__"})
-# Special global names that an answer may read, those of text and of truth values first.
-PLAIN_NAMES = frozenset({"__name__", "__doc__", "__debug__"})
-SAFE_NAMES = PLAIN_NAMES | {"__class__", "__import__"}
-# What decorators of Python's library add to a function.
-OF_FUNCTIONS = words(
-    "cache_clear cache_info cache_parameters register registry dispatch setter getter deleter "
-    "func args keywords"
-)
+# Special global names that an answer may read.
+SAFE_NAMES = frozenset({"__name__", "__doc__", "__class__", "__debug__", "__import__"})
 # Attributes that give access to the inside of a function or frame.
 INSIDES = words(
     "f_globals f_locals f_back f_builtins f_code gi_frame cr_frame ag_frame tb_frame func_globals "
@@ -39,7 +33,7 @@ INSIDES = words(
 # Built-in functions that return only numbers, strings and the like.
 GIVES_PLAIN = words(
     "isinstance issubclass hasattr callable id hash len print repr str range int float bool ord "
-    "chr format dir object"
+    "chr format dir slice object"
 )
 # Built-in functions that return a container of what they get.
 COLLECTS = words("list tuple set frozenset iter reversed sorted map filter")

@@ -6,12 +6,9 @@ A set of possible values is a frozenset of objects of this module's classes, ``F
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-from grader.judging.flow.syntax import filled
 from grader.judging.flow.tables import PLAIN_ATTRIBUTES
 
 # A tensor, or anything else that the grader passes or a library returns.
@@ -21,16 +18,7 @@ PLAIN = "plain"
 NOTHING: frozenset = frozenset()
 # Where a container's keys are kept: a word that no attribute can be.
 KEYS = "its keys"
-# The kinds of boxes for what cannot be called.
-CONTAINERS = ("list", "dict", "pair", "pairs", "keys", "values")
-# The kind of a box for what `functools.wraps` returns, with the functions that are wrapped.
-WRAPS = "wraps"
-# The same for what `operator.attrgetter` returns, with a path of each name.
-GETTER = "getter"
-MUTABLE = (ast.List, ast.Dict, ast.Set, ast.Call, ast.ListComp, ast.DictComp, ast.SetComp)
-# Which part of a container an assignment fills.
-SLICE = "slice"
-IS_FOREIGN, IS_PLAIN, IS_SLICE = frozenset({FOREIGN}), frozenset({PLAIN}), frozenset({SLICE})
+IS_FOREIGN, IS_PLAIN = frozenset({FOREIGN}), frozenset({PLAIN})
 
 
 @dataclass(frozen=True)
@@ -97,17 +85,6 @@ class OwnFunction:
     escaped: bool = False
     early: bool = False
     quiet: bool = False
-
-    @cached_property
-    def keeps(self) -> bool:
-        """Whether a call may leave something for the next: in a scope around it or a default."""
-        arguments = self.node.args
-        defaults = [*arguments.defaults, *filter(None, arguments.kw_defaults)]
-        return (
-            any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(self.node))
-            or any(isinstance(default, MUTABLE) for default in defaults)
-            or (self.scope.above().kind == "function" and not filled(self.node) <= self.scope.names)
-        )
 
 
 @dataclass(eq=False)
@@ -198,19 +175,6 @@ class Arguments:
         """Return the possible values of all arguments together."""
         return NOTHING.union(*self.given, *self.named.values(), self.spread)
 
-    def without(self, kind: type, instead: frozenset) -> Arguments:
-        """Return the arguments with other values in place of those of one kind."""
-
-        def changed(values: frozenset) -> frozenset:
-            left = frozenset(v for v in values if not isinstance(v, kind))
-            return left if left == values else left | instead
-
-        return Arguments(
-            [changed(values) for values in self.given],
-            {name: changed(values) for name, values in self.named.items()},
-            changed(self.spread),
-        )
-
 
 # What a library made or has.
 PathTypes = (Path, Method, KeptValue)
@@ -232,11 +196,6 @@ def carried(values: frozenset) -> frozenset:
     """Return those of a library's arguments that may be inside of what it returns."""
     kinds = (OwnFunction, OwnClass, Bound, Instance, KeptValue, Box)
     return frozenset(v for v in values if isinstance(v, kinds))
-
-
-def is_foreign_object(value: Any) -> bool:
-    """Return whether a value is an object that a library made or that the grader passed."""
-    return value == FOREIGN or isinstance(value, (Method, KeptValue))
 
 
 def only_wraps(value: Any) -> bool:

@@ -15,11 +15,12 @@ from nbgrader.utils import is_grade
 
 from grader.proof.sample_class.lab import SampleExercise, SampleLab, find, position
 
-# Code that makes a function warn at each call.
+# Code that wraps every function of the cell, so that each call warns.
 LOUD = """
 
 
 import functools
+import sys
 import warnings
 
 
@@ -27,11 +28,16 @@ def _loud(function):
     @functools.wraps(function)
     def call(*args, **kwargs):
         warnings.warn("mind the strides")
+        print("still working", file=sys.stderr)
         return function(*args, **kwargs)
 
     return call
 
 
+for _name, _thing in list(globals().items()):
+    if type(_thing).__name__ == "function" and _thing.__module__ == "__main__":
+        if not _name.startswith("_") and not hasattr(_thing, "__wrapped__"):
+            globals()[_name] = _loud(_thing)
 """
 
 # Body of the endless loops. It uses the processor; tests replace it by a sleep.
@@ -115,12 +121,10 @@ def calls_exit(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
 
 
 def warns(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Hand in right answers whose functions write to stderr at each call."""
+    """Hand in right answers that write to stderr in every cell."""
     nb = lab.solved()
     for e in lab.exercises:
-        wrapped = [f"{name} = _loud({name})" for name in e.functions()]
-        if wrapped:
-            find(nb, e.solution_id).source += LOUD + "\n".join(wrapped)
+        find(nb, e.solution_id).source += LOUD
     return HandedIn("prints warnings everywhere", nb, lab.full())
 
 

@@ -1,5 +1,6 @@
 """Grading one job: every outcome becomes a result."""
 
+import gc
 import pickle
 import secrets
 import sys
@@ -160,3 +161,12 @@ def test_what_judges_is_imported_before_a_submission_is_bounded_and_only_where_i
     judged = replace(job, lab=replace(job.lab, notebooks={"hw": b'verify("twice", twice)'}))
     with pytest.raises(ImportError):
         module.prepare(judged)
+
+
+def test_garbage_of_earlier_submissions_is_collected(course):
+    job = job_of(course, "right")
+    judged = replace(job, lab=replace(job.lab, notebooks={"hw": b'verify("twice", twice)'}))
+    module.prepare(judged)
+    before = gc.get_freeze_count()
+    module.prepare(judged)
+    assert gc.get_freeze_count() == before

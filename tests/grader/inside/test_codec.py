@@ -43,6 +43,11 @@ def test_a_view_of_part_of_a_storage_of_any_size_crosses():
     assert not any(copy._is_view() for copy in (came, *copy_by_value([bytes_of, torch.ones(2, 3)])))
 
 
+def test_each_nan_is_one_of_its_own():
+    assert copy_by_value([math.nan]) != copy_by_value([math.nan])
+    assert len(copy_by_value({math.nan: 1, float("nan"): 2})) == 2
+
+
 def test_scalars_containers_and_configurations_cross():
     value = {"a": [1, 2.5, "s", None, True], "b": (np.float64(0.5), torch.float16), 3: b"\x00"}
     back = {"a": [1, 2.5, "s", None, True], "b": (0.5, torch.float16), 3: b"\x00"}
@@ -166,6 +171,8 @@ T = [0, 8, "float32", 0, [2], [1], ""]
         ({"bytes": "", "tuple": []}, b""),
         ({"complex": [1.0, 2.0, 3.0]}, b""),
         ({"complex": [[], 0.0]}, b""),
+        ({"complex": ["1", "2"]}, b""),
+        ({"complex": "12"}, b""),
         ({"tensor": [0, 8.0, "float32", 0, [2], [1], ""]}, b"x" * 8),
         ({"tensor": [0.0, 8, "float32", 0, [2], [1], ""]}, b"x" * 8),
         ({"tensor": [0, 8, "float32", 0.0, [2], [1], ""]}, b"x" * 8),

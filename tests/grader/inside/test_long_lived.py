@@ -1,6 +1,7 @@
 """What is imported is never searched for garbage, and what comes later is."""
 
 import gc
+import importlib
 import weakref
 
 import pytest
@@ -32,7 +33,15 @@ def test_what_is_made_later_is_collected():
     assert (kept() is None, gone() is None) == (False, True)
 
 
+def test_who_collects_nothing_goes_on_so():
+    with long_lived():
+        with long_lived():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
 def test_an_import_that_fails_leaves_nothing_switched_off():
     with pytest.raises(ImportError), long_lived():
-        import no_such_module  # noqa: F401
+        importlib.import_module("no_such_module")
     assert gc.isenabled()

@@ -440,176 +440,61 @@ def test_values_are_taken_when_the_cells_ran():
     assert "uses `grad`" in said("linear_vjp", *kept, "def tool(x): return x", "J @ x")
 
 
+# Forms of right answers that an analysis of possible values could take for something else: a name
+# that stands for a tensor here and for a function there, properties, special methods.
+HONEST = {
+    "a function beside a tensor": "t, f = (x, lambda g: g)\nreturn f(t).sum(0)",
+    "a function before a tensor": "f, t = (lambda g: g), x\nreturn f(t).sum(0)",
+    "pairs in a loop": "for t, f in [(x, lambda g: g)]: y = f(t)\nreturn y.sum(0)",
+    "a tape of pairs": (
+        "tape = []\ntape.append((x, lambda g: g @ weight))\n"
+        "for t, back in tape: y = back(grad_output).reshape(t.shape)\nreturn y"
+    ),
+    "a dict of both": (
+        "r = {'y': x @ weight.T, 'back': lambda g: g @ weight}\n"
+        "return r['back'](grad_output).reshape(r['y'].shape[0], -1)"
+    ),
+    "a reduction": "import functools\nreturn functools.reduce(lambda a, b: a + b, [x, x]).sum(0)",
+    "a name used twice": "grad = lambda g: g\ngrad = grad(grad_output)\nreturn grad.sum(0)",
+    "a callable or not": "t = lambda: x\nt = t() if callable(t) else t\nreturn t.sum(0)",
+    "a property": (
+        "class Layer:\n    @property\n    def w(self): return weight\n"
+        "return Layer().w.sum(0) + Layer().w.shape[0]"
+    ),
+    "the type of a list": "s = [1, 2]\nreturn x * type(s)(2 * v for v in s)[0]",
+}
+BESIDE = {
+    "a frozen class": (
+        "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass Pair:\n    a: int\n"
+        "    def __post_init__(self): object.__setattr__(self, 'a', 2 * self.a)"
+    ),
+    "a module's attributes": (
+        "class Layer(nn.Module):\n    def __setattr__(self, name, value):\n"
+        "        super().__setattr__(name, value)"
+    ),
+    "a local list called like a function": (
+        "from math import prod\ndef f():\n    prod = []\n    prod.append(1)\n    return prod"
+    ),
+    "a parameter called like a function": (
+        "from torch import tensor\ndef f(tensor):\n    tensor[0] = 1"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", HONEST.values(), ids=HONEST)
+def test_honest_answers_of_many_forms_keep_the_rules(body):
+    lines = textwrap.indent(body, "    ")
+    assert said("linear_vjp", f"def linear_vjp(grad_output, x, weight):\n{lines}") == ""
+
+
+@pytest.mark.parametrize("cell", BESIDE.values(), ids=BESIDE)
+def test_honest_cells_beside_an_answer_keep_the_rules(cell):
+    assert said("linear_vjp", cell, "(x, torch.exp(weight))") == ""
+
+
 def test_a_container_that_is_filled_under_another_name_is_read():
     cells = "steps = []", "also = steps", "also.append(torch.func.grad)"
     assert "uses `grad`" in said("linear_vjp", *cells, "steps[0](torch.exp)(x)")
-
-
-# Ways to put a method of torch where an answer finds it, and what the answer then says.
-KEPT = {
-    "a list's own method": ("k = []\nlist.append(k, view)", "k[0]"),
-    "a dict's own method": ("k = {}\ndict.update(k, h=view)", "k['h']"),
-    "a special method": ("k = {}\nk.__setitem__('h', view)", "k['h']"),
-    "a function of Python's": ("import heapq\nk = []\nheapq.heappush(k, (0, view))", "k[0][1]"),
-    "operator": ("import operator\nk = {}\noperator.setitem(k, 'h', view)", "k['h']"),
-    "a part of a list": ("k = [1]\nk[1:] = [view]", "k[1]"),
-    "a slice": ("k = [1]\ns = slice(0, 1)\nk[s] = [view]", "k[0]"),
-    "another name": ("k = []\nj = k\nj += [view]", "k[0]"),
-    "a bound method": ("k = []\nk.append(torch.zeros(4).view)", "k[0]"),
-    "a function": ("k = []\ndef put(x): k.append(x)\nput(view)", "k[0]"),
-    "two functions": (
-        "k = []\ndef put(x): k.append(x)\ndef far(x): put(x)\nfar(view)",
-        "k[0]",
-    ),
-    "an instance": (
-        "k = []\nclass P:\n    def __call__(self, x): k.append(x)\np = P()\np(view)",
-        "k[0]",
-    ),
-    "a class": ("k = []\nclass P:\n    def __init__(self, x): k.append(x)\nP(view)", "k[0]"),
-    "a default": (
-        "def k(x, kept=[]):\n    if x: kept.append(x)\n    return kept\nk(view)",
-        "k(None)[0]",
-    ),
-    "a global name": ("h = None\ndef put(x):\n    global h\n    h = x\nput(view)", "h"),
-    "a closure": (
-        "def make():\n    x = None\n    def put(y):\n        nonlocal x\n        x = y\n"
-        "    def get(): return x\n    return put, get\nput, get = make()\nput(view)",
-        "get()",
-    ),
-    "a function's attribute": (
-        "def put(f): f.h = view\nput(row_major_strides)",
-        "row_major_strides.h",
-    ),
-    "a computed name": (
-        "setattr(row_major_strides, 'H'.lower(), view)",
-        "row_major_strides.h",
-    ),
-    "all that a function keeps": (
-        "vars(row_major_strides)['h'] = view",
-        "row_major_strides.h",
-    ),
-    "all that an instance keeps": (
-        "class A: pass\na = A()\nvars(a).update(h=view)",
-        "a.h",
-    ),
-    "object's own": ("class A: pass\ntype.__setattr__(A, 'h', view)", "A.h"),
-    "an exception": ("e = ValueError()\ne.h = view", "e.h"),
-    "update_wrapper": (
-        "import functools\ndef g(): pass\ng.h = view\n"
-        "functools.update_wrapper(row_major_strides, g)",
-        "row_major_strides.h",
-    ),
-    "attrgetter": (
-        "import operator\nrow_major_strides.h = view",
-        "operator.attrgetter('h')(row_major_strides)",
-    ),
-    "methodcaller": (
-        "import operator\nclass A:\n    def h(self): return view\na = A()",
-        "operator.methodcaller('h')(a)",
-    ),
-}
-
-
-@pytest.mark.parametrize(("put", "found"), KEPT.values(), ids=KEPT)
-def test_what_another_cell_puts_aside_is_found(put, found):
-    answer = f"def row_major_strides(shape): return {found}(torch.zeros(6), shape).shape"
-    elsewhere = f"# beside: def row_major_strides\nview = torch.Tensor.view\n{put}"
-    assert said("row_major_strides", answer, elsewhere) != ""
-
-
-# The same with places that a library has for everybody, or in its objects.
-KEPT_BY_LIBRARIES = {
-    "settings": ("torch.backends.h = view", "torch.backends.h"),
-    "settings, by a computed name": (
-        "setattr(torch.backends, 'H'.lower(), view)",
-        "torch.backends.h",
-    ),
-    "a list of Python's": ("import sys\nsys.argv.append(view)", "sys.argv[-1]"),
-    "a dict of Python's": ("import os\nos.environ['h'] = view", "os.environ['h']"),
-    "a tensor": ("k = torch.zeros(1)\nk.h = view", "k.h"),
-    "a tensor, by a computed name": ("k = torch.zeros(1)\nsetattr(k, 'H'.lower(), view)", "k.h"),
-    "a container of torch's": ("k = nn.Module()\nk._buffers['h'] = view", "k._buffers['h']"),
-    "a list of torch's": ("k = nn.Module()\nk.kept = []\nk.kept.append(view)", "k.kept[0]"),
-}
-
-
-@pytest.mark.parametrize(("put", "found"), KEPT_BY_LIBRARIES.values(), ids=list(KEPT_BY_LIBRARIES))
-def test_what_another_cell_puts_into_a_librarys_things_is_found(put, found):
-    answer = f"def row_major_strides(shape): return {found}(torch.zeros(6), shape).shape"
-    imports = "import os\nimport sys"
-    elsewhere = f"# beside: def row_major_strides\nview = torch.Tensor.view\n{put}"
-    assert said("row_major_strides", imports, answer, f"{imports}\n{elsewhere}") != ""
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "torch.backends.cudnn.benchmark = True",
-        "import os\nos.environ['OMP_NUM_THREADS'] = '1'",
-        "import sys\nsys.path.append('.')",
-        "t = torch.zeros(3)\nt.note = 'mine'\nt[0] = 1",
-    ],
-)
-def test_settings_and_notes_of_other_cells_are_the_learners_own_business(cell):
-    assert said("linear_vjp", cell, "(x, torch.exp(weight), len(__name__.upper()))") == ""
-
-
-def test_pythons_everyday_modules_may_be_used():
-    honest = "import json\nimport sys\ndef byte_offset(t, index): return sys.getrecursionlimit()"
-    assert said("byte_offset", honest) == ""
-    told = said("byte_offset", "import logging.config", "logging.config.dictConfig(index)")
-    assert "which imports what can't be read" in told
-
-
-DECORATORS = {
-    "with the name of what it wraps": """
-    @functools.wraps(f)
-    def call(*a, **k): return f(*a, **k)
-""",
-    "without": """
-    def call(*a, **k): return f(*a, **k)
-""",
-    "that counts": """
-    @functools.wraps(f)
-    def call(*a):
-        call.calls += 1
-        return f(*a)
-    call.calls = 0
-""",
-    "that keeps": """
-    seen = []
-    @functools.wraps(f)
-    def call(*a):
-        seen.append(a)
-        return f(*a)
-""",
-    "that updates": """
-    def call(*a): return f(*a)
-    functools.update_wrapper(call, f)
-""",
-    "that is a class": """
-    class Call:
-        def __call__(self, *a): return f(*a)
-    call = Call()
-""",
-}
-
-
-@pytest.mark.parametrize("body", DECORATORS.values(), ids=DECORATORS)
-def test_an_answer_may_have_a_decorator_of_ones_own(body):
-    """Also where a cell below calls it with what only torch should work out."""
-    decorator = f"import functools\ndef log(f):\n{body}    return call"
-    below = "print(byte_offset(torch.zeros(3), torch.zeros(3).data_ptr()))  # of def byte_offset"
-    honest = "@log\ndef byte_offset(t, index): return index * t.element_size()"
-    assert said("byte_offset", decorator, honest, below) == ""
-    forbidden = "@log\ndef byte_offset(t, index): return t[index].data_ptr()"
-    assert "data_ptr" in said("byte_offset", decorator, forbidden, below)
-
-
-def test_what_pythons_own_decorators_add_may_be_used():
-    cell = "import functools\n@functools.cache\ndef one(n): return n\n"
-    answer = "def byte_offset(t, index):\n    one.cache_clear()\n    return one(index)"
-    assert said("byte_offset", cell + answer) == ""
 
 
 def test_a_chain_of_definitions_is_followed_to_its_end_or_refused():
@@ -617,9 +502,9 @@ def test_a_chain_of_definitions_is_followed_to_its_end_or_refused():
         steps = [f"def g{i}(x): return g{i + 1}(x)" for i in range(length)]
         return "\n".join([*steps, f"def g{length}(x): return torch.func.grad(x)"])
 
-    assert "uses `grad`" in said("linear_vjp", chain(60), "g0(x)")
+    assert "uses `grad`" in said("linear_vjp", chain(20), "g0(x)")
     assert "leads through more definitions than are followed" in said(
-        "linear_vjp", chain(400), "g0(x)"
+        "linear_vjp", chain(60), "g0(x)"
     )
 
 
