@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +39,12 @@ class SampleExercise:
     def name(self) -> str:
         """The check's name."""
         return self.check.name
+
+    def functions(self) -> list[str]:
+        """Return the names of the functions that a learner defines, without classes and values."""
+        right = self.check.right
+        things = right if isinstance(right, dict) else {self.name: right}
+        return [name for name, thing in things.items() if inspect.isfunction(thing)]
 
     def written(self, candidate: Candidate) -> str:
         """Return the solution cell of a learner who writes this candidate."""

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from grader import UserError
+from grader.judging.by_hand import RuleReader
+from grader.judging.learner_source import Written
 from grader.phase_paths import ROOT
 from grader.proof.sample_class import PREFIX, load_lab, make_class
 from grader.proof.sample_class.lab import find
@@ -52,6 +54,23 @@ def test_every_score_is_predicted_and_possible(lab, learners):
     for learner in learners:
         assert learner.predicted.keys() == full.keys()
         assert all(0 <= points <= full[name] for name, points in learner.predicted.items())
+
+
+def test_who_earns_all_points_keeps_the_rules_by_hand(lab, learners):
+    """What is told without running anything; ``make proof`` grades the whole class."""
+    given = {cell.source for cell in lab.release.cells}
+    best = [one for one in learners if one.predicted == lab.full()]
+    assert any("prints warnings" in one.story for one in best)
+    for learner in best:
+        written = Written()
+        for cell in json.loads(learner.data)["cells"]:
+            if cell["cell_type"] == "code":
+                code = "".join(cell["source"])
+                written.add(code, given=code in given)
+        for exercise in lab.exercises:
+            reader = RuleReader(exercise.check, written)
+            for name in exercise.check.names:
+                assert reader.refusal(name) == "", (learner.story, name)
 
 
 def test_every_misconception_and_every_alternate_is_handed_in(lab, learners):
