@@ -403,9 +403,9 @@ class Dropout(nn.Module):
 
 # %%
 drop = Dropout(0.25)
-out = drop(torch.ones(4_000))
+out = drop(torch.ones(1_000))
 expect_close("two values, no more", out.unique(), [0.0, 1 / 0.75])
-expect_close("nothing lost on average", out.mean(), torch.tensor(1.0), atol=0.05)
+expect_close("nothing lost on average", out.mean(), torch.tensor(1.0), atol=0.1)
 x = torch.full((100, 100), 3.0, dtype=torch.float16, requires_grad=True)
 before, out, again = x.detach().clone(), drop(x), drop(x)
 expect_equal("the dtype stays", out.dtype, torch.float16)
