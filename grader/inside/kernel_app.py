@@ -52,6 +52,7 @@ LONGEST = 1 << 20  # characters of one text
 # Printed text is sent when the cell ends and, before that, after so many seconds or characters.
 FLUSH_SECONDS = 0.1
 FLUSH_CHARACTERS = 1 << 14
+SECONDS_TO_SEND = 1.0
 
 
 class SandboxSession(Session):
@@ -159,6 +160,8 @@ class SandboxStream(OutStream):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._written = threading.Event()
+        self._sent = threading.Event()  # whether the thread below is not sending
+        self._sent.set()
         self._characters = 0
         super().__init__(*args, **kwargs)
         threading.Thread(target=self._flush_soon, daemon=True).start()
@@ -175,6 +178,16 @@ class SandboxStream(OutStream):
             data = data[os.write(self._original_stdstream_fd, data) :]
         return len(string)
 
+    def flush(self) -> None:
+        """Send the buffer. Wait for what the stream's thread has taken from it and is sending.
+
+        The kernel calls this at the end of a cell: text that is sent later belongs to no cell. The
+        wait is short, because a signal handler may call this where the thread waits for it.
+        """
+        super().flush()
+        if self._is_master_process():
+            self._sent.wait(SECONDS_TO_SEND)
+
     def _schedule_flush(self) -> None:
         if self._characters > FLUSH_CHARACTERS:
             self._flush()
@@ -186,7 +199,11 @@ class SandboxStream(OutStream):
             self._written.wait()
             self._written.clear()
             time.sleep(FLUSH_SECONDS)
-            self._flush()
+            self._sent.clear()
+            try:
+                self._flush()
+            finally:
+                self._sent.set()
 
     def _flush(self) -> None:
         if self._is_master_process():

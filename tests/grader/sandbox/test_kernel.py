@@ -446,9 +446,25 @@ PRINTS = {
 @pytest.mark.parametrize("who", PRINTS)
 def test_what_child_processes_print_is_shown(who: str) -> None:
     with Inmate() as inmate:
-        said = inmate.run(textwrap.dedent(PRINTS[who]))
-        if "forked" not in said:  # a thread reads it, perhaps after the cell's end
-            eventually(lambda: "forked" in inmate.run("import time; time.sleep(0.1)"))
+        # A thread reads it, perhaps when the cell has ended: then it may be shown with no cell.
+        eventually(lambda: "forked" in inmate.run(textwrap.dedent(PRINTS[who])))
+
+
+def test_a_cell_ends_after_all_that_it_printed_was_sent() -> None:
+    slow = """
+        import threading, time
+        session = get_ipython().kernel.session
+        plain = session.send
+        def slow(*args, **options):
+            if threading.current_thread() is not threading.main_thread():
+                time.sleep(0.5)
+            return plain(*args, **options)
+        session.send = slow
+        """
+    with Inmate() as inmate:
+        inmate.run(textwrap.dedent(slow))
+        # the stream's thread takes the text after a tenth of a second, while the cell still runs
+        assert inmate.run("print('early'); time.sleep(0.2)") == "early\n"
 
 
 def test_messages_of_many_threads_and_signals_stay_whole() -> None:
