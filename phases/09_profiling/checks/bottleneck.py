@@ -183,6 +183,10 @@ def _(draw):
         ("range", 0, 100), ("op", 0, 4), ("kernel", 3, 12), ("wait", 4, 14), ("op", 40, 85), ("kernel", 84, 92),
     )  # fmt: skip
     yield small(
+        waiting, "a wait that lasts, and a short way back",
+        ("range", 0, 100), ("op", 0, 4), ("kernel", 3, 10), ("wait", 4, 80), ("op", 82, 90), ("kernel", 89, 97),
+    )  # fmt: skip
+    yield small(
         waiting, "waits after a copy, and after a kernel beside a copy",
         ("op", 0, 3), ("copy", 2, 6), ("wait", 3, 7), ("op", 28, 31), ("kernel", 30, 36), ("copy beside", 31, 35),
         ("wait", 32, 38), ("op", 68, 71), ("kernel", 70, 74), ("op", 74, 80),

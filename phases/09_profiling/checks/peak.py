@@ -88,6 +88,16 @@ def _(draw):
             new.discard(address)
         return rows
 
+    def with_one_peak(count, addresses):
+        """Such a record whose largest sum is reached once: other cases ask which of several counts."""
+        while True:
+            rows, alive, sums = life(count, addresses), {}, []
+            for address, size in rows:
+                alive[address] = max(size, 0)
+                sums.append(sum(alive.values()))
+            if sums.count(max(sums)) == 1:
+                return rows
+
     yield asked(highest, [(a, n), (b, m), (a, -n), (c, o), (b, -m), (c, -o)], "three blocks")
     yield asked(highest, [(a, n), (a, -n), (b, m), (b, -m)], "one at a time")
     yield asked(highest, [(a, n), (b, x), (b, -x), (c, m)], "the peak before the end")
@@ -116,7 +126,7 @@ def _(draw):
     yield asked(again, [(a, -n), (a, m), (b, o), (a, -m), (c, n)], "there before, and handed out again")
     yield asked(again, [(a, n), (b, m), (a, -n), (c, o), (a, n)], "handed out again, after another")
     yield asked(again, [(a, n), (a, -n), (a, m), (b, o), (b, -o), (b, x)], "addresses used again, and kept")
-    yield asked(again, life(40, range(0, 256, 64)))
+    yield asked(again, with_one_peak(40, range(0, 256, 64)))
 
     yield asked(never, [(a, n), (b, m), (c, o), (b, -m)], "two that stay")
     yield asked(never, [(a, n), (b, m), (a, -n), (b, -m)], "none that stays")
