@@ -52,7 +52,7 @@ LONGEST = 1 << 20  # characters of one text
 # Printed text is sent when the cell ends and, before that, after so many seconds or characters.
 FLUSH_SECONDS = 0.1
 FLUSH_CHARACTERS = 1 << 14
-SECONDS_TO_SEND = 1.0
+LAST_FLUSH_SECONDS = 1.0  # longest wait, at a cell's end, for text that is being sent
 
 
 class SandboxSession(Session):
@@ -160,8 +160,8 @@ class SandboxStream(OutStream):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._written = threading.Event()
-        self._sent = threading.Event()  # whether the thread below is not sending
-        self._sent.set()
+        self._idle = threading.Event()  # set while the thread below sends nothing
+        self._idle.set()
         self._characters = 0
         super().__init__(*args, **kwargs)
         threading.Thread(target=self._flush_soon, daemon=True).start()
@@ -186,7 +186,7 @@ class SandboxStream(OutStream):
         """
         super().flush()
         if self._is_master_process():
-            self._sent.wait(SECONDS_TO_SEND)
+            self._idle.wait(LAST_FLUSH_SECONDS)
 
     def _schedule_flush(self) -> None:
         if self._characters > FLUSH_CHARACTERS:
@@ -199,11 +199,11 @@ class SandboxStream(OutStream):
             self._written.wait()
             self._written.clear()
             time.sleep(FLUSH_SECONDS)
-            self._sent.clear()
+            self._idle.clear()
             try:
                 self._flush()
             finally:
-                self._sent.set()
+                self._idle.set()
 
     def _flush(self) -> None:
         if self._is_master_process():

@@ -89,12 +89,13 @@ def _(draw):
         return rows
 
     def with_one_peak(count, addresses):
-        """Such a record whose largest sum is reached once: other cases ask which of several counts."""
+        """Such a record, whose largest sum is reached once. Cases by hand ask which of several counts."""
         while True:
             rows, alive, sums = life(count, addresses), {}, []
             for address, size in rows:
                 alive[address] = max(size, 0)
-                sums.append(sum(alive.values()))
+                if size > 0:
+                    sums.append(sum(alive.values()))
             if sums.count(max(sums)) == 1:
                 return rows
 

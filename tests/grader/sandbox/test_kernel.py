@@ -144,7 +144,7 @@ def test_an_interrupt_that_comes_late_harms_no_kernel() -> None:
         for _ in range(100):
             inmate.run("1")
         task.cancel()
-        inmate.run("import time; time.sleep(1)")  # or less, by the last interrupt
+        inmate.run("import time; time.sleep(1)")  # an interrupt that is under way ends this
         assert inmate.value("2") == 2
 
 
@@ -447,8 +447,8 @@ PRINTS = {
 @pytest.mark.parametrize("who", PRINTS)
 def test_what_child_processes_print_is_shown(who: str) -> None:
     with Inmate() as inmate:
-        # A thread reads it, perhaps when the cell has ended: then it may be shown with no cell.
-        eventually(lambda: "forked" in inmate.run(textwrap.dedent(PRINTS[who])))
+        # A thread reads it, now and then when the cell has ended: then it is shown with no cell.
+        assert any("forked" in inmate.run(textwrap.dedent(PRINTS[who])) for _ in range(5))
 
 
 def test_a_cell_ends_after_all_that_it_printed_was_sent() -> None:
