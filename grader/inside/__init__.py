@@ -3,6 +3,3 @@
 They import nothing of ``grader`` but each other, because a sandbox sees only a copy of this folder
 and of ``utils``.
 """
-
-# Names the descriptor over which the grader calls a kernel, in the kernel's environment.
-CONNECTION_VARIABLE = "OPEN_THE_HOOD_CONNECTION"

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from grader.inside import CONNECTION_VARIABLE, linux, seccomp
+from grader.inside import linux, seccomp
 from grader.inside.bubblewrap import HOME
 
 WORK = f"{HOME}/work"
@@ -179,14 +179,18 @@ def refresh(stage: str, connection: int) -> None:
 
     Args:
         stage: the folder with ``utils`` and ``grader/inside``, for PYTHONPATH.
-        connection: descriptor of the socket to the grader.
+        connection: descriptor of the socket to the grader. The environment does not name it: that
+            belongs to the learner's code, which may clear it.
     """
     import matplotlib
     import numpy as np
     import torch
 
+    from grader.inside import rpc_server
+
     # PYTHONPATH is for processes that the kernel starts
-    os.environ.update(ENVIRONMENT, **{CONNECTION_VARIABLE: str(connection), "PYTHONPATH": stage})
+    os.environ.update(ENVIRONMENT, PYTHONPATH=stage)
+    rpc_server.connection = connection
     sys.path.append(WORK)  # last, so that no file of the learner hides a module
     sys.argv[:] = ["kernel"]
     tempfile.tempdir = None

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import inspect
 import os
 import signal
@@ -53,6 +54,7 @@ LONGEST = 1 << 20  # characters of one text
 FLUSH_SECONDS = 0.1
 FLUSH_CHARACTERS = 1 << 14
 LAST_FLUSH_SECONDS = 1.0  # longest wait, at a cell's end, for text that is being sent
+EXIT = "exit() and quit() end only this cell when a notebook is graded; the next cell runs"
 
 
 class SandboxSession(Session):
@@ -257,7 +259,7 @@ class SandboxCompiler(XCachingCompiler):
 
 
 class SandboxShell(ZMQInteractiveShell):
-    """IPython's shell, which does not transform a cell twice.
+    """IPython's shell, which does not transform a cell twice and which only the grader ends.
 
     The kernel asks two questions about each cell, and the shell then asks them again. The first
     answer is kept for the second time and then dropped, so a later cell with the same text gets
@@ -279,6 +281,17 @@ class SandboxShell(ZMQInteractiveShell):
         ask = partial(super().should_run_async, raw_cell, **kwargs)
         return self._once(("awaits", raw_cell), ask)
 
+    def ask_exit(self) -> None:
+        """End the cell, as ``sys.exit`` does; ``exit()`` and ``quit()`` call this.
+
+        ipykernel would end the kernel a tenth of a second later, and how many cells run until then
+        is a matter of luck.
+        """
+        raise SystemExit(EXIT)
+
+    def _update_exit_now(self, change: Any) -> None:
+        """Do nothing where ``exit_now`` is set; ipykernel would end the kernel."""
+
     async def run_ast_nodes(self, *args: Any, **kwargs: Any) -> bool:
         """Run the statements of a cell; only in here does an interrupt raise, and only once.
 
@@ -291,14 +304,15 @@ class SandboxShell(ZMQInteractiveShell):
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             return await super().run_ast_nodes(*args, **kwargs)
         try:
-            signal.signal(signal.SIGINT, _interrupt_once)
-            return await super().run_ast_nodes(*args, **kwargs)
-        except KeyboardInterrupt as error:  # between two lines of IPython's own code
+            try:
+                signal.signal(signal.SIGINT, _interrupt_once)
+                return await super().run_ast_nodes(*args, **kwargs)
+            finally:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+        except KeyboardInterrupt as error:  # in IPython's own code, or in the `finally` above
             kwargs["result"].error_in_exec = error
             self.showtraceback()
             return True
-        finally:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def _once(self, question: tuple[str, str], ask: Callable[[], Any]) -> Any:
         if question in self._kept:
@@ -338,7 +352,8 @@ class SandboxKernel(IPythonKernel):
             super()._publish_status(status, *args, **kwargs)
 
     def listen(self, end: socket.socket) -> None:
-        """Answer the requests that arrive at ``end``, in this thread's event loop."""
+        """Answer the requests that arrive at ``end``, until the grader closes its own end."""
+        self._served = True
         assembler = messages.Assembler(sys.maxsize)  # only the grader writes here
         handle = _async_in_context(partial(self.shell_main, None))
         loop = asyncio.get_event_loop()
@@ -350,6 +365,7 @@ class SandboxKernel(IPythonKernel):
             except BlockingIOError:
                 return
             if not packet:  # the grader has closed its end, so the sandbox ends too
+                self._served = False
                 loop.stop()
             elif (complete := assembler.take(packet)) is not None:
                 task = loop.create_task(handle(complete[1]))
@@ -357,6 +373,10 @@ class SandboxKernel(IPythonKernel):
                 task.add_done_callback(tasks.discard)
 
         loop.add_reader(end, take)
+        while self._served:
+            # The learner's code may stop the loop, or leave a callback that raises SystemExit.
+            with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                loop.run_forever()
 
 
 class SandboxApp(IPKernelApp):
@@ -422,12 +442,10 @@ class SandboxApp(IPKernelApp):
         shell.starting_dir = os.getcwd()
 
     def start(self) -> None:
-        """Serve until the learner's code ends the kernel or the socket is closed."""
+        """Serve until the grader closes its end of the socket."""
         kernel: IPythonKernel = self.kernel
         super(IPythonKernel, kernel).start()
-        self.kernel.shell.exit_now = False
         self.kernel.listen(self.session._end)
-        self.kernel.io_loop.start()
 
 
 def prepare(arguments: Sequence[str] = ()) -> None:
@@ -436,6 +454,7 @@ def prepare(arguments: Sequence[str] = ()) -> None:
     app.initialize(["--HistoryManager.enabled=False", *arguments])
     # Traitlets sets the level of the handler only, so each debug message would become a record.
     app.log.setLevel(app.log_level)
+    warnings.filterwarnings("ignore", "To exit: use")  # IPython says so of each SystemExit
     _format_an_error(app.kernel.shell)
 
 

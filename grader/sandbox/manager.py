@@ -44,8 +44,8 @@ class SandboxedKernelManager(AsyncKernelManager):
             :data:`grader.inside.preload.ON_DEMAND`.
 
     Attributes:
-        connection: after the start, this side of a socket pair. The kernel has the other side; its
-            descriptor's number is in the environment variable OPEN_THE_HOOD_CONNECTION.
+        connection: after the start, this side of a socket pair. The kernel has the other side, in
+            :data:`grader.inside.rpc_server.connection`.
     """
 
     def __init__(

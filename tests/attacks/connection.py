@@ -11,7 +11,7 @@ attack = family.attack
 CONNECTION = """
 import os, socket, struct, threading, time
 from grader.inside import rpc_server, codec
-_connection = socket.socket(fileno=os.dup(int(os.environ["OPEN_THE_HOOD_CONNECTION"])))
+_connection = socket.socket(fileno=os.dup(rpc_server.connection))
 """
 
 
@@ -140,7 +140,7 @@ def closes_the_socket(work: Work) -> None:
         + """
 _connection.shutdown(socket.SHUT_RDWR)
 here, there = socket.socketpair()
-os.dup2(here.fileno(), int(os.environ["OPEN_THE_HOOD_CONNECTION"]))
+os.dup2(here.fileno(), rpc_server.connection)
 """,
     )
 

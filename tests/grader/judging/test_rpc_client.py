@@ -10,7 +10,7 @@ import threading
 import pytest
 import torch
 
-from grader.inside import CONNECTION_VARIABLE, codec
+from grader.inside import codec
 from grader.judging.answer_key import AnswerKey
 from grader.judging.judge import ask, assess, claims_of, judge
 from grader.judging.rpc_client import ConnectionLost, OverSocket
@@ -21,7 +21,10 @@ pytestmark = pytest.mark.slow(12)
 
 LEARNER = """
 import torch
+from grader.inside import rpc_server
 from grader.inside.rpc_server import serve
+
+rpc_server.connection = {connection}
 
 def twice(x):
     return x + x
@@ -49,9 +52,9 @@ def start():
 
     def begin(thing, extra=""):
         ours, theirs = socket.socketpair()
+        learner = LEARNER.format(thing=thing, extra=extra, connection=theirs.fileno())
         process = subprocess.Popen(
-            [sys.executable, "-c", LEARNER.format(thing=thing, extra=extra)],
-            env={**os.environ, CONNECTION_VARIABLE: str(theirs.fileno())},
+            [sys.executable, "-c", learner],
             pass_fds=[theirs.fileno()],
         )
         theirs.close()

@@ -149,7 +149,7 @@ def test_its_descriptors_are_its_own(shared: Inmate) -> None:
     )
     kinds = {name.partition(":")[0] for name in seen}
     assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode"}, seen
-    connection = shared.value("import os\nint(os.environ['OPEN_THE_HOOD_CONNECTION'])")
+    connection = shared.value("from grader.inside import rpc_server\nrpc_server.connection")
     assert not shared.value(f"__import__('os').get_inheritable({connection})")
 
 
@@ -157,8 +157,9 @@ def test_the_connection_joins_both_sides(sandbox: None) -> None:
     with Inmate() as inmate:
         inmate.manager.connection.sendall(b"hello")
         code = (
-            "import os, socket\n"
-            "connection = socket.socket(fileno=int(os.environ['OPEN_THE_HOOD_CONNECTION']))\n"
+            "import socket\n"
+            "from grader.inside import rpc_server\n"
+            "connection = socket.socket(fileno=rpc_server.connection)\n"
             "connection.sendall(connection.recv(5).upper())"
         )
         assert inmate.run(code) == ""

@@ -328,14 +328,39 @@ def test_a_sandbox_that_waits_has_so_much_time_by_the_clock(monkeypatch) -> None
         assert time.monotonic() - begun > 1.9
 
 
-@pytest.mark.parametrize(
-    "code", ["import os; os._exit(3)", "import os; os.kill(os.getpid(), 11)", "exit()"]
-)
+@pytest.mark.parametrize("code", ["import os; os._exit(3)", "import os; os.kill(os.getpid(), 11)"])
 def test_a_kernel_that_ends_itself_died(code: str) -> None:
     with Inmate() as inmate:
         inmate.client.execute(code)
         assert inmate.ends() == "the kernel died"
     assert not descendants()
+
+
+@pytest.mark.parametrize("code", ["exit()", "quit()", "exit", "if True:\n    quit(keep_kernel=True)"])
+def test_exit_ends_the_cell_and_nothing_else(code: str) -> None:
+    with Inmate() as inmate:
+        assert "end only this cell" in inmate.run(f"x = 1\n{code}\nx = 2" if "(" in code else code)
+        assert "To exit" not in inmate.run("import sys; sys.exit()")
+        assert inmate.value("globals().get('x', 1)") == 1
+
+
+ENDS_THE_LOOP = {
+    "stopped": "asyncio.get_event_loop().stop()",
+    "stopped later": "asyncio.get_event_loop().call_later(0, asyncio.get_event_loop().stop)",
+    "a callback that exits": "asyncio.get_event_loop().call_soon(sys.exit)",
+    "a task that is interrupted": (
+        "async def task(): raise KeyboardInterrupt\nkept = asyncio.ensure_future(task())"
+    ),
+    "the shell's own flag": "get_ipython().exit_now = True",
+}
+
+
+@pytest.mark.parametrize("how", ENDS_THE_LOOP)
+def test_what_ends_the_event_loop_does_not_end_the_kernel(how: str) -> None:
+    with Inmate() as inmate:
+        inmate.run(f"import asyncio, sys\n{ENDS_THE_LOOP[how]}")
+        for _ in range(3):
+            assert inmate.value("1 + 1") == 2
 
 
 RAW = "end = get_ipython().kernel.session._end\n"
