@@ -5,6 +5,7 @@
   socket buffers) would not be seen by the meter.
 - Locks, leases and watches on a file that several sandboxes see could carry messages between them,
   and ``mincore`` tells which parts of a file others have read.
+- A process of low priority would hold a busy machine for long and use little of its own time.
 - AF_VSOCK reaches the host of a virtual machine from any network namespace.
 - The others are refused because exploits commonly begin with them.
 
@@ -81,6 +82,10 @@ REFUSED: dict[str, tuple[int, int | None]] = {
     "cachestat": (451, 451),
     "io_setup": (206, 0),
     "seccomp": (317, 277),
+    "setpriority": (141, 140),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setattr": (314, 274),
 }
 CLONE = (56, 220)
 CLONE3 = (435, 435)

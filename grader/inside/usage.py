@@ -26,9 +26,13 @@ DESCRIPTOR = 1 << 10  # for an open file
 PIPE = 64 << 10  # in a full pipe; the filter prevents larger pipes
 WATCHED = 256  # for one descriptor in one epoll set
 QUEUE = 11  # datagrams that a socket may hold unread; net.unix.max_dgram_qlen is 10 in a sandbox
-CLOCK = struct.Struct("d")  # format of a sandbox's clock file: the seconds of its own time
+# A sandbox's clock file: the seconds of its own time, then a byte that is 0 while the sandbox waits
+# for the grader and not the grader for it.
+CLOCK = struct.Struct("d")
+AWAITED = CLOCK.size
 WAITS = 10  # wall-clock time that a time limit may take, as a multiple of the limit
-RECKONED = 1.0  # seconds after which the time counted so far becomes final
+LONGEST_SLEEP = 0.25  # seconds between two looks above which the machine is too busy to look
+RECKONED = 1.0  # seconds over which the mean number of runnable threads is taken
 SECONDS_PER_COUNT = 1.0  # between two counts of the mappings, which are slow
 DATAGRAM = b"0002"
 LISTENS = b"0A"
@@ -96,9 +100,10 @@ class Meter:
             self.buffer = int(Path("/proc/sys/net/core/wmem_default").read_text())
             self.counted = 0.0
             self.mapped = 0
-            self.passed = self.before = 0.0
-            self.runnable = 0.0
-            self.times, self.since = self.schedule(), time.monotonic()
+            self.passed = 0.0
+            self.runnable = self.busy = 0.0
+            self.times = self.schedule()
+            self.looked = self.since = time.monotonic()
             self.baseline = self.exact(self.mappings(0))
             opened.pop_all()
 
@@ -120,25 +125,42 @@ class Meter:
             return False
         return files + self.exact(self.mapped) - self.baseline > limit
 
-    def look(self) -> None:
+    def look(self, awaited: bool = True) -> None:
         """Update ``passed`` and ``runnable``.
 
-        All time counts as the sandbox's own except the time that a thread waited for a processor
-        while other sandboxes or programs used it. In each second, the longest such wait of one
-        thread is taken off, but the time that the threads ran always counts. So a sandbox gains
-        nothing when its own threads wait for each other, because one of them runs meanwhile. Linux
-        reports a wait only when it is over, so a second is computed as a whole.
+        What its threads ran is the sandbox's own time. So is the time in which all of them slept
+        while the grader waited for them. Where one has or wants a processor at a look, only what
+        the threads ran since the last look counts, because the rest went to other programs; where
+        none does, all of that time counts. A sandbox gains nothing when its own threads wait for
+        each other, because one of them runs meanwhile.
+
+        Args:
+            awaited: whether the grader waits for the sandbox, and not the sandbox for the grader.
         """
-        times, seconds = self.schedule(), time.monotonic() - self.since
-        ran, waits = 0.0, [0.0]
+        times, now = self.schedule(), time.monotonic()
+        seconds, self.looked = now - self.looked, now
+        ran = waited = 0.0
         for thread, (had, lacked) in times.items():
             at_first = self.times.get(thread, (0, 0))
             ran += max(0, had - at_first[0]) * 1e-9
-            waits.append(max(0, lacked - at_first[1]) * 1e-9)
-        self.passed = self.before + min(seconds, max(ran, seconds - max(waits)))
-        if seconds > RECKONED:
-            self.runnable = (ran + sum(waits)) / seconds
-            self.before, self.times, self.since = self.passed, times, time.monotonic()
+            waited += max(0, lacked - at_first[1]) * 1e-9
+        self.times = times
+        slept = awaited and not self._wants_a_processor()
+        self.passed += min(seconds, max(ran, LONGEST_SLEEP) if slept else ran)
+        self.busy += ran + waited
+        if now - self.since > RECKONED:
+            self.runnable, self.busy, self.since = self.busy / (now - self.since), 0.0, now
+
+    def _wants_a_processor(self) -> bool:
+        """Return whether a thread has or wants a processor now."""
+        for pid in self._processes():
+            with contextlib.suppress(OSError):
+                for thread in os.listdir(f"/proc/self/fd/{self.proc}/{pid}/task"):
+                    # the state follows the name, in which a thread can write what it likes
+                    about = self._text(f"{pid}/task/{thread}/stat").rpartition(b")")[2]
+                    if about.split()[:1] == [b"R"]:
+                        return True
+        return False
 
     def schedule(self) -> dict[str, tuple[int, int]]:
         """Return, by thread id, the nanoseconds that it ran and that it waited for a processor."""

@@ -51,8 +51,8 @@ class RunningSandbox:
         meter: measures the sandbox.
         memory: its limit in bytes.
         seconds: its time limit, in seconds of its own (see :meth:`usage.Meter.look`).
-        clock: descriptor of a file to which the seconds that have passed are written; the grading
-            process reads it.
+        clock: descriptor of a file: the zygote writes the seconds that have passed, the grading
+            process whether it waits for the sandbox.
         begun: when the sandbox was started, by ``time.monotonic``.
         nice: the niceness that was set so far.
     """
@@ -325,7 +325,7 @@ class Zygote:
         for entry in list(self.running):
             try:
                 greedy = entry.meter.exceeds(entry.memory)
-                entry.meter.look()
+                entry.meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
             except Exception:  # it has ended, or shows of itself what can't be read: it alone ends
                 self._end(entry, "died")
                 continue
@@ -336,8 +336,10 @@ class Zygote:
             os.pwrite(entry.clock, usage.CLOCK.pack(passed), 0)
             if greedy:
                 self._end(entry, "memory")
-            elif passed > entry.seconds or now - entry.begun > usage.WAITS * entry.seconds:
+            elif passed > entry.seconds:
                 self._end(entry, "time")
+            elif now - entry.begun > usage.WAITS * entry.seconds:
+                self._end(entry, "starved")
 
     def _end(self, entry: RunningSandbox, reason: str) -> None:
         """Kill the sandbox, wait until it is empty, and report the reason on the lease."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
-import socket
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +21,8 @@ from grader.judging.judge import Asked, ask, assess, claims_of
 from grader.judging.learner_source import Written
 from grader.judging.report import VerdictReport
 from grader.judging.rpc_client import ConnectionLost, OverSocket
-from grader.verdict import Example, Verdict
+from grader.sandbox import SandboxedKernelManager
+from grader.verdict import Cause, Example, Verdict
 
 SERVE = '__import__("grader.inside.rpc_server", fromlist=["serve"]).serve'
 
@@ -35,12 +35,13 @@ class _Asking:
     Args:
         question: code that the caller lets the kernel execute; it answers calls until it is told to
             end.
-        end: this side's end of the socket to the kernel.
+        kernel: the manager of the kernel. It is told whether the thread waits for the kernel.
     """
 
-    def __init__(self, question: str, end: socket.socket):
+    def __init__(self, question: str, kernel: SandboxedKernelManager):
         self.question = question
-        self._connection = OverSocket(end)
+        self._kernel = kernel
+        self._connection = OverSocket(kernel.connection, kernel.wait)
 
     def __enter__(self) -> Self:
         self._thread = ThreadPoolExecutor(1)
@@ -68,6 +69,7 @@ class _Asking:
         finally:
             with contextlib.suppress(ConnectionLost):
                 self._connection.end()
+            self._kernel.wait(True)  # for the end of the cell
 
     def _talk(self) -> Any:
         raise NotImplementedError
@@ -90,7 +92,9 @@ class Examiner(_Asking):
             the cell has. That is no learner's fault.
     """
 
-    def __init__(self, hidden: str, points: float, seed: str, code: Written, end: socket.socket):
+    def __init__(
+        self, hidden: str, points: float, seed: str, code: Written, kernel: SandboxedKernelManager
+    ):
         torch.set_num_threads(1)  # other processes judge other submissions at the same time
         try:
             name, thing, things = read_call(hidden)
@@ -112,7 +116,11 @@ class Examiner(_Asking):
         self._named = all(k == v for k, v in (things or {name: thing}).items())
         self.verdict: Verdict | None = None
         named = ", ".join(f"{key!r}: {value}" for key, value in things.items())
-        super().__init__(f"{SERVE}({'{' + named + '}' if things else thing})", end)
+        super().__init__(f"{SERVE}({'{' + named + '}' if things else thing})", kernel)
+
+    def finished(self) -> bool:
+        """Return whether each question had its answer; call it after the question's code ran."""
+        return all(got.cause is not Cause.NO_REPLY for _, got in self._answers())
 
     def report(self) -> NotebookNode:
         """Compute the verdict and return it for the notebook; call it after the question ran."""
@@ -141,9 +149,9 @@ class Examiner(_Asking):
 class ExampleSeeker(_Asking):
     """Call the learner's functions again, after the verdict, to find failing examples."""
 
-    def __init__(self, examiner: Examiner, end: socket.socket):
+    def __init__(self, examiner: Examiner, kernel: SandboxedKernelManager):
         self._examiner = examiner
-        super().__init__(examiner.question, end)
+        super().__init__(examiner.question, kernel)
 
     def report(self) -> NotebookNode:
         """Return the verdict with its examples as an output; call it after the question ran."""

@@ -39,7 +39,7 @@ from utils.draw import SmallDraw
 
 REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
 CALLS = 30  # plays of cases by the learner's code, for one exercise
-SECONDS = 1.5  # after which no further case is tried
+SECONDS = 1.5  # of this process's processor time, after which no further case is tried
 PARTS = 3  # parts of one exercise that get an example
 MAX_MESSAGE = 160  # characters of an exception's message
 MAX_VALUE = 240  # characters of a value
@@ -64,12 +64,12 @@ def find_examples(
     """
     parts = parts[:PARTS]
     found: dict[str, Example] = {}
-    end, left = time.monotonic() + SECONDS, CALLS
+    end, left = time.process_time() + SECONDS, CALLS
     with contextlib.suppress(OutOfTime, KeyboardInterrupt, ConnectionLost, MemoryError):
         for small in _smallest(key, parts, seed):
             if small.case.part in found:
                 continue
-            if left <= 0 or time.monotonic() > end:
+            if left <= 0 or time.process_time() > end:
                 break
             left -= 1
             example = small.example(key.check, connection)

@@ -109,7 +109,8 @@ def _verdict(
     """Return the report and its points; ``(None, 0.0)`` if there is no valid report.
 
     The points are read from the report and not from the cell's result, because a learner's code can
-    change how results are displayed.
+    change how results are displayed. An error beside a report was shown by something else, such as
+    a thread of the learner's, because a report is made after all questions.
     """
     reports = [
         output
@@ -118,7 +119,7 @@ def _verdict(
         and isinstance(said := output.data.get(VERDICT_MIME), dict)
         and said.get("check") == grade_id
     ]
-    if not reports or any(output.output_type == "error" for output in outputs):
+    if not reports:
         return None, 0.0
     earned = as_points(reports[-1].data[VERDICT_MIME].get("earned"), points)
     return (None, 0.0) if earned is None else (reports[-1], earned)

@@ -7,6 +7,7 @@ import os
 import secrets
 import select
 import socket
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from grader.inside import codec
@@ -58,10 +59,14 @@ class OverSocket:
 
     It reads only while a request waits for its reply, and accepts only a reply with the request's
     own random id.
+
+    Args:
+        waits: called with True when a request begins to wait, and with False when it has its reply.
     """
 
-    def __init__(self, end: socket.socket):
+    def __init__(self, end: socket.socket, waits: Callable[[bool], None] = lambda _: None):
         self._end = end
+        self._waits = waits
         self._end.setblocking(False)
         self._left = MAX_TOTAL
         self._cut, self._cutter = os.pipe()
@@ -70,12 +75,17 @@ class OverSocket:
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """See :class:`Connection`."""
         number = secrets.token_hex(8)
-        self._send(codec.pack({**request, "id": number}))
-        for _ in itertools.repeat(None, MAX_STALE):
-            reply = self._receive()
-            if isinstance(reply, dict) and reply.get("id") == number:
-                return _checked(reply)
-        raise ConnectionLost("it sent too many replies to other requests")
+        sent = codec.pack({**request, "id": number})
+        self._waits(True)
+        try:
+            self._send(sent)
+            for _ in itertools.repeat(None, MAX_STALE):
+                reply = self._receive()
+                if isinstance(reply, dict) and reply.get("id") == number:
+                    return _checked(reply)
+            raise ConnectionLost("it sent too many replies to other requests")
+        finally:
+            self._waits(False)
 
     def end(self) -> None:
         """Tell the other side that there is nothing more to answer."""

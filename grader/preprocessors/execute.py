@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import os
 import secrets
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_core.utils import run_sync
+from jupyter_core.utils import ensure_async, run_sync
+from nbclient.client import CellExecutionComplete
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute as NbGraderExecute
 from nbgrader.utils import is_grade, is_locked
 from traitlets import Bool, Integer, default
 
+from grader.inside.usage import WAITS
 from grader.judging.graded_cell import (
     NOT_RUN,
     TIMED_OUT,
@@ -30,7 +34,7 @@ from grader.judging.learner_source import Written, importable
 from grader.metadata import KEY
 from grader.phase_paths import ROOT, environment_with
 from grader.run_record import RunRecord, record, record_cell, record_note
-from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager
+from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied
 from grader.sandbox.compiled_headers import prepared_headers
 from grader.submission.notes import Note, NoteKind
 from grader.verdict import Cause
@@ -47,6 +51,10 @@ MAX_COUNT = 1_000_000
 UNREADABLE = "the output of this cell could not be read"
 # For the failing examples of a whole notebook, which are searched after its last cell.
 ALL_EXAMPLES_SECONDS = 20
+
+
+class KernelLost(Exception):
+    """A kernel died, and no limit was the reason: its notebook runs once more from its start."""
 
 
 class Execute(NbGraderExecute):
@@ -67,6 +75,8 @@ class Execute(NbGraderExecute):
     - The limits are those of the lab (:class:`grader.sandbox.Limits`). A cell that takes too long
       and a notebook that prints too much are interrupted. A kernel that ignores the interrupt is
       killed, and the outputs of the later cells say so.
+    - Where a kernel dies in its sandbox and no limit was the reason, the notebook is run a second
+      time, because Linux or the machine may have killed it. Code that kills it does so again.
     """
 
     extra_arguments: list[str]
@@ -96,26 +106,39 @@ class Execute(NbGraderExecute):
             CannotSandbox: if this machine cannot make a sandbox and ``unsafe_no_sandbox`` is off.
             ZygoteDied: if the kernel was lost and the submission did not cause it.
         """
-        begun = self._begun = time.monotonic()
         ours = nb.metadata.setdefault(KEY, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
         record(nb, seed=self._seed, sandbox=not self.unsafe_no_sandbox)
         self._limits = Limits.of(nb.metadata)
-        self.iopub_timeout = self._limits.grace
+        self.iopub_timeout = self._limits.grace * WAITS  # by the clock
         self._seconds = ours.get("cell_seconds", self.timeout)
-        self._stopped = ""
-        self._printed = 0
-        path = ((resources or {}).get("metadata") or {}).get("path")
-        self._code = Written(files=importable(Path(path)) if path else ())
         self._examples = ours.get("examples", True) is not False
-        self._wrong: list[tuple[NotebookNode, Examiner]] = []
-        self._polling: asyncio.Task[None] | None = None
+        path = ((resources or {}).get("metadata") or {}).get("path")
+        self._files = importable(Path(path)) if path else ()
         if self.unsafe_no_sandbox:
             self.log.warning("NO SANDBOX: this submission runs with your rights on your machine.")
+        begun, as_before = time.monotonic(), copy.deepcopy(nb)
         try:
+            self._reset(may_run_again=not self.unsafe_no_sandbox)
+            return super().preprocess(nb, resources, km)
+        except KernelLost:
+            self.log.warning("the kernel died, and no limit was the reason: running it once more")
+            nb.cells, nb.metadata = as_before.cells, as_before.metadata
+            self._reset(may_run_again=False)
             return super().preprocess(nb, resources, km)
         finally:
             record(nb, seconds=round(time.monotonic() - begun, 3))
+
+    def _reset(self, may_run_again: bool) -> None:
+        """Forget what an earlier run of a notebook left behind."""
+        self._may_run_again = may_run_again
+        self._begun = time.monotonic()
+        self._stopped = ""
+        self._printed = 0
+        self._code = Written(files=self._files)
+        self._wrong: list[tuple[NotebookNode, Examiner]] = []
+        self._polling: asyncio.Task[None] | None = None
+        self._above = ""
 
     def create_kernel_manager(self) -> Any:
         """Return a manager of sandboxed kernels or, with ``unsafe_no_sandbox``, nbgrader's own.
@@ -159,6 +182,12 @@ class Execute(NbGraderExecute):
             record_note(self.nb, note)
             self.km.files = None
             super().start_new_kernel(**kwargs)
+        self._wait(False)
+
+    def _wait(self, waits: bool) -> None:
+        """Say whether the grader waits for the kernel; a sandbox's own time depends on that."""
+        if not self.unsafe_no_sandbox:
+            self.km.wait(waits)
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, index: int
@@ -167,6 +196,7 @@ class Execute(NbGraderExecute):
         self._check_assign_resources(resources)
         if cell.cell_type == "code":
             self._run_cell(cell, index)
+        self._above = cell.metadata.get("nbgrader", {}).get("grade_id") or self._above
         if index == len(self.nb.cells) - 1:
             self._seek_examples(index)
         return cell, self.resources
@@ -178,8 +208,7 @@ class Execute(NbGraderExecute):
         parts = verified_parts(cell)
         source = parts[0] if parts else cell.source
         first, stop = self._run(source, cell, index)
-        failed = bool(stop) or any(o.get("output_type") == "error" for o in first)
-        self._code.add(source, given=is_locked(cell), finished=not failed)
+        self._code.add(source, given=is_locked(cell), finished=not (stop or self._raised))
         if parts is None:
             outputs = first
             if is_grade(cell):
@@ -201,6 +230,7 @@ class Execute(NbGraderExecute):
         """Add failing examples to the reports until the time is up or the kernel has stopped."""
         if not self._wrong:
             return
+        self._may_run_again = False  # all points are known
         from grader.judging.examiner import ExampleSeeker
 
         last, end = self.nb.cells[index], time.monotonic() + ALL_EXAMPLES_SECONDS
@@ -209,7 +239,7 @@ class Execute(NbGraderExecute):
             if self._stopped or time.monotonic() > end:
                 break
             nowhere = NotebookNode(cell_type="code", source="", metadata={}, outputs=[])
-            with ExampleSeeker(examiner, self.km.connection) as seeker:
+            with ExampleSeeker(examiner, self.km) as seeker:
                 self._run(seeker.question, nowhere, index)
                 report.data.update(seeker.report().data)
         self.clear_display_id_mapping(index)
@@ -231,7 +261,47 @@ class Execute(NbGraderExecute):
             elif before <= FLOOD * most < self._printed:
                 asyncio.ensure_future(self.km.shutdown_kernel(now=True))
             return None
-        return super().process_message(msg, cell, cell_index)
+        try:
+            return super().process_message(msg, cell, cell_index)
+        except CellExecutionComplete:
+            self._complete = True
+            raise
+
+    def on_cell_executed(self, **told: Any) -> None:
+        """Remember whether the cell's own code raised; nbclient calls this.
+
+        An error among its outputs does not tell: a thread or a callback can show one, too.
+        """
+        super().on_cell_executed(**told)
+        content = told["execute_reply"]["content"]
+        self._raised = str(content.get("ename")) if content["status"] == "error" else ""
+
+    async def _async_handle_timeout(
+        self, timeout: int, cell: NotebookNode | None = None
+    ) -> dict[str, Any] | None:
+        """Interrupt a cell whose time is up, and wait for its end as long as the grace lasts.
+
+        Without a sandbox time passes by the clock. There a busy machine gives a cell more of it.
+
+        Raises:
+            CellTimeoutError: if the cell does not end.
+        """
+        begun = time.monotonic()
+        if self.unsafe_no_sandbox:
+            if begun - self._asked < WAITS * timeout and os.getloadavg()[0] > (os.cpu_count() or 1):
+                return None
+            passed = time.monotonic
+        else:
+            passed = self.km.passed
+        reply = await super()._async_handle_timeout(timeout, cell)
+        end = passed() + self._limits.grace
+        while not self._complete and await ensure_async(self.km.is_alive()):
+            if passed() > end or time.monotonic() - begun > self.iopub_timeout:
+                raise CellTimeoutError.error_from_timeout_and_cell(
+                    "the cell could not be interrupted", timeout, cell or self.nb.cells[0]
+                )
+            await asyncio.sleep(0.05)
+        return reply
 
     async def _async_poll_kernel_alive(self) -> None:
         self._polling = asyncio.current_task()
@@ -272,11 +342,12 @@ class Execute(NbGraderExecute):
         from grader.judging.examiner import Examiner
 
         points = float(cell.metadata.nbgrader.points)
-        with Examiner(hidden, points, self._seed, self._code, self.km.connection) as examiner:
+        with Examiner(hidden, points, self._seed, self._code, self.km) as examiner:
             outputs, stop = self._run(examiner.question, cell, index)
-            failed = [o for o in outputs if o.output_type == "error" and o.ename != TIMED_OUT]
-            if failed:
-                return failed, stop
+            if self._raised != TIMED_OUT and not examiner.finished():
+                errors = [output for output in outputs if output.output_type == "error"]
+                if raised := [error for error in errors if error.ename == self._raised]:
+                    return raised[-1:], stop
             report = examiner.report()
             if self._examples and not stop and examiner.unexampled():
                 self._wrong.append((report, examiner))
@@ -298,24 +369,31 @@ class Execute(NbGraderExecute):
         self.clear_display_id_mapping(index)
         stop: Stop | None = None
         outputs: list[NotebookNode] = []
+        self._raised, self._complete, self._asked = "", False, time.monotonic()
+        self._wait(True)
         try:
             self.execute_cell(part, index, store_history=True)
         except CellTimeoutError:
             # the code ignored the interrupt
             run_sync(self.km.shutdown_kernel)(now=True)
-            problem = f"this cell did not end within {self.timeout} s and could not be interrupted"
-            stop = Stop(Cause.TIMEOUT, problem)
-            self._stopped = "an earlier cell did not end and could not be interrupted"
+            late = f"did not end within {self.timeout} s and could not be interrupted"
+            stop = Stop(Cause.TIMEOUT, f"this cell {late}")
+            self._stopped = f"{self._named(cell)} {late}"
         except DeadKernelError:
             why = "" if self.unsafe_no_sandbox else self.km.why_stopped()
-            problem = f"the kernel died in this cell{': ' + why if why else ''}"
-            stop = Stop(Cause.KERNEL_DIED, problem)
-            self._stopped = "the kernel died in an earlier cell"
+            if self._may_run_again and self.km.died:
+                raise KernelLost from None
+            why = f": {why}" if why else ""
+            stop = Stop(Cause.KERNEL_DIED, f"the kernel died in this cell{why}")
+            self._stopped = f"the kernel died in {self._named(cell)}{why}"
+        except ZygoteDied:
+            raise
         except Exception:
             # A learner's code can send any message. An unreadable one ends this cell only.
             self.log.exception("An output of cell %s could not be read", index)
             stop = Stop(Cause.NOT_EVALUATED, UNREADABLE)
         finally:
+            self._wait(False)
             if self._polling is not None:  # nbclient does not cancel it after an exception
                 self._polling.cancel()
         count = part.get("execution_count")  # it comes from the kernel and may be any value
@@ -325,6 +403,13 @@ class Execute(NbGraderExecute):
         except (AttributeError, KeyError, TypeError):  # an output of an unexpected form
             stop = stop or Stop(Cause.NOT_EVALUATED, UNREADABLE)
         return outputs, stop
+
+    def _named(self, cell: NotebookNode) -> str:
+        """Return words for a cell, in which nothing stands that a learner wrote."""
+        own = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if own:
+            return f"the cell `{own}`"
+        return f"a cell below `{self._above}`" if self._above else "a cell above all exercises"
 
 
 def _error(problem: str) -> NotebookNode:

@@ -55,6 +55,7 @@ class Channel:
 
         Raises:
             queue.Empty: if no message comes in that time.
+            ZygoteDied: if so much time has passed by the clock that the machine must be too busy.
             messages.BadMessage: if the kernel sent something that is no message.
             DeadKernelError: if the kernel's end of the socket is closed.
         """
@@ -72,14 +73,14 @@ class Channel:
     async def _next(self, timeout: float | None) -> Any:
         if timeout is None or not self.waiting.empty():
             return await self.waiting.get()
-        passed, begun = self._client.parent.passed, time.monotonic()
-        until, left = passed() + timeout, timeout
-        while left > 0:
-            try:
-                async with asyncio.timeout(max(left, SHORTEST)):
+        manager, end = self._client.parent, time.monotonic() + WAITS * timeout
+        until = manager.passed() + timeout
+        while (left := until - manager.passed()) > 0:
+            if (by_the_clock := end - time.monotonic()) <= 0:
+                raise manager.starved(timeout)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(min(left, by_the_clock), SHORTEST)):
                     return await self.waiting.get()
-            except TimeoutError:
-                left = min(until - passed(), begun + WAITS * timeout - time.monotonic())
         raise queue.Empty
 
     def put(self, said: Any) -> bool:

@@ -26,7 +26,7 @@ from grader.inside import headers
 from grader.phase_paths import ROOT
 from grader.sandbox.warm_process import environment
 
-SECONDS = 600
+SECONDS = 1800
 
 
 def prepared_headers() -> Path:

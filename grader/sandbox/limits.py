@@ -26,9 +26,10 @@ UNITS = {
 class Limits:
     """Limits for one kernel and all processes that it starts.
 
-    ``cell_seconds`` and ``total_seconds`` are seconds of the sandbox's own time: the time that it
-    waits for a processor used by others does not count (:meth:`grader.inside.usage.Meter.look`). By
-    the clock it may take at most :data:`grader.inside.usage.WAITS` times as long.
+    ``cell_seconds``, ``total_seconds`` and ``grace`` are seconds of the sandbox's own time: what it
+    runs, and what it sleeps while the grader waits for it (:meth:`grader.inside.usage.Meter.look`).
+    Where that takes more than :data:`grader.inside.usage.WAITS` times as long by the clock, the
+    machine is too busy: there is no verdict then, and the submission is tried again.
 
     Attributes:
         memory: bytes of all processes together, beyond what a fresh kernel uses, and of the files

@@ -18,7 +18,7 @@ from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 
 from grader import UserError
-from grader.inside.usage import CLOCK
+from grader.inside.usage import AWAITED, CLOCK, WAITS
 from grader.sandbox.client import SandboxClient
 from grader.sandbox.limits import Limits
 from grader.sandbox.warm_process import ZygoteDied, warm
@@ -144,7 +144,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 given.callback(others.close)
             clock = os.memfd_create("clock")
             kept.callback(os.close, clock)
-            os.pwrite(clock, bytes(CLOCK.size), 0)
+            os.pwrite(clock, bytes(CLOCK.size) + b"\1", 0)
             descriptors = [kernels_end.fileno(), kernels_connection.fileno(), clock]
             if self.files is not None:
                 descriptors.append(os.open(self.files, os.O_RDONLY | os.O_DIRECTORY))
@@ -164,6 +164,14 @@ class SandboxedKernelManager(AsyncKernelManager):
         if self._clock < 0:
             return math.inf
         return CLOCK.unpack(os.pread(self._clock, CLOCK.size, 0))[0]
+
+    def wait(self, waits: bool) -> None:
+        """Say whether the grader now waits for the sandbox.
+
+        While the sandbox waits for the grader instead, what it sleeps is not its own time.
+        """
+        if self._clock >= 0:
+            os.pwrite(self._clock, bytes([waits]), AWAITED)
 
     def client(self, **kwargs: Any) -> SandboxClient:  # type: ignore[override]  # see the class
         """Return a client of the running kernel."""
@@ -185,12 +193,26 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._listen()
         if self._ended == "lost":
             raise ZygoteDied("the warm process ended while a notebook ran")
+        if self._ended == "starved":
+            raise self.starved(self.limits.total_seconds)
         return {
             "memory": f"it used more than {_size(self.limits.memory)} of memory",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",
             "died": "the kernel died",
             "left": "it closed its connection to the grader",
         }.get(self._ended, "")
+
+    def starved(self, limit: float) -> ZygoteDied:
+        """Return the error for a time limit that ended by the clock, before the sandbox's own."""
+        return ZygoteDied(
+            f"this machine is too busy: {WAITS * limit:g} s by the clock were not enough for what "
+            f"may take {limit:g} s. Grade when it is less busy, or with fewer workers"
+        )
+
+    @property
+    def died(self) -> bool:
+        """Whether the kernel ended by itself, or was killed, and no limit was the reason."""
+        return self._ended == "died"
 
     def _listen(self) -> None:
         """Read from the lease whether the zygote reported the end of the sandbox."""
@@ -224,19 +246,20 @@ class SandboxedKernelManager(AsyncKernelManager):
         Raises:
             ZygoteDied: if the sandbox does not end in time.
         """
-        if self._lease is None:
-            return
-        self._listen()
-        if not self._ended:
-            with contextlib.suppress(OSError):
-                self._lease.send(b"end")
-            await self._end_of_sandbox()
-        self._lease.close()
-        self._lease = None
-        self._end.close()
-        self.connection.close()
-        os.close(self._clock)
-        self._clock = -1
+        async with self._ending:  # a reader of a channel may just be in `over`
+            if self._lease is None:
+                return
+            self._listen()
+            if not self._ended:
+                with contextlib.suppress(OSError):
+                    self._lease.send(b"end")
+                await self._end_of_sandbox()
+            self._lease.close()
+            self._lease = None
+            self._end.close()
+            self.connection.close()
+            os.close(self._clock)
+            self._clock = -1
 
     async def over(self) -> None:
         """Find out why the kernel's socket was closed, and end the sandbox if it still runs.

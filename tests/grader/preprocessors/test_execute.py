@@ -1,5 +1,8 @@
 """Running a notebook in a sandbox: what a cell costs is its own points."""
 
+import os
+import signal
+
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import determine_grade
@@ -11,6 +14,7 @@ from grader.preprocessors import Execute
 from grader.sandbox import CannotSandbox
 from grader.verdict import VERDICT_MIME
 from tests.grader.judging.test_graded_cell import graded_cell
+from tests.grader.sandbox.inmate import descendants
 from utils.checks import Check, case
 
 pytestmark = pytest.mark.slow(20)
@@ -31,13 +35,13 @@ def catalogue(monkeypatch):
     monkeypatch.setattr("grader.judging.examiner.find_check", found.__getitem__)
 
 
-def run(*sources, seconds=600, folder=None, settings=None, **metadata):
+def run(*sources, seconds=600, folder=None, settings=None, execute=Execute, **metadata):
     """Outputs of cells; a source with a hidden region becomes a graded cell."""
     cells = [graded_cell(s) if "HIDDEN" in s else new_code_cell(s) for s in sources]
     nb = new_notebook(cells=cells)
     nb.metadata["open_the_hood"] = {"cell_seconds": seconds, **metadata}
     resources = {"metadata": {"path": str(folder) if folder else None}}
-    nb, _ = Execute(**(settings or {})).preprocess(nb, resources)
+    nb, _ = execute(**(settings or {})).preprocess(nb, resources)
     return nb
 
 
@@ -90,7 +94,10 @@ def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():
     raised = said.count("division by zero")
     assert 0 < raised < 1000
     assert said[raised] == "the kernel died in this cell: it ran longer than 1 s in all"
-    assert set(said[raised + 1 :]) == {"not run, because the kernel died in an earlier cell"}
+    assert set(said[raised + 1 :]) == {
+        "not run, because the kernel died in a cell above all exercises: "
+        "it ran longer than 1 s in all"
+    }
     assert grades(nb) == [0.0]
 
 
@@ -113,11 +120,75 @@ def test_a_loop_that_heeds_nothing_costs_what_follows_and_says_so():
     assert "could not be interrupted" in str(nb.cells[3].outputs)
 
 
+@pytest.mark.parametrize("ends", ["exit()", "quit()", "exit", "import sys; sys.exit(1)"])
+def test_exit_ends_its_cell_and_costs_nothing_else(ends):
+    nb = run(RIGHT, ends, HIDDEN, f"{RIGHT}\n{ends}", HIDDEN)
+    assert grades(nb) == [2.0, 2.0]
+    assert "SystemExit" in str(nb.cells[1].outputs)
+
+
+SHOWN = {
+    "a figure that cannot be drawn": (
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\n"
+        "def twice(x):\n    plt.figure()\n    plt.title(r'$\\frac{$')\n    return x + x"
+    ),
+    "a callback that raises": (
+        f"{RIGHT}\nget_ipython().events.register('post_run_cell', lambda result: 1 / 0)"
+    ),
+    "a thread that shows a traceback": (
+        "import threading\n"
+        "def shows():\n    try: 1 / 0\n    except ZeroDivisionError: get_ipython().showtraceback()\n"
+        "def twice(x):\n    thread = threading.Thread(target=shows)\n    thread.start()\n"
+        "    thread.join()\n    return x + x"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SHOWN)
+def test_an_error_that_is_only_shown_costs_nothing(what):
+    nb = run(SHOWN[what], HIDDEN)
+    assert grades(nb) == [2.0]
+
+
+def test_a_missing_name_is_told_beside_errors_that_are_only_shown():
+    callback = "get_ipython().events.register('post_run_cell', lambda result: 1 / 0)"
+    nb = run(callback, HIDDEN)
+    assert grades(nb) == [0.0]
+    assert "no cell that ran to its end defines it" in str(nb.cells[1].outputs)
+
+
+@pytest.mark.parametrize("how", ["os.environ.clear()", "os.environ = {}", "del os.environ"])
+def test_the_environment_is_the_learners_own(how):
+    nb = run(RIGHT, f"import os\n{how}", HIDDEN)
+    assert grades(nb) == [2.0]
+
+
+def test_a_kernel_that_something_else_kills_costs_nothing():
+    """As Linux does where memory is short. What dies by its own doing dies a second time."""
+
+    class Unlucky(Execute):
+        kills = 1
+
+        def _run_cell(self, cell, index):
+            if index == 1 and self.kills:
+                self.kills -= 1
+                for pid, command in descendants().items():
+                    if "zygote" in command:
+                        os.kill(pid, signal.SIGKILL)
+            super()._run_cell(cell, index)
+
+    assert grades(run(RIGHT, HIDDEN, execute=Unlucky)) == [2.0]
+    Unlucky.kills = 2
+    nb = run(RIGHT, HIDDEN, execute=Unlucky)
+    assert grades(nb) == [0.0]
+    assert "the kernel died in this cell" in str(nb.cells[1].outputs)
+
+
 def test_a_dead_kernel_costs_what_follows_and_says_so():
     nb = run(RIGHT, HIDDEN, "import os; os._exit(1)", HIDDEN, "1")
     assert grades(nb) == [2.0, 0.0]
     assert "the kernel died in this cell" in str(nb.cells[2].outputs)
-    assert "the kernel died in an earlier cell" in str(nb.cells[3].outputs)
+    assert "the kernel died in a cell below `twice`" in str(nb.cells[3].outputs)
 
 
 def test_a_kernel_that_dies_while_it_is_asked():

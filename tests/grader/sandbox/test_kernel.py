@@ -319,13 +319,56 @@ def test_a_sandbox_of_many_threads_has_no_larger_share() -> None:
         eventually(lambda: sum(share > 5 for share in shares()) >= 20)
 
 
-def test_a_sandbox_that_waits_has_so_much_time_by_the_clock(monkeypatch) -> None:
+def test_two_processes_that_work_in_turn_wait_for_others_in_turn() -> None:
+    """Each one waits for the processor while the other sleeps: none of that is their own time."""
+    spin = [sys.executable, "-S", "-c", "while True: pass"]
+    in_turn = (
+        "import os, time\n"
+        "(a, b), (c, d) = os.pipe(), os.pipe()\n"
+        "read, write = (a, d) if os.fork() else (c, b)\n"
+        "if read == a: os.write(write, b'x')\n"
+        "while True:\n"
+        "    os.read(read, 1)\n"
+        "    end = time.thread_time() + 0.01\n"
+        "    while time.thread_time() < end: pass\n"
+        "    os.write(write, b'x')"
+    )
+    with Inmate() as inmate, contextlib.ExitStack() as stack:
+        for _ in range(3 * len(os.sched_getaffinity(0))):
+            other = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
+            stack.callback(other.kill)
+        inmate.client.execute(in_turn)
+        begun, passed = time.monotonic(), inmate.manager.passed()
+        with pytest.raises(queue.Empty):
+            inmate.do(inmate.client.shell_channel.get_msg(timeout=0.5))
+        own, wall = inmate.manager.passed() - passed, time.monotonic() - begun
+    assert 0.4 < own < 0.6 * wall
+
+
+def test_what_a_sandbox_sleeps_while_it_waits_for_the_grader_is_not_its_time() -> None:
+    with Inmate() as inmate:
+        for awaited in (False, True):
+            inmate.manager.wait(awaited)
+            before = inmate.manager.passed()
+            time.sleep(1)
+            assert (inmate.manager.passed() - before > 0.5) is awaited
+
+
+def test_where_the_clock_runs_out_first_the_machine_is_to_blame(monkeypatch) -> None:
     with Inmate() as inmate:
         monkeypatch.setattr(inmate.manager, "passed", lambda: 0.0)  # it gets no processor at all
         begun = time.monotonic()
-        with pytest.raises(queue.Empty):
+        with pytest.raises(ZygoteDied, match="too busy"):
             inmate.do(inmate.client.shell_channel.get_msg(timeout=0.2))
         assert time.monotonic() - begun > 1.9
+
+
+def test_no_process_makes_itself_slow() -> None:
+    """It would hold a busy machine for long, at little cost of its own time."""
+    with Inmate() as inmate:
+        assert "PermissionError" in inmate.run("import os; os.nice(1)")
+        policy = "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))"
+        assert "PermissionError" in inmate.run(policy)
 
 
 @pytest.mark.parametrize("code", ["import os; os._exit(3)", "import os; os.kill(os.getpid(), 11)"])
@@ -336,7 +379,9 @@ def test_a_kernel_that_ends_itself_died(code: str) -> None:
     assert not descendants()
 
 
-@pytest.mark.parametrize("code", ["exit()", "quit()", "exit", "if True:\n    quit(keep_kernel=True)"])
+@pytest.mark.parametrize(
+    "code", ["exit()", "quit()", "exit", "if True:\n    quit(keep_kernel=True)"]
+)
 def test_exit_ends_the_cell_and_nothing_else(code: str) -> None:
     with Inmate() as inmate:
         assert "end only this cell" in inmate.run(f"x = 1\n{code}\nx = 2" if "(" in code else code)
