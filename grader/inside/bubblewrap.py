@@ -73,17 +73,23 @@ class Sandbox:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
 
-    def close(self) -> None:
-        """Kill the sandbox, wait until all its processes have ended, and close the pidfds."""
+    def close(self) -> int:
+        """Kill the sandbox, wait until all its processes have ended, and close the pidfds.
+
+        Returns:
+            The kernel's exit status; the number of the signal that ended it, if one did, negative.
+        """
         self.kill()
+        status = 0
         if self.kernel:
-            os.waitpid(self.kernel, 0)
+            status = os.waitstatus_to_exitcode(os.waitpid(self.kernel, 0)[1])
         self.keeper.wait()
         with contextlib.suppress(ChildProcessError):  # ours only if bubblewrap ended before it
             os.waitpid(self.init, 0)
         for descriptor in (self.init_fd, self.kernel_fd):
             if descriptor >= 0:
                 os.close(descriptor)
+        return status
 
 
 def command(

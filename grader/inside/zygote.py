@@ -352,8 +352,8 @@ class Zygote:
             # take minutes. Without root they stay as they are.
             entry.sandbox.kill()
             usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), 0)
-        entry.sandbox.close()
-        _say(entry.lease, {"ended": reason})
+        status = entry.sandbox.close()
+        _say(entry.lease, {"ended": reason, "status": status})
         entry.lease.close()
         os.close(entry.clock)
 

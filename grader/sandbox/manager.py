@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import signal
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -68,6 +69,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._lease: socket.socket | None = None
         self._clock = -1
         self._ended = ""
+        self._status = 0
         self._ending = asyncio.Lock()
 
     @property
@@ -198,7 +200,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         return {
             "memory": f"it used more than {_size(self.limits.memory)} of memory",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",
-            "died": "the kernel died",
+            "died": _exit(self._status),
             "left": "it closed its connection to the grader",
         }.get(self._ended, "")
 
@@ -229,7 +231,8 @@ class SandboxedKernelManager(AsyncKernelManager):
                 message = self._lease.recv(1 << 16)
             except OSError:
                 message = b""
-        self._ended = json.loads(message)["ended"] if message else "lost"
+        said = json.loads(message) if message else {"ended": "lost"}
+        self._ended, self._status = said["ended"], said.get("status", 0)
 
     async def interrupt_kernel(self) -> None:  # type: ignore[override]  # see the class
         """Send SIGINT to the kernel and its process group."""
@@ -304,6 +307,15 @@ class SandboxedKernelManager(AsyncKernelManager):
         self, restart: bool = False
     ) -> None:
         """Do nothing: :meth:`shutdown_kernel` leaves nothing behind."""
+
+
+def _exit(status: int) -> str:
+    """Return how a process ended, in words; a negative status is a signal's number."""
+    if status >= 0:
+        return f"it ended with status {status}"
+    with contextlib.suppress(ValueError):  # a real-time signal has no name
+        return f"{signal.Signals(-status).name} ended it"
+    return f"signal {-status} ended it"
 
 
 def _size(count: int) -> str:

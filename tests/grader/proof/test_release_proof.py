@@ -124,7 +124,7 @@ def test_feedback_says_what_went_wrong_and_where_to_read(graded_course):
         ("empty file", "The file is empty"),
         ("edited the test", "the original was used"),
         ("copied cells", "was there 2 times"),
-        ("kernel dies", "the kernel died in an earlier cell"),
+        ("kernel dies", "not run, because the kernel died in"),
         ("can&#39;t be interrupted", "could not be interrupted"),
     ],
 )

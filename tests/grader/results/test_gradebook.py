@@ -78,7 +78,7 @@ def test_a_call_that_ran_out_of_time_is_told(tmp_path):
 
 
 def test_what_stopped_the_kernel_is_told_once(tmp_path):
-    why = "not run, because the kernel died in an earlier cell"
+    why = "not run, because the kernel died in the cell `twice`: SIGKILL ended it"
     every = {
         name: verdict(name, 0.0, status="not run", cause=Cause.KERNEL_STOPPED, problem=why)
         for name in ("row_sums", "softmax")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -146,6 +147,69 @@ def test_an_interrupt_that_comes_late_harms_no_kernel() -> None:
         task.cancel()
         inmate.run("import time; time.sleep(1)")  # an interrupt that is under way ends this
         assert inmate.value("2") == 2
+
+
+# Arms an interrupt for the n-th step of Python in the code that installs, raises and removes it.
+AT_STEP = """
+import os, signal, sys
+steps = []
+def at_step(n):
+    def in_frame(frame, event, argument):
+        if event == "opcode":
+            steps.append(f"{frame.f_code.co_name}:{frame.f_lineno}")
+            if len(steps) == n:
+                os.kill(os.getpid(), signal.SIGINT)
+        return in_frame
+    def on_call(frame, event, argument):
+        where = frame.f_code.co_filename, frame.f_code.co_name
+        if where[0].endswith("kernel_app.py") and where[1] in ("run_ast_nodes", "_interrupt_once"):
+            frame.f_trace_opcodes = True
+            return in_frame
+    steps.clear()
+    sys.settrace(on_call)
+"""
+
+
+def test_an_interrupt_at_any_step_around_a_cell_harms_no_kernel() -> None:
+    """Before its handler stands, in the handler, and while the handler is taken away."""
+    with Inmate() as inmate:
+        inmate.run(AT_STEP)
+        n, interrupted = 0, set()
+        while True:
+            n += 1
+            inmate.run(f"at_step({n})")
+            said = inmate.run("x = 1")
+            inmate.run("sys.settrace(None)")
+            steps = inmate.value("steps")
+            if len(steps) < n:
+                break
+            if "KeyboardInterrupt" in said:
+                interrupted.add(steps[n - 1].partition(":")[0])
+        assert "run_ast_nodes" in interrupted, n
+        assert inmate.value("1 + 1") == 2
+
+
+def test_an_interrupt_while_a_kernel_starts_harms_it_not() -> None:
+    with Inmate():
+        pass  # so that the zygote runs
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        while not ended.is_set():
+            for pid, command in descendants().items():
+                if "zygote" in command:  # the zygote's own children, which become kernels
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        for _ in range(5):
+            with Inmate() as inmate:
+                inmate.run("x = 1")
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_what_ignores_interrupts_is_killed() -> None:
@@ -371,11 +435,18 @@ def test_no_process_makes_itself_slow() -> None:
         assert "PermissionError" in inmate.run(policy)
 
 
-@pytest.mark.parametrize("code", ["import os; os._exit(3)", "import os; os.kill(os.getpid(), 11)"])
-def test_a_kernel_that_ends_itself_died(code: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import os; os._exit(3)", "it ended with status 3"),
+        ("import os; os.kill(os.getpid(), 11)", "SIGSEGV ended it"),
+    ],
+)
+def test_a_kernel_that_ends_itself_died(code: str, why: str) -> None:
     with Inmate() as inmate:
         inmate.client.execute(code)
-        assert inmate.ends() == "the kernel died"
+        assert inmate.ends() == why
+        assert inmate.manager.died
     assert not descendants()
 
 

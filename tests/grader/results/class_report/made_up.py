@@ -213,7 +213,7 @@ def crowd(size: int, padding: int = 0, seed: int = 0) -> Iterator[Made]:
                 name, earned, misconceptions=known, problem=problem, quoted=quoted
             )
         if number % 50 == 7:
-            stopped = "not run, because the kernel died in an earlier cell"
+            stopped = "not run, because the kernel died in the cell `twice`: SIGKILL ended it"
             verdicts["softmax"] = verdict(
                 "softmax", 0.0, status="not run", cause="kernel_stopped", problem=stopped
             )
