@@ -231,7 +231,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 message = self._lease.recv(1 << 16)
             except OSError:
                 message = b""
-        said = json.loads(message) if message else {"ended": "lost"}
+        said: dict[str, Any] = json.loads(message) if message else {"ended": "lost"}
         self._ended, self._status = said["ended"], said.get("status", 0)
 
     async def interrupt_kernel(self) -> None:  # type: ignore[override]  # see the class

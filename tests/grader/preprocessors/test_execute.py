@@ -137,7 +137,7 @@ SHOWN = {
     ),
     "a thread that shows a traceback": (
         "import threading\n"
-        "def shows():\n    try: 1 / 0\n    except ZeroDivisionError: get_ipython().showtraceback()\n"
+        "def shows():\n    try: 1 / 0\n    except ArithmeticError: get_ipython().showtraceback()\n"
         "def twice(x):\n    thread = threading.Thread(target=shows)\n    thread.start()\n"
         "    thread.join()\n    return x + x"
     ),
