@@ -16,12 +16,14 @@ from pathlib import Path, PurePosixPath
 from nbgrader.utils import find_all_files
 
 from grader.submission.files import (
+    TIMESTAMP,
     inner_folder,
     read_beside,
     read_notebooks,
     read_timestamp,
     why_no_folder,
 )
+from grader.submission.matching import is_notebook
 from grader.submission.names import nfc
 from grader.submission.notebook import OutOfReach, Unreadable
 from grader.submission.notes import Note, in_a_folder, not_shown
@@ -95,7 +97,7 @@ def read_companions(
     inner = inner_folder(folder)
     for name in [name for name in files if inner and name.startswith(f"{nfc(inner)}/")]:
         beside = name.partition("/")[2]
-        if beside not in files:  # as the notebook, which lies there, expects it
+        if beside not in {*files, TIMESTAMP}:  # as the notebook, which lies there, expects it
             files[beside] = files.pop(name)
     timestamp, wrong = read_timestamp(folder)
     found = [in_a_folder(inner)] if inner else []
@@ -115,8 +117,12 @@ def given_files(folder: Path, ignore: Sequence[str]) -> dict[str, bytes]:
 
 
 def unshown(theirs: Mapping[str, bytes], given: Collection[str]) -> list[str]:
-    """Return the names of those files of a learner that only the learner's own code gets."""
-    return [name for name in theirs if name not in given and not is_harmless(name)]
+    """Return the names of those files of a learner that only the learner's own code gets.
+
+    Notebooks under another name than a notebook's are not told: what is taken for one is noted.
+    """
+    names = (name for name in theirs if name not in given and not is_harmless(name))
+    return [name for name in names if not is_notebook(PurePosixPath(name).name)]
 
 
 def merged(theirs: Mapping[str, bytes], given: Mapping[str, bytes]) -> dict[str, bytes]:
