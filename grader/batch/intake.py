@@ -63,7 +63,7 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     """Read everything that a learner handed in. A learner's mistakes become notes.
 
     Args:
-        folders: what :meth:`Course.submissions` has of the learner.
+        folders: what :func:`grader.course.submissions` has of the learner.
 
     Raises:
         OutOfReach: when that can't be read, by no fault of the learner.

@@ -41,9 +41,9 @@ MAX_FOLDERS = 20  # that are searched for notebooks
 NOT_THEIRS = "__MACOSX"
 # Errors of a path itself. After any other, this machine or user could not read what is there.
 WRONG_PATH = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG}
-HARD_LINK = (
-    "`{name}` is a hard link, perhaps to a file of somebody else. If it is a copy that a backup or "
-    "`cp -al` left, put a copy made with `cp -r` in the folder's place, as the user who grades."
+COPY_IT = (
+    " If a backup or `cp -al` left it, put a copy made with `cp -r` in the folder's place, as the "
+    "user who grades."
 )
 # Descriptions of other kinds of files, for messages to learners.
 KINDS = {
@@ -314,7 +314,8 @@ def _read(
             if status.st_nlink > 1:
                 folder = os.stat(os.path.dirname(path) or "." if inside is None else inside)
                 if not (ours and _only_we_link(status, folder)):
-                    return OutOfReach(HARD_LINK.format(name=name))
+                    why = f"`{name}` is a hard link, perhaps to a file of somebody else."
+                    return OutOfReach(why + COPY_IT * ours)
             if head is not None:
                 return file.read(head)
             if status.st_size > most:

@@ -205,9 +205,11 @@ def test_a_folder_in_the_folder_is_read_as_if_it_were_the_submission(course):
     write(written, submitted / "my lab" / f"{HW}.ipynb")
     write(b"1", submitted / "my lab" / "data.csv")
     write(b"\0", submitted / "__MACOSX" / f"._{HW}.ipynb")
+    (submitted / "link").symlink_to(course.root / "source" / HW)
     found = read_submission_of(course, read_lab(course, HW), folders(course, "ann"))
     assert found.notebooks == {HW: written}
     assert found.files["data.csv"] == b"1"
+    assert [note.kind for note in found.notes] == ["renamed", "left out"]
     assert "taken from the folder `my lab`" in found.notes[0].message
 
 
