@@ -1,4 +1,4 @@
-"""The files beside a notebook: reading them, which a learner's code gets, and which are kept.
+"""What lies in a submission's folder: reading it, which files code gets, and which are kept.
 
 Jupyter serves ``autograded/`` and ``feedback/`` from its own origin. An HTML page, SVG or other
 document of a learner that a browser runs there could act as the logged-in user. And whoever opens a

@@ -185,7 +185,7 @@ def read_beside(
     for path, data in files_in(folder, ignore, most, ours=True):
         name = nfc(path)
         if isinstance(data, OutOfReach):
-            raise data
+            raise OutOfReach(f"{printable(name)}: {data}")
         if not isinstance(data, Unreadable) and name in files:
             twice = Unreadable("another file has the same name in other code points")
             files[name], data = (data if name == path else files[name]), twice
