@@ -36,13 +36,6 @@ from grader.submission.rebuild import rebuild
 class _Copying(BaseConverter):
     """Override nbgrader's copying; it comes before BaseConverter in the method resolution order."""
 
-    folders: dict[str, list[Path]]  # from find_submissions
-
-    def _format_source(self, assignment_id: str, student_id: str, escape: bool = False) -> str:
-        if not escape and student_id in self.folders:
-            return str(self.folders[student_id][0])
-        return super()._format_source(assignment_id, student_id, escape)
-
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
         """Let the exporter read the folder before nbgrader removes what was graded earlier."""
         if not self.exporter.read_folder(assignment_id, student_id):

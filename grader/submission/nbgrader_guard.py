@@ -7,10 +7,11 @@ replaces some of its functions.
 
 from __future__ import annotations
 
+import glob
+import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from grader.submission.files import read_timestamp
 from grader.submission.names import nfc, spelled
 
 _init_notebooks = Autograde.init_notebooks
+_format_path = CourseDirectory.format_path
 FORMGRADER = "nbgrader.server_extensions.formgrader.handlers"
 
 
@@ -42,6 +44,7 @@ def guard() -> None:
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
     NbGraderAPI.get_submitted_students = _submitted_students
     Autograde.init_notebooks = find_submissions
+    CourseDirectory.format_path = _found_path
     if FORMGRADER in sys.modules:  # only in Jupyter's server
         handler = sys.modules[FORMGRADER].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
@@ -62,8 +65,25 @@ def find_submissions(converter: Any) -> None:
         return
     converter.notebooks, converter.assignments = [], {}
     for student in converter.folders:
-        folder = course.format_path(course.submitted_directory, student, course.assignment_id)
+        folder = _format_path(course, course.submitted_directory, student, course.assignment_id)
         converter.assignments[folder] = [str(Path(folder, name)) for name in expected]
+
+
+def _found_path(
+    course: CourseDirectory,
+    nbgrader_step: str,
+    student_id: str,
+    assignment_id: str,
+    escape: bool = False,
+) -> str:
+    """Return nbgrader's path; of a submission, as its names are written on the disk."""
+    path: str = _format_path(course, nbgrader_step, student_id, assignment_id, escape)
+    if (student_id + assignment_id).isascii() or escape or os.path.lexists(path):
+        return path
+    if nbgrader_step != course.submitted_directory:
+        return path
+    found = submissions(course, assignment_id, [glob.escape(student_id)])
+    return str(found.get(nfc(student_id), [path])[0])
 
 
 def _submitted_students(api: NbGraderAPI, assignment: str) -> set[str]:
@@ -83,7 +103,7 @@ def _submissions(
     return {known.get(student, student): folders for student, folders in found.items()}
 
 
-def _existing_timestamp(course: CourseDirectory, folder: str | Path) -> datetime | None:
+def _existing_timestamp(course: CourseDirectory, folder: str) -> datetime | None:
     time, notes = read_timestamp(Path(folder))
     for note in notes:
         course.log.warning("%s: %s", folder, note.message)
@@ -92,10 +112,7 @@ def _existing_timestamp(course: CourseDirectory, folder: str | Path) -> datetime
 
 def _submitted_timestamp(api: NbGraderAPI, assignment: str, student: str) -> datetime | None:
     course = api.coursedir
-    folder = Path(course.format_path(course.submitted_directory, student, assignment))
-    if not folder.exists():
-        found = submissions(course, assignment, [escape(student)])
-        [folder, *_] = found.get(nfc(student), [folder])
+    folder = course.format_path(course.submitted_directory, student, assignment)
     return _existing_timestamp(course, folder)
 
 

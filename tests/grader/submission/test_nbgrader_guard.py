@@ -193,6 +193,9 @@ def test_what_only_the_grader_can_not_read_has_no_verdict_and_that_is_said(grade
 @pytest.mark.parametrize("student", ["saved", "in-a-folder", "Jos\xe9"])
 def test_the_notebook_is_found_whatever_a_browser_or_a_mac_made_of_its_name(graded, student):
     assert marks(graded.course, student) == ALL
+    assert not [
+        line for line in graded.log.splitlines() if "No submitted" in line and "Jos" in line
+    ]
     said = "was taken f" in shown(graded.course, student)
     assert said == (student != "Jos\xe9")
 
