@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 
@@ -70,4 +71,7 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may not be able to show a name
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(main())

@@ -23,6 +23,7 @@ from traitlets.config import Config, PyFileConfigLoader
 from grader import UserError
 from grader.nbgrader_tables import find_version_here
 from grader.phase_paths import environment_with
+from grader.submission.names import nfc
 
 CONFIG = "nbgrader_config.py"
 
@@ -52,22 +53,8 @@ class Course:
         Args:
             patterns: of student ids; all when there are none.
         """
-        directory = self.directory
-        name = getattr(directory, f"{step}_directory")
-        where = directory.directory_structure.format(
-            nbgrader_step=name, student_id="*", assignment_id=glob.escape(lab)
-        )
-        form = re.compile(
-            directory.format_path(name, "(?P<student>[^/]*)", re.escape(lab), escape=True)
-        )
-        excluded = directory.student_id_exclude.split(",")
-        found = set()
-        for path in glob.iglob(os.path.join(glob.escape(directory.root), where)):
-            match = form.fullmatch(path)
-            if match and match["student"] not in excluded:
-                found.add(match["student"])
-        chosen = patterns or ["*"]
-        return sorted(s for s in found if any(fnmatchcase(s, pattern) for pattern in chosen))
+        name = getattr(self.directory, f"{step}_directory")
+        return list(submissions(self.directory, lab, patterns, name))
 
     @cached_property
     def autograde(self) -> Autograde:
@@ -87,6 +74,40 @@ class Course:
         if url.get_backend_name() != "sqlite" or not url.database:
             return None
         return self.root / url.database
+
+
+def submissions(
+    directory: CourseDirectory, lab: str, patterns: Sequence[str] = (), step: str = ""
+) -> dict[str, list[Path]]:
+    """Return who has a folder or file of the lab, sorted, and its path.
+
+    Names are compared in NFC, and the ids are in NFC. Several paths of one learner differ only in
+    their code points.
+
+    Args:
+        lab: its name; ``*`` for all labs.
+        patterns: of student ids; all when there are none.
+        step: the folder's name; by default that of ``submitted/``.
+    """
+    name = step or directory.submitted_directory
+    any_form = lab == "*" or not lab.isascii()  # a name in ASCII has no other form
+    glob_of_lab, pattern = ("*", "[^/]*") if any_form else (glob.escape(lab), re.escape(lab))
+    where = directory.directory_structure.format(
+        nbgrader_step=name, student_id="*", assignment_id=glob_of_lab
+    )
+    form = re.compile(
+        directory.format_path(name, "(?P<student>[^/]*)", f"(?P<lab>{pattern})", escape=True)
+    )
+    excluded = {nfc(one) for one in directory.student_id_exclude.split(",")}
+    chosen = [nfc(pattern) for pattern in patterns] or ["*"]
+    found: dict[str, list[Path]] = {}
+    for path in sorted(glob.iglob(os.path.join(glob.escape(directory.root), where))):
+        match = form.fullmatch(path)
+        if match and (lab == "*" or nfc(match["lab"]) == nfc(lab)):
+            student = nfc(match["student"])
+            if student not in excluded and any(fnmatchcase(student, one) for one in chosen):
+                found.setdefault(student, []).append(Path(path))
+    return dict(sorted(found.items()))
 
 
 def open_course(root: Path) -> Course:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import UserError
+from grader.submission.names import nfc
 
 ROOT = Path(__file__).resolve().parent.parent
 PHASE = re.compile(r"\d\d_[a-z0-9_]+")
@@ -162,12 +163,14 @@ def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
 def lab_named(root: Path, word: str) -> str:
     """Return the folder name of the lab that a word names, such as "01".
 
-    A word whose last part names a folder of ``source/`` gives that part, and one that names nothing
-    is returned as it is: a course may have labs of another origin.
+    A word whose last part names a folder of ``source/``, in whatever form of Unicode, gives that
+    folder's name, and one that names nothing is returned as it is: a course may have labs of
+    another origin.
     """
     name = Path(word).name  # "01_tensors/" and "source/01_tensors", as a shell completes them
-    if name and (root / "source" / name).is_dir():
-        return name
+    for folder in (root / "source" / name, *(root / "source").glob("*")):
+        if name and nfc(folder.name) == nfc(name) and folder.is_dir():
+            return folder.name
     return next((phase.name for phase in phases(root) if name in names(phase)), word)
 
 

@@ -25,11 +25,12 @@ from grader.batch.outcome import RunOutcome
 from grader.batch.pool import Pool
 from grader.batch.progress import RunProgress
 from grader.batch.writer import Recorded, Writer
-from grader.course import Course, enter_lab, open_course
+from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.run_record import typed_seed
-from grader.submission.files import printable
 from grader.submission.misplaced import misplaced
+from grader.submission.names import nfc, printable
+from grader.submission.notebook import OutOfReach
 from grader.submission.student_ids import id_problem
 
 MOST_PLACES = 10  # misplaced notebooks that are named
@@ -107,7 +108,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         course.config.Execute.max_cell_seconds = args.cell_seconds
     names = dict.fromkeys(lab_named(root, word) for word in args.lab)
     labs = {name: read_lab(course, name) for name in names}
-    students = {name: course.students("submitted", name, args.students) for name in labs}
+    students = {name: submissions(course.directory, name, args.students) for name in labs}
     for name, found in students.items():
         if not found:
             where = course.folder("submitted", "*", name)
@@ -188,7 +189,7 @@ def _show_misplaced(course: Course, console: Console) -> None:
     place = course.folder("submitted", "LEARNER", "LAB")
     if place.parts[-2:] != ("LEARNER", "LAB"):  # a structure of the course's own
         return
-    known = {path.name for path in course.folder("source", ".", "LAB").parent.glob("*")}
+    known = {nfc(path.name) for path in course.folder("source", ".", "LAB").parent.glob("*")}
     found = misplaced(place.parent.parent, known)
     if found:
         more = f" and {len(found) - MOST_PLACES} more" if len(found) > MOST_PLACES else ""
@@ -212,7 +213,7 @@ class _Run:
     course: Course
     writer: Writer
     lab: LabFiles
-    students: list[str]
+    students: dict[str, list[Path]]
     args: argparse.Namespace
     outcome: RunOutcome
     progress: RunProgress
@@ -222,6 +223,8 @@ class _Run:
         # once.
         self.seed = self.args.seed or secrets.token_hex(16)
         self.canary = Canary(self.lab, not self.args.unsafe_no_sandbox, self.seed)
+        known = self.writer.spelled()
+        self.students = {known.get(name, name): paths for name, paths in self.students.items()}
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
 
     def jobs(self) -> Iterator[Job]:
@@ -231,7 +234,11 @@ class _Run:
         inserted.
         """
         for student, before in self._in_order():
-            job = self._job(student, before)
+            try:
+                job = self._job(student, before)
+            except OutOfReach as reason:  # whatever was recorded stays
+                self._fail(student, str(reason))
+                continue
             if job is None:
                 self.outcome.skipped += 1
                 self.progress.count(graded=False)
@@ -244,8 +251,7 @@ class _Run:
         failed_before = []
         for student in self.students:
             if problem := id_problem(student):
-                self.outcome.fail(printable(student), f"{problem}: rename the student's folder")
-                self.progress.count(graded=False, failed=True)
+                self._fail(printable(student), f"{problem}: rename the student's folder")
                 continue
             before = self.writer.recorded(self.lab.name, student)
             if before and not before.job_id:
@@ -254,9 +260,13 @@ class _Run:
                 yield student, before
         yield from failed_before
 
+    def _fail(self, student: str, problem: str) -> None:
+        self.outcome.fail(student, problem)
+        self.progress.count(graded=False, failed=True)
+
     def _job(self, student: str, before: Recorded | None) -> Job | None:
         lab, files, sandbox = self.lab, self.writer.files, not self.args.unsafe_no_sandbox
-        submission = read_submission_of(self.course, lab, student)
+        submission = read_submission_of(self.course, lab, self.students[student])
         job_id = submission.job_id(lab, sandbox)
         if before and before.job_id == job_id and not self.args.regrade:
             names = list(lab.notebooks)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
+from pathlib import Path
 
 from traitlets.config import Config
 
@@ -14,9 +16,8 @@ from grader.course import Course
 from grader.metadata import KEY
 from grader.submission.companions import given_files, read_companions
 from grader.submission.digest import digest, digest_of
-from grader.submission.files import TIMESTAMP, read_notebook
-from grader.submission.notebook import Unreadable
-from grader.submission.notes import Note
+from grader.submission.files import TIMESTAMP
+from grader.submission.names import nfc
 from grader.submission.rebuild import as_recorded
 
 # Settings of locations. They do not affect how a submission is graded.
@@ -37,7 +38,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
             f"there is no notebook in {folder}; the course has {', '.join(known) or 'no lab yet'}"
         )
     files = given_files(folder, course.directory.ignore)
-    kept = tuple(course.autograde.exclude_overwriting.get(name, ()))
+    kept = tuple(map(nfc, course.autograde.exclude_overwriting.get(name, ())))
     graded_by = version(name)
     config = Config({k: v for k, v in course.config.items() if k not in PLACES})
     for stem, data in notebooks.items():
@@ -58,22 +59,22 @@ def read_lab(course: Course, name: str) -> LabFiles:
     )
 
 
-def read_submission_of(course: Course, lab: LabFiles, student: str) -> Submission:
-    """Read everything that a learner handed in. Problems become notes; nothing is raised."""
-    folder = course.folder("submitted", student, lab.name)
-    names = [f"{name}.ipynb" for name in lab.notebooks]
-    beside = read_companions(folder, course.directory.ignore, lab.files)
+def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -> Submission:
+    """Read everything that a learner handed in. A learner's mistakes become notes.
+
+    Args:
+        folders: what :func:`grader.course.submissions` has of the learner.
+
+    Raises:
+        OutOfReach: when that can't be read, by no fault of the learner.
+    """
+    expected = [f"{name}.ipynb" for name in lab.notebooks]
+    beside = read_companions(folders, expected, course.directory.ignore, lab.files)
     files = beside.files
     time_file = files.pop(TIMESTAMP, b"")
-    renamed: dict[str, Note] = {}
-    notebooks: dict[str, bytes | Unreadable] = {}
-    for name in lab.notebooks:
-        if beside.problem:
-            notebooks[name] = Unreadable(beside.problem)
-            continue
-        notebooks[name], note = read_notebook(folder, f"{name}.ipynb", names)
-        if note is not None:
-            renamed[name] = note
+    found = [(name, *beside.notebooks[f"{name}.ipynb"]) for name in lab.notebooks]
+    notebooks = {name: data for name, data, _ in found}
+    renamed = {name: note for name, _, note in found if note is not None}
     said = [note.message for note in (*beside.notes, *renamed.values())]
     return Submission(
         notebooks=notebooks,

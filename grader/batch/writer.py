@@ -21,6 +21,7 @@ from nbgrader.api import (
     InvalidEntry,
     MissingEntry,
     Notebook,
+    Student,
     SubmittedAssignment,
     SubmittedNotebook,
     TaskCell,
@@ -38,6 +39,7 @@ from grader.batch.files import AutogradedFiles
 from grader.batch.job import Job, LabFiles, NotebookResult, Result
 from grader.course import Course
 from grader.submission.files import TIMESTAMP
+from grader.submission.names import spelled
 from grader.submission.rebuild import as_recorded, is_owned
 
 PATIENCE = 60.0
@@ -133,6 +135,11 @@ class Writer:
             return {n.name: _cells(n) for n in found} == {
                 name: cells_of(data, lab.config) for name, data in lab.notebooks.items()
             }
+
+    def spelled(self) -> dict[str, str]:
+        """Return the learners' ids in the gradebook that are not in NFC, by their NFC."""
+        with self._said_clearly(), self._engine.connect() as connection:
+            return spelled(set(connection.scalars(select(Student.id))))
 
     def recorded(self, lab: str, student: str) -> Recorded | None:
         """Return the record of a learner's earlier grading, or None."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import tempfile
 from functools import cached_property
@@ -13,7 +12,7 @@ import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
 from nbgrader.converters import Autograde
-from nbgrader.converters.base import BaseConverter
+from nbgrader.converters.base import BaseConverter, NbGraderException
 from traitlets import Bool, Float
 
 import grader.judging.examiner  # early, so that no submission's time includes it  # noqa: F401
@@ -28,19 +27,30 @@ from grader.submission.companions import (
     shown,
 )
 from grader.submission.digest import digest
-from grader.submission.files import read_notebook
-from grader.submission.nbgrader_guard import guard
-from grader.submission.notebook import Unreadable
-from grader.submission.notes import Note
+from grader.submission.names import nfc
+from grader.submission.nbgrader_guard import find_submissions, guard
+from grader.submission.notebook import OutOfReach, Unreadable
 from grader.submission.rebuild import rebuild
 
 
 class _Copying(BaseConverter):
     """Override nbgrader's copying; it comes before BaseConverter in the method resolution order."""
 
+    def init_destination(self, assignment_id: str, student_id: str) -> bool:
+        """Let the exporter read the folder before nbgrader removes what was graded earlier."""
+        if not self.exporter.read_folder(assignment_id, student_id):
+            return False
+        return super().init_destination(assignment_id, student_id)
+
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        """Let the exporter read the folder; nbgrader would follow links and wait for FIFOs."""
-        self.exporter.read_folder(assignment_id, student_id)
+        """Let the exporter place the files; nbgrader would follow links and wait for FIFOs."""
+        self.exporter.place_files(assignment_id, student_id)
+
+    def convert_notebooks(self) -> None:
+        """Grade all submissions, then fail if some could not be read."""
+        super().convert_notebooks()
+        if self.exporter.without_verdict:
+            raise NbGraderException("No verdict; " + "; ".join(self.exporter.without_verdict))
 
 
 class CarefulAutograde(Autograde, _Copying):
@@ -79,13 +89,14 @@ class SubmissionExporter(NotebookExporter):
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
         self._graded: dict[str, RunRecord] = {}
+        self.without_verdict: list[str] = []  # who could not be read, and why
         if self.parent is not None:
             guard()
             if type(self.parent) not in (Autograde, CarefulAutograde):
                 kind = type(self.parent).__name__
                 raise TypeError(f"expected nbgrader's Autograde, got {kind}")
             self.parent.__class__ = CarefulAutograde
-            self._expect_every_notebook()
+            find_submissions(self.parent)  # in a course whose settings do not call guard()
             self._remember_seeds()
 
     def from_filename(
@@ -118,7 +129,7 @@ class SubmissionExporter(NotebookExporter):
         self, path: Path, source: Path, source_nb: NotebookNode, resources: dict[str, Any]
     ) -> tuple[NotebookNode, dict[str, Any]]:
         came = self._companions
-        submitted, note = self._read_notebook(path.parent, source)
+        submitted, note = came.notebooks[source.name]
         notes = [*came.notes, *came.time_notes, *([note] if note else [])]
         nb = rebuild(submitted, source_nb, self.config, notes).nb
         submission = digest({path.stem: submitted}, came.files)
@@ -135,16 +146,30 @@ class SubmissionExporter(NotebookExporter):
         resources["metadata"] = {"name": path.stem, "path": str(path.parent)}
         return self.from_notebook_node(nb, resources=resources)
 
-    def read_folder(self, assignment: str, student: str) -> None:
-        """Read the files beside a submission's notebooks; copy the safe ones to ``autograded/``.
+    def read_folder(self, assignment: str, student: str) -> bool:
+        """Read a submission; return whether there is something to grade.
+
+        :class:`CarefulAutograde` calls this for each submission, before anything else is done.
+        """
+        names = self._names(self._source_folder(assignment))
+        folders, ignore = self.parent.folders[student], self.parent.coursedir.ignore
+        try:
+            self._companions = read_companions(folders, names, ignore, self._given)
+        except OutOfReach as reason:
+            self.log.error("%s has no verdict: %s", student, reason)
+            self.without_verdict.append(f"{student}: {reason}")
+            return False
+        return True
+
+    def place_files(self, assignment: str, student: str) -> None:
+        """Copy those files beside a submission's notebooks that are safe to ``autograded/``.
 
         :class:`CarefulAutograde` calls this for each submission, before its notebooks are read.
         """
-        converter, course = self.parent, self.parent.coursedir
-        folder = Path(converter._format_source(assignment, student))
+        converter, came = self.parent, self._companions
         graded = Path(converter._format_dest(assignment, student))
-        came = self._companions = read_companions(folder, course.ignore, self._given)
-        kept = set(converter.exclude_overwriting.get(assignment, ())) & set(came.files)
+        excluded = map(nfc, converter.exclude_overwriting.get(assignment, ()))
+        kept = set(excluded) & set(came.files)
         given = {name: data for name, data in self._given.items() if name not in kept}
         self._beside = merged(came.files, given)
         graded.mkdir(parents=True, exist_ok=True)
@@ -162,11 +187,6 @@ class SubmissionExporter(NotebookExporter):
             resources["metadata"] = {"name": name, "path": folder}
             return self.from_notebook_node(nb, resources=resources)
 
-    def _read_notebook(self, folder: Path, source: Path) -> tuple[bytes | Unreadable, Note | None]:
-        if self._companions.problem:
-            return Unreadable(self._companions.problem), None
-        return read_notebook(folder, source.name, self._names(source.parent))
-
     @cached_property
     def _given(self) -> dict[str, bytes]:
         """The lab's own files beside its notebooks, by relative path."""
@@ -179,21 +199,6 @@ class SubmissionExporter(NotebookExporter):
 
     def _names(self, source_folder: Path) -> list[str]:
         return sorted(path.name for path in source_folder.glob("*.ipynb"))
-
-    def _expect_every_notebook(self) -> None:
-        """Make nbgrader also grade submissions that have no notebook of an expected name.
-
-        By itself it would skip them and keep their old marks.
-        """
-        course, assignments = self.parent.coursedir, self.parent.assignments
-        expected = self._names(self._source_folder(course.assignment_id))
-        if course.notebook_id != "*" or not expected:
-            return
-        pattern = Path(self.parent._format_source(course.assignment_id, course.student_id))
-        for folder in Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))):
-            found = [Path(path).name for path in assignments.get(str(folder), [])]
-            if os.path.lexists(folder) and not set(found) & set(expected):
-                assignments[str(folder)] = [str(folder / name) for name in expected]
 
     def _remember_seeds(self) -> None:
         """Read the metadata of earlier gradings, which nbgrader deletes before it grades again."""

@@ -29,6 +29,7 @@ from grader import UserError
 from grader.course import Course
 from grader.results.autograded import GradedNotebook, read_graded
 from grader.results.reasons import Reason, reasons
+from grader.submission.names import nfc
 from grader.verdict import TRIED, Verdict
 
 AT_ONCE = 250  # learners per query
@@ -123,7 +124,8 @@ class Results:
     @property
     def never_graded(self) -> int:
         """How many learners handed the lab in without being in the gradebook."""
-        return len(set(self.course.students("submitted", self.lab)) - set(self.students))
+        known = set(map(nfc, self.students))
+        return len(set(self.course.students("submitted", self.lab)) - known)
 
     @property
     def cells(self) -> list[GradedCell]:

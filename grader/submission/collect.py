@@ -14,6 +14,7 @@ from nbgrader.exchange.default import ExchangeCollect
 
 from grader.submission.companions import place
 from grader.submission.files import files_in, why_no_folder
+from grader.submission.names import nfc
 from grader.submission.notebook import Unreadable
 from grader.submission.student_ids import id_problem
 
@@ -42,6 +43,7 @@ class Collect(ExchangeCollect):
         name = os.path.basename(path)
         try:
             record = super()._path_to_record(path)
+            record["username"] = nfc(record["username"])
             problem = id_problem(record["username"])
             if not problem:
                 return record

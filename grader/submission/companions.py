@@ -1,4 +1,4 @@
-"""The files beside a notebook: reading them, which a learner's code gets, and which are kept.
+"""What lies in a submission's folder: reading it, which files code gets, and which are kept.
 
 Jupyter serves ``autograded/`` and ``feedback/`` from its own origin. An HTML page, SVG or other
 document of a learner that a browser runs there could act as the logged-in user. And whoever opens a
@@ -15,8 +15,18 @@ from pathlib import Path, PurePosixPath
 
 from nbgrader.utils import find_all_files
 
-from grader.submission.files import read_beside, read_timestamp, why_no_folder
-from grader.submission.notes import Note, not_shown
+from grader.submission.files import (
+    TIMESTAMP,
+    inner_folder,
+    read_beside,
+    read_notebooks,
+    read_timestamp,
+    why_no_folder,
+)
+from grader.submission.matching import is_notebook
+from grader.submission.names import nfc
+from grader.submission.notebook import OutOfReach, Unreadable
+from grader.submission.notes import Note, in_a_folder, not_shown
 
 NOTEBOOKS = "*.ipynb"
 
@@ -40,10 +50,11 @@ def is_harmless(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Companions:
-    """What lies beside the notebooks in a submission's folder.
+    """What lies in a submission's folder.
 
     Attributes:
-        problem: why the folder cannot be read; empty if it can.
+        notebooks: by file name of each notebook of the lab, its bytes or why there are none, and a
+            note where its name was another, or others lie beside it.
         files: the learner's files, by relative path, nbgrader's timestamp among them.
         whole: whether ``files`` has all of the learner's files.
         notes: notes about the files.
@@ -51,7 +62,7 @@ class Companions:
         time_notes: why it is unknown.
     """
 
-    problem: str = ""
+    notebooks: dict[str, tuple[bytes | Unreadable, Note | None]]
     files: dict[str, bytes] = field(default_factory=dict)
     whole: bool = True
     notes: tuple[Note, ...] = ()
@@ -59,34 +70,59 @@ class Companions:
     time_notes: tuple[Note, ...] = ()
 
 
-def read_companions(folder: Path, ignore: Sequence[str], given: Collection[str]) -> Companions:
-    """Read a submission's folder, without its notebooks. Problems become notes.
+def read_companions(
+    folders: Sequence[Path], expected: Sequence[str], ignore: Sequence[str], given: Collection[str]
+) -> Companions:
+    """Read a submission's folder. A learner's mistakes become notes.
 
     Args:
+        folders: all that have the learner's and the lab's name, if in other code points.
+        expected: the file names of all notebooks of the lab.
         ignore: patterns of file and folder names that are skipped without a message.
         given: names of the lab's own files.
+
+    Raises:
+        OutOfReach: when something is there and can't be read, by no fault of the learner.
     """
-    if problem := why_no_folder(folder):
-        return Companions(problem)
+    if len(folders) > 1:
+        names = " and ".join(f"{str(path.relative_to(path.parents[2]))!a}" for path in folders)
+        raise OutOfReach(f"{names} are the same name in other code points: keep one of them")
+    [folder] = folders
+    problem = why_no_folder(folder)
+    if isinstance(problem, OutOfReach):
+        raise problem
+    if problem:
+        return Companions(dict.fromkeys(expected, (problem, None)))
     files, left = read_beside(folder, [*ignore, NOTEBOOKS])
+    inner = inner_folder(folder)
+    for name in [name for name in files if inner and name.startswith(f"{nfc(inner)}/")]:
+        beside = name.partition("/")[2]
+        if beside not in {*files, TIMESTAMP}:  # as the notebook, which lies there, expects it
+            files[beside] = files.pop(name)
     timestamp, wrong = read_timestamp(folder)
-    notes = (*left, *not_shown(unshown(files, given)))
-    return Companions("", files, not left, notes, timestamp, tuple(wrong))
+    found = [in_a_folder(inner)] if inner else []
+    notes = (*found, *left, *not_shown(unshown(files, given)))
+    notebooks = read_notebooks(folder / inner, expected)
+    return Companions(notebooks, files, not left, notes, timestamp, tuple(wrong))
 
 
 def given_files(folder: Path, ignore: Sequence[str]) -> dict[str, bytes]:
-    """Return the lab's own files beside its notebooks, by relative path.
+    """Return the lab's own files beside its notebooks, by relative path in NFC.
 
     Args:
         folder: the lab's folder in ``source/``.
     """
     paths = map(Path, sorted(find_all_files(str(folder), [*ignore, NOTEBOOKS])))
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    return {nfc(path.relative_to(folder).as_posix()): path.read_bytes() for path in paths}
 
 
 def unshown(theirs: Mapping[str, bytes], given: Collection[str]) -> list[str]:
-    """Return the names of those files of a learner that only the learner's own code gets."""
-    return [name for name in theirs if name not in given and not is_harmless(name)]
+    """Return the names of those files of a learner that only the learner's own code gets.
+
+    Notebooks under another name than a notebook's are not told: what is taken for one is noted.
+    """
+    names = (name for name in theirs if name not in given and not is_harmless(name))
+    return [name for name in names if not is_notebook(PurePosixPath(name).name)]
 
 
 def merged(theirs: Mapping[str, bytes], given: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,18 @@ from pathlib import Path
 
 from nbgrader.utils import parse_utc
 
-from grader.submission.notebook import MAX_BYTES, Unreadable, too_large
-from grader.submission.notes import Note, another, left_out, more_left_out, no_timestamp, renamed
+from grader.submission.matching import is_notebook, match
+from grader.submission.names import nfc, printable
+from grader.submission.notebook import MAX_BYTES, OutOfReach, Unreadable, too_large
+from grader.submission.notes import (
+    Note,
+    another,
+    left_out,
+    more_left_out,
+    no_timestamp,
+    renamed,
+    some,
+)
 
 MAX_FILES = 1000
 MAX_NOTES = 20  # on single files that were left out
@@ -26,6 +36,15 @@ TIMESTAMP = "timestamp.txt"
 MAX_TIME = 100  # bytes; a date and time is much shorter
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER = FILE | os.O_DIRECTORY
+MAX_FOLDERS = 20  # that are searched for notebooks
+# What a person's zip program or mail adds to a folder's name or beside it.
+NOT_THEIRS = "__MACOSX"
+# Errors of a path itself. After any other, this machine or user could not read what is there.
+WRONG_PATH = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG}
+COPY_IT = (
+    " If a backup or `cp -al` left it, put a copy made with `cp -r` in the folder's place, as the "
+    "user who grades."
+)
 # Descriptions of other kinds of files, for messages to learners.
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -40,43 +59,89 @@ def read_file(path: Path, *, head: int | None = None) -> bytes | Unreadable:
         head: read only this many bytes from the start, however large the file is; by default
             nothing of a file above ``MAX_BYTES``.
     """
-    return _read(str(path), MAX_BYTES, head=head)
+    return _read(str(path), MAX_BYTES, head=head, ours=True)
 
 
-def read_notebook(
-    folder: Path, name: str, expected: Sequence[str]
-) -> tuple[bytes | Unreadable, Note | None]:
-    """Return a submitted notebook, and a note when others of its name lie beside it.
+def read_notebooks(
+    folder: Path, expected: Sequence[str]
+) -> dict[str, tuple[bytes | Unreadable, Note | None]]:
+    """Return the submitted notebooks by expected name, each with a note or None.
 
-    Those are copies such as ``lab-Copy1.ipynb``. When this notebook is the only expected one that
-    is missing, and exactly one other notebook was handed in, that one is read, and the note says
-    so.
+    :func:`grader.submission.matching.match` chooses among the files of the folder. The note names
+    one that was found under another name, or other versions of it.
 
     Args:
         expected: the file names of all notebooks of the assignment.
+
+    Raises:
+        OutOfReach: when one is there and can't be read, by no fault of the learner.
     """
-    path = folder / name
-    others = [p for p in _notebooks_in(folder) if p.name not in expected]
-    if os.path.lexists(path):
-        copies = [p.name for p in others if p.name.startswith(path.stem)]
-        return read_file(path), another(name, copies) if copies else None
-    missing = [one for one in expected if not os.path.lexists(folder / one)]
-    if len(others) == 1 and missing == [name]:
-        return read_file(others[0]), renamed(name)
-    return Unreadable(f"No notebook named `{name}` was handed in."), None
-
-
-def _notebooks_in(folder: Path) -> list[Path]:
     try:
-        with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES))
+        inside = os.open(folder, FOLDER)
     except OSError:
-        return []
-    return [folder / name for name in names if name.endswith(".ipynb") and name[0] != "."]
+        return {name: (Unreadable(_none(name)), None) for name in expected}
+    try:
+        names = _visible(inside)
+        found = match(expected, names)
+        taken = {one for one, _ in found.values()} | {TIMESTAMP}
+        left = [name for name in names if name not in taken]
+        return {
+            name: _read_one(inside, name, one, others, left)
+            for name, (one, others) in found.items()
+        }
+    finally:
+        os.close(inside)
+
+
+def _read_one(
+    inside: int, name: str, taken: str, others: list[str], left: list[str]
+) -> tuple[bytes | Unreadable, Note | None]:
+    if not taken and others:
+        why = f"{_none(name)} Which of {some(others)} is it? Hand in that one under this name."
+        return Unreadable(why), None
+    if not taken:
+        return Unreadable(_none(name) + (f" Found instead: {some(left)}." if left else "")), None
+    data = _read(taken, MAX_BYTES, inside, ours=True)
+    if isinstance(data, OutOfReach):
+        raise data
+    if others:
+        return data, another(taken, others)
+    return data, renamed(taken, name) if nfc(taken) != nfc(name) else None
+
+
+def _none(name: str) -> str:
+    return f"No notebook named `{name}` was handed in."
+
+
+def inner_folder(folder: Path) -> str:
+    """Return the one subfolder that has all notebooks of a submission, or an empty string.
+
+    It is there when a learner handed in a folder rather than what is in it.
+    """
+    try:
+        names = _visible(folder)
+        if any(map(is_notebook, names)):
+            return ""
+        below = [name for name in names if (folder / name).is_dir() and name != NOT_THEIRS]
+        having = [
+            name
+            for name in below[:MAX_FOLDERS]
+            if not (folder / name).is_symlink() and any(map(is_notebook, _visible(folder / name)))
+        ]
+    except OSError:
+        return ""
+    return having[0] if len(having) == 1 else ""
+
+
+def _visible(folder: Path | int) -> list[str]:
+    """Return the names in a folder, sorted, without hidden ones."""
+    with os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES))
+    return [name for name in names if name[0] != "." and _is_text(name)]
 
 
 def files_in(
-    folder: Path, ignore: Sequence[str], most: int = MAX_BYTES
+    folder: Path, ignore: Sequence[str], most: int = MAX_BYTES, *, ours: bool = False
 ) -> Iterator[tuple[str, bytes | Unreadable]]:
     """Yield each file below a folder: its relative path, and its bytes or an Unreadable.
 
@@ -87,12 +152,14 @@ def files_in(
     Args:
         ignore: patterns of file and folder names that are skipped without a message.
         most: bytes in total.
+        ours: whether a hard link is read where only we can have made it. Elsewhere, as in an
+            exchange, a learner may have linked somebody else's file.
     """
-    budget = _Budget(most)
+    budget = _Budget(most, ours)
     try:
         inside = os.open(folder, FOLDER)
     except OSError as error:
-        yield folder.name, Unreadable(f"it could not be opened: {error.strerror}")
+        yield folder.name, _unopened("it", error)
         return
     try:
         yield from _walk(inside, "", 0, ignore, budget)
@@ -105,14 +172,23 @@ def files_in(
 def read_beside(
     folder: Path, ignore: Sequence[str], most: int = MAX_BYTES
 ) -> tuple[dict[str, bytes], list[Note]]:
-    """Return the other files of a submission by relative path, and notes on those left out.
+    """Return the other files of a submission by relative path in NFC, and notes on those left out.
 
     The arguments are those of :func:`files_in`.
+
+    Raises:
+        OutOfReach: when one can't be read, by no fault of the learner.
     """
     files: dict[str, bytes] = {}
     notes: list[Note] = []
     unread = 0
-    for name, data in files_in(folder, ignore, most):
+    for path, data in files_in(folder, ignore, most, ours=True):
+        name = nfc(path)
+        if isinstance(data, OutOfReach):
+            raise OutOfReach(f"{printable(name)}: {data}")
+        if not isinstance(data, Unreadable) and name in files:
+            twice = Unreadable("another file has the same name in other code points")
+            files[name], data = (data if name == path else files[name]), twice
         if not isinstance(data, Unreadable):
             files[name] = data
         elif len(notes) < MAX_NOTES:
@@ -137,21 +213,21 @@ def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:
         return None, [no_timestamp("it holds no date and time")]
 
 
-def why_no_folder(folder: Path) -> str:
-    """Return why a submission's folder cannot be read; empty when it can."""
+def why_no_folder(folder: Path) -> Unreadable | None:
+    """Return why a submission's folder cannot be read; None when it can."""
     for path in (folder.parent, folder):
         try:
             kind = stat.S_IFMT(path.lstat().st_mode)
         except OSError as error:
-            return f"The folder `{printable(path.name)}` could not be read: {error.strerror}."
+            return _unopened(f"The folder `{printable(path.name)}`", error)
         if kind != stat.S_IFDIR:
             what = KINDS.get(kind, "a file, not a folder")
-            return f"`{printable(path.name)}` is {what}."
+            return Unreadable(f"`{printable(path.name)}` is {what}.")
     try:
         with os.scandir(folder):
-            return ""
+            return None
     except OSError as error:
-        return f"The folder `{printable(folder.name)}` could not be read: {error.strerror}."
+        return _unopened(f"The folder `{printable(folder.name)}`", error)
 
 
 @dataclass
@@ -159,10 +235,12 @@ class _Budget:
     """What may still be read: bytes, files and directory entries.
 
     Attributes:
+        ours: as :func:`files_in` has it.
         exceeded: whether files or entries were left over.
     """
 
     size: int
+    ours: bool
     files: int = MAX_FILES
     entries: int = MAX_ENTRIES
     exceeded: bool = False
@@ -191,7 +269,7 @@ def _walk(
         if budget.files == 0:
             budget.exceeded = True
             return
-        data = _read(name, budget.size, inside)
+        data = _read(name, budget.size, inside, ours=budget.ours)
         if not _is_text(name):
             data = Unreadable("its name is not UTF-8.")
         if isinstance(data, bytes):
@@ -205,7 +283,7 @@ def _walk(
         try:
             below = os.open(name, FOLDER, dir_fd=inside)
         except OSError as error:
-            yield where + name, Unreadable(f"it could not be opened: {error.strerror}")
+            yield where + name, _unopened("it", error)
             continue
         try:
             yield from _walk(below, f"{where}{name}/", depth + 1, ignore, budget)
@@ -214,7 +292,12 @@ def _walk(
 
 
 def _read(
-    path: str, most: int, inside: int | None = None, head: int | None = None
+    path: str,
+    most: int,
+    inside: int | None = None,
+    head: int | None = None,
+    *,
+    ours: bool,
 ) -> bytes | Unreadable:
     """Read a file as :func:`read_file` does, from the open folder ``inside`` if one is given."""
     name = printable(os.path.basename(path))
@@ -229,7 +312,10 @@ def _read(
             if not stat.S_ISREG(status.st_mode):
                 return Unreadable(f"`{name}` is not an ordinary file.")
             if status.st_nlink > 1:
-                return Unreadable(f"`{name}` is a hard link; hand in a file of its own.")
+                folder = os.stat(os.path.dirname(path) or "." if inside is None else inside)
+                if not (ours and _only_we_link(status, folder)):
+                    why = f"`{name}` is a hard link, perhaps to a file of somebody else."
+                    return OutOfReach(why + COPY_IT * ours)
             if head is not None:
                 return file.read(head)
             if status.st_size > most:
@@ -237,7 +323,21 @@ def _read(
             data = file.read(most + 1)
             return data if len(data) <= most else Unreadable(too_large(len(data), most))
     except OSError as error:
-        return Unreadable(f"`{name}` could not be opened: {error.strerror}.")
+        return _unopened(f"`{name}`", error)
+
+
+def _unopened(what: str, error: OSError) -> Unreadable:
+    kind = Unreadable if error.errno in WRONG_PATH else OutOfReach
+    return kind(f"{what} could not be opened: {error.strerror}.")
+
+
+def _only_we_link(file: os.stat_result, folder: os.stat_result) -> bool:
+    """Return whether a hard link is ours: our file, in a folder in which only we make files.
+
+    Backups and `cp -al` leave such links. Any other may be a learner's, to somebody else's file.
+    """
+    us = os.geteuid()
+    return file.st_uid == folder.st_uid == us and not folder.st_mode & stat.S_IWOTH
 
 
 def _kind(name: str, inside: int) -> int:
@@ -253,8 +353,3 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def printable(name: str) -> str:
-    """Return a learner's name for a file or folder as text for a page or a terminal."""
-    return re.sub(r"[^\w .,:+/-]", "?", name.encode("utf-8", "replace").decode())[:100]

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 
-from grader.submission.files import MAX_ENTRIES, printable
+from grader.submission.files import MAX_ENTRIES
+from grader.submission.matching import is_notebook
+from grader.submission.names import nfc, printable
 
 
 def misplaced(submitted: Path, labs: Collection[str]) -> list[str]:
@@ -15,7 +17,7 @@ def misplaced(submitted: Path, labs: Collection[str]) -> list[str]:
 
     Args:
         submitted: the folder; a submission is ``LEARNER/LAB/NAME.ipynb`` in it.
-        labs: the names of all labs of the course.
+        labs: the names of all labs of the course, in NFC.
 
     Returns:
         Their paths in ``submitted``, sorted, as text for a terminal: those in the folder itself, in
@@ -34,13 +36,13 @@ def _find(submitted: Path, labs: Collection[str]) -> Iterator[Path]:
         for entry in _entries(learner):
             if entry.is_file(follow_symlinks=False):
                 yield from _notebook(entry)
-            elif entry.name not in labs or learner.name.startswith("."):
+            elif nfc(entry.name) not in labs or learner.name.startswith("."):
                 for inside in _entries(entry):
                     yield from _notebook(inside)
 
 
 def _notebook(entry: os.DirEntry[str]) -> Iterator[Path]:
-    if entry.name.endswith(".ipynb") and not entry.name.startswith("."):
+    if is_notebook(entry.name):
         yield Path(entry.path)
 
 

@@ -7,17 +7,26 @@ replaces some of its functions.
 
 from __future__ import annotations
 
+import glob
+import os
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
+from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
+from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 
+from grader.course import submissions
 from grader.submission.files import read_timestamp
+from grader.submission.names import nfc, spelled
 
+_init_notebooks = Autograde.init_notebooks
+_format_path = CourseDirectory.format_path
 FORMGRADER = "nbgrader.server_extensions.formgrader.handlers"
 
 
@@ -26,14 +35,72 @@ def guard() -> None:
 
     - A ``timestamp.txt`` that is a link, a FIFO, a device or not a date counts as missing. nbgrader
       would wait for it, or end the whole command.
+    - ``autograde`` and formgrader find the submissions that ``python -m grader grade`` finds: by
+      names in NFC, and also where no file has the name of a notebook.
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
     """
     CourseDirectory.get_existing_timestamp = _existing_timestamp
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
+    NbGraderAPI.get_submitted_students = _submitted_students
+    Autograde.init_notebooks = find_submissions
+    CourseDirectory.format_path = _found_path
     if FORMGRADER in sys.modules:  # only in Jupyter's server
         handler = sys.modules[FORMGRADER].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
+
+
+def find_submissions(converter: Any) -> None:
+    """Find the submissions that nbgrader's Autograde grades, each with all notebooks of the lab.
+
+    ``converter.folders`` gets the folders of each learner. The paths in ``converter.assignments``
+    have the learner's id and the lab's name as the gradebook has them.
+    """
+    course = converter.coursedir
+    source = course.format_path(course.source_directory, ".", course.assignment_id)
+    expected = sorted(path.name for path in Path(source).glob(f"{course.notebook_id}.ipynb"))
+    converter.folders = _submissions(course, course.assignment_id, [course.student_id])
+    if not expected or not converter.folders:
+        _init_notebooks(converter)  # it says what is missing
+        return
+    converter.notebooks, converter.assignments = [], {}
+    for student in converter.folders:
+        folder = _format_path(course, course.submitted_directory, student, course.assignment_id)
+        converter.assignments[folder] = [str(Path(folder, name)) for name in expected]
+
+
+def _found_path(
+    course: CourseDirectory,
+    nbgrader_step: str,
+    student_id: str,
+    assignment_id: str,
+    escape: bool = False,
+) -> str:
+    """Return nbgrader's path; of a submission, as its names are written on the disk."""
+    path: str = _format_path(course, nbgrader_step, student_id, assignment_id, escape)
+    if (student_id + assignment_id).isascii() or escape or os.path.lexists(path):
+        return path
+    if nbgrader_step != course.submitted_directory:
+        return path
+    found = submissions(course, assignment_id, [glob.escape(student_id)])
+    return str(found.get(nfc(student_id), [path])[0])
+
+
+def _submitted_students(api: NbGraderAPI, assignment: str) -> set[str]:
+    found = _submissions(api.coursedir, assignment)
+    return {student for student, folders in found.items() if any(map(Path.is_dir, folders))}
+
+
+def _submissions(
+    course: CourseDirectory, lab: str, patterns: Sequence[str] = ()
+) -> dict[str, list[Path]]:
+    """Return :func:`grader.course.submissions`, by id as the gradebook has it."""
+    found = submissions(course, lab, patterns)
+    if all(map(str.isascii, found)):
+        return found
+    with Gradebook(course.db_url, course.course_id) as gradebook:
+        known = spelled({one.id for one in gradebook.students})
+    return {known.get(student, student): folders for student, folders in found.items()}
 
 
 def _existing_timestamp(course: CourseDirectory, folder: str) -> datetime | None:

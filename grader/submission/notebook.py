@@ -16,11 +16,19 @@ MAX_BYTES = 50_000_000
 MAX_VALUES = 2_000_000
 MAX_CELLS = 2_000
 MAX_TEXT = 150_000
+MAX_START = 1_000  # characters that tell a web page or a pointer
 CELL_TYPES = ("code", "markdown", "raw")
 
 
 class Unreadable(Exception):
     """The submission is not a readable notebook. The message tells the learner why."""
+
+
+class OutOfReach(Unreadable):
+    """The grading machine can't read what is there. So there is no verdict; the message says why.
+
+    A learner is never given points, or none, for it.
+    """
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,17 @@ def read_submission(data: bytes) -> list[SubmittedCell]:
         raise Unreadable(
             "The file is not text in UTF-8, so it is no notebook. Hand in the .ipynb file itself."
         ) from None
+    start = text[:MAX_START].lstrip().lower()
+    if start.startswith(("<!doctype html", "<html")):
+        raise Unreadable(
+            "The file is a web page (HTML), as a browser saves it, and no notebook. Download the "
+            "notebook itself: in JupyterLab, File > Download."
+        )
+    if start.startswith("version https://git-lfs.github.com/"):
+        raise Unreadable(
+            "The file is a Git LFS pointer, not the notebook that it stands for: run `git lfs "
+            "pull`, and hand in the notebook."
+        )
     if sum(map(text.count, ",[{")) > MAX_VALUES:
         raise Unreadable(
             f"The file has more than {MAX_VALUES:,} values. Clear large outputs and hand it in "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from nbformat.notebooknode import NotebookNode
 
+from grader.submission.names import printable
 from grader.submission.notebook import SubmittedCell
 
 # Points are the source's. Where they alone differ, an earlier release may have had others.
@@ -27,6 +27,7 @@ class NoteKind(StrEnum):
     MISSING = "missing"  # a cell
     COPIED = "copied"  # a cell
     CHANGED = "changed"  # a cell that is not a solution cell
+    MOVED = "moved"  # words that were added to a question's cell
     RETYPED = "retyped"  # a cell
     SETTINGS = "settings"  # of a cell, for grading
     TAGS = "tags"  # of a cell
@@ -73,16 +74,27 @@ def unreadable(reason: str) -> Note:
     return Note(NoteKind.UNREADABLE, f"{reason} The lab was graded as it was released.")
 
 
-def renamed(expected: str) -> Note:
+def renamed(taken: str, expected: str) -> Note:
     """Return the note that the notebook was found under another name."""
-    return Note(NoteKind.RENAMED, f"The notebook should be named `{expected}`.")
+    return Note(
+        NoteKind.RENAMED,
+        f"{_quoted(taken)} was taken for the notebook, which should be named `{expected}`.",
+    )
+
+
+def in_a_folder(name: str) -> Note:
+    """Return the note that the notebook was found in a folder within the submission's folder."""
+    return Note(
+        NoteKind.RENAMED,
+        f"The notebook was taken from the folder {_quoted(name)}; hand in what is in it.",
+    )
 
 
 def another(graded: str, names: Sequence[str]) -> Note:
     """Return the note that copies of the notebook were handed in beside it."""
     return Note(
         NoteKind.ANOTHER,
-        f"Also handed in: {_some(names)}. Only `{graded}` was graded. Is the work in another one?",
+        f"Also handed in: {some(names)}. Only `{graded}` was graded. Is the work in another one?",
     )
 
 
@@ -103,7 +115,7 @@ def not_shown(names: Sequence[str]) -> list[Note]:
     return [
         Note(
             NoteKind.NOT_SHOWN,
-            f"{_some(names)}: your code can read this, but it is not kept beside the graded "
+            f"{some(names)}: your code can read this, but it is not kept beside the graded "
             "notebook, because whoever opens that might run it. Data and pictures (.csv, .json, "
             ".npz, .png) are kept.",
         )
@@ -164,6 +176,15 @@ def cell_edited(grade_id: str) -> Note:
     )
 
 
+def words_moved(grade_id: str) -> Note:
+    """Return the note that words typed into a question's cell stand in a cell of their own."""
+    return Note(
+        NoteKind.MOVED,
+        f"What was written into the cell `{grade_id}` now stands in a cell below it.",
+        grade_id,
+    )
+
+
 def metadata_notes(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> list[Note]:
     """Return notes on what else the learner changed in an owned cell: type, settings, tags."""
     notes = []
@@ -176,12 +197,12 @@ def metadata_notes(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> li
         notes.append(Note(NoteKind.SETTINGS, f"{message} were used.", grade_id))
     tags = [tag for tag in came.tags if tag not in cell.metadata.get("tags", [])]
     if tags:
-        message = f"Tags of the cell `{grade_id}` were removed: {_some(tags)}."
+        message = f"Tags of the cell `{grade_id}` were removed: {some(tags)}."
         notes.append(Note(NoteKind.TAGS, message, grade_id))
     return notes
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
     """Return the first ``FEW`` names in backquotes, and how many more there are."""
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return ", ".join(map(_quoted, names[:FEW])) + more
@@ -189,4 +210,4 @@ def _some(names: Sequence[str]) -> str:
 
 def _quoted(text: str) -> str:
     """Return a learner's word in backquotes: odd characters replaced, at most 60 characters."""
-    return "`" + re.sub(r"[^\w .:/-]", "?", text)[:60] + "`"
+    return f"`{printable(text)[:60]}`"

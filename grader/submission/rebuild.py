@@ -5,6 +5,7 @@ The result is always a complete, valid notebook of the lab, whatever was handed 
 - Owned cells (graded, locked, task, solution) are those that nbgrader keeps in its gradebook. Each
   occurs once, in the source's order, with the source's text, type, metadata and points.
 - The text of a solution cell is the learner's, found by its ``grade_id``.
+- What was added to a text that is not an answer, such as a question, follows it in its own cell.
 - The learner's other cells keep their place after the owned cell that they followed.
 - The learner's metadata, tags and outputs are dropped.
 - A submission that cannot be read at all gives the lab as released, and a message.
@@ -17,7 +18,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import nbformat
@@ -46,6 +47,7 @@ from grader.submission.notes import (
     metadata_notes,
     unknown,
     unreadable,
+    words_moved,
 )
 
 # A name that a cell defines at the top level. A regular expression finds it in invalid code, too.
@@ -131,14 +133,20 @@ def _answers(
     )
     cells = following.pop(None, [])
     for grade_id, cell in owned.items():
-        cell = copy.deepcopy(cell)
+        cell, below = copy.deepcopy(cell), following.pop(grade_id, [])
         if grade_id in chosen:
             answer = submitted[chosen[grade_id]]
             if is_solution(cell):
                 cell.source = answer.source
                 _attach(answer, cell)
             elif not _same(answer.source, released[grade_id]):
-                found.append(cell_edited(grade_id))
+                words = _added(answer.source, released[grade_id])
+                if cell.cell_type == "markdown" and words:
+                    typed = replace(answer, kind="markdown", source=words)
+                    below = [_free_cell(typed), *below]
+                    found.append(words_moved(grade_id))
+                else:
+                    found.append(cell_edited(grade_id))
             found += metadata_notes(grade_id, answer, cell)
         else:
             elsewhere = is_solution(cell) and bool(_names(cell.source) & _names(free_code))
@@ -147,8 +155,22 @@ def _answers(
                 found = [UNMARKED if note is FOREIGN else note for note in found]
             if chosen:
                 found.append(cell_missing(grade_id, written_elsewhere=elsewhere))
-        cells += [cell, *following.pop(grade_id, [])]
+        cells += [cell, *below]
     return cells, found
+
+
+def _added(text: str, released: str) -> str:
+    """Return the lines that a learner put into a released text; empty if there are none.
+
+    Between the first and the last of them stands everything that stood there, lines of the released
+    text, too: so no word is lost.
+    """
+    ours, theirs = _normal(released).splitlines(), _normal(text).splitlines()
+    while ours and theirs and ours[0] == theirs[0]:
+        del ours[0], theirs[0]
+    while ours and theirs and ours[-1] == theirs[-1]:
+        del ours[-1], theirs[-1]
+    return "\n".join(theirs).strip() if set(theirs) - {*ours, ""} else ""
 
 
 def _choose(

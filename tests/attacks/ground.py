@@ -44,7 +44,7 @@ from grader.phase_paths import ROOT
 from grader.preprocessors import CleanFeedback, Execute, FeedbackExporter, Sanitize, execute
 from grader.sandbox import Limits
 from grader.sandbox.warm_process import warm
-from grader.submission.files import read_notebook
+from grader.submission.files import read_notebooks
 from grader.submission.rebuild import as_recorded, rebuild
 from grader.verdict import VERDICT_MIME, Verdict
 from tests.attacks.work import Host
@@ -238,7 +238,7 @@ def graded(
         path: the file that was handed in.
         source: the instructor's version of the lab.
     """
-    submitted, note = read_notebook(path.parent, path.name, [path.name])
+    submitted, note = read_notebooks(path.parent, [path.name])[path.name]
     nb = rebuild(submitted, source, config, [note] if note else []).nb
     nb.metadata.open_the_hood.seed = secrets.token_hex(16)
     nb.metadata.open_the_hood.cell_seconds = cell_seconds

@@ -21,7 +21,7 @@ from grader import UserError
 from grader.batch.grading import grade
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job, Result
-from grader.course import Course, open_course
+from grader.course import Course, open_course, submissions
 from grader.preprocessors import Execute
 from grader.submission.rebuild import as_recorded
 from tests.grader.tiny import write
@@ -150,8 +150,13 @@ def hand_in(
     return write(answer if isinstance(answer, bytes) else answered(answer, why), path)
 
 
+def folders(course: Course, student: str) -> list[Path]:
+    """Return the folders of a learner's submission."""
+    return submissions(course.directory, HW)[student]
+
+
 def job_of(course: Course, student: str, **changes: Any) -> Job:
     """Return the job that the command would make for a submission."""
     lab = read_lab(course, HW)
-    found = read_submission_of(course, lab, student)
+    found = read_submission_of(course, lab, folders(course, student))
     return Job(lab, student, found, id=found.job_id(lab, True), **changes)

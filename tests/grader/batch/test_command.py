@@ -20,8 +20,17 @@ from grader.batch.progress import RunProgress
 from grader.phase_paths import ROOT
 from grader.results.gradebook import read_class
 from grader.submission.student_ids import id_problem
-from tests.grader.batch.running import OPEN, count, graded, marks, run
-from tests.grader.batch.small import HW, MACHINE, Here, enter, hand_in, make_small, source
+from tests.grader.batch.running import OPEN, count, graded, marks, rows, run
+from tests.grader.batch.small import (
+    HW,
+    MACHINE,
+    Here,
+    answered,
+    enter,
+    hand_in,
+    make_small,
+    source,
+)
 from tests.grader.tiny import write
 from tests.patience import PATIENCE, eventually
 
@@ -492,3 +501,41 @@ def test_notebooks_where_no_submission_belongs_are_named(course, here):
     assert status == 0
     assert "  .eve/hw/hw.ipynb, bob/HW/hw.ipynb, bob/hw.ipynb, loose.ipynb" in said
     assert "Not graded" not in run(course, "--students", "ann")[1]
+
+
+def test_what_only_the_grader_can_not_read_has_no_verdict_and_old_marks_stay(course, here):
+    path = hand_in(course, "ann", "score 1")
+    run(course)
+    write(answered("score 2"), path)
+    os.link(path, course.root / "backup")
+    path.parent.chmod(0o777)
+    status, said = run(course)
+    assert (status, count(said, "without a verdict")) == (1, 1)
+    assert f"ann: `{HW}.ipynb` is a hard link" in said
+    assert marks(course.root, "ann", HW)["test"] == 1
+    path.parent.chmod(0o755)  # now only we can have made the link
+    assert run(course)[0] == 0
+    assert marks(course.root, "ann", HW)["test"] == 2
+
+
+def test_a_learner_has_one_id_however_a_system_writes_it(course, here):
+    known = "Andre\u0301"  # as somebody entered it
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.add_student(known)
+    for name in (known, "Jose\u0301", "Zoe\u0308", "Zo\xeb"):
+        hand_in(course, name, "score 2")
+    status, said = run(course)
+    assert (status, count(said, "graded"), count(said, "without a verdict")) == (1, 2, 1)
+    assert "Zo\xeb: 'submitted/Zoe\\u0308/hw' and 'submitted/Zo\\xeb/hw'" in said
+    assert set(rows(course.root, HW)) == {known, "Jos\xe9"}
+    assert count(run(course)[1], "recorded before") == 2
+
+
+def test_two_notebooks_that_were_both_renamed_are_both_graded(tmp_path, here):
+    course = make_small(tmp_path / "course", ("p1", "p2"))
+    for name in ("p1 (1).ipynb", "P2.ipynb"):
+        write(answered("score 2"), course.root / "submitted" / "ann" / HW / name)
+    assert run(course)[0] == 0
+    for name in ("p1", "p2"):
+        assert rows(course.root, HW)["ann"][f"{name}/test"][0] == 2
+        assert "was taken for the notebook" in graded(course.root, "ann", HW, name).cells[0].source

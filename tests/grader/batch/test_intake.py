@@ -8,8 +8,9 @@ from grader import UserError
 from grader.batch.grading import grade
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job
+from grader.course import submissions
 from grader.submission.notebook import Unreadable
-from tests.grader.batch.small import HW, hand_in, job_of, make_small, source
+from tests.grader.batch.small import HW, folders, hand_in, job_of, make_small, source
 from tests.grader.submission.test_files import special
 from tests.grader.tiny import write
 
@@ -24,7 +25,7 @@ def course(tmp_path):
 
 def job_id(course, sandbox=True):
     lab = read_lab(course, HW)
-    return read_submission_of(course, lab, "ann").job_id(lab, sandbox)
+    return read_submission_of(course, lab, folders(course, "ann")).job_id(lab, sandbox)
 
 
 def test_learners_are_found_by_pattern_and_none_twice(course):
@@ -72,10 +73,10 @@ def test_whatever_may_change_a_verdict_changes_the_job(course, what):
 
 def test_the_time_alone_makes_no_other_submission(course):
     lab = read_lab(course, HW)
-    before = read_submission_of(course, lab, "ann")
+    before = read_submission_of(course, lab, folders(course, "ann"))
     path = course.root / "submitted" / "ann" / HW / "timestamp.txt"
     write(b"2026-01-02 10:00:00 UTC", path)
-    after = read_submission_of(course, lab, "ann")
+    after = read_submission_of(course, lab, folders(course, "ann"))
     assert after.digest == before.digest
     assert after.timestamp == "2026-01-02T10:00:00"
     assert after.files == {}, "no sandbox shows it"
@@ -97,7 +98,7 @@ TIME = b"2026-01-02 10:00:00 UTC"
 )
 def test_a_damaged_time_is_said_and_counts_as_none(course, text):
     write(text, course.root / "submitted" / "ann" / HW / "timestamp.txt")
-    found = read_submission_of(course, read_lab(course, HW), "ann")
+    found = read_submission_of(course, read_lab(course, HW), folders(course, "ann"))
     assert found.timestamp is None
     assert found.files == {}
     assert [note.kind for note in found.notes] == ["timestamp"]
@@ -106,7 +107,7 @@ def test_a_damaged_time_is_said_and_counts_as_none(course, text):
 @pytest.mark.parametrize("kind", ["folder", "fifo", "link"])
 def test_a_time_that_is_no_file_is_said(course, kind):
     special(kind, course.root / "submitted" / "ann" / HW / "timestamp.txt")
-    found = read_submission_of(course, read_lab(course, HW), "ann")
+    found = read_submission_of(course, read_lab(course, HW), folders(course, "ann"))
     assert found.timestamp is None
     assert "timestamp" in [note.kind for note in found.notes]
 
@@ -116,7 +117,7 @@ def test_a_page_beside_the_notebook_is_for_its_own_code_and_that_is_said(course)
     write(b"x", course.root / "submitted" / "ann" / HW / "logo.svg")
     write(b"y", course.root / "source" / HW / "logo.svg")
     lab = read_lab(course, HW)
-    found = read_submission_of(course, lab, "ann")
+    found = read_submission_of(course, lab, folders(course, "ann"))
     [note] = found.notes
     assert note.kind == "not shown"
     assert note.message.startswith("`proof.html`: your code can read this")
@@ -135,7 +136,7 @@ def test_whatever_is_handed_in_there_is_something_to_grade(course):
     lab = read_lab(course, HW)
     for student in ("folder", "none", "file", "link"):
         assert student in course.students("submitted", HW)
-        found = read_submission_of(course, lab, student)
+        found = read_submission_of(course, lab, folders(course, student))
         assert isinstance(found.notebooks[HW], Unreadable), student
 
 
@@ -154,10 +155,10 @@ def test_a_gpu_is_asked_for_where_the_lab_says_so(course):
 )
 def test_whatever_else_a_sandbox_can_see_makes_another_submission(course, name):
     lab = read_lab(course, HW)
-    before = read_submission_of(course, lab, "ann")
+    before = read_submission_of(course, lab, folders(course, "ann"))
     for data in (b"", b"1", b"2"):
         write(data, course.root / "submitted" / "ann" / HW / name)
-        after = read_submission_of(course, lab, "ann")
+        after = read_submission_of(course, lab, folders(course, "ann"))
         assert (after.digest != before.digest) == (after.files != before.files)
         before = after
 
@@ -171,7 +172,7 @@ def test_a_path_that_no_other_folder_could_hold_is_left_out(course):
         os.close(outside)
         os.close(os.open("file.txt", os.O_WRONLY | os.O_CREAT, dir_fd=inside))
     os.close(inside)
-    found = read_submission_of(course, read_lab(course, HW), "ann")
+    found = read_submission_of(course, read_lab(course, HW), folders(course, "ann"))
     assert len(found.files) == 4
     assert {note.kind for note in found.notes} == {"left out"}
     assert grade(job_of(course, "ann")).retryable is False
@@ -195,3 +196,27 @@ def test_a_source_that_nbgrader_cannot_release_is_said(course, wrong):
     write(nb, course.root / "source" / HW / f"{HW}.ipynb")
     with pytest.raises(UserError, match=rf"can't release the source {HW}\.ipynb"):
         read_lab(course, HW)
+
+
+def test_a_folder_in_the_folder_is_read_as_if_it_were_the_submission(course):
+    submitted = course.root / "submitted" / "ann" / HW
+    written = (submitted / f"{HW}.ipynb").read_bytes()
+    (submitted / f"{HW}.ipynb").unlink()
+    write(written, submitted / "my lab" / f"{HW}.ipynb")
+    write(b"1", submitted / "my lab" / "data.csv")
+    write(b"\0", submitted / "__MACOSX" / f"._{HW}.ipynb")
+    (submitted / "link").symlink_to(course.root / "source" / HW)
+    found = read_submission_of(course, read_lab(course, HW), folders(course, "ann"))
+    assert found.notebooks == {HW: written}
+    assert found.files["data.csv"] == b"1"
+    assert [note.kind for note in found.notes] == ["renamed", "left out"]
+    assert "taken from the folder `my lab`" in found.notes[0].message
+
+
+def test_learners_and_labs_are_found_by_names_in_one_form_of_unicode(tmp_path):
+    course = make_small(tmp_path / "course")
+    for name in ("Jose\u0301/pra\u0301ctica", "Zo\xeb/pr\xe1ctica", "Zoe\u0308/pr\xe1ctica"):
+        (course.root / "submitted" / name).mkdir(parents=True)
+    found = submissions(course.directory, "pr\xe1ctica")
+    assert {name: len(paths) for name, paths in found.items()} == {"Jos\xe9": 1, "Zo\xeb": 2}
+    assert list(submissions(course.directory, "pr\xe1ctica", ["Jose\u0301"])) == ["Jos\xe9"]

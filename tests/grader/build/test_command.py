@@ -27,6 +27,8 @@ def test_phases_and_how_to_name_them(project):
     assert choose(project.root, []) == pages(project.root)
     project.write("source/rows/rows.ipynb", "{}")
     assert lab_named(project.root, "rows") == "rows"
+    project.write("source/pra\u0301ctica/lab.ipynb", "{}")
+    assert lab_named(project.root, "pr\xe1ctica") == "pra\u0301ctica"
     for course in (project.root, project.root / "without phases"):
         assert lab_named(course, "homework") == "homework"
 

@@ -56,6 +56,7 @@ def hostile_exchange(course):
     folder = hand_in(course, "honest", right)
     write(b"1,2", folder / "data" / "numbers.csv")
     write(b"", folder / "__pycache__" / "x.pyc")
+    hand_in(course, "Zoe\u0308", right)
     os.symlink(source, hand_in(course, "link", None) / f"{LAB}.ipynb")
     os.link(source, hand_in(course, "hard-link", None) / f"{LAB}.ipynb")
     folder = hand_in(course, "beside", right)
@@ -115,6 +116,7 @@ def test_the_command_comes_to_its_end(collected):
 def test_what_is_honest_is_collected_as_it_was_handed_in(collected):
     course, _ = collected
     assert files(course, "honest") == {f"{LAB}.ipynb", "timestamp.txt", "data/numbers.csv"}
+    assert files(course, "Zo\xeb") == {f"{LAB}.ipynb", "timestamp.txt"}  # as the roster has it
     given = inbound(course, "honest") / f"{LAB}.ipynb"
     assert (course / "submitted/honest" / LAB / given.name).read_bytes() == given.read_bytes()
 

@@ -15,14 +15,19 @@ from grader.submission.files import (
     files_in,
     read_beside,
     read_file,
-    read_notebook,
+    read_notebooks,
     read_timestamp,
     why_no_folder,
 )
-from grader.submission.notebook import Unreadable
+from grader.submission.names import printable
+from grader.submission.notebook import OutOfReach, Unreadable
 from tests.grader.tiny import write
 
 NAMES = ["hw.ipynb"]
+
+
+def read_one(folder):
+    return read_notebooks(folder, NAMES)["hw.ipynb"]
 
 
 def special(kind, path):
@@ -67,6 +72,8 @@ def test_a_file_without_permission_is_a_sentence(tmp_path):
     path = write(b"{}", tmp_path / "hw.ipynb")
     path.chmod(0)
     assert "Permission denied" in str(read_file(path))
+    with pytest.raises(OutOfReach, match="Permission denied"):
+        read_one(tmp_path)
 
 
 def test_an_ordinary_file_is_its_bytes(tmp_path):
@@ -75,10 +82,14 @@ def test_an_ordinary_file_is_its_bytes(tmp_path):
 
 def test_the_only_other_notebook_is_taken_for_a_missing_one(tmp_path):
     write(b"mine", tmp_path / "my work.ipynb")
-    data, note = read_notebook(tmp_path, "hw.ipynb", NAMES)
+    data, note = read_one(tmp_path)
     assert (data, note.kind) == (b"mine", "renamed")
+    assert "`my work.ipynb` was taken" in note.message
     write(b"scratch", tmp_path / "scratch.ipynb")
-    assert "No notebook named" in str(read_notebook(tmp_path, "hw.ipynb", NAMES)[0])
+    write(b"PK", tmp_path / "work (1).zip")
+    said = str(read_one(tmp_path)[0])
+    assert "No notebook named" in said
+    assert "Found instead: `my work.ipynb`, `scratch.ipynb`, `work (1).zip`." in said
 
 
 def test_looking_for_another_notebook_is_bounded(tmp_path, monkeypatch):
@@ -99,18 +110,18 @@ def test_looking_for_another_notebook_is_bounded(tmp_path, monkeypatch):
                 yield SimpleNamespace(name=f"{number}.txt")
 
     monkeypatch.setattr(files.os, "scandir", lambda folder: Entries())
-    assert "No notebook named" in str(read_notebook(tmp_path, "hw.ipynb", NAMES)[0])
+    assert "No notebook named" in str(read_one(tmp_path)[0])
     assert len(looked) == 10
 
 
 def test_where_there_is_no_folder_there_is_no_notebook(tmp_path):
-    assert "No notebook named" in str(read_notebook(tmp_path / "none", "hw.ipynb", NAMES)[0])
+    assert "No notebook named" in str(read_one(tmp_path / "none")[0])
 
 
 def test_of_two_missing_notebooks_nothing_is_guessed(tmp_path):
     write(b"mine", tmp_path / "my work.ipynb")
     for name in ("one.ipynb", "two.ipynb"):
-        data, note = read_notebook(tmp_path, name, ["one.ipynb", "two.ipynb"])
+        data, note = read_notebooks(tmp_path, ["one.ipynb", "two.ipynb"])[name]
         assert isinstance(data, Unreadable)
         assert note is None
 
@@ -153,20 +164,37 @@ def test_files_are_bounded_in_number_in_depth_and_in_all(tmp_path):
 @pytest.mark.parametrize("kind", ["link", "fifo", "huge", "nothing"])
 def test_what_stands_in_the_place_of_the_folder_is_a_sentence(tmp_path, kind):
     assert why_no_folder(special(kind, tmp_path / "ann" / "hw"))
-    assert why_no_folder(tmp_path) == ""
+    assert why_no_folder(tmp_path) is None
 
 
 def test_a_learner_who_is_a_link_is_not_followed(tmp_path):
     write(b"{}", tmp_path / "ann" / "hw" / "hw.ipynb")
     (tmp_path / "bob").symlink_to("ann")
-    assert "symbolic link" in why_no_folder(tmp_path / "bob" / "hw")
-    assert why_no_folder(tmp_path / "ann" / "hw") == ""
+    assert "symbolic link" in str(why_no_folder(tmp_path / "bob" / "hw"))
+    assert why_no_folder(tmp_path / "ann" / "hw") is None
 
 
-def test_a_hard_link_is_somebody_elses_file(tmp_path):
-    (tmp_path / "theirs").write_text("secret")
-    os.link(tmp_path / "theirs", tmp_path / "hw.ipynb")
-    assert "hard link" in str(read_file(tmp_path / "hw.ipynb"))
+@pytest.mark.parametrize("theirs", ["nothing", "file", "folder", "a folder for all"])
+def test_a_hard_link_is_read_only_where_nobody_else_can_have_made_it(tmp_path, theirs):
+    """So `cp -al` leaves a backup. What somebody else may have linked is no fault of a learner."""
+    submission = tmp_path / "ann" / "hw"
+    path = write(b"mine", submission / "hw.ipynb")
+    os.link(path, tmp_path / "backup")
+    if theirs == "a folder for all":
+        submission.chmod(0o777)
+    elif theirs != "nothing" and os.geteuid():
+        pytest.skip("only root may give files away")
+    elif theirs != "nothing":
+        os.chown(path if theirs == "file" else submission, 12345, -1)
+    [(_, in_exchange)] = files_in(submission, [])
+    assert isinstance(in_exchange, OutOfReach)
+    if theirs == "nothing":
+        assert read_one(submission) == (b"mine", None)
+        assert read_beside(submission, [])[0] == {"hw.ipynb": b"mine"}
+        return
+    for read in (read_one, lambda folder: read_beside(folder, [])):
+        with pytest.raises(OutOfReach, match="is a hard link"):
+            read(submission)
 
 
 def test_a_folder_that_becomes_a_link_while_it_is_read_is_not_followed(tmp_path):
@@ -227,14 +255,38 @@ def test_the_notes_on_what_is_left_out_are_few(tmp_path):
 def test_a_file_that_a_system_puts_beside_a_notebook_is_none(tmp_path):
     write(b"mine", tmp_path / "hw (1).ipynb")
     write(b"\0\5\x16\7", tmp_path / "._hw (1).ipynb")
-    assert read_notebook(tmp_path, "hw.ipynb", NAMES)[0] == b"mine"
+    assert read_one(tmp_path)[0] == b"mine"
 
 
 def test_copies_beside_the_notebook_are_told(tmp_path):
     write(b"mine", tmp_path / "hw.ipynb")
     write(b"scratch", tmp_path / "scratch.ipynb")
-    assert read_notebook(tmp_path, "hw.ipynb", NAMES) == (b"mine", None)
+    assert read_one(tmp_path) == (b"mine", None)
     write(b"work", tmp_path / "hw-Copy1.ipynb")
-    data, note = read_notebook(tmp_path, "hw.ipynb", NAMES)
+    data, note = read_one(tmp_path)
     assert (data, note.kind) == (b"mine", "another")
     assert "`hw-Copy1.ipynb`" in note.message
+
+
+def test_names_are_compared_and_given_in_one_form_of_unicode(tmp_path):
+    write(b"1", tmp_path / "donne\u0301es.csv")
+    write(b"mine", tmp_path / "pra\u0301ctica.ipynb")
+    assert read_beside(tmp_path, ["*.ipynb"]) == ({"donn\xe9es.csv": b"1"}, [])
+    found = read_notebooks(tmp_path, ["pr\xe1ctica.ipynb", "other.ipynb"])
+    assert found["pr\xe1ctica.ipynb"] == (b"mine", None)
+    write(b"2", tmp_path / "donn\xe9es.csv")
+    files, [note] = read_beside(tmp_path, ["*.ipynb"])
+    assert files == {"donn\xe9es.csv": b"2"}
+    assert note.message.startswith("donn\xe9es.csv was left out: another file has the same name")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("jose\u0301 (1).ipynb", "jos\xe9 (1).ipynb"),
+        ("\u0939\u093f\u0902\u0926\u0940.csv", "\u0939\u093f\u0902\u0926\u0940.csv"),
+        ("\x1b[2J\u202e`<b>\udce9", "??2J???b??"),
+    ],
+)
+def test_a_name_is_shown_as_a_terminal_can_show_it(name, shown):
+    assert printable(name) == shown

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde
 from traitlets.utils.importstring import import_item
 
@@ -30,6 +30,14 @@ from tests.grader.tiny import (
 
 pytestmark = pytest.mark.slow(60)
 
+NFD = "Jose\u0301"
+TWICE = ("Zoe\u0308", "Zo\xeb")
+# Who has no verdict, with words of the reason.
+WITHOUT = {
+    "hard-link": "is a hard link",
+    "hard-linked-notebook": "is a hard link",
+    "Zo\xeb": "are the same name in other code points",
+}
 ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
 NONE = dict.fromkeys(ALL, 0.0)
 SECRET = "canary-of-the-grading-machine"
@@ -81,11 +89,19 @@ def hostile_class(course):
     os.symlink(f"../../../source/{LAB}/{LAB}.ipynb", hand_in(course, "link", lazy(THIEF)) / "s.txt")
     os.symlink(secret, course / "submitted" / "link" / LAB / "secret.txt")
     folder = hand_in(course, "hard-link", lazy(THIEF))
+    folder.chmod(0o777)  # so others can have made the links
     os.link(source, folder / "s.txt")
     os.link(secret, folder / "secret.txt")
     os.symlink(source.parent, hand_in(course, "linked-folder", lazy(THIEF)) / "data")
     os.symlink(source, hand_in(course, "linked-notebook", None) / f"{LAB}.ipynb")
-    os.link(source, hand_in(course, "hard-linked-notebook", None) / f"{LAB}.ipynb")
+    folder = hand_in(course, "hard-linked-notebook", None)
+    folder.chmod(0o777)
+    os.link(source, folder / f"{LAB}.ipynb")
+    write(honest(), hand_in(course, "saved", None) / f"{LAB}.ipynb.txt")
+    write(honest(), hand_in(course, "in-a-folder", None) / LAB / f"{LAB}.ipynb")
+    write(honest(), course / "submitted" / NFD / LAB / f"{LAB}.ipynb")
+    for name in TWICE:
+        write(honest(), course / "submitted" / name / LAB / f"{LAB}.ipynb")
     (course / "submitted" / "linked-lab").mkdir()
     os.symlink(source.parent, course / "submitted" / "linked-lab" / LAB)
     os.symlink("honest", course / "submitted" / "linked-student")
@@ -159,13 +175,32 @@ def shown(course, student):
 
 
 def test_the_class_is_graded_to_its_end(graded):
-    assert graded.status == 0, graded.log
+    assert graded.status == 1, graded.log
     assert "Traceback" not in graded.log
     assert graded.page.returncode == 0, graded.page.stderr
     assert marks(graded.course, "honest") == ALL
 
 
-@pytest.mark.parametrize("student", ["link", "hard-link", "linked-folder"])
+@pytest.mark.parametrize(("student", "why"), WITHOUT.items())
+def test_what_only_the_grader_can_not_read_has_no_verdict_and_that_is_said(graded, student, why):
+    [line] = [line for line in graded.log.splitlines() if f"{student} has no verdict" in line]
+    assert why in line
+    assert not (graded.course / "autograded" / student).exists()
+    with pytest.raises(MissingEntry):
+        marks(graded.course, student)
+
+
+@pytest.mark.parametrize("student", ["saved", "in-a-folder", "Jos\xe9"])
+def test_the_notebook_is_found_whatever_a_browser_or_a_mac_made_of_its_name(graded, student):
+    assert marks(graded.course, student) == ALL
+    assert not [
+        line for line in graded.log.splitlines() if "No submitted" in line and "Jos" in line
+    ]
+    said = "was taken f" in shown(graded.course, student)
+    assert said == (student != "Jos\xe9")
+
+
+@pytest.mark.parametrize("student", ["link", "linked-folder"])
 def test_a_link_beside_the_notebook_is_not_followed(graded, student):
     assert marks(graded.course, student) == NONE
     assert SECRET not in shown(graded.course, student)
@@ -177,7 +212,6 @@ def test_a_link_beside_the_notebook_is_not_followed(graded, student):
     ("student", "says"),
     [
         ("linked-notebook", "is a symbolic link"),
-        ("hard-linked-notebook", "is a hard link"),
         ("linked-lab", "is a symbolic link"),
         ("linked-student", "is a symbolic link"),
     ],
@@ -214,7 +248,8 @@ def test_files_that_a_browser_would_run_are_for_the_learners_own_code_only(grade
     text = shown(graded.course, "pages")
     for name in (*PAGES, *HARMLESS):
         assert f"'{name}'" in text, name
-    assert f"and {len(PAGES) - 5} more: your code can read this" in text
+    # Of a notebook under another name it is told only if it is taken for one.
+    assert f"and {len(PAGES) - 6} more: your code can read this" in text
     page = graded.course / "feedback" / "pages" / LAB / f"{LAB}.html"
     assert 'href="proof.html' not in page.read_text()
 
@@ -224,15 +259,22 @@ def served(course, step):
     return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_the_batch_does_the_same_with_the_whole_class(graded, tmp_path):
+def test_the_batch_does_the_same_with_the_whole_class(graded, tmp_path, monkeypatch):
     course = copied(graded, tmp_path)
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")  # a terminal that can show few names
     words = ("grade", LAB, "--workers=1")
     done = python(course, "-m", "grader", *words)
     assert "Traceback" not in done.stderr
-    assert done.returncode == 0, done.stdout + done.stderr
-    for student in ("honest", "special", "fifo-time", "bad-time", "pages"):
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = ("saved", "in-a-folder", "Jos\xe9")
+    for student in ("honest", "special", "fifo-time", "bad-time", "pages", *found):
         assert marks(course, student) == ALL, student
-    for student in ("link", "hard-link", "linked-notebook", "linked-lab", "linked-student"):
+    for student, why in WITHOUT.items():
+        assert f"{student}: ".encode("ascii", "backslashreplace").decode() in done.stdout
+        assert why in " ".join(done.stdout.split())
+        with pytest.raises(MissingEntry):
+            marks(course, student)
+    for student in ("link", "linked-notebook", "linked-lab", "linked-student"):
         assert marks(course, student) == NONE, student
         assert SECRET not in shown(course, student)
     assert served(course, "autograded") == {*HARMLESS, f"{LAB}.ipynb"}
@@ -251,6 +293,9 @@ def test_what_formgrader_shows_while_a_notebook_runs_is_clean_already():
 
 def test_formgrader_lists_and_grades_a_hostile_class(graded, tmp_path):
     course = copied(graded, tmp_path)
+    linked = course / "submitted" / "honest" / LAB
+    linked.chmod(0o777)
+    os.link(course / "secret.txt", linked / "secret.txt")
     script = (
         "import json\n"
         "from nbgrader.apps import NbGrader\n"
@@ -259,14 +304,21 @@ def test_formgrader_lists_and_grades_a_hostile_class(graded, tmp_path):
         "app.load_config_file()\n"
         "api = NbGraderAPI(config=app.config)\n"
         f"listed = api.get_submissions('{LAB}')\n"
-        f"done = [api.autograde('{LAB}', s) for s in ('fifo-time', 'bad-time', 'link')]\n"
-        "print(json.dumps([len(listed), done]))\n"
+        f"names = ('fifo-time', 'bad-time', 'link', 'Jos\xe9', 'saved', 'honest')\n"
+        f"done = [api.autograde('{LAB}', s) for s in names]\n"
+        "print(json.dumps([[one['student'] for one in listed], done]))\n"
     )
     ran = python(course, "-c", script)
     assert ran.returncode == 0, ran.stderr
-    count, done = json.loads(ran.stdout.splitlines()[-1])
-    assert count >= 15
+    listed, [*done, without] = json.loads(ran.stdout.splitlines()[-1])
+    assert len(listed) >= 15
+    assert {"Jos\xe9", "Zo\xeb", "saved"} < set(listed)
     assert all(one["success"] for one in done), done
+    assert not without["success"]
+    assert "is a hard link" in without["error"] + without["log"]
+    assert marks(course, "Jos\xe9") == ALL
+    assert marks(course, "honest") == ALL  # what was recorded before stays
+    assert SECRET not in shown(course, "honest")
     assert marks(course, "link") == NONE
     assert marks(course, "fifo-time") == ALL
 

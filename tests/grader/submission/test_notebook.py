@@ -22,6 +22,8 @@ def notebook(*cells, **fields) -> bytes:
         (b'{"cells": [{"cell', "damaged"),
         (b"[" * 100_000, "damaged"),
         (b"\xff\xfe\x00a", "UTF-8"),
+        (b"\n<!DOCTYPE html>\n<title>lab</title>", "a web page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1", "a Git LFS pointer"),
         (b"[1, 2]", "not a notebook"),
         (b'"text"', "not a notebook"),
         (b'{"cells": []}', "not a notebook"),

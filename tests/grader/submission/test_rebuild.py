@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 
 import nbformat
 import pytest
@@ -157,7 +158,32 @@ def test_a_retyped_answer_is_read_as_code():
     assert kinds(rebuilt) == [("retyped", "twice_solution")]
 
 
-@pytest.mark.parametrize("grade_id", ["twice", "setup", "why"])
+@pytest.mark.parametrize(
+    ("old", "new", "below"),
+    [
+        ("$", "\n\nIt is so <b>because</b>.\n", "It is so <b>because</b>."),
+        ("\n", "\nBecause.\n\n", "Because."),  # in the middle
+        (r"(?s).*", "Only mine", "Only mine"),
+    ],
+)
+def test_words_typed_into_a_question_stand_below_it(old, new, below):
+    nb = solved(RELEASE)
+    question = cell(nb, "why")
+    question.source = re.sub(old, lambda _: new, question.source, count=1)
+    rebuilt = redo(nb)
+    assert kinds(rebuilt) == [("moved", "why")]
+    theirs = rebuilt.nb.cells[index(rebuilt.nb, "why") + 1]
+    assert (theirs.cell_type, theirs.source) == ("markdown", below)
+    assert theirs.metadata == {"open_the_hood": {"by": "learner"}}  # so it is made harmless
+
+
+def test_a_question_from_which_lines_were_deleted_holds_no_words():
+    nb = solved(RELEASE)
+    cell(nb, "why").source = cell(nb, "why").source.splitlines()[0]
+    assert kinds(redo(nb)) == [("changed", "why")]
+
+
+@pytest.mark.parametrize("grade_id", ["twice", "setup"])
 def test_an_edited_cell_is_replaced_by_the_original(grade_id):
     nb = solved(RELEASE)
     cell(nb, grade_id).source = "1e9"
