@@ -98,6 +98,8 @@ def hostile_class(course):
     os.symlink("/dev/zero", hand_in(course, "device-time", honest()) / "timestamp.txt")
     write(b"yesterday", hand_in(course, "bad-time", honest()) / "timestamp.txt")
     write(b"\xff\xfe", hand_in(course, "odd-time", honest()) / "timestamp.txt")
+    zone = b"2026-01-02 10:00:00 CEST"
+    write(zone, hand_in(course, "unknown-zone", honest()) / "timestamp.txt")
     (hand_in(course, "folder-time", honest()) / "timestamp.txt").mkdir()
     write(b"2026-01-02 10:00:00 UTC", hand_in(course, "good-time", honest()) / "timestamp.txt")
     folder = hand_in(course, "pages", honest(READER))
@@ -194,11 +196,14 @@ def test_what_is_no_file_is_left_out_and_said(graded):
 
 
 @pytest.mark.parametrize(
-    "student", ["fifo-time", "device-time", "bad-time", "odd-time", "folder-time"]
+    "student",
+    ["fifo-time", "device-time", "bad-time", "odd-time", "folder-time", "unknown-zone"],
 )
 def test_a_bad_timestamp_is_that_learners_message(graded, student):
     assert marks(graded.course, student) == ALL
     assert "`timestamp.txt` can't be used" in shown(graded.course, student)
+    with Gradebook(f"sqlite:///{graded.course / 'gradebook.db'}") as gradebook:
+        assert gradebook.find_submission(LAB, student).timestamp is None
 
 
 def test_a_good_timestamp_is_recorded(graded):
