@@ -17,13 +17,16 @@ from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
 from nbgrader.apps.api import NbGraderAPI
+from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.converters import GenerateAssignment, base
 from nbgrader.coursedir import CourseDirectory
 
 from grader.submission.files import printable, read_timestamp
+from grader.submission.zip_collect import CarefulCollector
 
 FORMGRADER = "nbgrader.server_extensions.formgrader.handlers"
 GENERATE, REMOVE = GenerateAssignment.start, base.rmtree
+COLLECT = ZipCollectApp.process_extracted_files
 
 
 def guard() -> None:
@@ -33,12 +36,14 @@ def guard() -> None:
       would wait for it, or end the whole command.
     - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
       removes the whole folder, before it generates and when that fails.
+    - ``zip_collect`` ends with a list of what it has not collected.
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
     """
     CourseDirectory.get_existing_timestamp = _existing_timestamp
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
     GenerateAssignment.start = _generate
+    ZipCollectApp.process_extracted_files = _collect_and_say
     if FORMGRADER in sys.modules:  # only in Jupyter's server
         handler = sys.modules[FORMGRADER].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
@@ -79,6 +84,14 @@ def _remove_made(step: GenerateAssignment, release: str) -> None:
     if kept:
         named = ", ".join(sorted(kept))
         step.log.warning("%s: kept, as they don't come from source/: %s", release, named)
+
+
+def _collect_and_say(app: ZipCollectApp) -> None:
+    try:
+        COLLECT(app)
+    finally:  # nbgrader ends the command where a folder of submitted/ is not empty
+        if isinstance(app.collector_plugin_inst, CarefulCollector):
+            app.collector_plugin_inst.say_what_is_left()
 
 
 def _apart(handler: JupyterHandler) -> str:
