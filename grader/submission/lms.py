@@ -102,7 +102,7 @@ class Roster:
         self._has_user = {one.id for one in self.students if one.lms_user_id}
         for one in self.students:
             self._by_user[one.lms_user_id or ""].add(one.id)
-            for key in filter(None, (one.id, one.email, one.lms_user_id)):
+            for key in filter(None, (one.id, one.email)):
                 self._by_key[composed(key).casefold()].add(one.id)
             first, last = one.first_name or "", one.last_name or ""
             if first and last:
@@ -120,9 +120,9 @@ class Roster:
             if column in columns and beside in columns:
                 for row in rows:
                     number = re.search(r"\d+$", row[column] or "")
-                    if number:
-                        found = (row[key] for key in KEYS if key in columns)
-                        self.keys[number[0]].update(filter(None, found))
+                    found = {row[key] for key in KEYS if row.get(key)}
+                    if number and found:
+                        self.keys[number[0]] |= found
 
     def owner(self, found: Sequence[Reading], stems: Sequence[str]) -> Owner:
         """Return the one student whom a name leads to, by its readings.
@@ -152,6 +152,8 @@ class Roster:
             yield from self._by_user.get(one.number, ())
         for key in self.keys.get(one.number, ()):
             yield from self._by_key.get(composed(key).strip().casefold(), ())
+            if not one.canvas:
+                yield from self._by_user.get(key, ())
 
     def _named(self, one: Reading) -> Iterable[str]:
         if one.number not in self.keys:  # where a table knows the number, no name does better

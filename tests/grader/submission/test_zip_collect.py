@@ -43,6 +43,7 @@ ROSTER = {
     "dup": {"first_name": "Dup", "last_name": "Licate"},
     "eve": {"first_name": "Eve", "last_name": "Il", "lms_user_id": "66"},
     "bob": {"first_name": "Bob", "last_name": "Roe", "lms_user_id": "18"},
+    "ed": {"lms_user_id": "x-112"},
     "pdf": {"first_name": "Pat", "last_name": "Dee"},
 }
 
@@ -306,6 +307,8 @@ def moodle_flat(course):
         "Identifier,Full name,ID number,Email address,Status,Grade\n"
         "Participant 101,A. Ebert,ann,,Submitted,wei1@uni.example\n"
         "Participant 106,Wei Li,,WEI1@uni.example,Submitted,\n"
+        "Participant 104,Zoë Müller-Lüdenscheidt,,,Submitted,\n"
+        "Participant 112,Ed,x-112,,Submitted,\n"
         "Participant 107,Win Dows,,another.win@uni.example,Submitted,\n"
     )
     forged = "Identifier,Full name,ID number\nParticipant 111,Eve Il,bob\n"
@@ -314,6 +317,7 @@ def moodle_flat(course):
         ("Ann Ebert_150", NOTEBOOK, FORGED),
         ("Zoë Müller-Lüdenscheidt_104", NOTEBOOK, MINE),
         ("Wei Li_106", NOTEBOOK, MINE),
+        ("Ed_112", NOTEBOOK, MINE),
         ("Win Dows_107", NOTEBOOK, MINE),
     ]
     by_hand = {f"Eve Il_111_assignsubmission_file_{NOTEBOOK}": MINE}
@@ -365,7 +369,7 @@ DOWNLOADS = {
         },
     ),
     moodle_flat: (
-        {"ann", "zoe", "wei1", "eve", "eve/Bob Roe_102_assignsubmission_file_"}
+        {"ann", "zoe", "wei1", "ed", "eve", "eve/Bob Roe_102_assignsubmission_file_"}
         | {"eve/roebob_18_4718_"},
         {
             "Win Dows_107": "nobody in the gradebook has the id or address of 107",
