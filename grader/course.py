@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -55,6 +56,18 @@ class Course:
         """
         name = getattr(self.directory, f"{step}_directory")
         return list(submissions(self.directory, lab, patterns, name))
+
+    def share(self, *paths: Path) -> None:
+        """Let the course's group write folders and files where the course is ``groupshared``.
+
+        nbgrader does the same with what it makes. What belongs to somebody else stays as it is.
+        """
+        for path in paths if self.directory.groupshared else ():
+            bits = 0o2770 if path.is_dir() else 0o660
+            mode = path.stat().st_mode
+            if mode & bits != bits:
+                with suppress(PermissionError):
+                    path.chmod((mode | bits) & 0o2777)
 
     @cached_property
     def autograde(self) -> Autograde:

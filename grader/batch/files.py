@@ -20,9 +20,8 @@ class AutogradedFiles:
 
     def __init__(self, course: Course):
         self.course = course
-        shared = course.directory.groupshared
         self._file_mode = int(str(course.autograde.permissions), 8)
-        self._folder_mode = 0o2775 if shared else 0o755
+        self._root = Path(os.path.normpath(course.folder("autograded", ".", ".")))
 
     def write(
         self,
@@ -45,6 +44,8 @@ class AutogradedFiles:
         """
         folder = self.course.folder("autograded", student, lab)
         folder.parent.mkdir(parents=True, exist_ok=True)
+        within = [path for path in folder.parents if path.is_relative_to(self._root)]
+        self.course.share(*within)
         for left in folder.parent.glob(f".{glob.escape(lab)}.*"):  # left by a killed run
             shutil.rmtree(left, ignore_errors=True)
         new = Path(tempfile.mkdtemp(prefix=f".{lab}.", dir=folder.parent))
@@ -54,7 +55,8 @@ class AutogradedFiles:
             for notebook in notebooks:
                 self._write(new / f"{notebook.name}.ipynb", notebook.data)
             for inside, _, _ in os.walk(new):
-                os.chmod(inside, self._folder_mode)
+                os.chmod(inside, 0o755)
+                self.course.share(Path(inside))
             old = new.with_name(f"{new.name}.old")
             if os.path.lexists(folder):
                 folder.rename(old)

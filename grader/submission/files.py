@@ -12,8 +12,6 @@ from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
 
-from nbgrader.utils import parse_utc
-
 from grader.submission.matching import is_notebook, match
 from grader.submission.names import nfc, printable
 from grader.submission.notebook import MAX_BYTES, OutOfReach, Unreadable, too_large
@@ -26,6 +24,7 @@ from grader.submission.notes import (
     renamed,
     some,
 )
+from grader.submission.times import read_time
 
 MAX_FILES = 1000
 MAX_NOTES = 20  # on single files that were left out
@@ -33,7 +32,7 @@ MAX_ENTRIES = 10_000
 MAX_DEPTH = 20
 LONGEST_PATH = 1000  # bytes below the submission's folder; far below the system's limit
 TIMESTAMP = "timestamp.txt"
-MAX_TIME = 100  # bytes; a date and time is much shorter
+MAX_TIME = 200  # bytes; a date and time is much shorter
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER = FILE | os.O_DIRECTORY
 MAX_FOLDERS = 20  # that are searched for notebooks
@@ -207,10 +206,9 @@ def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:
     if isinstance(data, Unreadable):
         return None, [no_timestamp(str(data).rstrip("."))]
     try:
-        text = data.decode().strip() if len(data) <= MAX_TIME else "too long"
-        return (parse_utc(text) if text else None), []
-    except Exception:  # dateutil raises many kinds of errors
-        return None, [no_timestamp("it holds no date and time")]
+        return read_time(data if len(data) <= MAX_TIME else b"too long"), []
+    except ValueError as problem:
+        return None, [no_timestamp(str(problem))]
 
 
 def why_no_folder(folder: Path) -> Unreadable | None:

@@ -1,4 +1,4 @@
-"""Make nbgrader read submissions as carefully as the grader does.
+"""Make nbgrader as careful as the grader with submissions and with files that it has not made.
 
 nbgrader has settings for the exporter of ``autograde`` and for ``collect``; ``nbgrader_config.py``
 sets them to classes of this project. For the rest nbgrader has no setting, so :func:`guard`
@@ -12,21 +12,27 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
-from nbgrader.converters import Autograde
+from nbgrader.apps.zipcollectapp import ZipCollectApp
+from nbgrader.converters import Autograde, GenerateAssignment, base
 from nbgrader.coursedir import CourseDirectory
 
 from grader.course import submissions
 from grader.submission.files import read_timestamp
-from grader.submission.names import nfc, spelled
+from grader.submission.names import nfc, printable, spelled
+from grader.submission.zip_collect import CarefulCollector
 
 _init_notebooks = Autograde.init_notebooks
 _format_path = CourseDirectory.format_path
+_start_generating, _remove_tree = GenerateAssignment.start, base.rmtree
+_process_extracted = ZipCollectApp.process_extracted_files
 FORMGRADER = "nbgrader.server_extensions.formgrader.handlers"
 
 
@@ -37,6 +43,9 @@ def guard() -> None:
       would wait for it, or end the whole command.
     - ``autograde`` and formgrader find the submissions that ``python -m grader grade`` finds: by
       names in NFC, and also where no file has the name of a notebook.
+    - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
+      removes the whole folder, before it generates and when that fails.
+    - ``zip_collect`` ends with a list of what it has not collected.
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
     """
@@ -45,6 +54,8 @@ def guard() -> None:
     NbGraderAPI.get_submitted_students = _submitted_students
     Autograde.init_notebooks = find_submissions
     CourseDirectory.format_path = _found_path
+    GenerateAssignment.start = _generate
+    ZipCollectApp.process_extracted_files = _collect_and_say
     if FORMGRADER in sys.modules:  # only in Jupyter's server
         handler = sys.modules[FORMGRADER].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
@@ -114,6 +125,38 @@ def _submitted_timestamp(api: NbGraderAPI, assignment: str, student: str) -> dat
     course = api.coursedir
     folder = course.format_path(course.submitted_directory, student, assignment)
     return _existing_timestamp(course, folder)
+
+
+def _generate(step: GenerateAssignment) -> None:
+    base.rmtree = partial(_remove_made, step)
+    try:
+        _start_generating(step)
+    finally:
+        base.rmtree = _remove_tree
+
+
+def _remove_made(step: GenerateAssignment, release: str) -> None:
+    """Remove from a released lab the files that it has from ``source/``, and name the others."""
+    source, ignore = Path(step.notebooks[0]).parent, step.coursedir.ignore
+    kept = []
+    for folder, _, names in os.walk(release):
+        for name in names:
+            inside = Path(folder, name).relative_to(release)
+            if os.path.lexists(source / inside):
+                Path(folder, name).unlink()
+            elif not any(fnmatch(part, one) for part in inside.parts for one in ignore):
+                kept.append(printable(str(inside)))
+    if kept:
+        named = ", ".join(sorted(kept))
+        step.log.warning("%s: kept, as they don't come from source/: %s", release, named)
+
+
+def _collect_and_say(app: ZipCollectApp) -> None:
+    try:
+        _process_extracted(app)
+    finally:  # nbgrader ends the command where a folder of submitted/ is not empty
+        if isinstance(app.collector_plugin_inst, CarefulCollector):
+            app.collector_plugin_inst.say_what_is_left()
 
 
 def _apart(handler: JupyterHandler) -> str:

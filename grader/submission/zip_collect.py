@@ -1,4 +1,4 @@
-"""``nbgrader zip_collect`` for a download from an LMS, in which every archive is a learner's.
+"""``nbgrader zip_collect``: a download from an LMS, whole or as files and archives of learners.
 
 nbgrader unpacks whatever an archive holds, however large, and an archive inside of it, too; one
 that is damaged ends the command. It finds out from the path of an unpacked file whose it is, and
@@ -14,51 +14,75 @@ import os
 import re
 import stat
 import tarfile
+import unicodedata
 import zipfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path, PurePosixPath
+from functools import cached_property
+from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, Any
 
+from nbgrader.api import Gradebook
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
 from grader.submission.files import LONGEST_PATH, MAX_FILES, read_file
+from grader.submission.lms import Owner, Reading, Roster, Unmatched, readings
+from grader.submission.names import nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
 from grader.submission.student_ids import id_problem
 
-SECONDS = 30.0  # of processor time for one archive; an honest one of MAX_BYTES takes two
+SECONDS = 30.0  # of processor time for one learner's; an honest archive of MAX_BYTES takes two
 MEMORY = 1 << 30
 LONGEST_NAME = 255  # bytes of a file's name, as file systems have it
 IDS = {"student_id", "file_id"}
 OWNER = {"student_id", "timestamp"}
+JUNK = ["__MACOSX", "._*", ".DS_Store", "Thumbs.db"]  # what systems put into archives
+HOW = (
+    "To collect them, lay Moodle's grading worksheet (in English) or Canvas's gradebook beside the "
+    "download, as CSV; or give the gradebook what it lacks of a student, together with what it has "
+    "(`nbgrader db student add ID --first-name=... --last-name=... --email=... "
+    "--lms-user-id=...`); then run this again with --force, which collects everything anew. Or put "
+    "a file into submitted/ID/LAB/ yourself."
+)
 
 
 class CarefulExtractor(ExtractorPlugin):
-    """nbgrader's extractor, which treats each archive as one learner's submission.
+    """nbgrader's extractor, which reads each learner's files within the limits of a submission.
 
-    The limits are those of a submission's folder (:mod:`grader.submission.files`): so many files
-    and bytes, nothing but ordinary files, no path that leads elsewhere. What is left out is logged,
-    and the other archives are unpacked. Archives within an archive are not.
+    Those are :mod:`grader.submission.files`'s: so many files and bytes, nothing but ordinary files,
+    no path that leads elsewhere. An archive is one learner's, and archives within it are not
+    unpacked. A class's download is one whose own path has no learner's name of an LMS in it, while
+    all that it holds has: then each of its files is taken as if it lay beside it. What is left out
+    is logged, and the others are unpacked.
     """
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
-        self._folders: list[str] = []  # one for each archive, with a slash at the end
+        self._folders: list[str] = []  # one for each learner's archive, with a slash at the end
+        self.tables: dict[str, bytes] = {}  # CSV files that no learner has named
+        self.left: list[str] = []  # what was left out, and why
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
         """Unpack the archives and copy the other files of a folder. nbgrader calls this."""
+        out = Path(extracted_path)
         for folder, _, names in os.walk(archive_path):
-            to = Path(extracted_path, os.path.relpath(folder, archive_path))
             for name in sorted(names):
-                try:
-                    with alarmed(SECONDS, MEMORY):
-                        self._take(Path(folder, name), to)
-                except TooMuchWork:
-                    self.log.warning("%s: the rest was left out: %s", name, TOO_MUCH)
-                except Exception as error:  # damaged archives raise many kinds of errors
-                    self.log.warning("%s could not be unpacked: %s", name, error)
+                path = Path(folder, name)
+                inside = path.relative_to(archive_path)
+                whole = False
+                with self._kept(str(inside)):
+                    if problem := _problem_of(inside.as_posix()):
+                        raise ValueError(problem)
+                    whole = self._is_class(path, inside)
+                    if not whole:
+                        self._take_file(path, inside, out)
+                if whole:
+                    self._take_class(path, out / inside.parent / _folder_of(name))
 
     def inside(self, path: str) -> str:
         """Return the part of an extracted file's path that comes from an archive, or nothing."""
@@ -66,38 +90,96 @@ class CarefulExtractor(ExtractorPlugin):
         folders = (folder for folder in self._folders if path.startswith(folder))
         return path[len(min(folders, key=len, default=path)) :]
 
-    def _take(self, path: Path, to: Path) -> None:
+    def _take_file(self, path: Path, inside: Path, out: Path) -> None:
         data = read_file(path)
         if isinstance(data, Unreadable):
-            self.log.warning("%s was left out: %s", path.name, data)
-        elif path.suffix in self.zip_ext:
+            self._leave(str(inside), "was left out", data)
+            return
+        if path.suffix == ".csv" and len(inside.parts) == 1 and not readings(path.name):
+            self.tables[path.name] = data
+        self._take(inside, data, out)
+
+    def _take(self, path: PurePath, data: bytes, out: Path) -> None:
+        """Unpack a learner's archive, or copy another file, to the same place below a folder."""
+        to = out / path.parent
+        if path.suffix in self.zip_ext:
             to = to / _folder_of(path.name)
             self._folders.append(os.path.normpath(to) + os.sep)
             to.mkdir(parents=True, exist_ok=True)
-            for name, found in unpacked(data, self.parent.coursedir.ignore):
+            for inner, found in _within_limits(_members(data), self.parent.coursedir.ignore):
                 if isinstance(found, Unreadable):
-                    self.log.warning("%s: %r was left out: %s", path.name, name, found)
+                    self._leave(f"{path}/{inner}", "was left out", found)
                 else:
-                    place({name: found}, to)
+                    place({inner: found}, to)
         else:
             to.mkdir(parents=True, exist_ok=True)
             place({path.name: data}, to)
 
+    def _is_class(self, path: Path, inside: Path) -> bool:
+        if path.suffix != ".zip" or not getattr(self.parent.collector_plugin_inst, "of_lms", False):
+            return False
+        if _first(inside.parts)[1] or not stat.S_ISREG(path.lstat().st_mode):
+            return False
+        with zipfile.ZipFile(path) as archive:
+            names = list(_by_learner(archive, self.parent.coursedir.ignore))
+        odd = [name for name in names if not readings(name)]
+        if odd and len(odd) < len(names):
+            self._leave(path.name, "is not taken for a class's", f"it also holds {odd[0]!a}")
+        return bool(names) and not odd
+
+    def _take_class(self, path: Path, to: Path) -> None:
+        ignore = self.parent.coursedir.ignore
+        with zipfile.ZipFile(path) as archive:
+            learners = _by_learner(archive, ignore)
+            shown = printable(path.name)
+            self.log.info("%s is a class's download, of %d learners", shown, len(learners))
+            for learner, members in learners.items():
+                with self._kept(learner):
+                    for name, found in _within_limits(_zipped(archive, members), ignore):
+                        if isinstance(found, Unreadable):
+                            self._leave(name, "was left out", found)
+                        else:
+                            self._take(PurePosixPath(name), found, to)
+
+    @contextmanager
+    def _kept(self, name: str) -> Iterator[None]:
+        """Bound the work on one learner's files, and go on with the next when that fails."""
+        try:
+            with alarmed(SECONDS, MEMORY):
+                yield
+        except TooMuchWork:
+            self._leave(name, "the rest was left out", TOO_MUCH)
+        except Exception as error:  # damaged archives raise many kinds of errors
+            self._leave(name, "could not be unpacked", error)
+
+    def _leave(self, name: str, what: str, why: object) -> None:
+        self.left.append(f"{printable(name)}: {what}: {why}")
+        self.log.warning("%s", self.left[-1])
+
 
 class CarefulCollector(FileNameCollectorPlugin):
-    """nbgrader's collector, for which an archive's owner stands in the archive's own name.
+    """nbgrader's collector, for which the LMS's own names, not a learner's, say whose a file is.
 
-    It passes a file over if ``named_regexp`` finds its learner or its time in the part of its path
-    that comes from an archive, where the archive's learner writes what they like, or if what it
-    finds is no name. It works together with :class:`CarefulExtractor`.
+    Without a ``named_regexp`` it reads the names of Moodle and Canvas, and finds the learner in the
+    gradebook (:mod:`grader.submission.lms`). With one it passes a file over if the expression finds
+    its learner or its time in the part of its path that comes from an archive, where the archive's
+    learner writes what they like, or if what it finds is no name. It works together with
+    :class:`CarefulExtractor`.
     """
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self._collected: set[tuple[str, str, str]] = set()
 
+    @property
+    def of_lms(self) -> bool:
+        """Whether names are read as Moodle and Canvas give them."""
+        return not self.named_regexp
+
     def collect(self, submitted_file: str) -> dict[str, str] | None:
         """Return whose a file is, or None to pass it over. nbgrader calls this for each file."""
+        if self.of_lms:
+            return self.plan.found.get(os.path.normpath(submitted_file))
         if super().collect(submitted_file) is None:
             return None
         found = re.match(self.named_regexp, submitted_file)
@@ -105,6 +187,37 @@ class CarefulCollector(FileNameCollectorPlugin):
         if problem:
             self.log.warning("%s was passed over: %s", submitted_file, problem)
         return None if problem or not found else found.groupdict()
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Whose the extracted files are, by the names that an LMS gave them."""
+        app, extractor = self.parent, self.parent.extractor_plugin_inst
+        with Gradebook(app.coursedir.db_url, app.coursedir.course_id) as gradebook:
+            roster = Roster(gradebook.students)
+            for name, table in getattr(extractor, "tables", {}).items():
+                try:
+                    with alarmed(SECONDS, MEMORY):
+                        roster.add_table(table)
+                except (Exception, TooMuchWork) as error:
+                    self.log.warning("%s could not be read: %s", printable(name), error)
+            folder = Path(app._format_collect_path(app.extracted_directory))
+            lab = app.coursedir.assignment_id
+            released = app.coursedir.format_path(app.coursedir.release_directory, ".", lab)
+            stems = [path.stem for path in Path(released).glob("*.ipynb")]
+            return Plan(roster, folder, extractor, self.valid_ext, stems)
+
+    def say_what_is_left(self) -> None:
+        """Log what was not collected, and what to do. It is called when all else is done."""
+        left = [*getattr(self.parent.extractor_plugin_inst, "left", ())]
+        if self.of_lms:
+            left += [f"{printable(name)}: {why}" for name, why in self.plan.left]
+            if self.plan.late:
+                late = "Canvas calls late, and does not say when: %s"
+                self.log.warning(late, ", ".join(sorted(self.plan.late)))
+        if left:
+            self.log.warning("Not collected, and still in downloaded/:\n  %s", "\n  ".join(left))
+        if self.of_lms and self.plan.left:
+            self.log.warning(HOW)
 
     def _problem(self, found: re.Match[str]) -> str:
         inside = self.parent.extractor_plugin_inst.inside(found.string)
@@ -124,19 +237,112 @@ class CarefulCollector(FileNameCollectorPlugin):
         return ""
 
 
-def unpacked(data: bytes, ignore: list[str]) -> Iterator[tuple[str, bytes | Unreadable]]:
-    """Yield each file in a zip or tar file: its relative path, and its bytes or an Unreadable.
+class Plan:
+    """Whose the files of an LMS's download are.
+
+    Attributes:
+        found: what nbgrader wants to know of each file that is collected, by its path.
+        left: the other files, by their path in the download, and why each is left.
+        late: ids of those whom Canvas calls late.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        folder: Path,
+        extractor: CarefulExtractor,
+        endings: list[str],
+        stems: list[str],
+    ):
+        self.found: dict[str, dict[str, str]] = {}
+        self.left: list[tuple[str, str]] = []
+        self.late: set[str] = set()
+        claims: dict[str, dict[str, list[_Claim]]] = defaultdict(lambda: defaultdict(list))
+        others: dict[str, str] = {}  # of each learner of the LMS, a file that is no notebook
+        have = set()  # who has a notebook
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            shown = path.relative_to(folder).as_posix()
+            inside = extractor.inside(str(path))
+            at, read = _first(Path(shown.removesuffix(inside)).parts)
+            notebook = path.suffix.lower() in endings
+            if not read:
+                if notebook:
+                    self.left.append((shown, "its name is none that Moodle or Canvas gives"))
+                continue
+            who = read[0].number or read[0].name
+            if not notebook:
+                others.setdefault(who, shown)
+                continue
+            have.add(who)
+            try:
+                owner = roster.owner(read, stems)
+            except Unmatched as error:
+                self.left.append((shown, str(error)))
+                continue
+            below = "/".join(Path(shown).parts[at + 1 :])
+            file = nfc(inside or below or owner.reading.file)
+            if problem := id_problem(owner.student) or _problem_of(file):
+                self.left.append((shown, problem))
+                continue
+            claims[owner.student][who].append(_Claim(path, shown, file, bool(inside), owner))
+        for who in others.keys() - have:
+            self.left.append((others[who], f"no file of this learner ends in {endings[0]}"))
+        for student, learners in claims.items():
+            sure = [who for who, own in learners.items() if own[0].owner.by_number]
+            chosen = sure or list(learners)
+            for who, own in learners.items():
+                if chosen == [who]:
+                    self._choose(student, own)
+                else:
+                    others_of = " and ".join(one for one in chosen if one != who)
+                    why = f"{others_of} of the LMS leads to {student}, too"
+                    self.left += [(one.shown, why) for one in own]
+
+    def _choose(self, student: str, claims: list[_Claim]) -> None:
+        """Collect a learner's files; of several with one name, the only one outside an archive."""
+        by_name: dict[str, list[_Claim]] = defaultdict(list)
+        for one in claims:
+            by_name[one.file].append(one)
+        for file, same in by_name.items():
+            chosen = [one for one in same if not one.packed] or same
+            taken = {one.path.read_bytes() for one in chosen}
+            if len(taken) == 1:
+                first = chosen[0]
+                self.found[os.path.normpath(first.path)] = {"student_id": student, "file_id": file}
+                if first.owner.reading.late:
+                    self.late.add(student)
+            for one in same:
+                if len(taken) > 1 or one.path.read_bytes() not in taken:
+                    why = f"{student} handed in another {printable(file)}"
+                    self.left.append((one.shown, why))
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """A learner's file: where it lies, its path in the download, its name, if in an archive."""
+
+    path: Path
+    shown: str
+    file: str
+    packed: bool
+    owner: Owner
+
+
+def _within_limits(
+    members: Iterable[tuple[str, IO[bytes] | None]], ignore: list[str]
+) -> Iterator[tuple[str, bytes | Unreadable]]:
+    """Yield each file of one learner's: its relative path, and its bytes or an Unreadable.
 
     Args:
+        members: relative paths, and open files; None for what is no ordinary file.
         ignore: patterns of file and folder names that are skipped without a message.
 
     Raises:
         Exception: any, for a damaged archive.
     """
     left, files = MAX_BYTES, 0
-    for name, member in _members(data):
-        parts = PurePosixPath(name).parts
-        if any(fnmatch(part, pattern) for part in parts for pattern in ignore):
+    for name, member in members:
+        if _is_ignored(name, ignore):
             continue
         files += 1
         if files > MAX_FILES:
@@ -159,11 +365,7 @@ def _members(data: bytes) -> Iterator[tuple[str, IO[bytes] | None]]:
     """Yield the path of each file in an archive, and the open file; None if it is not ordinary."""
     if zipfile.is_zipfile(io.BytesIO(data)):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for info in archive.infolist():
-                if not info.is_dir():
-                    kind = stat.S_IFMT(info.external_attr >> 16)
-                    ordinary = kind in (0, stat.S_IFREG)
-                    yield info.orig_filename, archive.open(info) if ordinary else None
+            yield from _zipped(archive, archive.infolist())
         return
     # tarfile reads headers of any size, so what it gets is unpacked within the limit first.
     if data.startswith(b"\x1f\x8b"):
@@ -175,22 +377,63 @@ def _members(data: bytes) -> Iterator[tuple[str, IO[bytes] | None]]:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:  # without a compression
             for entry in tar:
                 if not entry.isdir():
-                    yield entry.name, tar.extractfile(entry) if entry.isreg() else None
+                    name = entry.name.replace("\\", "/")
+                    yield name, tar.extractfile(entry) if entry.isreg() else None
     except tarfile.ReadError:
         raise ValueError("it is neither a zip nor a tar file") from None
+
+
+def _zipped(
+    archive: zipfile.ZipFile, members: Iterable[zipfile.ZipInfo]
+) -> Iterator[tuple[str, IO[bytes] | None]]:
+    for info in members:
+        name = _path_of(info)
+        if not name.endswith("/"):
+            ordinary = stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG)
+            yield name, archive.open(info) if ordinary else None
+
+
+def _by_learner(archive: zipfile.ZipFile, ignore: list[str]) -> dict[str, list[zipfile.ZipInfo]]:
+    """Return what an archive holds by the first part of its path, which an LMS names."""
+    found: dict[str, list[zipfile.ZipInfo]] = {}
+    for info in archive.infolist():
+        name = _path_of(info)
+        if not _is_ignored(name, ignore):
+            found.setdefault(name.lstrip("/").partition("/")[0], []).append(info)
+    return found
+
+
+def _path_of(info: zipfile.ZipInfo) -> str:
+    """Return a member's path; Windows' own tools part it with backslashes."""
+    return info.orig_filename.replace("\\", "/")
+
+
+def _is_ignored(name: str, ignore: list[str]) -> bool:
+    parts = PurePosixPath(name).parts
+    return any(fnmatch(part, pattern) for part in parts for pattern in (*ignore, *JUNK))
+
+
+def _first(parts: Iterable[str]) -> tuple[int, list[Reading]]:
+    """Return which part of a path is the first that an LMS has named, and its readings."""
+    for at, part in enumerate(parts):
+        if found := readings(part):
+            return at, found
+    return -1, []
 
 
 def _problem_of(name: str) -> str:
     """Return why a path in an archive is refused, or an empty string."""
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name:
+    if path.is_absolute() or ".." in path.parts:
         return "its path leads out of the archive"
     try:
         sizes = [len(part.encode()) for part in path.parts]
     except UnicodeEncodeError:
         return "its name is not UTF-8"
-    if not sizes or "\0" in name:
+    if not sizes:
         return "it has no name"
+    if any(unicodedata.category(c) == "Cc" for c in name):
+        return "its name has a character that can't be shown"
     if max(sizes) > LONGEST_NAME or sum(sizes) + len(sizes) > LONGEST_PATH:
         return "its path is too long"
     return ""

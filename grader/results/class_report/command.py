@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 
 from grader import UserError
-from grader.course import open_course
+from grader.course import Course, open_course
 from grader.phase_paths import ROOT, lab_named
 from grader.results.class_report.names import Names, pseudonyms
 from grader.results.class_report.outline import read_outline
@@ -53,22 +53,24 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     out = (args.out or root / "reports" / lab).resolve()
     try:
         out.mkdir(parents=True, exist_ok=True)
+        if args.out is None:
+            course.share(out.parent, out)
     except OSError as error:
         raise UserError(f"can't make the folder {out}: {error.strerror}") from None
     who = pseudonyms(root) if args.hide_names else Names()
     outline = read_outline(root, lab, results.notebooks)
     tally = Tally(results.cells, outline, who, results.never_graded)
     cells = [one.cell for one in tally.exercises]
-    with _replacing(out / LEARNERS, ENCODING) as file:
+    with _replacing(course, out / LEARNERS, ENCODING) as file:
         sheet = LearnerSheet(file, who)
         submissions = results.read(order=who.order)
         total = len(results.students)
         for one in track(submissions, f"{lab}: reading", total, console=console, transient=True):
             tally.add(one)
             sheet.write(one, cells)
-    with _replacing(out / EXERCISES, ENCODING) as file:
+    with _replacing(course, out / EXERCISES, ENCODING) as file:
         write_exercises(file, tally)
-    with _replacing(out / PAGE, "utf-8") as file:
+    with _replacing(course, out / PAGE, "utf-8") as file:
         file.write(render(tally, Places(course, out, lab, results.notebooks), datetime.now()))
     marked = f"{tally.graded} of {tally.submissions} submissions have all their automatic marks"
     console.print(f"{lab}: {marked}.")
@@ -82,12 +84,13 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
 
 
 @contextmanager
-def _replacing(path: Path, encoding: str) -> Iterator[TextIO]:
+def _replacing(course: Course, path: Path, encoding: str) -> Iterator[TextIO]:
     """Open a new file that replaces ``path`` only when it is complete."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("w", encoding=encoding, newline="") as file:
             yield file
+        course.share(part)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

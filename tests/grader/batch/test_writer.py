@@ -2,7 +2,9 @@
 
 import datetime
 import errno
+import os
 import sqlite3
+import stat
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from sqlalchemy import event
 from grader import UserError
 from grader.batch.job import NotebookResult, Result
 from grader.batch.writer import Writer
+from grader.course import open_course
 from tests.grader.batch.running import rows
 from tests.grader.batch.small import HW, hand_in, job_of, make_small
 
@@ -62,6 +65,25 @@ def test_marks_comments_and_files_are_recorded_and_found_again(course):
     path = course.root / "autograded" / "ann" / HW / f"{HW}.ipynb"
     assert path.read_bytes() == b"{}"
     assert path.stat().st_mode & 0o777 == 0o444
+
+
+def test_in_a_shared_course_the_group_may_write_what_grading_makes(course):
+    config = course.root / "nbgrader_config.py"
+    config.write_text(config.read_text() + "c.CourseDirectory.groupshared = True\n")
+    course = open_course(course.root)
+    job = job_of(course, "ann")
+    files = replace(job.submission, files={"data/a.csv": b"1"})
+    before = os.umask(0o022)
+    try:
+        with Writer(course) as writer:
+            writer.record(replace(job, submission=files), result())
+    finally:
+        os.umask(before)
+    graded = course.root / "autograded"
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (graded, *graded.rglob("*"))}
+    assert len(modes) == 6
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o2775}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o664}
 
 
 def test_files_that_cannot_be_put_in_place_leave_the_old_ones(course, monkeypatch):

@@ -110,10 +110,13 @@ def test_a_release_that_a_learner_works_in_is_kept(course, no_kernel):
 
     edit(course, RELEASE, answer)
     mine = (course.root / RELEASE).read_bytes()
+    beside = (course.root / RELEASE).with_name("own.csv")
+    beside.write_bytes(b"by hand")
     assert any(line.startswith(f"{RELEASE}: kept") for line in build(course))
     assert (course.root / RELEASE).read_bytes() == mine
     build(course, force=True)
     assert b"return 24" not in (course.root / RELEASE).read_bytes()
+    assert beside.read_bytes() == b"by hand"
 
 
 @pytest.mark.parametrize("content", ["{ half a noteb", "[]", "{}", '{"nbformat": 4}'])

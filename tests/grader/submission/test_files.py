@@ -236,6 +236,51 @@ def test_a_time_is_read_and_may_be_missing(tmp_path):
     assert read_timestamp(tmp_path) == (datetime(2026, 1, 2, 10), [])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\xef\xbb\xbf2026-07-01 10:00:00 UTC",
+        "2026-07-01 10:00:00 UTC".encode("utf-16"),
+        b"2026-07-01 10:00:00",
+        b"2026-07-01T10:00:00Z",
+        b"2026-07-01 12:00:00.000 +0200",
+        b"2026-07-01T12:00:00+02:00",
+        b"2026-07-01 12:00:00 Europe/Berlin",
+        b"2026-07-01 05:00:00 EST",
+        b"Wed, 1 Jul 2026 12:00:00 +0200 (CEST)",
+        b"Jul 1, 2026 10:00 AM",
+    ],
+)
+def test_a_time_that_has_one_meaning_is_read_as_what_it_says(tmp_path, text):
+    write(text, tmp_path / "timestamp.txt")
+    assert read_timestamp(tmp_path) == (datetime(2026, 7, 1, 10), [])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"2026-07-01 10:00:00 CEST", "zone is unknown"),
+        (b"Wed Jul  1 10:00:00 MESZ 2026", "zone is unknown"),
+        (b"2026-07-01 10:00:00 Europe/Nowhere", "zone is unknown"),
+        (b"2026-07-01 10:00:00 CET", "zone can be read in two ways"),
+        (b"2026-07-01 10:00:00 GMT+2", "zone can be read in two ways"),
+        (b"2026-10-25 02:30:00 Europe/Berlin", "zone can be read in two ways"),
+        (b"05/04/2026 10:00", "date is incomplete or can be read in two ways"),
+        (b"04.05.2026 10:00", "date is incomplete or can be read in two ways"),
+        (b"01-02-03 10:00", "date is incomplete or can be read in two ways"),
+        (b"10:00 UTC", "date is incomplete or can be read in two ways"),
+        (b"1 July 10:00", "date is incomplete or can be read in two ways"),
+        (b"\xef\xbb\xbf", "holds no date and time"),
+        (b"9999-12-31 23:59 -0800", "holds no date and time"),
+    ],
+)
+def test_a_time_with_two_meanings_is_none_and_its_learner_is_told(tmp_path, text, says):
+    write(text, tmp_path / "timestamp.txt")
+    time, [note] = read_timestamp(tmp_path)
+    assert time is None
+    assert says in note.message
+
+
 def test_a_thousand_files_and_nothing_left_out_is_said_by_no_note(tmp_path):
     for number in range(MAX_FILES):
         (tmp_path / f"{number:05}").touch()

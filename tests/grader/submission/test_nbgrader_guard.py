@@ -12,13 +12,16 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps.api import NbGraderAPI
 from nbgrader.converters import Autograde
 from traitlets.utils.importstring import import_item
 
+from grader.build.release import course_config
 from grader.submission.rebuild import rebuild
 from tests.grader.tiny import (
     CONFIG,
     LAB,
+    ROOT,
     environment,
     make_course,
     nbgrader,
@@ -114,6 +117,8 @@ def hostile_class(course):
     os.symlink("/dev/zero", hand_in(course, "device-time", honest()) / "timestamp.txt")
     write(b"yesterday", hand_in(course, "bad-time", honest()) / "timestamp.txt")
     write(b"\xff\xfe", hand_in(course, "odd-time", honest()) / "timestamp.txt")
+    zone = b"2026-01-02 10:00:00 CEST"
+    write(zone, hand_in(course, "unknown-zone", honest()) / "timestamp.txt")
     (hand_in(course, "folder-time", honest()) / "timestamp.txt").mkdir()
     write(b"2026-01-02 10:00:00 UTC", hand_in(course, "good-time", honest()) / "timestamp.txt")
     folder = hand_in(course, "pages", honest(READER))
@@ -228,11 +233,14 @@ def test_what_is_no_file_is_left_out_and_said(graded):
 
 
 @pytest.mark.parametrize(
-    "student", ["fifo-time", "device-time", "bad-time", "odd-time", "folder-time"]
+    "student",
+    ["fifo-time", "device-time", "bad-time", "odd-time", "folder-time", "unknown-zone"],
 )
 def test_a_bad_timestamp_is_that_learners_message(graded, student):
     assert marks(graded.course, student) == ALL
     assert "`timestamp.txt` can't be used" in shown(graded.course, student)
+    with Gradebook(f"sqlite:///{graded.course / 'gradebook.db'}") as gradebook:
+        assert gradebook.find_submission(LAB, student).timestamp is None
 
 
 def test_a_good_timestamp_is_recorded(graded):
@@ -354,3 +362,32 @@ def python(course, *words):
 
 def _special(folder, names):
     return [n for n in names if not (os.path.isfile(p := f"{folder}/{n}") or os.path.isdir(p))]
+
+
+@pytest.mark.parametrize("way", ["command", "button", "failure"])
+def test_generate_keeps_what_it_has_not_made_and_names_it(tmp_path, way):
+    course = make_course(tmp_path / "course")
+    source, release = course / "source" / LAB, course / "release" / LAB
+    write(source_notebook(), source / f"{LAB}.ipynb")
+    write(b"1,2\n", source / "data" / "given.csv")
+    write(b"an older release", release / f"{LAB}.ipynb")
+    write(b"3,4\n", release / "data" / "given.csv")
+    own = {"data/own.csv", "notes.txt"}
+    for name in own:
+        write(b"by hand", release / name)
+    if way == "button":
+        api = NbGraderAPI(config=course_config(ROOT, course))
+        done = api.generate_assignment(LAB)
+        assert done["success"], done
+        log = done["log"]
+    else:
+        if way == "failure":
+            write(b"no notebook", source / f"{LAB}.ipynb")
+        ran = nbgrader(course, "generate_assignment", LAB, "--force")
+        assert (ran.returncode != 0) == (way == "failure"), ran.stderr
+        log = ran.stderr
+    assert "kept, as they don't come from source/: data/own.csv, notes.txt" in log
+    assert {(release / name).read_bytes() for name in own} == {b"by hand"}
+    if way != "failure":
+        assert (release / "data" / "given.csv").read_bytes() == b"1,2\n"
+        assert nbformat.read(release / f"{LAB}.ipynb", 4).cells

@@ -4,8 +4,10 @@ import bz2
 import gzip
 import io
 import os
+import re
 import stat
 import tarfile
+import unicodedata
 import zipfile
 
 import nbformat
@@ -30,6 +32,20 @@ NOTEBOOK = f"{LAB}.ipynb"
 MINE = nbformat.writes(solved(released(source_notebook()))).encode()
 FORGED = b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 MIB = 1 << 20
+ROSTER = {
+    "ann": {"first_name": "Ann", "last_name": "Ebert", "lms_user_id": "17"},
+    "jose": {"first_name": "José", "last_name": "Núñez", "email": "jose@uni.example"},
+    "zoe": {"first_name": "Zoë", "last_name": "Müller-Lüdenscheidt"},
+    "mary": {"first_name": "Mary_Ann", "last_name": "O'Hara"},
+    "wei1": {"first_name": "Wei", "last_name": "Li", "email": "wei1@uni.example"},
+    "wei2": {"first_name": "Li", "last_name": "Wei"},
+    "win": {"first_name": "Win", "last_name": "Dows"},
+    "dup": {"first_name": "Dup", "last_name": "Licate"},
+    "eve": {"first_name": "Eve", "last_name": "Il", "lms_user_id": "66"},
+    "bob": {"first_name": "Bob", "last_name": "Roe", "lms_user_id": "18"},
+    "ed": {"lms_user_id": "x-112"},
+    "pdf": {"first_name": "Pat", "last_name": "Dee"},
+}
 
 
 def zipped(files, compression=zipfile.ZIP_DEFLATED):
@@ -133,15 +149,16 @@ def archives(course):
     }
 
 
-def course_with(folder, files, named):
+def course_with(folder, files, named=""):
     course = make_course(folder)
-    config = course / "nbgrader_config.py"
-    config.write_text(
-        config.read_text() + f"\nc.FileNameCollectorPlugin.named_regexp = {named!r}\n"
-    )
+    if named:
+        with (course / "nbgrader_config.py").open("a") as config:
+            config.write(f"\nc.FileNameCollectorPlugin.named_regexp = {named!r}\n")
     write(source_notebook(), course / "source" / LAB / NOTEBOOK)
     write(released(source_notebook()), course / "release" / LAB / NOTEBOOK)
-    Gradebook(f"sqlite:///{course / 'gradebook.db'}").close()
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        for student, known in ROSTER.items():
+            gradebook.add_student(student, **known)
     for name, data in files(course).items():
         write(data, course / "downloaded" / LAB / "archive" / name)
     return course
@@ -158,6 +175,10 @@ def collected(tmp_path_factory):
     before = everything(course)
     done = nbgrader(course, "zip_collect", LAB)
     return course, done, everything(course) - before
+
+
+def digests(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def everything(course):
@@ -242,3 +263,151 @@ def test_names_that_only_a_pattern_makes_of_a_path_do_no_harm(tmp_path):
         assert (course / "submitted" / student / LAB / NOTEBOOK).read_bytes() == MINE
     assert "another file of that name" in done.stderr
     assert "leads elsewhere" in done.stderr
+
+
+def moodle(names, form):
+    """A class's zip as Moodle gives it: `form` stands between a learner's and a file's name."""
+    return zipped([(f"{name}_{form}{file}", data) for name, file, data in names])
+
+
+def forged_class():
+    """What a learner may hand in so that it looks like a class's download with Bob in it."""
+    return zipped(
+        [
+            (f"Bob Roe_102_assignsubmission_file_/{NOTEBOOK}", FORGED),
+            (f"roebob_18_4718_{NOTEBOOK}", FORGED),
+        ]
+    )
+
+
+def moodle_folders(course):
+    apart = unicodedata.normalize("NFD", "José Núñez")
+    names = [
+        ("Ann Ebert_101", NOTEBOOK, MINE),
+        ("Ann Ebert_101", f"__MACOSX/._{NOTEBOOK}", FORGED),
+        (f"{apart}_103", NOTEBOOK, MINE),
+        ("Müller-Lüdenscheidt Zoë_104", NOTEBOOK, MINE),
+        ("Mary Ann OHara_105", "work.zip", zipped([(NOTEBOOK, MINE)])),
+        ("Wei Li_106", NOTEBOOK, MINE),
+        ("Win Dows_107", "work.zip", zipped([(f"lab\\{NOTEBOOK}", MINE)])),
+        ("Win Dows_107", "evil.zip", zipped([(f"..\\..\\{NOTEBOOK}", FORGED)])),
+        ("Dup Licate_108", NOTEBOOK, MINE),
+        ("Dup Licate_109", NOTEBOOK, FORGED),
+        ("Pat Dee_110", "answer.pdf", b"%PDF"),
+        ("Eve Il_111", f"Bob Roe_102_assignsubmission_file_/{NOTEBOOK}", FORGED),
+        ("Eve Il_111", "submissions.zip", forged_class()),
+        ("Eve Il_111", NOTEBOOK, bytes(60 * MIB)),
+        ("Stran Ger_112", NOTEBOOK, MINE),
+    ]
+    return {"ML_1-Lab-5533.zip": moodle(names, "assignsubmission_file_/")}
+
+
+def moodle_flat(course):
+    sheet = (
+        "Identifier,Full name,ID number,Email address,Status,Grade\n"
+        "Participant 101,A. Ebert,ann,,Submitted,wei1@uni.example\n"
+        "Participant 106,Wei Li,,WEI1@uni.example,Submitted,\n"
+        "Participant 104,Zoë Müller-Lüdenscheidt,,,Submitted,\n"
+        "Participant 112,Ed,x-112,,Submitted,\n"
+        "Participant 107,Win Dows,,another.win@uni.example,Submitted,\n"
+    )
+    forged = "Identifier,Full name,ID number\nParticipant 111,Eve Il,bob\n"
+    names = [
+        ("A. Ebert_101", NOTEBOOK, MINE),
+        ("Ann Ebert_150", NOTEBOOK, FORGED),
+        ("Zoë Müller-Lüdenscheidt_104", NOTEBOOK, MINE),
+        ("Wei Li_106", NOTEBOOK, MINE),
+        ("Ed_112", NOTEBOOK, MINE),
+        ("Win Dows_107", NOTEBOOK, MINE),
+    ]
+    by_hand = {f"Eve Il_111_assignsubmission_file_{NOTEBOOK}": MINE}
+    by_hand["Eve Il_111_assignsubmission_file_worksheet.csv"] = forged.encode()
+    by_hand["Eve Il_111_assignsubmission_file_again.zip"] = forged_class()
+    return {
+        "ML-Lab-5533.zip": moodle(names, "assignsubmission_file_"),
+        "Grades-ML-Lab.csv": ("\ufeff" + sheet).encode(),
+        **by_hand,
+    }
+
+
+def canvas(course):
+    sheet = (
+        "Student,ID,SIS User ID,SIS Login ID,Section,99 tiny\n"
+        "    Points Possible,,,,,7\n"
+        '"Núñez, José",16,x16,jose@uni.example,A,\n'
+    )
+    names = [
+        f"ebertann_17_66_{NOTEBOOK}",  # the file's number is Eve's own
+        "ebertann_17_4710_data.csv",
+        "n_16_LATE_16_4712_99_tiny-1.ipynb",
+        f"müllerlüdenscheidtzoë_19_4713_{NOTEBOOK}",
+        f"liwei_20_4714_{NOTEBOOK}",
+        f"roebob_18_66_4715_{NOTEBOOK}",  # Eve, who has put Bob's number into the name she shows
+        f"ileve_66_4719_x_18_5_{NOTEBOOK}",
+        f"eberta_nn_21_4716_{NOTEBOOK}",  # somebody else with Ann's name
+        f"LATE_anon_aB3_4717_{NOTEBOOK}",
+    ]
+    return {
+        "submissions.zip": zipped([(name, MINE) for name in names]),
+        "2026-01-02_Grades-ML.csv": sheet.encode(),
+        "ileve_66_4718_homework.zip": forged_class(),
+    }
+
+
+DOWNLOADS = {
+    moodle_folders: (
+        {"ann", "jose", "zoe", "mary", "win/lab", "eve/Bob Roe_102_assignsubmission_file_"}
+        | {"eve/roebob_18_4718_"},
+        {
+            "Wei Li_106": "may be of wei1 or wei2",
+            "Dup Licate_108": "109 of the LMS leads to dup, too",
+            "Dup Licate_109": "108 of the LMS leads to dup, too",
+            "Stran Ger_112": "nobody in the gradebook has its number or its name",
+            "Pat Dee_110": "no file of this learner ends in .ipynb",
+            "Eve Il_111": "holds more than 50 MB",
+            "evil.zip": "leads out of the archive",
+        },
+    ),
+    moodle_flat: (
+        {"ann", "zoe", "wei1", "ed", "eve", "eve/Bob Roe_102_assignsubmission_file_"}
+        | {"eve/roebob_18_4718_"},
+        {
+            "Win Dows_107": "nobody in the gradebook has the id or address of 107",
+            "Ann Ebert_150": "101 of the LMS leads to ann, too",
+        },
+    ),
+    canvas: (
+        {"ann", "jose", "zoe", "eve/Bob Roe_102_assignsubmission_file_", "eve/roebob_18_4718_"},
+        {
+            "liwei_20": "may be of wei1 or wei2",
+            "roebob_18_66": "can be read in several ways",
+            "ileve_66_4719": "can be read in several ways",
+            "eberta_nn_21": "nobody in the gradebook has its number or its name",
+            "LATE_anon_aB3": "nobody in the gradebook has its number or its name",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("download", DOWNLOADS)
+def test_a_classs_download_is_collected_by_the_roster_and_nothing_is_lost(tmp_path, download):
+    course = course_with(tmp_path / "course", download)
+    archive = course / "downloaded" / LAB / "archive"
+    before = digests(archive)
+    done = nbgrader(course, "zip_collect", LAB)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    whose, left = DOWNLOADS[download]
+    submitted = course / "submitted"
+    found = {path.relative_to(submitted) for path in submitted.rglob("*.ipynb")}
+    places = [path.as_posix().replace(f"/{LAB}/", "/", 1) for path in found]
+    assert {re.sub(r"/?(99_tiny(-1)?.ipynb)$", "", place) for place in places} == whose
+    for path in found:
+        of_eve = "Roe" in str(path) or "roebob" in str(path)
+        assert (submitted / path).read_bytes() == (FORGED if of_eve else MINE)
+    listed = done.stderr.partition("Not collected, and still in downloaded/:")[2].splitlines()
+    for name, why in left.items():
+        assert any(name in line and why in line for line in listed), (name, listed)
+    assert len(listed) == len(left) + 2
+    assert digests(archive) == before
+    assert ("does not say when: jose" in done.stderr) == (download is canvas)

@@ -53,6 +53,17 @@ def page_of(tmp_path, learners, **options):
     return report(make_course(tmp_path / "course", learners), **options)[1]
 
 
+def test_in_a_shared_course_the_group_may_write_the_report(tmp_path):
+    root = make_course(tmp_path / "course", crowd(1))
+    with (root / "nbgrader_config.py").open("a") as config:
+        config.write("c = get_config()\nc.CourseDirectory.groupshared = True\n")
+    report(root)
+    modes = {path: path.stat().st_mode & 0o7770 for path in (root / "reports").rglob("*")}
+    modes[root / "reports"] = (root / "reports").stat().st_mode & 0o7770
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o2770}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o660}
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     """A class of eighty."""

@@ -1,0 +1,164 @@
+"""Whose a file is that was downloaded from Moodle or Canvas.
+
+The LMS puts its own words before what a learner chose, so the first part of a path that has its
+form decides. Moodle writes ``Full Name_1234567_assignsubmission_file_/lab.ipynb`` or, not in
+folders, ``Full Name_1234567_assignsubmission_file_lab.ipynb``; the number is the participant's in
+this assignment, and a ``_`` in a name becomes a space. Canvas writes
+``lastfirst_LATE_17_4711_lab.ipynb``, with the numbers of user and file.
+
+A learner is a student of the gradebook, found by number where the gradebook or a table of the LMS
+knows it, otherwise by a name that only one student has. Nobody is made up.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from nbgrader.api import Student
+
+from grader.submission.names import nfc
+
+MOODLE = re.compile(r"([^_]*)(?:_(\d+))?_assignsubmission_[a-z]+(?:_(.*))?", re.DOTALL)
+# At each place: `_17_4711_lab.ipynb`, or `anon_aB3_4711_lab.ipynb` where Canvas hides who it is.
+CANVAS = re.compile(r"(?=(?:_(\d+)|(?:^|_)(anon_[^\W_]+))_\d+_(.+))", re.DOTALL)
+LATE = "_LATE"
+# Columns that say who a row is about: of Moodle's grading worksheet, and of Canvas's gradebook.
+NUMBERS = {"Identifier": "Full name", "ID": "Student"}  # and a column that lies beside it
+KEYS = ("ID number", "Email address", "Username", "SIS User ID", "SIS Login ID")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a name from an LMS says, in one way of reading it.
+
+    Attributes:
+        name: the name that the LMS shows of the learner.
+        number: the LMS's number; empty for a group of Moodle's without one.
+        file: the learner's name for the file; empty if the name is a folder's.
+        canvas: whether it is Canvas's form, in which the number is the user's own.
+        late: whether Canvas says so.
+    """
+
+    name: str
+    number: str
+    file: str
+    canvas: bool = False
+    late: bool = False
+
+
+def readings(part: str) -> list[Reading]:
+    """Return every way to read a file's or folder's name as one from an LMS; none for others.
+
+    The true one is first, unless a learner has put numbers into the name that Canvas shows. There
+    are others, too, where a learner's file begins with numbers.
+    """
+    part = nfc(part)
+    moodle = MOODLE.fullmatch(part)
+    found = [Reading(moodle[1], moodle[2] or "", moodle[3] or "")] if moodle else []
+    for one in CANVAS.finditer(part):
+        name, late = part[: one.start()].removesuffix(LATE), part[: one.start()].endswith(LATE)
+        found.append(Reading(name, one[1] or one[2], one[3], canvas=True, late=late))
+    return found
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A student of the gradebook, and what of a name led there: its number, or only a name."""
+
+    student: str
+    reading: Reading
+    by_number: bool
+
+
+class Unmatched(Exception):
+    """No student of the gradebook, or more than one, is the owner; says why."""
+
+
+@dataclass
+class Roster:
+    """The students of the gradebook, and what tables of the LMS say of its numbers.
+
+    Attributes:
+        keys: for each number in a table, the ids and addresses that stand beside it.
+    """
+
+    students: Sequence[Student]
+    keys: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def __post_init__(self) -> None:
+        """Index the students."""
+        self._by_key: dict[str, set[str]] = defaultdict(set)
+        self._by_name: dict[str, set[str]] = defaultdict(set)
+        self._by_user: dict[str, set[str]] = defaultdict(set)
+        self._has_user = {one.id for one in self.students if one.lms_user_id}
+        for one in self.students:
+            self._by_user[one.lms_user_id or ""].add(one.id)
+            for key in filter(None, (one.id, one.email)):
+                self._by_key[nfc(key).casefold()].add(one.id)
+            first, last = one.first_name or "", one.last_name or ""
+            if first and last:
+                for name in (first + last, last + first):  # languages have either order
+                    self._by_name[_squeezed(name)].add(one.id)
+        self._by_name.pop("", None)
+
+    def add_table(self, data: bytes) -> None:
+        """Read Moodle's grading worksheet or Canvas's gradebook; leave any other CSV alone."""
+        text = data.decode("utf-8-sig")
+        delimiter = max(",;\t", key=text.partition("\n")[0].count)
+        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+        columns = rows.fieldnames or ()
+        for column, beside in NUMBERS.items():
+            if column in columns and beside in columns:
+                for row in rows:
+                    number = re.search(r"\d+$", row[column] or "")
+                    found = {row[key] for key in KEYS if row.get(key)}
+                    if number and found:
+                        self.keys[number[0]] |= found
+
+    def owner(self, found: Sequence[Reading], stems: Sequence[str]) -> Owner:
+        """Return the one student whom a name leads to, by its readings.
+
+        Args:
+            stems: with what the names of the lab's notebooks begin. A learner's file that begins so
+                has no number before it that could be taken for one of the LMS's.
+
+        Raises:
+            Unmatched: when it leads to none, or to several.
+        """
+        one = found[0]
+        if len(found) > 1 and not one.file.startswith(tuple(stems)):
+            raise Unmatched("it can be read in several ways, and its file is not named as the lab")
+        numbered = set(self._numbered(one))
+        students = numbered or set(self._named(one))
+        if len(students) > 1:
+            raise Unmatched(f"it may be of {' or '.join(sorted(students))}")
+        for student in students:
+            return Owner(student, one, bool(numbered))
+        if one.number in self.keys:
+            raise Unmatched(f"nobody in the gradebook has the id or address of {one.number}'s row")
+        raise Unmatched("nobody in the gradebook has its number or its name")
+
+    def _numbered(self, one: Reading) -> Iterable[str]:
+        if one.canvas:
+            yield from self._by_user.get(one.number, ())
+        for key in self.keys.get(one.number, ()):
+            yield from self._by_key.get(nfc(key).strip().casefold(), ())
+            if not one.canvas:
+                yield from self._by_user.get(key, ())
+
+    def _named(self, one: Reading) -> Iterable[str]:
+        if one.number not in self.keys:  # where a table knows the number, no name does better
+            for student in self._by_name.get(_squeezed(one.name), ()):
+                if not (one.canvas and student in self._has_user):  # who has another number
+                    yield student
+
+
+def _squeezed(name: str) -> str:
+    """Return a name's letters and digits: LMSs leave out different signs between them."""
+    return "".join(c for c in nfc(name).casefold() if unicodedata.category(c)[0] in "LMN")

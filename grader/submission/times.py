@@ -1,0 +1,80 @@
+"""Read the time in a ``timestamp.txt``, and refuse one that can be read in two ways.
+
+nbgrader leaves it to dateutil, which guesses: an unknown zone is UTC, ``05/04`` is in May, a date
+without a year is in this one. And nbgrader takes the zone `` +0200`` for 200 seconds.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from dateutil.parser import ParserError, parse
+
+NO_TIME = "it holds no date and time"
+WRITE = "write it as 2026-04-05 10:00:00 UTC"
+YEAR_FIRST = re.compile(r"(19|20)\d\d")
+REGION = re.compile(r"(.*\S)\s+([A-Za-z_]+/[\w/+-]+)")  # the zone by its place: Europe/Berlin
+SHIFTED = re.compile(r"[A-Za-z]{3,}[+-]0*[1-9]")  # some mean by GMT+2 what others call GMT-2
+# What a text lacks of a date is taken from one of these, and is found out by the other.
+DAYS = (datetime(2000, 1, 1), datetime(2001, 2, 2))
+
+
+def read_time(data: bytes) -> datetime | None:
+    """Return the time that a file says, in UTC and without a zone; None for an empty file.
+
+    A time that names no zone is in UTC, as in nbgrader.
+
+    Raises:
+        ValueError: why there is none, in the middle of a sentence.
+    """
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # as PowerShell writes it
+    try:
+        text = data.decode("utf-16" if wide else "utf-8-sig").strip()
+        if not text and data.strip():
+            raise ValueError(NO_TIME)
+        return _in_utc(text) if text else None
+    except (ParserError, UnicodeDecodeError, OverflowError):
+        raise ValueError(NO_TIME) from None
+
+
+def _in_utc(text: str) -> datetime:
+    place = REGION.fullmatch(text)
+    if SHIFTED.search(text):
+        raise ValueError(f"its zone can be read in two ways; {WRITE}")
+    time = _local(place[1] if place else text)
+    if place and time.tzinfo is None:
+        time = time.replace(tzinfo=_zone(place[2]))
+    if time.tzinfo is None:
+        return time
+    # An hour of an autumn night comes twice, and CET is no zone of a day in summer.
+    twice = time.utcoffset() != time.replace(fold=1).utcoffset()
+    zone = time.tzinfo.key if isinstance(time.tzinfo, ZoneInfo) else ""
+    if twice or (zone and "/" not in zone and time.tzname() != zone):
+        raise ValueError(f"its zone can be read in two ways; {WRITE}")
+    return time.astimezone(UTC).replace(tzinfo=None)
+
+
+def _local(text: str) -> datetime:
+    """Return the only reading of a date and time; its zone is None where none is named."""
+    ways: list[dict[str, bool]] = [{}]
+    if not YEAR_FIRST.match(text):
+        ways += [{"dayfirst": True}, {"yearfirst": True}]
+    found = {parse(text, default=day, tzinfos=_named, **way) for day in DAYS for way in ways}
+    if len(found) > 1:
+        raise ValueError(f"its date is incomplete or can be read in two ways; {WRITE}")
+    return found.pop()
+
+
+def _named(name: str | None, offset: int | None) -> tzinfo | int | None:
+    """Return the zone that dateutil found: an offset in seconds, or the one of that name."""
+    return offset if offset is not None or name is None else _zone(name)
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except Exception:  # it has several kinds of errors for a name that is none
+        raise ValueError(f"its zone is unknown here; {WRITE}") from None
