@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 FLOOD = 16
 MAX_COUNT = 1_000_000
 UNREADABLE = "the output of this cell could not be read"
+# For a kernel without a sandbox, where `exit()` would end the kernel a tenth of a second later.
+# A sandbox's own kernel needs no such line (`grader.inside.kernel_app`).
+STAYS = "get_ipython().__class__.ask_exit = lambda shell: exec('raise SystemExit')"
 # For the failing examples of a whole notebook, which are searched after its last cell.
 ALL_EXAMPLES_SECONDS = 20
 
@@ -170,6 +173,7 @@ class Execute(NbGraderExecute):
         # without this, ipykernel logs a warning about its ports at every start
         self.extra_arguments = [*self.extra_arguments, "--IPKernelApp.log_level=40"]
         if self.unsafe_no_sandbox:
+            self.extra_arguments += [f"--IPKernelApp.exec_lines=[{STAYS!r}]"]
             kwargs["env"] = environment_with(ROOT) | {
                 SEED_VARIABLE: self._seed,
                 NO_EXAMPLES_VARIABLE: "" if self._examples else "1",

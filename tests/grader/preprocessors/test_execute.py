@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow(20)
 
 HIDDEN = '### BEGIN HIDDEN TESTS\nverify("twice", twice)\n### END HIDDEN TESTS'
 RIGHT = "def twice(x): return x + x"
+UNSAFE = {"unsafe_no_sandbox": True}
 
 TWICE = Check("twice", parts={"numbers": 2}, reads="A section")
 TWICE.reference(lambda x: 2 * x)
@@ -269,9 +270,17 @@ def test_without_a_sandbox_nothing_runs_unless_it_is_asked_for(monkeypatch, tmp_
     with pytest.raises(CannotSandbox):
         run(touch)
     assert not ran.exists()
-    nb = run(touch, settings={"unsafe_no_sandbox": True})
+    nb = run(touch, "exit()", "__import__('time').sleep(0.3)", "1 + 1", settings=UNSAFE)
     assert ran.exists()
     assert nb.metadata.open_the_hood.sandbox is False
+    assert nb.cells[-1].outputs[0].data["text/plain"] == "2"
+
+
+@pytest.mark.parametrize(("load", "ended"), [(99.0, True), (0.0, False)])
+def test_without_a_sandbox_a_busy_machine_gives_a_cell_more_time(monkeypatch, load, ended):
+    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
+    nb = run("__import__('time').sleep(2); 'ended'", seconds=1, settings=UNSAFE)
+    assert ("ended" in str(nb.cells[0].outputs[-1].get("data"))) is ended
 
 
 @pytest.mark.parametrize(("given", "seconds"), [(True, 60), (False, 5)])
