@@ -12,8 +12,10 @@ import re
 from collections.abc import Collection
 
 # A name in the public net and a port. The name is ASCII with a dot, and its last part starts with
-# a letter, so it is no address in numbers, however they are written.
-HOST = r"(?:[a-z0-9][a-z0-9-]*+\.)+(?!localhost\b|local\b)[a-z][a-z0-9-]*+\.?+(?::\d*+)?+"
+# a letter, so it is no address in numbers, however they are written. The bounds keep the time to
+# look for one linear.
+LABEL = r"[a-z0-9-]{0,62}+"
+HOST = rf"(?:[a-z0-9]{LABEL}\.){{1,20}}(?!localhost\b|local\b)[a-z]{LABEL}\.?+(?::\d*+)?+"
 # Browsers treat `https:page.html` and `///host` as relative, so the address must have `//`. They
 # skip tabs and line breaks, so in an attribute's value nothing but a path may follow the host.
 ADDRESS = rf"(?:https?://{HOST}(?=[/?\#)>\s\"']|\Z)|\#)"
@@ -38,12 +40,15 @@ COMMAND = re.compile(
     r"|csname)(?![A-Za-z]))"
 )
 BROKEN = r"\\ "
-# The start of an address in plain text that is not one in the public net.
-PUBLIC = rf"{HOST}(?:[^\w.:@-]|[.:]*+(?:\s|\Z))"
+# The start of an address in plain text that is not one in the public net. Programs that link it
+# go on to the next space, and a browser takes most signs for a part of the name.
+PUBLIC = rf"{HOST}(?:[/?\#]|[^\w\s/?\#\"<>]*+(?:[\s\"<>]|\Z))"
 PLAIN = re.compile(
-    rf"(?<![a-z0-9+.-])(?:(?!https?://{PUBLIC})([a-z0-9+.-]++:)(?=//)|(?!www\.{PUBLIC})(www)(?=\.))",
+    rf"(?<![a-z0-9+.-])(?!https?://{PUBLIC})[a-z0-9+.-]++:(?=//)|(?!www\.{PUBLIC})www(?=\.)",
     re.IGNORECASE,
 )
+# The same in markdown, except for the address of a link, which ends at its bracket.
+BARE = re.compile(rf"(?<!\]\()(?:{PLAIN.pattern})", re.IGNORECASE)
 # What JupyterLab takes out of a text before it looks for addresses, besides what moves a cursor.
 UNSEEN = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -112,7 +117,7 @@ def without_links(markdown: str, attached: Collection[str] = ()) -> str:
     """
     text = BEGINS.sub("] ", OUTSIDE.sub("\\g<0> ", markdown))
     text = ATTACHED.sub(lambda found: "]" if found[1] in attached else "] ", text)
-    return PLAIN.sub("\\g<0>\u200b", text)
+    return BARE.sub("\\g<0>\u200b", text)
 
 
 def without_brackets(markdown: str) -> str:

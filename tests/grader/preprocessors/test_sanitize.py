@@ -130,7 +130,7 @@ def pages_of(markdown, attachments):
         ("![x](attachment:missing.png)", "attachment:missing.png"),
         ("![x][1]\n\n[1]: //example.org/seen.png", "//example.org/seen.png"),
         ("x <http://localhost:8888/lab>", "localhost:8888/lab"),
-        ("x http://127.0.0.1/ and www.localhost", "127.0.0.1"),
+        ("x http://127.0.0.1/ and xwww.localhost", "127.0.0.1"),
     ],
 )
 def test_of_a_link_that_is_not_allowed_text_and_address_stay_and_all_else_renders(text, kept):
@@ -434,6 +434,10 @@ def test_what_is_clean_stays_as_it_is(text):
         ("www.x@localhost:8888/tree", False),
         ("ftp://localhost/", False),
         ("x" * 60 + "http://localhost/", False),
+        ("xwww.localhost:8888/", False),
+        ("http://example.net,x.localhost/", False),
+        ("http://example.loc%61lhost/", False),
+        ("['https://example.net', 'https://example.org']", True),
     ],
 )
 def test_plain_text_has_no_address_of_a_machine_nearby(text, linked):
