@@ -21,6 +21,7 @@ from pathlib import Path
 from grader import UserError
 from grader.build.problems import Problem, Refused
 from grader.build.release import holds_work
+from grader.lesson_links import SETTING, TABLE
 from grader.phase_paths import START, PhasePaths, choose, find_root, pages
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
@@ -161,8 +162,12 @@ def answers_given(every: Iterable[PhasePaths]) -> list[Problem]:
 
 
 def learner_pyproject(text: str, packages: Iterable[str]) -> str:
-    """Return a pyproject.toml that packages only these, with the same pinned dependencies."""
-    project = tomllib.loads(text)["project"]
+    """Return a pyproject.toml that packages only these, with the same pinned dependencies.
+
+    It keeps the address of the course's site.
+    """
+    whole = tomllib.loads(text)
+    project, ours = whole["project"], whole.get("tool", {}).get(TABLE, {})
     dependencies = "\n".join(f'    "{name}",' for name in project["dependencies"])
     return f"""[build-system]
 requires = ["setuptools>=77"]
@@ -175,6 +180,9 @@ requires-python = "{project["requires-python"]}"
 dependencies = [
 {dependencies}
 ]
+
+[tool.{TABLE}]
+{SETTING} = {json.dumps(ours.get(SETTING, ""))}
 
 [tool.setuptools.packages.find]
 include = {json.dumps(list(packages))}
