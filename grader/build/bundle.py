@@ -23,6 +23,7 @@ from grader.build.problems import Problem, Refused
 from grader.build.release import holds_work
 from grader.lesson_links import SETTING, TABLE
 from grader.phase_paths import START, PhasePaths, choose, find_root, pages
+from grader.whole_file import write_whole
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
@@ -77,17 +78,13 @@ def run(args: argparse.Namespace) -> int:
     """Write the archive and return 0.
 
     Raises:
-        UserError: when there is no release or no such lab, or the archive cannot be written.
+        UserError: when there is no release or no such lab.
         Refused: when a notebook must not go to learners.
     """
     root = find_root()
     path = args.output or root / ARCHIVE
     content = archive(learner_files(root, args.lab, args.with_checks, path.name))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise UserError(f"can't write {path}: {error.strerror}") from None
+    write_whole(path, content)
     print(f"{path}: {len(content) / 1e6:.1f} MB")
     return 0
 

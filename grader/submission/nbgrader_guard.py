@@ -8,15 +8,19 @@ replaces some of its functions.
 from __future__ import annotations
 
 import sys
+import traceback
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
 from nbgrader.apps.api import NbGraderAPI
+from nbgrader.converters import base
 from nbgrader.coursedir import CourseDirectory
 
 from grader.submission.files import read_timestamp
+from grader.whole_file import why_not_written
 
 FORMGRADER = "nbgrader.server_extensions.formgrader.handlers"
 
@@ -28,12 +32,18 @@ def guard() -> None:
       would wait for it, or end the whole command.
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
+    - Where a file can't be written, its converters log that in a sentence and not in a traceback.
     """
+    base.traceback = SimpleNamespace(format_exc=_format_exc)
     CourseDirectory.get_existing_timestamp = _existing_timestamp
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
     if FORMGRADER in sys.modules:  # only in Jupyter's server
         handler = sys.modules[FORMGRADER].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
+
+
+def _format_exc() -> str:
+    return why_not_written(sys.exception()) or traceback.format_exc()
 
 
 def _existing_timestamp(course: CourseDirectory, folder: str) -> datetime | None:

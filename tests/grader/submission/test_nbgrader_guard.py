@@ -12,9 +12,10 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
-from nbgrader.converters import Autograde
+from nbgrader.converters import Autograde, base
 from traitlets.utils.importstring import import_item
 
+from grader.submission.nbgrader_guard import guard
 from grader.submission.rebuild import rebuild
 from tests.grader.tiny import (
     CONFIG,
@@ -237,6 +238,18 @@ def test_the_batch_does_the_same_with_the_whole_class(graded, tmp_path):
         assert SECRET not in shown(course, student)
     assert served(course, "autograded") == {*HARMLESS, f"{LAB}.ipynb"}
     assert "'proof.html'" in shown(course, "pages")
+
+
+def test_a_file_that_cannot_be_written_is_logged_in_a_sentence():
+    guard()
+    for error, said in (
+        (PermissionError(13, "no", "/course/feedback/jane"), "/course/feedback/jane can't be used"),
+        (ValueError("a mistake"), "Traceback"),
+    ):
+        try:
+            raise error
+        except Exception:
+            assert base.traceback.format_exc().startswith(said)
 
 
 def test_what_formgrader_shows_while_a_notebook_runs_is_clean_already():
