@@ -83,8 +83,9 @@ def why_not_written(error: BaseException | None, database: Path | None = None) -
             number, path = one.errno, None if name is None else Path(os.fsdecode(name))
         elif isinstance(one, sqlite3.OperationalError):
             number = OF_SQLITE.get(one.sqlite_errorcode & 0xFF)
-            if path and os.statvfs(path.parent).f_flag & os.ST_RDONLY:
-                number = errno.EROFS
+            with suppress(OSError):  # the folder may be missing
+                if path and os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+                    number = errno.EROFS
     if number not in REASONS:
         return ""
     shown = path or ("a file" if isinstance(error, OSError) else "the gradebook")
@@ -94,7 +95,7 @@ def why_not_written(error: BaseException | None, database: Path | None = None) -
 
 def _owner(path: Path | None) -> str:
     """Say whose the nearest folder above a path is that this user can see."""
-    for place in path.parents if path else ():
+    for place in path.parents if path and path.is_absolute() else ():
         with suppress(OSError):
             return f"{place} belongs to {_name_of(place.stat().st_uid)}"
     return "it may belong to somebody else"
