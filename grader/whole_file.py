@@ -80,17 +80,18 @@ def why_not_written(error: BaseException | None, database: Path | None = None) -
     for one in (error, getattr(error, "orig", None), getattr(error.__context__, "orig", None)):
         if isinstance(one, OSError):
             name = one.filename2 or one.filename
-            number, path = one.errno, None if name is None else Path(os.fsdecode(name))
+            number, path = one.errno, Path(os.fsdecode(name)) if name else None
         elif isinstance(one, sqlite3.OperationalError):
             number = OF_SQLITE.get(one.sqlite_errorcode & 0xFF)
             with suppress(OSError):  # the folder may be missing
-                if path and os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+                if number and path and os.statvfs(path.parent).f_flag & os.ST_RDONLY:
                     number = errno.EROFS
     if number not in REASONS:
         return ""
     shown = path or ("a file" if isinstance(error, OSError) else "the gradebook")
     reason = REASONS[number].format(user=_name_of(os.geteuid()), owner=_owner(path))
-    return f"{shown} can't be used: {reason}"
+    said = f"{shown} can't be used: {reason}"
+    return "".join(c if c.isprintable() else "?" for c in said)  # a learner may have named it
 
 
 def _owner(path: Path | None) -> str:

@@ -117,6 +117,8 @@ def test_a_full_database_is_said_and_no_other_error_is_hidden(tmp_path, monkeypa
     full.sqlite_errorcode = sqlite3.SQLITE_FULL
     said = why_not_written(OperationalError("INSERT", {}, full), tmp_path / "gradebook.db")
     assert said.startswith(f"{tmp_path}/gradebook.db can't be used: there is no space left")
+    said = why_not_written(PermissionError(errno.EACCES, "no", "/submitted/a\x1b[2J\udcff/b"))
+    assert said.startswith("/submitted/a?[2J?/b can't be used: ")
     for error in (FileNotFoundError(errno.ENOENT, "gone", "x"), ZeroDivisionError()):
         with pytest.raises(type(error)):
             command(monkeypatch, capsys, lambda args, error=error: (_ for _ in ()).throw(error))
