@@ -35,6 +35,7 @@ with contextlib.suppress(ModuleNotFoundError):
     find_version_here()
     guard()
     c.ExchangeFactory.collect = "grader.submission.collect.Collect"
+    c.ExchangeFactory.release_assignment = "grader.submission.release_assignment.ReleaseAssignment"
     c.ExchangeFactory.release_feedback = "grader.submission.release_feedback.ReleaseFeedback"
     c.ZipCollectApp.extractor_plugin = "grader.submission.zip_collect.CarefulExtractor"
     c.ZipCollectApp.collector_plugin = "grader.submission.zip_collect.CarefulCollector"
@@ -42,6 +43,23 @@ with contextlib.suppress(ModuleNotFoundError):
 # The same words in every stub; the check recognises them as "not attempted".
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
 c.ClearSolutions.text_stub = "*Write your answer here.*"
+
+# nbgrader's own steps, and one: `lesson_url` in pyproject.toml says where a lab's links lead.
+c.GenerateAssignment.preprocessors = [
+    "nbgrader.preprocessors.IncludeHeaderFooter",
+    "nbgrader.preprocessors.InstantiateTests",
+    "nbgrader.preprocessors.LockCells",
+    "nbgrader.preprocessors.ClearSolutions",
+    "nbgrader.preprocessors.ClearOutput",
+    "nbgrader.preprocessors.CheckCellMetadata",
+    "nbgrader.preprocessors.ComputeChecksums",
+    "nbgrader.preprocessors.SaveCells",
+    "nbgrader.preprocessors.ClearHiddenTests",
+    "nbgrader.preprocessors.ClearMarkScheme",
+    "nbgrader.preprocessors.ComputeChecksums",
+    "nbgrader.preprocessors.CheckCellMetadata",
+    "grader.preprocessors.LessonLinks",
+]
 
 # A submission is rebuilt as it is read: a copied, deleted or damaged cell costs its learner
 # a clear message and the class nothing. Its cells' metadata is the source's then, so nbgrader's own

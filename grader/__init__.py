@@ -61,8 +61,10 @@ the marks itself: preprocessors.exporter does steps 2 and 5, preprocessors.marks
 15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
 
 What learners hand in passes nbgrader's own commands before and beside that: `submission.collect`,
-`.zip_collect`, `.release_feedback` and `.nbgrader_guard` make them safe. `untrusted` reads values
-of any shape. `nbgrader` starts nbgrader's command line faster, `nbgrader_tables` a new gradebook.
+`.zip_collect`, `.release_feedback` and `.nbgrader_guard` make them safe. What learners fetch and
+read links lessons where `lesson_links` says (`submission.release_assignment`). `untrusted` reads
+values of any shape. `nbgrader` starts nbgrader's command line faster, `nbgrader_tables` a new
+gradebook.
 
 Beside grading. `build` makes the notebooks from the texts in phases/ and refuses what would hurt a
 class; `site` makes the static site from the notebooks; `proof` tests the checks and makes the

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from grader import UserError
 from grader.inside.long_lived import long_lived
+from grader.whole_file import why_not_written
 
 COMMANDS = {
     "build": ("grader.build.command", "turn the text in phases/ into notebooks, or check them"),
@@ -48,6 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return args.run(args)
     except UserError as error:
         print(f"grader {args.command}: {error}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        why = why_not_written(error)
+        if not why:
+            raise
+        print(f"grader {args.command}: {why}", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, asyncio.CancelledError):  # the second while a kernel starts
         print(f"grader {args.command}: interrupted", file=sys.stderr)

@@ -26,6 +26,7 @@ from grader.proof.sample_class import PREFIX, Learner, load_lab, make_class
 from grader.results.class_report import command as class_report
 from grader.results.gradebook import Graded, read_class
 from grader.results.terminal import print_summary
+from grader.whole_file import write_whole
 
 # The default lab: it shows the most features in the shortest time.
 SHOWPIECE = "01_tensors"
@@ -129,8 +130,7 @@ def hand_in(root: Path, lab: str, learners: Sequence[Learner]) -> None:
     with Gradebook(course.directory.db_url) as gradebook:
         for learner in learners:
             path = course.folder("submitted", learner.id, lab) / learner.filename
-            path.parent.mkdir(parents=True)
-            path.write_bytes(learner.data)
+            write_whole(path, learner.data)
             first, _, last = learner.name.partition(" ")
             gradebook.update_or_create_student(learner.id, first_name=first, last_name=last)
 

@@ -1,7 +1,7 @@
 """The verdict in a learner's own notebook: what ``utils.verdict.check`` calls.
 
 The exercise is judged in the learner's process, as :func:`grader.verify.verify` does it, and shown
-with a link to the lesson. Nothing is recorded.
+with a link to the lesson, where one leads there. Nothing is recorded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from IPython.display import Markdown, display
 
 from grader.judging.card import VerdictCard
 from grader.judging.catalogue import find_check
-from grader.phase_paths import anchor
+from grader.lesson_links import link_to
 from grader.verify import judged
 from grader.work import FOLDER as WORK
 
@@ -29,6 +29,7 @@ def show_verdict(name: str) -> None:
 
     Raises:
         LookupError: if there is no such exercise.
+        UserError: if the setting ``lesson_url`` is not an address.
     """
     phase, check = find_check(name)
     shell = get_ipython()
@@ -38,8 +39,7 @@ def show_verdict(name: str) -> None:
         print(f"not defined yet: {', '.join(missing)}. Run the cells above this one first.")
         return
     verdict = judged(check, check.thing_in(defined))
-    page = os.path.relpath(phase.page, Path.cwd())
-    VerdictCard(verdict, phase.number, f"{page}#{anchor(check.reads)}").show()
+    VerdictCard(verdict, phase.number, link_to(phase, check.reads, Path.cwd())).show()
     copy = phase.root / WORK / phase.name / f"{phase.name}.ipynb"
     if Path.cwd() == phase.root / "release" / phase.name and copy.exists():
         link = os.path.relpath(copy, Path.cwd())

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
@@ -74,7 +73,7 @@ def refresh(released: Path, mine: Path) -> str:
     merged = bring_in(*(nbformat.read(path, as_version=4) for path in (before, released, mine)))
     content = nbformat.writes(merged).encode() + b"\n"
     if content != mine.read_bytes():  # equal if an earlier run was killed just before its end
-        shutil.copy(mine, mine.with_name(PREVIOUS))
+        write_whole(mine.with_name(PREVIOUS), mine.read_bytes())
         write_whole(mine, content)
     write_whole(before, new)
     return f"the release has changed; your answers are in the new one, and {PREVIOUS} is the old"

@@ -13,6 +13,7 @@ from grader.batch.job import NotebookResult, Submission
 from grader.course import Course
 from grader.run_record import RunRecord
 from grader.submission.digest import digest
+from grader.whole_file import write_whole
 
 
 class AutogradedFiles:
@@ -104,6 +105,5 @@ class AutogradedFiles:
         return seeds
 
     def _write(self, path: Path, data: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        write_whole(path, data)
         path.chmod(self._file_mode)

@@ -41,6 +41,7 @@ from grader.course import Course
 from grader.submission.files import TIMESTAMP
 from grader.submission.names import spelled
 from grader.submission.rebuild import as_recorded, is_owned
+from grader.whole_file import why_not_written
 
 PATIENCE = 60.0
 TRIES = 3
@@ -328,9 +329,12 @@ class Writer:
                     f"another program has kept it locked for {self._patience:g} s; close what is "
                     "open on it"
                 )
-            raise UserError(f"the gradebook can't be used: {said}. {RESUME}") from error
+            why = why_not_written(error, self.course.database)
+            said = why or f"the gradebook can't be used: {said}"
+            raise UserError(f"{said}. {RESUME}") from error
         except OSError as error:
-            raise UserError(f"graded files can't be written: {error}. {RESUME}") from error
+            said = why_not_written(error) or f"graded files can't be written: {error}"
+            raise UserError(f"{said}. {RESUME}") from error
 
 
 def _cause(error: Exception) -> BaseException | None:

@@ -21,7 +21,9 @@ from pathlib import Path
 from grader import UserError
 from grader.build.problems import Problem, Refused
 from grader.build.release import holds_work
+from grader.lesson_links import SETTING, TABLE
 from grader.phase_paths import START, PhasePaths, choose, find_root, pages
+from grader.whole_file import write_whole
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
@@ -76,17 +78,13 @@ def run(args: argparse.Namespace) -> int:
     """Write the archive and return 0.
 
     Raises:
-        UserError: when there is no release or no such lab, or the archive cannot be written.
+        UserError: when there is no release or no such lab.
         Refused: when a notebook must not go to learners.
     """
     root = find_root()
     path = args.output or root / ARCHIVE
     content = archive(learner_files(root, args.lab, args.with_checks, path.name))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise UserError(f"can't write {path}: {error.strerror}") from None
+    write_whole(path, content)
     print(f"{path}: {len(content) / 1e6:.1f} MB")
     return 0
 
@@ -161,8 +159,12 @@ def answers_given(every: Iterable[PhasePaths]) -> list[Problem]:
 
 
 def learner_pyproject(text: str, packages: Iterable[str]) -> str:
-    """Return a pyproject.toml that packages only these, with the same pinned dependencies."""
-    project = tomllib.loads(text)["project"]
+    """Return a pyproject.toml that packages only these, with the same pinned dependencies.
+
+    It keeps the address of the course's site.
+    """
+    whole = tomllib.loads(text)
+    project, ours = whole["project"], whole.get("tool", {}).get(TABLE, {})
     dependencies = "\n".join(f'    "{name}",' for name in project["dependencies"])
     return f"""[build-system]
 requires = ["setuptools>=77"]
@@ -175,6 +177,9 @@ requires-python = "{project["requires-python"]}"
 dependencies = [
 {dependencies}
 ]
+
+[tool.{TABLE}]
+{SETTING} = {json.dumps(ours.get(SETTING, ""))}
 
 [tool.setuptools.packages.find]
 include = {json.dumps(list(packages))}

@@ -24,6 +24,19 @@ REGIONS = {
     "task": (BEGIN_SCHEME, END_SCHEME),
 }
 VERIFY_IMPORT = "from grader.verify import verify"
+# A lab may be opened where the course is not installed, such as in a folder that was fetched.
+CHECK_IMPORT = "from utils.verdict import check"
+WITHOUT_UTILS = f"""\
+try:
+    {CHECK_IMPORT}
+except ModuleNotFoundError:
+    raise SystemExit(
+        "This lab needs utils, the course's own package, and this Python does not have it. "
+        "Unpack the course's archive (open-the-hood.zip, from whoever gave you this lab), run "
+        "%pip install --editable FOLDER in a cell, with that folder, and restart the kernel."
+    ) from None
+
+"""
 SOLUTION_SUFFIX = "_solution"
 HIDE_INPUT = "hide-input"
 HEADING = re.compile(r"#{1,6} +(.+)")
@@ -101,7 +114,10 @@ def remove_import(source: str) -> str:
 
 
 def to_node(cell: TextCell, cell_id: str) -> NotebookNode:
-    """Return the notebook cell: metadata expanded, verify's import inserted, no outputs."""
+    """Return the notebook cell: metadata expanded, no outputs.
+
+    Verify's import is inserted, and what a lab's first cell says where ``utils`` is missing.
+    """
     metadata: dict[str, Any] = {}
     if nbgrader := nbgrader_metadata(cell.header):
         metadata["nbgrader"] = nbgrader
@@ -110,6 +126,8 @@ def to_node(cell: TextCell, cell_id: str) -> NotebookNode:
         if HIDE_INPUT in tags:  # JupyterLab folds the code, because that of a drill has the answer
             metadata["jupyter"] = {"source_hidden": True}
     source = insert_import(cell.source) if "test" in cell.header else cell.source
+    if "given" in cell.header and CHECK_IMPORT in source.split("\n"):
+        source = WITHOUT_UTILS + source
     make = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
     return make(source, id=cell_id, metadata=metadata)
 
@@ -126,6 +144,8 @@ def from_node(node: NotebookNode) -> TextCell:
         raise ValueError("a text cannot hold a pasted image: draw it with a cell, or link a file")
     header = header_of(node)
     source = remove_import(node.source) if "test" in header else node.source
+    if "given" in header:
+        source = source.removeprefix(WITHOUT_UTILS)
     return TextCell(node.cell_type, source.rstrip("\n"), header)
 
 

@@ -35,7 +35,7 @@ class VerdictCard(VerdictReport):
     """A verdict as a card in HTML; as plain text and as JSON it is a :class:`VerdictReport`.
 
     Args:
-        link: the address of that section, relative to the notebook.
+        link: the address of that section; empty if none leads there.
     """
 
     def __init__(self, verdict: Verdict, lesson: str, link: str):
@@ -56,8 +56,10 @@ class VerdictCard(VerdictReport):
         else:
             inner.append("<div>Not attempted yet.</div>")
         if not full:
-            where = in_code(f"lesson {verdict.lesson}, “{verdict.reads}”")
-            inner.append(f'<div>To read: <a href="{html.escape(self.link)}">{where}</a></div>')
+            where: str = in_code(f"lesson {verdict.lesson}, “{verdict.reads}”")
+            if self.link:
+                where = f'<a href="{html.escape(self.link)}">{where}</a>'
+            inner.append(f"<div>To read: {where}</div>")
         edge = VIEW.colour if full else GRADIENT.colour if attempted else MUTED
         return f'<div style="{CARD.format(edge=edge)}">{"".join(inner)}</div>'
 

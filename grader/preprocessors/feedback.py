@@ -16,6 +16,7 @@ from nbgrader.utils import is_grade, is_task
 from traitlets import Bool
 
 from grader.judging.graded_cell import is_verified, made_output, plain
+from grader.lesson_links import lesson_url, settle
 from grader.phase_paths import ROOT
 from grader.preprocessors.self_judged import NOTE, is_self_judged, known_outputs
 
@@ -36,7 +37,7 @@ class CleanFeedback(NbGraderPreprocessor):
 
     Hidden regions and mark schemes are removed. In a cell that had a hidden region, an error keeps
     only its last line, because its traceback would quote the region. Paths of the grading machine
-    are shortened.
+    are shortened, and the lab's links to lessons lead to the course's site or are words.
 
     A hidden test that is a plain assert runs in the learner's own kernel. From the first such test
     on, no output of the kernel is shown; see :mod:`grader.preprocessors.self_judged`.
@@ -52,6 +53,7 @@ class CleanFeedback(NbGraderPreprocessor):
         """Clean every cell, in place."""
         self._hidden = ClearHiddenTests(parent=self)
         self._scheme = ClearMarkScheme(parent=self)
+        self._lessons = lesson_url()
         self._seen = False  # whether the learner's kernel has seen a hidden test
         self._paths = [*PATHS, (resources["nbgrader"].get("root", ""), "course")]
         return super().preprocess(nb, resources)
@@ -65,6 +67,7 @@ class CleanFeedback(NbGraderPreprocessor):
         """
         if is_task(cell):
             self._scheme.preprocess_cell(cell, resources, index)
+        settle(cell, self._lessons)
         if cell.cell_type != "code":
             return cell, resources
         outputs, source = cell.outputs, cell.source

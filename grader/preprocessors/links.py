@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Collection
 
 # A name in the public net and a port. The name is ASCII with a dot, and its last part starts with
-# a letter, so it is no address in numbers, however they are written.
-HOST = r"(?:[a-z0-9][a-z0-9-]*+\.)+(?!localhost\b|local\b)[a-z][a-z0-9-]*+\.?+(?::\d*+)?+"
+# a letter, so it is no address in numbers, however they are written. The bounds keep the time to
+# look for one linear.
+LABEL = r"[a-z0-9-]{0,62}+"
+HOST = rf"(?:[a-z0-9]{LABEL}\.){{1,20}}(?!localhost\b|local\b)[a-z]{LABEL}\.?+(?::\d*+)?+"
 # Browsers treat `https:page.html` and `///host` as relative, so the address must have `//`. They
 # skip tabs and line breaks, so in an attribute's value nothing but a path may follow the host.
 ADDRESS = rf"(?:https?://{HOST}(?=[/?\#)>\s\"']|\Z)|\#)"
@@ -23,18 +26,29 @@ PICTURE = r"data:image/(?:png|jpeg|gif);base64,|attachment:"
 BEGINS = re.compile(
     rf"\](?=\(\s*+<?+(?!{ADDRESS}|{PICTURE})|:\s*+<?+(?!{ADDRESS}|{PICTURE})\S)", re.IGNORECASE
 )
+# A picture's text before an address of the net, from which a page must load nothing.
+OUTSIDE = re.compile(rf"!\[[^\[\]]*+\](?=\(\s*+<?+(?!{PICTURE}))", re.IGNORECASE)
+# The end of a link's text before the address of a picture that was pasted into the cell.
+ATTACHED = re.compile(r"\](?=[(:]\s*+<?+attachment:([^\s<>()\"']*+))", re.IGNORECASE)
+# An address in angle brackets, as markdown writes one; in HTML it is a tag of no known name.
+BRACKETED = re.compile(
+    r"<((?:[a-z][a-z0-9+.-]{1,31}+:|[\w.+-]{1,64}+@)[^\s<>]*+)>", re.IGNORECASE | re.ASCII
+)
 # Commands in a formula that make links, load something, set styles, or define such commands.
 COMMAND = re.compile(
     r"\\(?=(?:href|url|mmlToken|includegraphics|html[A-Za-z]+|style|class|cssId|bbox|require"
     r"|csname)(?![A-Za-z]))"
 )
 BROKEN = r"\\ "
-# The start of an address in plain text that is not one in the public net.
-PUBLIC = rf"{HOST}(?:[^\w.:@-]|[.:]*+(?:\s|\Z))"
+# The start of an address in plain text that is not one in the public net. Programs that link it
+# go on to the next space, and a browser takes most signs for a part of the name.
+PUBLIC = rf"{HOST}(?:[/?\#]|[^\w\s/?\#\"<>]*+(?:[\s\"<>]|\Z))"
 PLAIN = re.compile(
-    rf"(?<![a-z0-9+.-])(?:(?!https?://{PUBLIC})([a-z0-9+.-]++:)(?=//)|(?!www\.{PUBLIC})(www)(?=\.))",
+    rf"(?<![a-z0-9+.-])(?!https?://{PUBLIC})[a-z0-9+.-]++:(?=//)|(?!www\.{PUBLIC})www(?=\.)",
     re.IGNORECASE,
 )
+# The same in markdown, except for the address of a link, which ends at its bracket.
+BARE = re.compile(rf"(?<!\]\()(?:{PLAIN.pattern})", re.IGNORECASE)
 # What JupyterLab takes out of a text before it looks for addresses, besides what moves a cursor.
 UNSEEN = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -92,12 +106,26 @@ def _overwritten(line: str) -> str:
     return "".join(shown)
 
 
-def without_links(markdown: str) -> str:
+def without_links(markdown: str, attached: Collection[str] = ()) -> str:
     """Return markdown in which no dialect finds a link that is not allowed.
 
-    Only a space is inserted before the address, so code keeps its meaning.
+    A space before its address makes words of a link or picture, and a space of no width of an
+    address alone. Nothing is taken away, and code keeps its meaning.
+
+    Args:
+        attached: names of the cell's own pictures; any other ``attachment:`` leads nowhere.
     """
-    return BEGINS.sub("] ", markdown)
+    text = BEGINS.sub("] ", OUTSIDE.sub("\\g<0> ", markdown))
+    text = ATTACHED.sub(lambda found: "]" if found[1] in attached else "] ", text)
+    return BARE.sub("\\g<0>\u200b", text)
+
+
+def without_brackets(markdown: str) -> str:
+    """Return markdown in which an address stands without its ``<`` and ``>``.
+
+    Whoever cleans HTML would drop it as a tag. Every dialect links a bare address of the web, too.
+    """
+    return BRACKETED.sub(r"\1", markdown)
 
 
 def verbatim(text: str) -> str:

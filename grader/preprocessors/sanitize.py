@@ -20,6 +20,7 @@ from grader.preprocessors.links import (
     is_link,
     verbatim,
     without_addresses,
+    without_brackets,
     without_commands,
     without_links,
 )
@@ -96,6 +97,8 @@ class Sanitize(SanitizeHTML):
     ) -> tuple[NotebookNode, Any]:
         """Sanitize a cell; text cells that came with the lab stay as they are."""
         theirs = is_solution(cell) or cell.metadata.get(KEY, {}).get("by") == "learner"
+        if cell.cell_type == "markdown" and theirs:
+            cell.source = without_brackets(cell.source)
         if cell.cell_type == "code" or theirs:
             super().preprocess_cell(cell, resources, index)
         if cell.cell_type == "markdown" and theirs:
@@ -104,6 +107,9 @@ class Sanitize(SanitizeHTML):
 
     def sanitize_code_outputs(self, outputs: list[NotebookNode]) -> list[NotebookNode]:
         """Return the outputs with harmless data; of their metadata, only picture sizes stay."""
+        for output in outputs:
+            if words := output.get("data", {}).get("text/markdown"):
+                output.data["text/markdown"] = without_brackets(_joined(words))
         outputs = super().sanitize_code_outputs(outputs)
         for output in outputs:
             if output.output_type == "stream":
@@ -157,17 +163,18 @@ def _joined(text: Any) -> str:
 def harmless(markdown: str, attachments: Mapping[str, Any] | None = None) -> str:
     """Return markdown that renders to harmless HTML.
 
-    Markdown makes links and pictures from more spellings than can be listed. So the page's own
-    renderer is run on the text. If the result is harmless, the text stays, except that
-    :func:`without_links` breaks links that another renderer might find. If not, the text is shown
+    :func:`without_links` makes words of each link or picture that is not allowed, for the page's
+    renderer and any other. But markdown makes them from more spellings than can be listed. So the
+    page's own renderer is run on the text. If the result is not harmless, all of the text is shown
     as it was written.
 
     Args:
         markdown: text whose HTML is already clean.
         attachments: the cell's pictures: by name, base64 data by MIME type.
     """
-    if _renders_clean(markdown, attachments):
-        return without_links(markdown)
+    shown = without_links(markdown, attachments or ())
+    if _renders_clean(shown, attachments):
+        return shown
     written = verbatim(markdown)
     return written if _renders_clean(written) else "(This text could not be shown.)"
 

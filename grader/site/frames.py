@@ -24,6 +24,7 @@ from grader.build.notebook import to_notebook
 from grader.build.steps import read_texts
 from grader.build.text import Text
 from grader.phase_paths import PhasePaths
+from grader.whole_file import write_whole
 from utils.audience import FRAMES
 from utils.views._frames import MIME
 
@@ -82,14 +83,14 @@ def keep(notebook: NotebookNode, folder: Path) -> None:
             moving = {"pictures": frames["pictures"], "frames": frames["frames"]}
             name = hashlib.sha256(json.dumps(moving).encode()).hexdigest()[:16]
             script = f"hood.views[{json.dumps(name)}] = {json.dumps(moving, ensure_ascii=False)};\n"
-            (fresh / f"{name}.js").write_text(script, encoding="utf-8")
+            write_whole(fresh / f"{name}.js", script.encode())
             views.setdefault(cell.id, {})[str(number)] = {
                 "name": name,
                 "base": base,
                 "controls": frames["controls"],
                 "places": list(frames["frames"]),
             }
-    (fresh / VIEWS).write_text(json.dumps(views), encoding="utf-8")
+    write_whole(fresh / VIEWS, json.dumps(views).encode())
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(fresh, folder)
 
@@ -97,7 +98,7 @@ def keep(notebook: NotebookNode, folder: Path) -> None:
 def write(content: bytes, suffix: str, folder: Path) -> str:
     """Write a file that is named after its content, and return its name."""
     name = f"{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
-    (folder / name).write_bytes(content)
+    write_whole(folder / name, content)
     return name
 
 

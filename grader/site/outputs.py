@@ -20,6 +20,7 @@ from grader.build.predictions import without_blank
 from grader.judging.graded_cell import plain
 from grader.site.drills import form, is_drill_html
 from grader.site.pages import link, uri
+from grader.whole_file import write_whole
 
 IMAGES, VIEWS = "_images", "_views"
 # As utils.figures writes it.
@@ -95,8 +96,7 @@ def still(image: re.Match[str], place: Place) -> str:
     address = f"{IMAGES}/{hashlib.sha256(content).hexdigest()[:16]}.png"
     path = place.site / address
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        write_whole(path, content)
     return f'<figure class="card">{picture(path, alt, uri(address, place.docname))}</figure>'
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import glob
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from datetime import datetime
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
@@ -28,6 +30,7 @@ from grader.course import submissions
 from grader.submission.files import read_timestamp
 from grader.submission.names import nfc, printable, spelled
 from grader.submission.zip_collect import CarefulCollector
+from grader.whole_file import why_not_written
 
 _init_notebooks = Autograde.init_notebooks
 _format_path = CourseDirectory.format_path
@@ -48,7 +51,9 @@ def guard() -> None:
     - ``zip_collect`` ends with a list of what it has not collected.
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
+    - Where a file can't be written, its converters log that in a sentence and not in a traceback.
     """
+    base.traceback = SimpleNamespace(format_exc=_format_exc)
     CourseDirectory.get_existing_timestamp = _existing_timestamp
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
     NbGraderAPI.get_submitted_students = _submitted_students
@@ -112,6 +117,10 @@ def _submissions(
     with Gradebook(course.db_url, course.course_id) as gradebook:
         known = spelled({one.id for one in gradebook.students})
     return {known.get(student, student): folders for student, folders in found.items()}
+
+
+def _format_exc() -> str:
+    return why_not_written(sys.exception()) or traceback.format_exc()
 
 
 def _existing_timestamp(course: CourseDirectory, folder: str) -> datetime | None:

@@ -34,6 +34,7 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 from traitlets.config import Config
 
+from grader.lesson_links import in_words
 from grader.metadata import KEY
 from grader.run_record import record
 from grader.submission.notebook import SubmittedCell, Unreadable, read_submission
@@ -278,7 +279,8 @@ def _names(code: str) -> set[str]:
 
 
 def _normal(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+    """Return what two texts have in common that differ in spaces and links to lessons alone."""
+    return "\n".join(line.rstrip() for line in in_words(text).strip().splitlines())
 
 
 def _same(one: str, other: str) -> bool:

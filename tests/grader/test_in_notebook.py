@@ -91,6 +91,14 @@ def test_a_known_mistake_is_named_with_an_example_and_the_section(notebook):
     assert int(example.got) != int(example.expected)
 
 
+def test_where_the_lesson_is_not_the_card_names_it(notebook, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    notebook.run(OFFSET_FORGOTTEN)
+    _, page = notebook.card_of("byte_offset")
+    assert page.links == []
+    assert "To read: lesson 01, “The address of one element”" in page.text
+
+
 def test_several_functions_are_judged_together(notebook):
     notebook.run(UNWRITTEN)
     card, page = notebook.card_of("views_by_hand")

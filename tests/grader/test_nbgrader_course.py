@@ -230,6 +230,10 @@ def test_release_fetch_submit_collect_through_the_exchange(copied_course, tmp_pa
     learner.mkdir()
     shutil.rmtree(course / "submitted")
     shutil.copy(course / "nbgrader_config.py", learner)
+    release = course / "release" / LAB / f"{LAB}.ipynb"
+    nb = nbformat.read(release, as_version=4)
+    nb.cells[0].source = "[A heading](../../notebooks/99_tiny.ipynb#cell-id=a-heading)"
+    write(nb, release)
     for words, cwd in [
         (("release_assignment", LAB), course),
         (("fetch_assignment", LAB), learner),
@@ -241,6 +245,8 @@ def test_release_fetch_submit_collect_through_the_exchange(copied_course, tmp_pa
     [collected] = course.glob(f"submitted/*/{LAB}/{LAB}.ipynb")
     assert (learner / LAB / f"{LAB}.ipynb").read_bytes() == collected.read_bytes()
     assert (collected.parent / "timestamp.txt").exists()
+    assert nbformat.read(collected, as_version=4).cells[0].source == "“A heading”"
+    assert nbformat.read(release, as_version=4) == nb
 
 
 def test_validate_says_what_fails_and_what_passes(copied_course, tmp_path):

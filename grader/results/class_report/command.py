@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -13,7 +12,6 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import track
 
-from grader import UserError
 from grader.course import Course, open_course
 from grader.phase_paths import ROOT, lab_named
 from grader.results.class_report.names import Names, pseudonyms
@@ -22,6 +20,7 @@ from grader.results.class_report.page import Places, render
 from grader.results.class_report.sheets import ENCODING, LearnerSheet, write_exercises
 from grader.results.class_report.tally import Tally
 from grader.results.gradebook import Results
+from grader.whole_file import replacing
 
 PAGE, LEARNERS, EXERCISES = "index.html", "learners.csv", "exercises.csv"
 
@@ -44,19 +43,13 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         1 when some submissions have no scores yet, otherwise 0.
 
     Raises:
-        UserError: when the lab has not been graded, or the folder cannot be made.
+        UserError: when the lab has not been graded.
     """
     console = console or Console()
     lab = lab_named(root, args.lab)
     course = open_course(root)
     results = Results(course, lab)
     out = (args.out or root / "reports" / lab).resolve()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if args.out is None:
-            course.share(out.parent, out)
-    except OSError as error:
-        raise UserError(f"can't make the folder {out}: {error.strerror}") from None
     who = pseudonyms(root) if args.hide_names else Names()
     outline = read_outline(root, lab, results.notebooks)
     tally = Tally(results.cells, outline, who, results.never_graded)
@@ -72,6 +65,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         write_exercises(file, tally)
     with _replacing(course, out / PAGE, "utf-8") as file:
         file.write(render(tally, Places(course, out, lab, results.notebooks), datetime.now()))
+    if args.out is None:
+        course.share(out.parent, out)
     marked = f"{tally.graded} of {tally.submissions} submissions have all their automatic marks"
     console.print(f"{lab}: {marked}.")
     for name, what in (
@@ -86,11 +81,6 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
 @contextmanager
 def _replacing(course: Course, path: Path, encoding: str) -> Iterator[TextIO]:
     """Open a new file that replaces ``path`` only when it is complete."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("w", encoding=encoding, newline="") as file:
-            yield file
-        course.share(part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as part, part.open("w", encoding=encoding, newline="") as file:
+        yield file
+    course.share(path)

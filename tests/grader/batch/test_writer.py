@@ -239,7 +239,7 @@ def test_a_full_disk_is_said_and_what_was_there_stays(course, monkeypatch):
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(type(writer.files), "_write", full)
-        with pytest.raises(UserError, match="No space left.*same command again"):
+        with pytest.raises(UserError, match="no space left.*same command again"):
             writer.record(replace(job, id="new"), result(test=0.0))
         assert writer.recorded(HW, "ann").job_id == job.id
         assert writer.files.stamp("ann", HW, [HW]) == writer.recorded(HW, "ann").stamp

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from grader import UserError
-from grader.build.bundle import archive, learner_files
+from grader.build.bundle import archive, learner_files, learner_pyproject
 from grader.build.notebook import to_bytes, to_notebook
 from grader.build.problems import Refused
 from grader.build.release import generate
@@ -77,6 +77,9 @@ def test_the_set_up_needs_no_grader(released):
     files = learner_files(released.root)
     project = tomllib.loads(files["pyproject.toml"].decode())
     assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*"]
+    assert project["tool"]["open-the-hood"]["lesson_url"] == ""
+    address = '[tool.open-the-hood]\nlesson_url = "https://example.org/"\n'
+    assert address in learner_pyproject(f"{PYPROJECT}\n{address}", ["utils*"])
     pinned = tomllib.loads(PYPROJECT)["project"]["dependencies"]
     assert project["project"]["dependencies"] == pinned
     (pip,) = yaml.safe_load(files["environment.yml"])["dependencies"]

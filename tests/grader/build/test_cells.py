@@ -1,5 +1,8 @@
 """Compact headers and nbgrader's metadata, verify's import, ids, regions."""
 
+import subprocess
+import sys
+
 import pytest
 from nbgrader.nbgraderformat import MetadataValidator
 
@@ -55,6 +58,16 @@ def test_each_header_expands_and_comes_back(header, expected):
     assert nbgrader_metadata(header) == (expected and expected | {"schema_version": 3})
     kind = "markdown" if "task" in header else "code"
     assert header_of(to_node(TextCell(kind, "x", header), "id")) == header
+
+
+def test_a_labs_first_cell_says_what_to_install_where_utils_is_missing(tmp_path):
+    text = TextCell("code", "import math\n\nfrom utils.verdict import check", {"given": "setup"})
+    node = to_node(text, "setup")
+    assert from_node(node) == text
+    words = [sys.executable, "-IS", "-c", node.source]  # -S: without this environment's packages
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert "%pip install --editable FOLDER" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_code_of_a_drill_is_folded_away_and_its_header_comes_back():

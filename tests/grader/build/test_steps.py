@@ -7,7 +7,8 @@ import pytest
 
 from grader.build import execute, review, steps
 from grader.build.problems import Refused
-from grader.phase_paths import pages
+from grader.build.release import generate
+from grader.phase_paths import ROOT, pages
 from tests.grader.build.example import LAB, LESSON
 
 SOURCE = "source/01_rows/01_rows.ipynb"
@@ -139,6 +140,16 @@ def test_release_is_what_nbgrader_itself_generates(course, tmp_path, monkeypatch
     api = NbGraderAPI(CourseDirectory(config=config), config=config)
     assert api.generate_assignment("01_rows")["success"]
     assert (course.root / RELEASE).read_bytes() == before
+
+
+def test_with_an_address_of_the_site_the_release_links_it(built, monkeypatch):
+    before = generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"].decode()
+    monkeypatch.setattr("grader.preprocessors.lesson_links.lesson_url", lambda: "https://a.org/")
+    assert generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"].decode() == before.replace(
+        "../../notebooks/01_rows.ipynb#cell-id=bytes-under-a-tensor",
+        "https://a.org/lessons/01_rows.html#bytes-under-a-tensor",
+    )
+    assert "](../../notebooks/" in before
 
 
 def test_changed_utils_or_force_execute_again(course, no_kernel):

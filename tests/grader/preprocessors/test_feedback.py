@@ -2,6 +2,7 @@
 
 import sysconfig
 
+import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from grader.phase_paths import ROOT
@@ -94,3 +95,13 @@ def test_a_large_figure_takes_no_time():
     html = '<img src="data:image/png;base64,' + "iVBOR/w0KGgo" * 200_000 + '">'
     cell = new_code_cell("x", outputs=[new_output("display_data", data={"text/html": html})])
     assert cleaned(cell)[0].outputs[0].data["text/html"] == html
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [("", "“A"), ("https://example.org/", "[A](https://example.org/lessons/01_x.")],
+)
+def test_a_page_has_no_link_to_a_notebook_that_is_not_beside_it(url, shown, monkeypatch):
+    monkeypatch.setattr("grader.preprocessors.feedback.lesson_url", lambda: url)
+    [cell] = cleaned(new_markdown_cell("[A](../../notebooks/01_x.ipynb#cell-id=a)"))
+    assert cell.source.startswith(shown)

@@ -7,6 +7,7 @@ import time
 import pytest
 from markdown_it import MarkdownIt
 from nbconvert.filters import markdown2html_mistune
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 
@@ -106,24 +107,57 @@ def test_the_labs_own_text_is_left_alone():
     assert sanitized(new_markdown_cell(text)).cells[0].source == text
 
 
+def pages_of(markdown, attachments):
+    """Return the HTML that two dialects make of it."""
+    ours = MarkdownWithMath(IPythonRenderer(escape=False, attachments=attachments))
+    return MarkdownIt("commonmark").enable("table").render(markdown), ours.render(markdown)
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "kept"),
     [
-        "[x](javascript:alert(1))",
-        "[x](&#106;avascript:alert(1))",
-        "[x]\n\n[x]: vbscript:x",
-        "[x](data:text/html,x)",
-        "![x](https://example.org/seen.png)",
-        "![x](attachment:missing.png)",
-        "![x][1]\n\n[1]: //example.org/seen.png",
+        *((f"[x]({a})", a) for a in ("proof.html", "javascript:alert(1)", "data:text/html,x")),
+        ("[x](&#106;avascript:alert(1))", "javascript:alert(1)"),
+        ("[x](https&colon;//localhost/)", "/localhost/"),
+        ("[x]\n\n[x]: vbscript:x", "vbscript:x"),
+        ("[x] and [y][x]\n\n[x]: proof.html 'a [z](https://example.org/t) title'", "proof.html"),
+        ("[x](\\\\example.org/x)", "example.org/x"),
+        ("[a [x](b.html) c](d.html)", "b.html"),
+        ("[x]( //example.org/seen )", "//example.org/seen"),
+        ("![x](plot.png)", "plot.png"),
+        ("![x](https://example.org/seen.png)", "https://example.org/seen.png"),
+        ("![x](data:image/svg+xml;base64,PHN2Zz4=)", "data:image/svg+xml"),
+        ("![x](attachment:missing.png)", "attachment:missing.png"),
+        ("![x][1]\n\n[1]: //example.org/seen.png", "//example.org/seen.png"),
+        ("x <http://localhost:8888/lab>", "localhost:8888/lab"),
+        ("x http://127.0.0.1/ and xwww.localhost", "127.0.0.1"),
     ],
 )
-def test_text_that_becomes_more_in_markdown_is_shown_as_it_was_written(text):
-    ours = {"open_the_hood": {"by": "learner"}}
-    nb = sanitized(new_markdown_cell(text, metadata=ours), shows({"text/markdown": text}))
-    for shown in (nb.cells[0].source, nb.cells[1].outputs[0].data["text/markdown"]):
-        assert shown.startswith("<pre>")
-        assert shown.endswith("</pre>")
+def test_of_a_link_that_is_not_allowed_text_and_address_stay_and_all_else_renders(text, kept):
+    cell = new_markdown_cell(f"**b** {text}\n\n![mine](attachment:a.png)", metadata=LEARNER)
+    cell.attachments = from_dict({"a.png": {"image/png": "AAAA"}})
+    shown = sanitized(cell).cells[0].source
+    *_, ours = pages = pages_of(shown, cell.attachments)
+    assert 'src="data:image/png;base64,AAAA"' in ours
+    for page in pages:
+        assert "<strong>b</strong>" in page
+        assert kept in html.unescape(page).replace("\u200b", "")
+        found = re.findall(r"(?:href|src)=\"(?!data:image/png|attachment:a.png|#)([^\"]*)", page)
+        assert all(one.startswith("https://example.org/") for one in found), page
+        assert not re.search(r"<img[^>]*src=\"http", page)
+    assert not re.search(r"(?:://|www\.)(?:localhost|127)", shown)
+    said = sanitized(shows({"text/markdown": text})).cells[0].outputs[0].data["text/markdown"]
+    assert not said.startswith("<pre>")
+
+
+def test_an_address_in_angle_brackets_stays_a_link():
+    text = "see <https://example.org/a?b=1> or <a@b.example>, `x` **b**"
+    for shown in (
+        sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source,
+        sanitized(shows({"text/markdown": text})).cells[0].outputs[0].data["text/markdown"],
+    ):
+        assert 'href="https://example.org/a?b=1"' in markdown2html_mistune(shown)
+        assert "a@b.example" in shown
 
 
 @pytest.mark.parametrize(
@@ -190,7 +224,7 @@ def test_a_link_of_markdown_that_is_not_to_the_public_net_is_none(markdown, addr
     text = markdown.format(address)
     shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
     pages = [MarkdownIt("commonmark").enable("table").render(shown), markdown2html_mistune(shown)]
-    assert not re.search(r"(href|src)=", "".join(pages))
+    assert not re.search(r"(href|src)=(?!\"#%5Bx)", "".join(pages))  # a heading's own
     assert "x" in shown
 
 
@@ -400,6 +434,10 @@ def test_what_is_clean_stays_as_it_is(text):
         ("www.x@localhost:8888/tree", False),
         ("ftp://localhost/", False),
         ("x" * 60 + "http://localhost/", False),
+        ("xwww.localhost:8888/", False),
+        ("http://example.net,x.localhost/", False),
+        ("http://example.loc%61lhost/", False),
+        ("['https://example.net', 'https://example.org']", True),
     ],
 )
 def test_plain_text_has_no_address_of_a_machine_nearby(text, linked):

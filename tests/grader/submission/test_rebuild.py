@@ -9,6 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
 from nbgrader.nbgraderformat import MetadataValidator
 
+from grader.lesson_links import settle
 from grader.submission.notebook import Unreadable
 from grader.submission.rebuild import as_recorded, is_owned, rebuild
 from tests.grader.tiny import ANSWERS, CONFIG, cell, released, solved, source_notebook
@@ -257,6 +258,17 @@ def test_free_cells_stay_where_they_were():
     assert order[0] == "first of all"
     at = order.index("row_sums")
     assert order[at - 2 : at] == ["mine = 1", "a *thought*"]
+
+
+def test_a_text_whose_lesson_links_were_settled_is_still_the_labs():
+    source = copy.deepcopy(SOURCE)
+    source.cells[0].source += "\n[A heading](../../notebooks/99_tiny.ipynb#cell-id=a-heading)"
+    for url in ("", "https://example.org/course/", "https://example.org/moved/"):
+        nb = released(source)
+        assert settle(nb.cells[0], url)
+        rebuilt = rebuild(nbformat.writes(nb).encode(), source, CONFIG).nb
+        assert rebuilt.cells[0].source == source.cells[0].source
+        assert "by" not in rebuilt.cells[0].metadata.get("open_the_hood", {})
 
 
 def test_cells_in_another_order_come_back_in_the_labs_order():

@@ -1,0 +1,101 @@
+"""Where links to lessons lead from a lab that lies outside of the course's own folders.
+
+In ``release/`` and ``work/`` a lab's link leads to the notebook ``../../notebooks/NN_name.ipynb``.
+A lab that was fetched through nbgrader's exchange, and a page of feedback, have no such file. There
+the link leads to the page on the course's site whose address is the setting ``lesson_url`` in
+``pyproject.toml``; without one it is words. With one, ``release/`` has the site's address, too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from urllib.parse import urljoin
+
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import compute_checksum
+
+from grader import UserError
+from grader.phase_paths import ROOT, PhasePaths, anchor
+
+TABLE, SETTING = "open-the-hood", "lesson_url"
+URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
+# A link to a lesson, as a lab's text has it, or to a page of a site. Linear: it may read what a
+# learner wrote.
+LINK = re.compile(
+    r"\[(?P<text>[^\[\]]*+)\]\("
+    r"(?P<address>(?:(?P<there>\.\./\.\./notebooks/)|https?://[^\s()\[\]]*?/lessons/)"
+    r"\d\d_\w+(?:\.[a-z]{2})?\.(?:ipynb|html)(?P<section>#[^\s()\[\]]*+)?)\)"
+)
+
+
+def lesson_url(root: Path = ROOT) -> str:
+    """Return the address of the folder with the site's start page; empty without the setting.
+
+    Raises:
+        UserError: when the setting is not an address.
+    """
+    path = root / "pyproject.toml"
+    if not path.exists():
+        return ""
+    project = tomllib.loads(path.read_text(encoding="utf-8"))
+    said = project.get("tool", {}).get(TABLE, {}).get(SETTING, "")
+    if said and not (isinstance(said, str) and URL.fullmatch(said)):
+        raise UserError(
+            f"{path}: {SETTING} should be the address of the course's site, such as "
+            f'"https://example.org/open-the-hood/", or empty; got {said!r}'
+        )
+    return f"{said.rstrip('/')}/" if said else ""
+
+
+def link_to(phase: PhasePaths, heading: str, folder: Path) -> str:
+    """Return the address of a lesson's section for a notebook in a folder; empty if there is none.
+
+    Raises:
+        UserError: when the setting ``lesson_url`` is not an address.
+    """
+    page, section = phase.page, f"#{anchor(heading)}"
+    if url := lesson_url(phase.root):
+        return _on_site(f"../../notebooks/{page.name}{section}", url)
+    reached = folder.is_relative_to(phase.root) and page.exists()
+    return f"{os.path.relpath(page, folder)}{section}" if reached else ""
+
+
+def settle(cell: NotebookNode, url: str) -> bool:
+    """Let a lab's text cell link the lessons on a site, or name them in words without a site.
+
+    Returns:
+        Whether the cell changed. nbgrader's checksum of its text is kept true.
+    """
+    if cell.cell_type != "markdown":
+        return False
+    before = cell.source
+    cell.source = LINK.sub(lambda link: _settled(link, url), before)
+    if cell.source != before and "checksum" in cell.metadata.get("nbgrader", {}):
+        cell.metadata.nbgrader.checksum = compute_checksum(cell)
+    return cell.source != before
+
+
+def in_words(text: str) -> str:
+    """Return a text with its links to lessons as words, by which versions of a lab are compared."""
+    return LINK.sub(_words, text)
+
+
+def _settled(link: re.Match[str], url: str) -> str:
+    if not link["there"]:
+        return link[0]
+    if not url:
+        return _words(link)
+    return f"[{link['text']}]({_on_site(link['address'], url)})"
+
+
+def _words(link: re.Match[str]) -> str:
+    return f"“{link['text']}”" if link["section"] else link["text"]
+
+
+def _on_site(href: str, url: str) -> str:
+    from grader.site.pages import INDEX, link  # here, because few commands make such a link
+
+    return urljoin(url, link(href, "release/lab/lab.ipynb", INDEX))

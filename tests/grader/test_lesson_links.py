@@ -1,0 +1,70 @@
+"""A link to a lesson leads to the lesson wherever the lab is opened, or it is words."""
+
+import time
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbgrader.utils import compute_checksum
+
+from grader import UserError
+from grader.lesson_links import in_words, lesson_url, link_to, settle
+from grader.phase_paths import ROOT, PhasePaths
+from grader.site.pages import LESSONS
+
+SITE = "https://example.org/course/"
+TEXT = """It follows [lesson
+01](../../notebooks/01_tensors.ipynb), as [this](https://example.org/x) says.
+From the lesson: [The address: `i`](../../notebooks/01_tensors.es.ipynb#cell-id=the-address-i)."""
+ON_SITE = f"""It follows [lesson
+01]({SITE}{LESSONS}/01_tensors.html), as [this](https://example.org/x) says.
+From the lesson: [The address: `i`]({SITE}{LESSONS}/01_tensors.es.html#the-address-i)."""
+WORDS = """It follows lesson
+01, as [this](https://example.org/x) says.
+From the lesson: “The address: `i`”."""
+
+
+@pytest.mark.parametrize(("url", "expected"), [(SITE, ON_SITE), ("", WORDS)])
+def test_a_link_leads_to_the_site_or_is_words(url, expected):
+    cell = new_markdown_cell(TEXT, metadata={"nbgrader": {"checksum": "x", "grade_id": "why"}})
+    for _ in range(2):
+        settle(cell, url)
+        assert cell.source == expected
+        assert cell.metadata.nbgrader.checksum == compute_checksum(cell)
+    assert not settle(new_code_cell(TEXT), url)
+
+
+def test_all_its_forms_are_the_same_lab():
+    assert in_words(TEXT) == in_words(ON_SITE) == in_words(WORDS) == WORDS
+
+
+@pytest.mark.parametrize("part", ["[", "[](https://", "[](https://x/lessons/01_", "/lessons/"])
+def test_what_a_learner_wrote_takes_little_time(part):
+    began = time.process_time()
+    in_words("[](https://" + part * 100_000)
+    assert time.process_time() - began < 2
+
+
+def test_a_link_is_made_only_where_the_lesson_is(tmp_path):
+    phase = PhasePaths(tmp_path, "01_tensors")
+    work, elsewhere = tmp_path / "work" / phase.name, tmp_path.parent / "fetched"
+    assert link_to(phase, "Keys: two", work) == ""
+    phase.page.parent.mkdir()
+    phase.page.touch()
+    assert link_to(phase, "Keys: two", work) == "../../notebooks/01_tensors.ipynb#cell-id=keys-two"
+    assert link_to(phase, "Keys: two", elsewhere) == ""
+    (tmp_path / "pyproject.toml").write_text(f'[tool.open-the-hood]\nlesson_url = "{SITE[:-1]}"')
+    for folder in (work, elsewhere):
+        assert link_to(phase, "Keys: two", folder) == f"{SITE}lessons/01_tensors.html#keys-two"
+
+
+@pytest.mark.parametrize("said", ['"/srv/site"', "3", '"https://x y"'])
+def test_a_setting_that_is_no_address_is_refused(said, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(f"[tool.open-the-hood]\nlesson_url = {said}")
+    with pytest.raises(UserError, match="lesson_url should be the address"):
+        lesson_url(tmp_path)
+
+
+def test_the_course_as_it_is_links_its_notebooks():
+    assert lesson_url() == ""
+    release = PhasePaths(ROOT, "01_tensors").release.read_text(encoding="utf-8")
+    assert "(../../notebooks/01_tensors.ipynb)" in release
