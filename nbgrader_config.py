@@ -51,7 +51,6 @@ c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",
-    "grader.preprocessors.ClearMarks",  # no mark outlives the submission that earned it
     "grader.preprocessors.Sanitize",  # formgrader shows a notebook while it still runs
 ]
 c.Autograde.autograde_preprocessors = [

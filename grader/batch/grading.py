@@ -7,23 +7,18 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from nbformat.notebooknode import NotebookNode
-from nbgrader.converters import Autograde
-from nbgrader.preprocessors import (
-    AssignLatePenalties,
-    Execute,
-    OverwriteCells,
-    OverwriteKernelspec,
-    SaveAutoGrades,
-)
+from nbgrader.preprocessors import Execute
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
+from grader.batch import version as versions
 from grader.batch.job import (
     Job,
     NotebookResult,
@@ -33,10 +28,8 @@ from grader.batch.job import (
     given_up,
     read_source,
 )
-from grader.batch.version import version
 from grader.inside.long_lived import long_lived
 from grader.judging.graded_cell import read_verdicts
-from grader.preprocessors import ClearMarks
 from grader.preprocessors import Execute as SandboxedExecute
 from grader.results.reasons import reasons
 from grader.run_record import RunRecord, record
@@ -46,14 +39,8 @@ from grader.submission.digest import digest
 from grader.submission.notebook import Unreadable
 from grader.submission.rebuild import rebuild
 
-# Steps of nbgrader that use the gradebook. `rebuild` and the writer do their work instead.
-ELSEWHERE = (
-    AssignLatePenalties,
-    ClearMarks,
-    OverwriteCells,
-    OverwriteKernelspec,
-    SaveAutoGrades,
-)
+# What a worker has loaded keeps its version.
+version = cache(versions.version)
 
 
 def prepare(job: Job) -> None:
@@ -146,14 +133,10 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
 
 
 def _steps(config: Config) -> Iterator[Any]:
-    """Yield the configured steps of ``nbgrader autograde`` in order, without those in ELSEWHERE."""
-    course = Autograde(config=config)
-    for step in [*course.sanitize_preprocessors, *course.autograde_preprocessors]:
+    """Yield the steps of :func:`grader.batch.intake.judging_settings` in order."""
+    for step in config.Autograde.autograde_preprocessors:
         step = import_item(step) if isinstance(step, str) else step
-        if not isinstance(step, type):
-            yield step
-        elif not issubclass(step, ELSEWHERE):
-            yield step(config=config)
+        yield step(config=config) if isinstance(step, type) else step
 
 
 def _execute(

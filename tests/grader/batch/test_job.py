@@ -93,7 +93,6 @@ def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp
     def write(path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(secrets.token_bytes(8))
-        versions.version.cache_clear()
         return versions.version("01_rows")
 
     monkeypatch.setattr(versions, "ROOT", tmp_path)
@@ -120,7 +119,6 @@ def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp
     seen = [first, *(write(path) for path in decides)]
     assert len(set(seen)) == len(seen)
     assert {write(path) for path in others} == {seen[-1]}
-    versions.version.cache_clear()
 
 
 def test_a_seed_that_is_given_is_used_and_without_one_each_run_draws_its_own(course):
