@@ -23,7 +23,7 @@ from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job, LabFiles, Result, failed
 from grader.batch.lock import only_one
 from grader.batch.outcome import RunOutcome
-from grader.batch.pool import Pool
+from grader.batch.pool import Pool, kept
 from grader.batch.progress import RunProgress
 from grader.batch.version import changes
 from grader.batch.writer import Recorded, Writer
@@ -41,7 +41,7 @@ NEW = "new"  # in place of a seed
 OTHER_CELLS = "Cannot add or remove cells for notebook"
 
 
-class Executor(AbstractContextManager, Protocol):
+class Executor(Protocol):
     """Runs jobs: :class:`Pool` or :class:`grader.batch.cluster.Cluster`."""
 
     def run(self, jobs: Iterator[Job]) -> Iterator[tuple[Job, Result]]:
@@ -50,6 +50,7 @@ class Executor(AbstractContextManager, Protocol):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``python -m grader grade``."""
+    parser.set_defaults(keep_workers=False)  # only nbgrader's way in does
     words = "labs, such as 01_tensors or 01; of another origin, by folder name in source/"
     parser.add_argument("lab", nargs="+", help=words)
     parser.add_argument(
@@ -152,8 +153,8 @@ def grade_labs(
     unusable = _Unusable(console, len({lab_named(course.root, word) for word in args.lab}))
     for name in dict.fromkeys(lab_named(course.root, word) for word in args.lab):
         with unusable.told(name):
-            labs[name] = read_lab(course, name)
-            students[name] = _students(course, name, args.students)
+            lab, found = read_lab(course, name), _students(course, name, args.students)
+            labs[name], students[name] = lab, found
     if args.unsafe_no_sandbox:
         console.print(
             "[bold red]No sandbox:[/bold red] learners' code runs with your rights. It can read "
@@ -188,7 +189,7 @@ def grade_labs(
             while not stopped():
                 for job, result in executor.run(jobs):
                     runs[job.lab.name].take(job, result)
-                left = [job for run_of_lab in runs.values() if (job := run_of_lab.canary.job())]
+                left = [one for run_of_lab in runs.values() if (one := run_of_lab.canary.job())]
                 if not left:
                     break
                 jobs = iter(left)
@@ -300,13 +301,16 @@ def _show_misplaced(course: Course, console: Console) -> None:
         console.print(f"  {escape(', '.join(found[:MOST_PLACES]))}{more}", highlight=False)
 
 
-def _executor(args: argparse.Namespace, total: int, stopped: Callable[[], bool]) -> Executor:
+def _executor(
+    args: argparse.Namespace, total: int, stopped: Callable[[], bool]
+) -> AbstractContextManager[Executor]:
     """Return the executor for all labs. Its workers start only once."""
     if args.scheduler:
         from grader.batch.cluster import Cluster  # Dask is an optional extra
 
         return Cluster(args.scheduler, stopped)
-    return Pool(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
+    make = kept if args.keep_workers else Pool
+    return make(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
 
 
 @dataclass

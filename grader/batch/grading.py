@@ -39,8 +39,13 @@ from grader.submission.digest import digest
 from grader.submission.notebook import Unreadable
 from grader.submission.rebuild import rebuild
 
-# What a worker has loaded keeps its version.
-version = cache(versions.version)
+GRADER = versions.grader_version()  # of what this process has loaded, whatever happens to the files
+
+
+@cache
+def version(lab: str) -> str:
+    """Return :func:`grader.batch.version.version` as it was when this process loaded the code."""
+    return f"{GRADER}-{versions.checks_version(lab)}"
 
 
 def prepare(job: Job) -> None:

@@ -51,7 +51,17 @@ def changes(before: str, now: str) -> list[str]:
 
 def version(lab: str) -> str:
     """Return hashes of the code that grades a lab with its data, and of the lab's checks."""
-    return f"{_hash(_grader())}-{_hash(PhasePaths(ROOT, lab).checks)}"
+    return f"{grader_version()}-{checks_version(lab)}"
+
+
+def grader_version() -> str:
+    """Return a hash of the code that grades, and of the data that it reads."""
+    return _hash(_grader())
+
+
+def checks_version(lab: str) -> str:
+    """Return a hash of a lab's checks."""
+    return _hash(PhasePaths(ROOT, lab).checks)
 
 
 def _hash(files: Iterable[Path]) -> str:

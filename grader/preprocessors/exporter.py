@@ -49,6 +49,7 @@ class BatchAutograde(Autograde):
             only_new=not self.force,
             seed=None,
             unsafe_no_sandbox=unsafe,
+            keep_workers=True,
         )
         self.run_pre_convert_hook()
         try:

@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 
 import pytest
 from nbgrader.api import Gradebook
 from rich.console import Console
+from sqlalchemy import text
 
 from grader import UserError
 from grader.batch import canary, command, pool
@@ -21,7 +21,7 @@ from grader.batch.progress import RunProgress
 from grader.phase_paths import ROOT
 from grader.results.gradebook import read_class
 from grader.submission.student_ids import id_problem
-from tests.grader.batch.running import OPEN, count, graded, marks, run
+from tests.grader.batch.running import OPEN, count, everything, graded, marks, run
 from tests.grader.batch.small import HW, MACHINE, Here, enter, hand_in, make_small, source
 from tests.grader.tiny import write
 from tests.patience import PATIENCE, eventually
@@ -30,14 +30,6 @@ from tests.patience import PATIENCE, eventually
 @pytest.fixture
 def course(tmp_path):
     return make_small(tmp_path / "course")
-
-
-def everything(course):
-    """Return each row of the gradebook and each graded file."""
-    with sqlite3.connect(course.root / "gradebook.db") as database:
-        rows = [line for line in database.iterdump() if "open_the_hood_journal" not in line]
-    files = (p for p in sorted(course.root.glob("autograded/**/*")) if p.is_file())
-    return rows, {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
 def seed(course, student):
@@ -438,6 +430,98 @@ def test_the_report_knows_which_marks_another_version_gave(course, here):
     assert versions() == before
 
 
+@pytest.fixture
+def class_of_forty(course, here):
+    for number in range(40):
+        hand_in(course, f"s{number:02}", "score 1")
+    assert run(course)[0] == 0
+    return course
+
+
+def settings(course, line):
+    with (course.root / "nbgrader_config.py").open("a") as file:
+        file.write(f"{line}\n")
+
+
+def test_a_setting_that_decides_no_verdict_makes_no_grade_another_one(class_of_forty):
+    before = everything(class_of_forty.root)
+    settings(class_of_forty, "c.Application.log_level = 10")
+    settings(class_of_forty, "c.LateSubmissionPlugin.penalty_method = 'zero'")
+    settings(class_of_forty, "c.FileNameCollectorPlugin.named_regexp = r'(?P<student_id>.*)'")
+    status, said = run(class_of_forty)
+    assert (status, count(said, "graded"), count(said, "recorded before")) == (0, 0, 40)
+    assert everything(class_of_forty.root) == before
+
+
+def test_recorded_grades_are_redone_only_where_that_is_asked_for(class_of_forty):
+    course, first = class_of_forty, seed(class_of_forty, "s00")
+    path = course.root / "source" / HW / f"{HW}.ipynb"
+    path.write_text(path.read_text().replace("test()", "test(1)"))
+    enter(course)
+    settings(course, "c.Execute.timeout = 99")
+    hand_in(course, "s01", "score 2")
+    hand_in(course, "ann", "score 2")
+    before = everything(course.root)
+    why = (
+        "^39 recorded grades of hw would be redone, because of a change in the lab in source/ and "
+        "in nbgrader's settings for running notebooks. Nothing was graded. Add `--regrade` to redo "
+        "them with the same cases, or `--only-new`"
+    )
+    with pytest.raises(UserError, match=why):
+        run(course)
+    with pytest.raises(UserError, match=r"^2 recorded grades of hw \(s00, s02\) would be redone"):
+        run(course, "--students", "s0[0-2]", "ann")
+    assert everything(course.root) == before
+    status, said = run(course, "--only-new")
+    assert (status, count(said, "graded"), count(said, "recorded before")) == (0, 2, 39)
+    assert first not in (seed(course, "s01"), seed(course, "ann"))
+    status, said = run(course, "--regrade")
+    assert (status, count(said, "graded")) == (0, 41)
+    assert {seed(course, f"s{number:02}") for number in range(2, 40)} == {first}
+    assert count(run(course)[1], "recorded before") == 41
+
+
+def test_what_another_program_graded_is_not_redone_unasked(course, here):
+    hand_in(course, "ann", "score 1")
+    run(course)
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.db.execute(text("DELETE FROM open_the_hood_graded"))
+        gradebook.db.commit()
+    with pytest.raises(UserError, match="change in the program that gave them"):
+        run(course)
+    assert count(run(course, "--only-new")[1], "recorded before") == 1
+    assert count(run(course, "--regrade")[1], "graded") == 1
+    assert count(run(course)[1], "recorded before") == 1
+
+
+def test_labs_that_cannot_be_graded_are_told_first_and_the_others_are_graded(course, here):
+    hand_in(course, "ann", "score 1")
+    write(b"no notebook", course.root / "source" / "torn" / "torn.ipynb")
+    write(source(), course.root / "source" / "nobody" / "nobody.ipynb")
+    status, said = run(course, labs=("torn", HW, "nobody", "hw9"))
+    assert (status, count(said, "graded")) == (1, 1)
+    for why in (
+        "torn is not graded: the source torn.ipynb is not a notebook",
+        "nobody is not graded: no submission in",
+        "hw9 is not graded: there is no notebook in",
+    ):
+        assert -1 < said.find(why) < said.find("recorded before")
+    with pytest.raises(UserError, match="there is no notebook in"):
+        run(course, labs=("torn", "hw9"))
+
+
+def test_a_gradebook_of_an_older_nbgrader_is_left_alone_and_the_way_on_is_said(course, here):
+    hand_in(course, "ann", "score 1")
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.db.execute(text("UPDATE alembic_version SET version_num = '724cde206c17'"))
+        gradebook.db.execute(text("DROP TABLE course"))
+        gradebook.db.commit()
+    before = everything(course.root)
+    with pytest.raises(UserError, match="run `nbgrader db upgrade`"):
+        run(course)
+    assert everything(course.root) == before
+
+
 def test_a_reason_says_nothing_to_the_terminal():
     console = Console(file=io.StringIO(), width=200)
     outcome = RunOutcome(HW)
@@ -469,7 +553,7 @@ def test_names_of_people_are_ids():
 def test_what_the_grader_fails_at_later_keeps_its_marks(course, here, monkeypatch):
     hand_in(course, "ann", "score 1")
     run(course)
-    before = everything(course)
+    before = everything(course.root)
     monkeypatch.setenv(MACHINE, "raise")
     for words in (["--regrade"], ["--regrade"], []):
         if not words:
@@ -477,7 +561,7 @@ def test_what_the_grader_fails_at_later_keeps_its_marks(course, here, monkeypatc
         status, said = run(course, *words)
         assert (status, count(said, "without a verdict")) == (1, 1)
         assert "no kernel today; the earlier grade stays" in said
-        assert everything(course) == before
+        assert everything(course.root) == before
     monkeypatch.delenv(MACHINE)
     assert count(run(course)[1], "graded") == 1  # what has changed is tried again
     assert marks(course.root, "ann", HW)["test"] == 2
