@@ -193,11 +193,16 @@ def grade_labs(
                 if not left:
                     break
                 jobs = iter(left)
+        for name, run_of_lab in runs.items():
+            if refused := run_of_lab.refused:
+                del outcomes[name]
+                with unusable.told(name):
+                    raise refused
         return outcomes, stopped()
 
 
 class _Unusable:
-    """Tells of labs that can't be graded, before the others are."""
+    """Tells of labs that can't be graded, and lets the run go on with the others."""
 
     def __init__(self, console: Console, labs: int):
         self._console, self._left = console, labs
@@ -332,6 +337,7 @@ class _Run:
         self.seed: str = secrets.token_hex(16) if drawn else self.args.seed
         self.canary = Canary(self.lab, not self.args.unsafe_no_sandbox, self.seed)
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
+        self.refused: UserError | None = None  # why nobody can be graded
 
     def jobs(self) -> Iterator[Job]:
         """Yield a job for each submission whose current state is not recorded, read just then.
@@ -340,6 +346,8 @@ class _Run:
         inserted.
         """
         for student, before in self._in_order():
+            if self.refused:
+                return
             job = self._job(student, before)
             if job is None:
                 self.outcome.skipped += 1
@@ -393,10 +401,14 @@ class _Run:
         """Record a result in the gradebook. A hopeless one waits until the canary has been graded.
 
         Raises:
-            UserError: when grading cannot continue.
+            UserError: when the gradebook or the disk can't be used.
         """
         if self.canary.is_mine(job):
-            self.canary.judge(result)
+            try:
+                self.canary.judge(result)
+            except UserError as refused:
+                self.refused = refused
+                return
             while self.in_doubt:
                 doubted, why = self.in_doubt.pop()
                 self._record(doubted, failed(doubted, why))
@@ -404,7 +416,7 @@ class _Run:
         self.canary.note(result)
         if result.hopeless:
             self.in_doubt.append((job, result.problem))
-        else:
+        elif result.judged or not self.refused:
             self._record(job, result)
 
     def _record(self, job: Job, result: Result) -> None:

@@ -498,8 +498,14 @@ def test_labs_that_cannot_be_graded_are_told_first_and_the_others_are_graded(cou
     hand_in(course, "ann", "score 1")
     write(b"no notebook", course.root / "source" / "torn" / "torn.ipynb")
     write(source(), course.root / "source" / "nobody" / "nobody.ipynb")
-    status, said = run(course, labs=("torn", HW, "nobody", "hw9"))
+    hand_in(course, "ann", "refuse", lab="odd")
+    refusing = source()
+    refusing.cells[0].source = refusing.cells[0].source.replace("score 2", "refuse")
+    write(refusing, course.root / "source" / "odd" / "odd.ipynb")
+    enter(course, ("odd",), "odd")
+    status, said = run(course, labs=("torn", "odd", HW, "nobody", "hw9"))
     assert (status, count(said, "graded")) == (1, 1)
+    assert "odd is not graded: no sandbox here" in said
     for why in (
         "torn is not graded: the source torn.ipynb is not a notebook",
         "nobody is not graded: no submission in",
