@@ -118,9 +118,9 @@ def judging_settings(course: Course) -> Config:
             steps.append(step)
             kinds.append(kind)
     read = {n for kind in kinds if issubclass(kind, Configurable) for n in kind.section_names()}
-    settings = Config({name: dict(course.config[name]) for name in read & course.config.keys()})
-    if "Execute" in settings:
-        settings.Execute.pop("unsafe_no_sandbox", None)  # the job says it
+    sections = {name: dict(course.config[name]) for name in read & course.config.keys()}
+    sections.get("Execute", {}).pop("unsafe_no_sandbox", None)  # the job says it
+    settings = Config({name: values for name, values in sections.items() if values})
     settings.Autograde.autograde_preprocessors = steps
     try:
         pickle.dumps(settings)

@@ -22,6 +22,21 @@ DECIDING = (
     "batch/grading.py",
     "batch/job.py",
 )
+# Those among them that no worker loads: they collect, show, or say what a machine lacks.
+OTHERS = (
+    "judging/card.py",
+    "preprocessors/exporter.py",
+    "preprocessors/feedback.py",
+    "preprocessors/page.py",
+    "preprocessors/self_judged.py",
+    "sandbox/doctor.py",
+    "submission/collect.py",
+    "submission/misplaced.py",
+    "submission/nbgrader_guard.py",
+    "submission/release_feedback.py",
+    "submission/student_ids.py",
+    "submission/zip_collect.py",
+)
 
 
 # The parts of a job's id that stand before the submission's, in their order, and in words.
@@ -73,9 +88,11 @@ def _hash(files: Iterable[Path]) -> str:
 
 
 def _grader() -> list[Path]:
-    grader = [ROOT / "grader" / name for name in DECIDING]
+    folder = ROOT / "grader"
+    grader = [folder / name for name in DECIDING]
+    every = {path for part in grader for path in (part.rglob("*.py") if part.is_dir() else [part])}
     return [
-        *(path for part in grader for path in (part.rglob("*.py") if part.is_dir() else [part])),
+        *(every - {folder / name for name in OTHERS}),
         *(p for p in _data_too(ROOT / "utils") if "views" not in p.relative_to(ROOT).parts),
         *_data_too(ROOT / "benchmarks" / "records"),
     ]
