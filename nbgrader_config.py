@@ -43,9 +43,10 @@ with contextlib.suppress(ModuleNotFoundError):
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
 c.ClearSolutions.text_stub = "*Write your answer here.*"
 
-# A submission is rebuilt as it is read: a copied, deleted or damaged cell costs its learner
-# a clear message and the class nothing. Its cells' metadata is the source's then, so nbgrader's own
-# step that checks it, twice for each submission, is not among these.
+# The batch grades, for `nbgrader autograde` and formgrader's button, too. It rebuilds a submission: a
+# copied, deleted or damaged cell costs its learner a clear message and the class nothing. It does
+# the work of the steps that overwrite cells or write to the gradebook itself. Cells' metadata is the
+# source's then, so nbgrader's own step that checks it is not among these.
 c.Autograde.exporter_class = "grader.preprocessors.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
