@@ -43,23 +43,19 @@ with contextlib.suppress(ModuleNotFoundError):
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
 c.ClearSolutions.text_stub = "*Write your answer here.*"
 
-# The batch grades, for `nbgrader autograde` and formgrader's button, too. It rebuilds a submission: a
-# copied, deleted or damaged cell costs its learner a clear message and the class nothing. It does
-# the work of the steps that overwrite cells or write to the gradebook itself. Cells' metadata is the
-# source's then, so nbgrader's own step that checks it is not among these.
+# The batch grades, for `nbgrader autograde` and formgrader's button, too. It rebuilds a submission,
+# so that a copied, deleted or damaged cell costs its learner a clear message and the class nothing,
+# and it writes to the gradebook. So nbgrader's own steps for that are not among these.
 c.Autograde.exporter_class = "grader.preprocessors.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "nbgrader.preprocessors.OverwriteCells",
-    "grader.preprocessors.Sanitize",  # formgrader shows a notebook while it still runs
+    "grader.preprocessors.Sanitize",
 ]
 c.Autograde.autograde_preprocessors = [
     "grader.preprocessors.Execute",  # seed, time limits, verdicts; stderr costs nothing
     "nbgrader.preprocessors.IgnorePattern",
     "nbgrader.preprocessors.LimitOutput",
     "grader.preprocessors.Sanitize",  # formgrader and feedback show what learners' code displays
-    "nbgrader.preprocessors.SaveAutoGrades",
     "nbgrader.preprocessors.AssignLatePenalties",
 ]
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -234,6 +234,32 @@ class Writer:
         when = job.submission.timestamp
         given = {"timestamp": when} if when else {}
         return self.gradebook.update_or_create_submission(job.lab.name, job.student, **given)
+
+    def renew_penalties(self, lab: str, students: Collection[str]) -> int:
+        """Set the late penalties of recorded grades as policy, due date and marks now ask for.
+
+        Returns:
+            How many have changed.
+        """
+        if self._late is None:
+            return 0
+        late = SubmittedAssignment.timestamp > Assignment.duedate
+        query = (
+            select(SubmittedNotebook, SubmittedAssignment)
+            .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
+            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+            .join(RECORDS, RECORDS.c.submission_id == SubmittedAssignment.id)
+            .where(Assignment.name == lab, RECORDS.c.key != "")
+            .where(late | SubmittedNotebook.late_submission_penalty.is_not(None))
+        )
+        changed, chosen = 0, set(students)
+        with self._said_clearly(), self._transaction() as session:
+            for submitted, submission in session.execute(query).all():
+                if submission.student_id in chosen:
+                    before = submitted.late_submission_penalty
+                    self._set_penalty(session, submission, submitted)
+                    changed += submitted.late_submission_penalty != before
+        return changed
 
     def _set_penalty(
         self, session: Session, submission: SubmittedAssignment, submitted: SubmittedNotebook

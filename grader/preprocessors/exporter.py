@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 from copy import deepcopy
 from pathlib import Path
@@ -37,9 +38,6 @@ class BatchAutograde(Autograde):
         config = deepcopy(self.config)
         config.Autograde.create_student = self.create_student
         course = Course(Path(self.coursedir.root), config, self.coursedir)
-        unsafe = bool(config.Execute.get("unsafe_no_sandbox", False))
-        if unsafe:
-            self.log.warning("NO SANDBOX: submissions run with your rights on your machine.")
         args = argparse.Namespace(
             lab=[self.coursedir.assignment_id],
             students=[self.coursedir.student_id],
@@ -48,14 +46,18 @@ class BatchAutograde(Autograde):
             regrade=self.force,
             only_new=not self.force,
             seed=None,
-            unsafe_no_sandbox=unsafe,
+            unsafe_no_sandbox=bool(config.Execute.get("unsafe_no_sandbox", False)),
             keep_workers=True,
         )
         self.run_pre_convert_hook()
+        said = io.StringIO()
         try:
-            outcomes, stopped = grade_labs(course, args, Console(quiet=True))
+            outcomes, stopped = grade_labs(course, args, Console(file=said, width=1000))
         except UserError as error:
             self._end(str(error))
+        finally:
+            for line in said.getvalue().splitlines():
+                self.log.warning(line)
         self.run_post_convert_hook()
         [outcome] = outcomes.values()
         for student, why in outcome.people:

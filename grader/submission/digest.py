@@ -1,7 +1,7 @@
 """Digests of submissions, which tell whether two are the same to a sandbox.
 
-Hidden cases are drawn anew for each run. The cases of an earlier grading are used again only for the
-same submission. Otherwise a learner could hand in code that prints its inputs, and then their
+Hidden cases are drawn anew for each run. The cases of an earlier grading are used again only for
+the same submission. Otherwise a learner could hand in code that prints its inputs, and then their
 answers.
 """
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import datetime
 
 import pytest
 from nbgrader.api import Gradebook
@@ -479,6 +480,32 @@ def test_recorded_grades_are_redone_only_where_that_is_asked_for(class_of_forty)
     assert (status, count(said, "graded")) == (0, 41)
     assert {seed(course, f"s{number:02}") for number in range(2, 40)} == {first}
     assert count(run(course)[1], "recorded before") == 41
+
+
+def test_another_policy_for_lateness_counts_without_running_code_and_that_is_said(course, here):
+    for student, day in (("early", 1), ("late", 3)):
+        path = hand_in(course, student, "score 2")
+        path.with_name("timestamp.txt").write_text(f"2026-01-0{day} 10:00 UTC")
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.update_or_create_assignment(HW, duedate=datetime(2026, 1, 2))
+    run(course)
+
+    def penalties():
+        with Gradebook(course.directory.db_url) as gradebook:
+            found = gradebook.assignment_submissions(HW)
+            return {one.student.id: one.notebooks[0].late_submission_penalty for one in found}
+
+    assert penalties() == {"early": None, "late": None}
+    for line, penalty in (
+        ("c.LateSubmissionPlugin.penalty_method = 'zero'", 2.0),
+        ("c.LateSubmissionPlugin.penalty_method = 'none'", None),
+    ):
+        settings(course, line)
+        said = run(course)[1]
+        assert count(said, "recorded before") == 2
+        assert "hw: penalties for lateness that are others now: 1" in said
+        assert penalties() == {"early": None, "late": penalty}
+        assert "lateness" not in run(course)[1]
 
 
 def test_what_another_program_graded_is_not_redone_unasked(course, here):
