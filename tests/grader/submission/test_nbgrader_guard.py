@@ -12,12 +12,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
-from nbgrader.converters import Autograde
-from traitlets.utils.importstring import import_item
 
-from grader.submission.rebuild import rebuild
 from tests.grader.tiny import (
-    CONFIG,
     LAB,
     environment,
     make_course,
@@ -237,16 +233,6 @@ def test_the_batch_does_the_same_with_the_whole_class(graded, tmp_path):
         assert SECRET not in shown(course, student)
     assert served(course, "autograded") == {*HARMLESS, f"{LAB}.ipynb"}
     assert "'proof.html'" in shown(course, "pages")
-
-
-def test_what_formgrader_shows_while_a_notebook_runs_is_clean_already():
-    """nbgrader writes the notebook into `autograded/` before running it, after the first steps."""
-    steps = Autograde(config=CONFIG).sanitize_preprocessors
-    handed_in = with_text(honest(), "[x](proof.html) <script>1</script>")
-    nb = rebuild(nbformat.writes(handed_in).encode(), source_notebook()).nb
-    for step in (s for s in steps if s.endswith("Sanitize")):
-        nb, _ = import_item(step)(config=CONFIG).preprocess(nb, {})
-    assert nb.cells[-1].source == "<pre>[x] (proof.html) </pre>"
 
 
 def test_formgrader_lists_and_grades_a_hostile_class(graded, tmp_path):
