@@ -34,8 +34,7 @@ def version() -> str:
 def other_version(db_url: str) -> str:
     """Return what to do about a gradebook with the tables of another nbgrader; empty if none is.
 
-    Ask before nbgrader opens it, which adds the tables that are missing, so that its own upgrade
-    fails later.
+    Ask before nbgrader opens it, which adds the tables that are missing.
     """
     engine = create_engine(db_url)
     try:

@@ -291,7 +291,7 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
         raise UserError(
             f"the gradebook does not hold {lab.name} as it is in source/, not even after "
             "`nbgrader generate_assignment`: does it have steps of its own, such as AUTOTEST? "
-            "Then grade it with `nbgrader autograde`"
+            "Tests that nbgrader makes can't be graded here: write them out in source/"
         )
 
 

@@ -35,7 +35,6 @@ from grader.results.reasons import reasons
 from grader.run_record import RunRecord, record
 from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
-from grader.submission.digest import digest
 from grader.submission.notebook import Unreadable
 from grader.submission.rebuild import rebuild
 
@@ -108,7 +107,6 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     record(
         nb,
         seed=job.seeds.get(name) or job.seed,
-        submission=digest({name: handed_in.notebooks[name]}, handed_in.files),
         lab=job.lab.digest,
         key=job.id,
         sandbox=job.sandbox,

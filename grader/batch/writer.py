@@ -109,7 +109,7 @@ class Writer:
         self._journal = ""  # SQLite's journal mode before the run
         with self._said_clearly():
             where = course.directory
-            if other := other_version(where.db_url):
+            if other := self._patiently(lambda: other_version(where.db_url)):
                 raise UserError(other)
             self.gradebook = self._patiently(lambda: Gradebook(where.db_url, where.course_id))
             self._patiently(self._prepare)
