@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from grader.batch.job import (
     read_source,
 )
 from grader.inside.long_lived import long_lived
-from grader.judging.graded_cell import read_verdicts
+from grader.judging.graded_cell import read_verdicts, verified_parts
 from grader.preprocessors import Execute as SandboxedExecute
 from grader.results.reasons import reasons
 from grader.run_record import RunRecord, record
@@ -77,6 +77,8 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
                 "this worker has another version of the grader or of the lab's checks than the "
                 "command that sent the submission: install the same on both"
             )
+        for source in job.lab.notebooks.values():
+            _require_checks(source)
         with tempfile.TemporaryDirectory(
             prefix="submission-", dir=scratch, ignore_cleanup_errors=True
         ) as folder:
@@ -93,6 +95,23 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
     except Exception as error:
         problem = f"the notebook's outputs could not be processed ({type(error).__name__})"
         return replace(failed(job, problem), retryable=False)
+
+
+@lru_cache(maxsize=8)
+def _require_checks(source: bytes) -> None:
+    """Refuse a lab whose checks can't be used, also for a submission that would meet none of them.
+
+    Raises:
+        UserError: when a check can't be loaded, or gives other points than its cell has.
+    """
+    verified = [
+        (cell, parts) for cell in read_source(source).cells if (parts := verified_parts(cell))
+    ]
+    if verified:
+        from grader.judging.examiner import check_for  # imports torch
+
+        for cell, (_, hidden) in verified:
+            check_for(hidden, float(cell.metadata.nbgrader.points))
 
 
 def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
