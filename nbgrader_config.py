@@ -61,23 +61,19 @@ c.GenerateAssignment.preprocessors = [
     "grader.preprocessors.LessonLinks",
 ]
 
-# A submission is rebuilt as it is read: a copied, deleted or damaged cell costs its learner
-# a clear message and the class nothing. Its cells' metadata is the source's then, so nbgrader's own
-# step that checks it, twice for each submission, is not among these.
+# The batch grades, for `nbgrader autograde` and formgrader's button, too. It rebuilds a submission,
+# so that a copied, deleted or damaged cell costs its learner a clear message and the class nothing,
+# and it writes to the gradebook. So nbgrader's own steps for that are not among these.
 c.Autograde.exporter_class = "grader.preprocessors.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "nbgrader.preprocessors.OverwriteCells",
-    "grader.preprocessors.ClearMarks",  # no mark outlives the submission that earned it
-    "grader.preprocessors.Sanitize",  # formgrader shows a notebook while it still runs
+    "grader.preprocessors.Sanitize",
 ]
 c.Autograde.autograde_preprocessors = [
     "grader.preprocessors.Execute",  # seed, time limits, verdicts; stderr costs nothing
     "nbgrader.preprocessors.IgnorePattern",
     "nbgrader.preprocessors.LimitOutput",
     "grader.preprocessors.Sanitize",  # formgrader and feedback show what learners' code displays
-    "nbgrader.preprocessors.SaveAutoGrades",
     "nbgrader.preprocessors.AssignLatePenalties",
 ]
 

@@ -7,12 +7,13 @@ How `python -m grader grade` grades, step by step. A module stands where its wor
 Batch process, trusted. One at a time in a course folder.
  1. batch.command           starts a run for each lab, with one seed for all its submissions
     batch.intake            reads the lab from source/, and later each submission in its turn
-    batch.version           hashes the code that decides verdicts; a worker must have the same
+    batch.version           hashes what decides verdicts; a worker must have the same code
     batch.lock              refuses a second batch in this course folder
     course                  lets nbgrader enter the lab in the gradebook if it is not there
  2. submission.files        reads what lies in submitted/, within limits and without following links
     submission.matching     says which file is which notebook; .names compares and shows names
-    submission.digest       tells whether it changed; what is graded and unchanged is skipped
+    submission.digest       tells whether it changed; what is graded and unchanged is skipped, or
+                            where it was graded by something else, batch.command asks what to do
     submission.student_ids  says which folders are learners'; .misplaced finds what nobody grades
  3. batch.job               describes the work for a worker (Job) and what comes back (Result)
     batch.pool              sends jobs to workers on this machine, and replaces dead ones
@@ -55,8 +56,8 @@ Batch process again, trusted.
     batch.files             writes a submission's folder in autograded/, whole or not at all
     batch.writer            records its scores in the gradebook, in one transaction
 
-nbgrader (`generate_feedback`), trusted. `nbgrader autograde` replaces batch and worker, and saves
-the marks itself: preprocessors.exporter does steps 2 and 5, preprocessors.marks clears old marks.
+nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's button begin at step
+1, too: preprocessors.exporter calls batch.command.
 14. preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page makes the page
 15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
 

@@ -43,8 +43,7 @@ class RunRecord:
 
     Attributes:
         seed: what the cases were drawn from.
-        submission: :func:`grader.submission.digest.digest` of what was graded.
-        lab: a hash of what it was graded by: the lab, its checks, the settings and the grader.
+        lab: hashes of what it was graded by: the lab, the grader, the checks and the settings.
         key: the id of the batch's job, which names all of that and the submission.
         sandbox: whether the code ran in a sandbox; None where that was not recorded.
         seconds: how long the run took by the clock.
@@ -52,7 +51,6 @@ class RunRecord:
     """
 
     seed: str = ""
-    submission: str = ""
     lab: str = ""
     key: str = ""
     sandbox: bool | None = None
@@ -75,7 +73,7 @@ class RunRecord:
         """Read the record from a notebook's metadata, which may be of any shape."""
         ours = mapping(mapping(metadata).get(KEY))
         return cls(
-            **texts(ours, "seed", "submission", "lab", "key"),
+            **texts(ours, "seed", "lab", "key"),
             sandbox=truth(ours.get("sandbox")),
             seconds=number(ours.get("seconds")),
             notes=tuple(map(_note, sequence(ours.get("notes")))),

@@ -127,10 +127,11 @@ def main(lab: str, letter: str) -> None:
     took: list[float] = []
     really = Writer.record
 
-    def record(self: Writer, *args: Any) -> None:
+    def record(self: Writer, *args: Any) -> bool:
         start = time.perf_counter()
-        really(self, *args)
+        written = really(self, *args)
         took.append(time.perf_counter() - start)
+        return written
 
     Writer.record = record
     start = time.perf_counter()

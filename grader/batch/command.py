@@ -6,8 +6,9 @@ import argparse
 import os
 import secrets
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -22,8 +23,9 @@ from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job, LabFiles, Result, failed
 from grader.batch.lock import only_one
 from grader.batch.outcome import RunOutcome
-from grader.batch.pool import Pool
+from grader.batch.pool import Pool, kept
 from grader.batch.progress import RunProgress
+from grader.batch.version import changes
 from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
@@ -34,11 +36,13 @@ from grader.submission.notebook import OutOfReach
 from grader.submission.student_ids import id_problem
 
 MOST_PLACES = 10  # misplaced notebooks that are named
+MOST_NAMES = 5  # learners who are named
+NEW = "new"  # in place of a seed
 # What nbgrader says where a graded lab has got other cells.
 OTHER_CELLS = "Cannot add or remove cells for notebook"
 
 
-class Executor(AbstractContextManager, Protocol):
+class Executor(Protocol):
     """Runs jobs: :class:`Pool` or :class:`grader.batch.cluster.Cluster`."""
 
     def run(self, jobs: Iterator[Job]) -> Iterator[tuple[Job, Result]]:
@@ -47,6 +51,7 @@ class Executor(AbstractContextManager, Protocol):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``python -m grader grade``."""
+    parser.set_defaults(keep_workers=False)  # only nbgrader's way in does
     words = "labs, such as 01_tensors or 01; of another origin, by folder name in source/"
     parser.add_argument("lab", nargs="+", help=words)
     parser.add_argument(
@@ -62,10 +67,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", help="grade on a Dask cluster: tcp://host:8786"
     )
-    parser.add_argument(
+    recorded = parser.add_mutually_exclusive_group()
+    recorded.add_argument(
         "--regrade",
         action="store_true",
         help="grade recorded submissions again; an unchanged submission gets the same cases",
+    )
+    recorded.add_argument(
+        "--only-new",
+        action="store_true",
+        help="leave recorded grades of unchanged submissions, even where another version of lab, "
+        "checks or grader gave them",
     )
     parser.add_argument(
         "--cell-seconds",
@@ -77,8 +89,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed",
         type=typed_seed,
-        help="draw the cases from this seed, so that another run can ask the same; "
-        "learners must not know it (default: new in each run)",
+        help="draw everybody's cases from this seed, so that another run can ask the same; "
+        f"learners must not know it. `{NEW}` draws one (default: a new one, but who is graded "
+        "again keeps theirs)",
     )
     parser.add_argument(
         "--unsafe-no-sandbox",
@@ -97,38 +110,76 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     """Grade the labs.
 
     Returns:
-        0 when every submission has a verdict, 1 when some have none, 130 when interrupted.
+        0 when every submission has a verdict, 1 when some have none or a lab could not be graded,
+        130 when interrupted.
 
     Raises:
-        UserError: when there are no submissions, or grading is impossible.
+        UserError: when nothing can be graded, or recorded grades would be redone unasked; then
+            nothing was done.
     """
     console = console or Console()
     course = open_course(root)
     if args.cell_seconds:
         course.config.Execute.max_cell_seconds = args.cell_seconds
-    names = dict.fromkeys(lab_named(root, word) for word in args.lab)
-    labs = {name: read_lab(course, name) for name in names}
-    students = {name: submissions(course.directory, name, args.students) for name in labs}
-    for name, found in students.items():
-        if not found:
-            where = course.folder("submitted", "*", name)
-            which = f" that matches {' or '.join(args.students)}" if args.students else ""
-            raise UserError(f"no submission{which} in {where}")
+    outcomes, stopped = grade_labs(course, args, console)
+    for outcome in outcomes.values():
+        outcome.show(console)
+    if not args.students:
+        _show_misplaced(course, console)
+    if stopped:
+        console.print(
+            "Interrupted. Finished grades are recorded; run the same command again to continue."
+        )
+        return 130
+    whole = len(outcomes) == len({lab_named(root, word) for word in args.lab})
+    return 0 if whole and all(outcome.complete for outcome in outcomes.values()) else 1
+
+
+def grade_labs(
+    course: Course, args: argparse.Namespace, console: Console
+) -> tuple[dict[str, RunOutcome], bool]:
+    """Grade labs and record the grades: the one way, for this command and for nbgrader's.
+
+    Args:
+        args: what :func:`add_arguments` names.
+
+    Returns:
+        The outcome of each lab that could be graded, and whether the run was interrupted.
+
+    Raises:
+        UserError: as :func:`run`.
+    """
+    labs: dict[str, LabFiles] = {}
+    students: dict[str, dict[str, list[Path]]] = {}
+    unusable = _Unusable(console, len({lab_named(course.root, word) for word in args.lab}))
+    for name in dict.fromkeys(lab_named(course.root, word) for word in args.lab):
+        with unusable.told(name):
+            lab, found = read_lab(course, name), _students(course, name, args.students)
+            labs[name], students[name] = lab, found
     if args.unsafe_no_sandbox:
         console.print(
             "[bold red]No sandbox:[/bold red] learners' code runs with your rights. It can read "
             "and change your files and the grades, and use the network. Each grade records this."
         )
-    outcomes = {name: RunOutcome(name) for name in labs}
     with only_one(course), _interruptible() as stopped, Writer(course) as writer:
-        for lab in labs.values():
-            try:
-                _enter(course, writer, lab, console)
-            except UserError:
-                if stopped():  # Ctrl-C ended nbgrader, too
-                    break
-                raise
-        total = sum(map(len, students.values()))
+        known = writer.spelled()
+        for name, found in students.items():
+            students[name] = {known.get(student, student): found[student] for student in found}
+        if not (args.regrade or args.only_new):
+            _refuse_to_redo(course, writer, labs, students, sandbox=not args.unsafe_no_sandbox)
+        for name, lab in list(labs.items()):
+            del labs[name]
+            with unusable.told(name):
+                try:
+                    _enter(course, writer, lab, console)
+                except UserError:
+                    if not stopped():  # Ctrl-C ends nbgrader, too
+                        raise
+                labs[name] = lab
+            if changed := writer.renew_penalties(name, students[name]):
+                console.print(f"{name}: penalties for lateness that are others now: {changed}")
+        outcomes = {name: RunOutcome(name) for name in labs}
+        total = sum(len(students[name]) for name in labs)
         title = next(iter(labs)) if len(labs) == 1 else f"{len(labs)} labs"
         with (
             RunProgress(console, title, total) as progress,
@@ -144,20 +195,85 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
             while not stopped():
                 for job, result in executor.run(jobs):
                     runs[job.lab.name].take(job, result)
-                left = [job for run_of_lab in runs.values() if (job := run_of_lab.canary.job())]
+                left = [one for run_of_lab in runs.values() if (one := run_of_lab.canary.job())]
                 if not left:
                     break
                 jobs = iter(left)
-    for outcome in outcomes.values():
-        outcome.show(console)
-    if not args.students:
-        _show_misplaced(course, console)
-    if stopped():
-        console.print(
-            "Interrupted. Finished grades are recorded; run the same command again to continue."
+        for name, run_of_lab in runs.items():
+            if refused := run_of_lab.refused:
+                del outcomes[name]
+                with unusable.told(name):
+                    raise refused
+        return outcomes, stopped()
+
+
+class _Unusable:
+    """Tells of labs that can't be graded, and lets the run go on with the others."""
+
+    def __init__(self, console: Console, labs: int):
+        self._console, self._left = console, labs
+
+    @contextmanager
+    def told(self, lab: str) -> Iterator[None]:
+        """Print why the enclosed code refuses a lab; raise that where no other lab is left."""
+        try:
+            yield
+        except UserError as error:
+            self._left -= 1
+            if not self._left:
+                raise
+            self._console.print(f"[bold red]{escape(lab)} is not graded:[/bold red]", end=" ")
+            self._console.print(escape(str(error)), highlight=False)
+
+
+def _students(course: Course, lab: str, patterns: Sequence[str]) -> dict[str, list[Path]]:
+    found = submissions(course.directory, lab, patterns)
+    if not found:
+        where = course.folder("submitted", "*", lab)
+        which = f" that matches {' or '.join(patterns)}" if patterns else ""
+        raise UserError(f"no submission{which} in {where}")
+    return found
+
+
+def _refuse_to_redo(
+    course: Course,
+    writer: Writer,
+    labs: dict[str, LabFiles],
+    students: dict[str, dict[str, list[Path]]],
+    sandbox: bool,
+) -> None:
+    """Refuse to grade where recorded grades of unchanged submissions would be redone.
+
+    Raises:
+        UserError: which and why, and the two ways on.
+    """
+    said = []
+    for name, lab in labs.items():
+        who: list[str] = []
+        why: dict[str, None] = {}
+        records = writer.records(name)
+        for student in students[name]:
+            before = records.get(student)
+            if before is None or not before.job_id:
+                continue
+            if changed := changes(before.job_id, lab.digest_in(sandbox)):
+                with suppress(OutOfReach):  # the run says why
+                    submission = read_submission_of(course, lab, students[name][student])
+                    if before.digest in ("", submission.digest):
+                        who.append(printable(student))
+                        why |= dict.fromkeys(changed)
+        if who:
+            named = f" ({', '.join(who)})" if len(who) <= MOST_NAMES else ""
+            grades = "1 recorded grade" if len(who) == 1 else f"{len(who)} recorded grades"
+            said.append(
+                f"{grades} of {name}{named} would be redone, because of a change in "
+                f"{' and in '.join(why)}"
+            )
+    if said:
+        raise UserError(
+            f"{'; '.join(said)}. Nothing was graded. Add `--regrade` to redo them with the same "
+            "cases, or `--only-new` to leave them and grade what is new"
         )
-        return 130
-    return 0 if all(outcome.complete for outcome in outcomes.values()) else 1
 
 
 def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
@@ -180,7 +296,7 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
         raise UserError(
             f"the gradebook does not hold {lab.name} as it is in source/, not even after "
             "`nbgrader generate_assignment`: does it have steps of its own, such as AUTOTEST? "
-            "Then grade it with `nbgrader autograde`"
+            "Tests that nbgrader makes can't be graded here: write them out in source/"
         )
 
 
@@ -197,13 +313,16 @@ def _show_misplaced(course: Course, console: Console) -> None:
         console.print(f"  {escape(', '.join(found[:MOST_PLACES]))}{more}", highlight=False)
 
 
-def _executor(args: argparse.Namespace, total: int, stopped: Callable[[], bool]) -> Executor:
+def _executor(
+    args: argparse.Namespace, total: int, stopped: Callable[[], bool]
+) -> AbstractContextManager[Executor]:
     """Return the executor for all labs. Its workers start only once."""
     if args.scheduler:
         from grader.batch.cluster import Cluster  # Dask is an optional extra
 
         return Cluster(args.scheduler, stopped)
-    return Pool(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
+    make = kept if args.keep_workers else Pool
+    return make(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
 
 
 @dataclass
@@ -221,11 +340,11 @@ class _Run:
     def __post_init__(self) -> None:
         # One seed for the whole run: everyone gets the same cases, so the answer key is computed
         # once.
-        self.seed = self.args.seed or secrets.token_hex(16)
+        drawn = self.args.seed in (None, NEW)
+        self.seed: str = secrets.token_hex(16) if drawn else self.args.seed
         self.canary = Canary(self.lab, not self.args.unsafe_no_sandbox, self.seed)
-        known = self.writer.spelled()
-        self.students = {known.get(name, name): paths for name, paths in self.students.items()}
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
+        self.refused: UserError | None = None  # why nobody can be graded
 
     def jobs(self) -> Iterator[Job]:
         """Yield a job for each submission whose current state is not recorded, read just then.
@@ -234,6 +353,8 @@ class _Run:
         inserted.
         """
         for student, before in self._in_order():
+            if self.refused:
+                return
             try:
                 job = self._job(student, before)
             except OutOfReach as reason:  # whatever was recorded stays
@@ -249,11 +370,12 @@ class _Run:
 
     def _in_order(self) -> Iterator[tuple[str, Recorded | None]]:
         failed_before = []
+        records = self.writer.records(self.lab.name)
         for student in self.students:
             if problem := id_problem(student):
                 self._fail(printable(student), f"{problem}: rename the student's folder")
                 continue
-            before = self.writer.recorded(self.lab.name, student)
+            before = records.get(student)
             if before and not before.job_id:
                 failed_before.append((student, before))
             else:
@@ -268,26 +390,24 @@ class _Run:
         lab, files, sandbox = self.lab, self.writer.files, not self.args.unsafe_no_sandbox
         submission = read_submission_of(self.course, lab, self.students[student])
         job_id = submission.job_id(lab, sandbox)
-        if before and before.job_id == job_id and not self.args.regrade:
+        same = before is not None and before.digest in ("", submission.digest)
+        if before and before.job_id and same and not self.args.regrade:
             names = list(lab.notebooks)
-            if files.stamp(student, lab.name, names) == before.stamp or all(
-                files.run_record(student, lab.name, name).key == job_id for name in names
+            if changes(before.job_id, job_id):  # then args.only_new
+                return None
+            if before.job_id == job_id and (
+                files.stamp(student, lab.name, names) == before.stamp
+                or all(files.run_record(student, lab.name, name).key == job_id for name in names)
             ):
                 return None
-        graded_before = False
-        if before:
-            seeds = before.seeds if before.digest == submission.digest else {}
-        else:
-            seeds = files.seeds_of_plain_grading(student, lab.name, submission)
-            graded_before = len(seeds) == len(lab.notebooks)
         return Job(
             lab=lab,
             student=student,
             submission=submission,
             id=job_id,
             seed=self.seed,
-            seeds=seeds if self.args.regrade else {},
-            graded_before=graded_before,
+            # A submission that has changed could answer what an earlier one has printed.
+            seeds=before.seeds if before and same and not self.args.seed else {},
             sandbox=sandbox,
         )
 
@@ -295,10 +415,14 @@ class _Run:
         """Record a result in the gradebook. A hopeless one waits until the canary has been graded.
 
         Raises:
-            UserError: when grading cannot continue.
+            UserError: when the gradebook or the disk can't be used.
         """
         if self.canary.is_mine(job):
-            self.canary.judge(result)
+            try:
+                self.canary.judge(result)
+            except UserError as refused:
+                self.refused = refused
+                return
             while self.in_doubt:
                 doubted, why = self.in_doubt.pop()
                 self._record(doubted, failed(doubted, why))
@@ -306,13 +430,13 @@ class _Run:
         self.canary.note(result)
         if result.hopeless:
             self.in_doubt.append((job, result.problem))
-        else:
+        elif result.judged or not self.refused:
             self._record(job, result)
 
     def _record(self, job: Job, result: Result) -> None:
         without = result.retryable
         try:
-            self.writer.record(job, result)
+            written = self.writer.record(job, result)
         except UserError:
             raise
         except Exception as error:
@@ -320,7 +444,11 @@ class _Run:
             problem = f"it could not be recorded: {type(error).__name__}: {error}"
             self.outcome.fail(job.student, problem)
         else:
-            self.outcome.add(job, result)
+            if written:
+                self.outcome.add(job, result)
+            else:
+                without = True
+                self.outcome.fail(job.student, f"{result.problem}; the earlier grade stays")
         self.progress.count(graded=True, failed=without)
 
 
@@ -335,6 +463,9 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
             os._exit(130)
         asked = True
 
+    if threading.current_thread() is not threading.main_thread():  # no signal arrives here
+        yield lambda: False
+        return
     before = signal.signal(signal.SIGINT, ask)
     try:
         yield lambda: asked

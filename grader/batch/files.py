@@ -6,13 +6,13 @@ import glob
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from grader.batch.job import NotebookResult, Submission
+from grader.batch.job import NotebookResult
 from grader.course import Course
 from grader.run_record import RunRecord
-from grader.submission.digest import digest
 from grader.whole_file import write_whole
 
 
@@ -24,17 +24,19 @@ class AutogradedFiles:
         self._file_mode = int(str(course.autograde.permissions), 8)
         self._root = Path(os.path.normpath(course.folder("autograded", ".", ".")))
 
-    def write(
+    @contextmanager
+    def replaced(
         self,
         student: str,
         lab: str,
         notebooks: Sequence[NotebookResult],
         beside: Mapping[str, bytes],
-    ) -> str:
-        """Replace a submission's graded files and return their stamp.
+    ) -> Iterator[str]:
+        """Replace a submission's graded files, and yield their stamp.
 
-        The files are first written to another folder, which is then renamed. If the process is
-        killed in between, the old files, the new files or none are there.
+        The files are first written to another folder, which is then renamed. When the enclosed code
+        raises, the old files are put back. If the process is killed in between, the old files, the
+        new files or none are there.
 
         Args:
             beside: the other files, by relative path.
@@ -61,9 +63,14 @@ class AutogradedFiles:
             old = new.with_name(f"{new.name}.old")
             if os.path.lexists(folder):
                 folder.rename(old)
+            placed = False
             try:
                 new.rename(folder)
-            except OSError:
+                placed = True
+                yield self.stamp(student, lab, [notebook.name for notebook in notebooks])
+            except BaseException:
+                if placed:
+                    folder.rename(new)
                 if os.path.lexists(old):
                     old.rename(folder)
                 raise
@@ -74,7 +81,6 @@ class AutogradedFiles:
             shutil.rmtree(old, ignore_errors=True)
         elif os.path.lexists(old):
             old.unlink()
-        return self.stamp(student, lab, [notebook.name for notebook in notebooks])
 
     def stamp(self, student: str, lab: str, names: Sequence[str]) -> str:
         """Return sizes and modification times of the graded notebooks; empty if one is missing."""
@@ -88,21 +94,6 @@ class AutogradedFiles:
     def run_record(self, student: str, lab: str, name: str) -> RunRecord:
         """Read what was recorded of a notebook's run; empty when there is no such notebook."""
         return RunRecord.read(self.course.folder("autograded", student, lab) / f"{name}.ipynb")
-
-    def seeds_of_plain_grading(
-        self, student: str, lab: str, submission: Submission
-    ) -> dict[str, str]:
-        """Return the seeds with which ``nbgrader autograde`` graded this same submission.
-
-        Notebooks that were graded by other means, or in another version, have no entry.
-        """
-        seeds = {}
-        for name, data in submission.notebooks.items():
-            run = self.run_record(student, lab, name)
-            same = run.submission == digest({name: data}, submission.files)
-            if not run.key and same and run.seed:
-                seeds[name] = run.seed
-        return seeds
 
     def _write(self, path: Path, data: bytes) -> None:
         write_whole(path, data)

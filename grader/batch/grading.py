@@ -7,23 +7,18 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from nbformat.notebooknode import NotebookNode
-from nbgrader.converters import Autograde
-from nbgrader.preprocessors import (
-    AssignLatePenalties,
-    Execute,
-    OverwriteCells,
-    OverwriteKernelspec,
-    SaveAutoGrades,
-)
+from nbgrader.preprocessors import Execute
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
+from grader.batch import version as versions
 from grader.batch.job import (
     Job,
     NotebookResult,
@@ -33,27 +28,23 @@ from grader.batch.job import (
     given_up,
     read_source,
 )
-from grader.batch.version import version
 from grader.inside.long_lived import long_lived
-from grader.judging.graded_cell import read_verdicts
-from grader.preprocessors import ClearMarks
+from grader.judging.graded_cell import read_verdicts, verified_parts
 from grader.preprocessors import Execute as SandboxedExecute
 from grader.results.reasons import reasons
 from grader.run_record import RunRecord, record
 from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
-from grader.submission.digest import digest
 from grader.submission.notebook import Unreadable
 from grader.submission.rebuild import rebuild
 
-# Steps of nbgrader that use the gradebook. `rebuild` and the writer do their work instead.
-ELSEWHERE = (
-    AssignLatePenalties,
-    ClearMarks,
-    OverwriteCells,
-    OverwriteKernelspec,
-    SaveAutoGrades,
-)
+GRADER = versions.grader_version()  # of what this process has loaded, whatever happens to the files
+
+
+@cache
+def version(lab: str) -> str:
+    """Return :func:`grader.batch.version.version` as it was when this process loaded the code."""
+    return f"{GRADER}-{versions.checks_version(lab)}"
 
 
 def prepare(job: Job) -> None:
@@ -86,6 +77,8 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
                 "this worker has another version of the grader or of the lab's checks than the "
                 "command that sent the submission: install the same on both"
             )
+        for source in job.lab.notebooks.values():
+            _require_checks(source)
         with tempfile.TemporaryDirectory(
             prefix="submission-", dir=scratch, ignore_cleanup_errors=True
         ) as folder:
@@ -104,6 +97,23 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
         return replace(failed(job, problem), retryable=False)
 
 
+@lru_cache(maxsize=8)
+def _require_checks(source: bytes) -> None:
+    """Refuse a lab whose checks can't be used, also for a submission that would meet none of them.
+
+    Raises:
+        UserError: when a check can't be loaded, or gives other points than its cell has.
+    """
+    verified = [
+        (cell, parts) for cell in read_source(source).cells if (parts := verified_parts(cell))
+    ]
+    if verified:
+        from grader.judging.examiner import check_for  # imports torch
+
+        for cell, (_, hidden) in verified:
+            check_for(hidden, float(cell.metadata.nbgrader.points))
+
+
 def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     handed_in, source_nb = job.submission, read_source(job.lab.notebooks[name])
     submitted, renamed = handed_in.notebooks[name], handed_in.renamed.get(name)
@@ -116,7 +126,6 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     record(
         nb,
         seed=job.seeds.get(name) or job.seed,
-        submission=digest({name: handed_in.notebooks[name]}, handed_in.files),
         lab=job.lab.digest,
         key=job.id,
         sandbox=job.sandbox,
@@ -146,14 +155,10 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
 
 
 def _steps(config: Config) -> Iterator[Any]:
-    """Yield the configured steps of ``nbgrader autograde`` in order, without those in ELSEWHERE."""
-    course = Autograde(config=config)
-    for step in [*course.sanitize_preprocessors, *course.autograde_preprocessors]:
+    """Yield the steps of :func:`grader.batch.intake.judging_settings` in order."""
+    for step in config.Autograde.autograde_preprocessors:
         step = import_item(step) if isinstance(step, str) else step
-        if not isinstance(step, type):
-            yield step
-        elif not issubclass(step, ELSEWHERE):
-            yield step(config=config)
+        yield step(config=config) if isinstance(step, type) else step
 
 
 def _execute(

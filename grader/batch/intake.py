@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from traitlets.config import Config
+from nbformat.notebooknode import NotebookNode
+from nbgrader.preprocessors import (
+    AssignLatePenalties,
+    OverwriteCells,
+    OverwriteKernelspec,
+    SaveAutoGrades,
+)
+from nbgrader.utils import is_grade, is_solution
+from traitlets.config import Config, Configurable, LazyConfigValue
+from traitlets.utils.importstring import import_item
 
 from grader import UserError
 from grader.batch.job import LabFiles, Submission, read_source
-from grader.batch.version import version
+from grader.batch.version import DIGITS, version
 from grader.course import Course
 from grader.metadata import KEY
 from grader.submission.companions import given_files, read_companions
 from grader.submission.digest import digest, digest_of
 from grader.submission.files import TIMESTAMP
 from grader.submission.names import nfc
-from grader.submission.rebuild import as_recorded
+from grader.submission.rebuild import STEPS, as_recorded
 
-# Settings of locations. They do not affect how a submission is graded.
-PLACES = ("CourseDirectory", "Exchange", "ExchangeFactory")
+# Steps of nbgrader that use the gradebook. `rebuild` and the writer do their work instead, and none
+# decides a verdict.
+ELSEWHERE = (AssignLatePenalties, OverwriteCells, OverwriteKernelspec, SaveAutoGrades)
+# What the build writes into a lab's metadata to be read by people and by itself.
+TOLD = ("cells", "points", "title")
 
 
 def read_lab(course: Course, name: str) -> LabFiles:
@@ -40,13 +54,10 @@ def read_lab(course: Course, name: str) -> LabFiles:
     files = given_files(folder, course.directory.ignore)
     kept = tuple(map(nfc, course.autograde.exclude_overwriting.get(name, ())))
     graded_by = version(name)
-    config = Config({k: v for k, v in course.config.items() if k not in PLACES})
-    for stem, data in notebooks.items():
-        _require_sound(stem, data, config)
-    settings = json.dumps(config, sort_keys=True, default=_name_of)
-    parts = [
-        f"{k}\0{hashlib.sha256(v).hexdigest()}" for k, v in (*notebooks.items(), *files.items())
-    ]
+    config = judging_settings(course)
+    parts = [_json([stem, _judged(stem, data, config)]) for stem, data in notebooks.items()]
+    parts += [f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in files.items()]
+    of_lab, of_settings = digest_of([*parts, *kept]), digest_of([_json(config)])
     return LabFiles(
         name=name,
         notebooks=notebooks,
@@ -54,7 +65,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
         kept=kept,
         config=config,
         version=graded_by,
-        digest=digest_of([*parts, *kept, settings, graded_by]),
+        digest=f"{of_lab[:DIGITS]}-{graded_by}-{of_settings[:DIGITS]}",
         gpu=any(map(_needs_gpu, notebooks.values())),
     )
 
@@ -87,22 +98,76 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     )
 
 
-def _require_sound(name: str, data: bytes, config: Config) -> None:
+def judging_settings(course: Course) -> Config:
+    """Return the settings that decide a verdict: the steps of ``autograde``, and what they read.
+
+    What else stands in nbgrader_config.py, such as places, penalties for lateness, the reading of
+    archives or the level of the log, reaches no worker and makes no grade another one.
+
+    Raises:
+        UserError: when a step cannot be found, or cannot be sent to another process.
+    """
+    nbgraders = course.autograde
+    steps, kinds = [], list(STEPS)
+    for step in [*nbgraders.sanitize_preprocessors, *nbgraders.autograde_preprocessors]:
+        try:
+            found = import_item(step) if isinstance(step, str) else step
+        except ImportError as error:
+            raise UserError(f"c.Autograde in nbgrader_config.py names {step}: {error}") from None
+        kind = found if isinstance(found, type) else type(found)
+        if not issubclass(kind, ELSEWHERE):
+            steps.append(step)
+            kinds.append(kind)
+    read = {n for kind in kinds if issubclass(kind, Configurable) for n in kind.section_names()}
+    sections = {name: dict(course.config[name]) for name in read & course.config.keys()}
+    sections.get("Execute", {}).pop("unsafe_no_sandbox", None)  # the job says it
+    settings = Config({name: values for name, values in sections.items() if values})
+    settings.Autograde.autograde_preprocessors = steps
+    try:
+        pickle.dumps(settings)
+    except Exception as error:
+        raise UserError(
+            "nbgrader_config.py has a step or setting that the grading processes can't import: "
+            f"define it in a module ({type(error).__name__}: {error})"
+        ) from None
+    return settings
+
+
+def _judged(name: str, data: bytes, config: Config) -> Any:
+    """Return what of a source notebook decides a verdict: no solution, no text that is only read.
+
+    Raises:
+        UserError: when it is no notebook that nbgrader can release.
+    """
     try:
         nb = read_source(data)
     except Exception as error:
         raise UserError(f"the source {name}.ipynb is not a notebook: {error}") from None
     try:
-        as_recorded(nb, config)
+        nb = as_recorded(nb, config)
     except Exception as error:  # a region without an end, metadata of an older schema
         problem = f"{type(error).__name__}: {error}"
         raise UserError(f"nbgrader can't release the source {name}.ipynb: {problem}") from None
+    ours = {k: v for k, v in nb.metadata.get(KEY, {}).items() if k not in TOLD}
+    cells = [c for c in nb.cells if c.cell_type == "code" or is_grade(c) or is_solution(c)]
+    return [ours, nb.metadata.get("kernelspec", {}).get("name"), *map(_judged_cell, cells)]
+
+
+def _judged_cell(cell: NotebookNode) -> Any:
+    settings = {k: cell.metadata.get(k) for k in ("nbgrader", "tags", KEY)}
+    return [cell.cell_type, cell.source, settings]
 
 
 def _needs_gpu(data: bytes) -> bool:
     return bool(read_source(data).metadata.get(KEY, {}).get("gpu", False))
 
 
-def _name_of(thing: object) -> str:
-    """Return the name of a class or function in the settings, which is equal in every run."""
+def _json(thing: Any) -> str:
+    return json.dumps(thing, sort_keys=True, default=_plain)
+
+
+def _plain(thing: object) -> Any:
+    """Return what stands for a class, a function or a list's change in the settings."""
+    if isinstance(thing, LazyConfigValue):
+        return thing.to_dict()
     return getattr(thing, "__qualname__", type(thing).__qualname__)

@@ -33,9 +33,10 @@ class LabFiles:
         notebooks: the instructor's version of each notebook, by name without ``.ipynb``.
         files: the lab's other files, by relative path.
         kept: names of those ``files`` that do not replace a learner's file.
-        config: nbgrader's settings.
+        config: those of nbgrader's settings that decide a verdict, among them the steps.
         version: version of the grader and the checks, from :func:`grader.batch.version.version`.
-        digest: SHA-256 of all of the above.
+        digest: hashes of what of the above decides a verdict, in the order of
+            :data:`grader.batch.version.PARTS`.
         gpu: whether grading needs a GPU.
     """
 
@@ -47,6 +48,10 @@ class LabFiles:
     version: str
     digest: str
     gpu: bool = False
+
+    def digest_in(self, sandbox: bool) -> str:
+        """Return the digest of all that decides a verdict beside a submission."""
+        return f"{self.digest}-{sandbox:d}"
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,13 @@ class Submission:
     time_file: bytes = b""
 
     def job_id(self, lab: LabFiles, sandbox: bool) -> str:
-        """Return a hash of this submission, the lab, the grader and the way of grading."""
+        """Return hashes of all that decides a verdict, and of this submission.
+
+        :func:`grader.batch.version.changes` compares two.
+        """
         said = [note.message for note in self.notes]
-        return digest_of([lab.digest, self.digest, str(self.timestamp), *said, str(sandbox)])
+        own = digest_of([self.digest, str(self.timestamp), *said])
+        return f"{lab.digest_in(sandbox)}-{own[:10]}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,6 @@ class Job:
         id: the :meth:`Submission.job_id` of it.
         seed: the seed that its cases are drawn from; the same for everyone in a run.
         seeds: by notebook, the seed of an earlier grading that is to be repeated.
-        graded_before: whether plain nbgrader graded this same submission.
         sandbox: whether learners' code runs in a sandbox.
     """
 
@@ -98,7 +106,6 @@ class Job:
     id: str
     seed: str = field(default_factory=lambda: secrets.token_hex(16))
     seeds: Mapping[str, str] = field(default_factory=dict)
-    graded_before: bool = False
     sandbox: bool = True
 
     def beside(self) -> dict[str, bytes]:
@@ -151,6 +158,13 @@ class Result:
     problem: str = ""
     retryable: bool = False
     hopeless: bool = False
+
+    @property
+    def judged(self) -> bool:
+        """Whether this is a verdict, if only on a part, or on a submission that can't be read."""
+        scores = [score for notebook in self.notebooks for score in notebook.scores.values()]
+        failed = self.retryable or self.hopeless
+        return not failed and (not self.problem or any(score is not None for score in scores))
 
 
 def failed(job: Job, problem: str) -> Result:

@@ -67,7 +67,7 @@ class RunOutcome:
         if self.unsafe:
             console.print("[bold red]These grades were made without a sandbox.[/bold red]")
         _list(console, "Need a person", self.people)
-        _list(console, "Without a verdict; the next run tries again", self.failures)
+        _list(console, "Without a verdict; the same command tries again", self.failures)
 
 
 def shortened(why: str) -> str:

@@ -238,6 +238,25 @@ class Pool:
         waiting.extend(tasks)
 
 
+_kept: dict[bool, Pool] = {}
+
+
+@contextlib.contextmanager
+def kept(size: int, stopped: Callable[[], bool], sandbox: bool) -> Iterator[Pool]:
+    """Yield a pool whose workers wait for the next call of this process once they are idle.
+
+    Formgrader's button grades one submission a click, and a worker takes seconds to start.
+    """
+    pool = _kept.setdefault(sandbox, Pool(size, sandbox=sandbox))
+    pool._size, pool._stopped = size, stopped
+    try:
+        yield pool
+    finally:
+        for worker in [worker for worker in pool._workers if worker.tasks]:
+            pool._workers.remove(worker)
+            worker.close()
+
+
 def _cannot_start(why: object) -> UserError:
     return UserError(
         f"no grading worker could be started: {why}. Fix that and run the same command again"

@@ -1,9 +1,9 @@
-"""The version of what decides verdicts: the grader's code, the checks, utils and its data."""
+"""What decides verdicts beside a submission, as hashes, and what of it has changed."""
 
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
 
 from grader.phase_paths import ROOT, PhasePaths
@@ -22,25 +22,79 @@ DECIDING = (
     "batch/grading.py",
     "batch/job.py",
 )
+# Those among them that no worker loads: they collect, show, or say what a machine lacks.
+OTHERS = (
+    "judging/card.py",
+    "preprocessors/exporter.py",
+    "preprocessors/feedback.py",
+    "preprocessors/page.py",
+    "preprocessors/self_judged.py",
+    "sandbox/doctor.py",
+    "submission/collect.py",
+    "submission/misplaced.py",
+    "submission/nbgrader_guard.py",
+    "submission/release_feedback.py",
+    "submission/student_ids.py",
+    "submission/zip_collect.py",
+)
 
 
-@cache
+# The parts of a job's id that stand before the submission's, in their order, and in words.
+PARTS = (
+    "the lab in source/",
+    "the grader",
+    "the lab's checks",
+    "nbgrader's settings for running notebooks",
+    "whether a sandbox is used",
+)
+DIGITS = 12  # of each part's hash; a job's id has to fit into 64 characters
+ANOTHER = "the program that gave them"
+
+
+def changes(before: str, now: str) -> list[str]:
+    """Return in words what decides verdicts and is not the same in two jobs' ids.
+
+    Args:
+        before: the id that was recorded; it may be of an earlier form.
+        now: a job's id, or its part that all submissions share.
+    """
+    old, new = before.split("-"), now.split("-")
+    if len(old) < len(PARTS):
+        return [ANOTHER]
+    return [part for part, one, other in zip(PARTS, old, new, strict=False) if one != other]
+
+
 def version(lab: str) -> str:
-    """Return a hash of the code that grades a lab and of the data that it reads, 16 hex digits."""
+    """Return hashes of the code that grades a lab with its data, and of the lab's checks."""
+    return f"{grader_version()}-{checks_version(lab)}"
+
+
+def grader_version() -> str:
+    """Return a hash of the code that grades, and of the data that it reads."""
+    return _hash(_grader())
+
+
+def checks_version(lab: str) -> str:
+    """Return a hash of a lab's checks."""
+    return _hash(PhasePaths(ROOT, lab).checks)
+
+
+def _hash(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for path in sorted(_files(lab)):
+    for path in sorted(files):
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:DIGITS]
 
 
-def _files(lab: str) -> list[Path]:
-    grader = [ROOT / "grader" / name for name in DECIDING]
+def _grader() -> list[Path]:
+    folder = ROOT / "grader"
+    grader = [folder / name for name in DECIDING]
+    every = {path for part in grader for path in (part.rglob("*.py") if part.is_dir() else [part])}
     return [
-        *(path for part in grader for path in (part.rglob("*.py") if part.is_dir() else [part])),
+        *(every - {folder / name for name in OTHERS}),
         *(p for p in _data_too(ROOT / "utils") if "views" not in p.relative_to(ROOT).parts),
         *_data_too(ROOT / "benchmarks" / "records"),
-        *PhasePaths(ROOT, lab).checks,
     ]
 
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ from nbgrader.api import (
 )
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade, is_task
-from sqlalchemy import Column, MetaData, String, Table, Text, event, select, text
+from sqlalchemy import Column, ColumnElement, MetaData, String, Table, Text, event, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from traitlets.config import Config
@@ -38,6 +38,7 @@ from grader import UserError
 from grader.batch.files import AutogradedFiles
 from grader.batch.job import Job, LabFiles, NotebookResult, Result
 from grader.course import Course
+from grader.nbgrader_tables import other_version
 from grader.submission.files import TIMESTAMP
 from grader.submission.names import spelled
 from grader.submission.rebuild import as_recorded, is_owned
@@ -47,6 +48,7 @@ PATIENCE = 60.0
 TRIES = 3
 # PostgreSQL's error codes, which do not depend on the language of its messages.
 DEADLOCK, LOCKED = "40P01", "55P03"
+FOREIGN = "another program"  # in place of a job's id
 RESUME = "Recorded grades are kept; run the same command again to continue"
 
 # Records of graded submissions. They are in the gradebook's own database, so that they are
@@ -78,8 +80,9 @@ class Recorded:
     """The record of a submission that was graded before.
 
     Attributes:
-        job_id: id of the job whose scores are in the gradebook; empty when it failed.
-        digest: digest of the submission.
+        job_id: id of the job whose scores are in the gradebook; empty when the grader failed, and
+            :data:`FOREIGN` when another program gave the scores.
+        digest: digest of the submission; empty when another program gave the scores.
         seeds: the seed of each notebook.
         stamp: stamp of the graded files that belong to the scores.
     """
@@ -109,6 +112,8 @@ class Writer:
         self._journal = ""  # SQLite's journal mode before the run
         with self._said_clearly():
             where = course.directory
+            if other := self._patiently(lambda: other_version(where.db_url)):
+                raise UserError(other)
             self.gradebook = self._patiently(lambda: Gradebook(where.db_url, where.course_id))
             self._patiently(self._prepare)
 
@@ -144,43 +149,62 @@ class Writer:
 
     def recorded(self, lab: str, student: str) -> Recorded | None:
         """Return the record of a learner's earlier grading, or None."""
+        return self._records(lab, SubmittedAssignment.student_id == student).get(student)
+
+    def records(self, lab: str) -> dict[str, Recorded]:
+        """Return the records of all learners who have one, by student id."""
+        return self._records(lab)
+
+    def _records(self, lab: str, *which: ColumnElement[bool]) -> dict[str, Recorded]:
+        marked = (
+            select(Grade.id)
+            .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
+            .where(SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+            .where(Grade.auto_score.is_not(None))
+            .exists()
+        )
         query = (
-            select(RECORDS)
-            .join(SubmittedAssignment, SubmittedAssignment.id == RECORDS.c.submission_id)
+            select(SubmittedAssignment.student_id, *RECORDS.c)
             .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-            .where(Assignment.name == lab, SubmittedAssignment.student_id == student)
+            .outerjoin(RECORDS, SubmittedAssignment.id == RECORDS.c.submission_id)
+            .where(Assignment.name == lab, RECORDS.c.key.is_not(None) | marked, *which)
         )
         with self._said_clearly(), self._engine.connect() as connection:
-            row = connection.execute(query).one_or_none()
-        return row and Recorded(row.key, row.digest, json.loads(row.seeds), row.stamp)
+            return {
+                row.student_id: Recorded(FOREIGN, "", {}, "")
+                if row.key is None
+                else Recorded(row.key, row.digest, json.loads(row.seeds), row.stamp)
+                for row in connection.execute(query)
+            }
 
-    def record(self, job: Job, result: Result) -> None:
-        """Write the graded files, then the scores, so that no score is without its file.
+    def record(self, job: Job, result: Result) -> bool:
+        """Write the graded files and the scores, in one transaction that replaces the old ones.
 
-        Old scores are replaced in the same transaction. Until it is committed, the record has the
-        old job's id, so the next run notices when this one was killed in between. Where the grader
-        failed for a submission that it has graded before, its files and scores stay, and the next
-        run tries again.
+        If this process is killed in between, the record has the old job's id, so the next run
+        notices.
+
+        Returns:
+            Whether it was written. Where the grader failed for somebody who has a grade, all stays
+            as it is.
         """
         lab, student = job.lab.name, job.student
-        before = self.recorded(lab, student)
-        if result.retryable and before and before.digest == job.submission.digest:
-            stamp = self.files.stamp(student, lab, list(job.lab.notebooks))
-            if stamp == before.stamp:
-                self._try_again(job)
-                return
-        with self._said_clearly():
-            time_file = job.submission.time_file
-            beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})
-            stamp = self.files.write(student, lab, result.notebooks, beside)
+        if not result.judged and (before := self.recorded(lab, student)) and before.job_id:
+            return False
+        time_file = job.submission.time_file
+        beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})
+        with (
+            self._said_clearly(),
+            self.files.replaced(student, lab, result.notebooks, beside) as stamp,
+        ):
             for left in reversed(range(TRIES)):
                 try:
                     self._write(job, result, stamp)
-                    return
+                    return True
                 except (OperationalError, InvalidEntry) as error:
                     # PostgreSQL resolved a deadlock by ending this transaction: try again.
                     if left == 0 or _state(_cause(error)) != DEADLOCK:
                         raise
+        raise AssertionError("the last try returns or raises")
 
     def _write(self, job: Job, result: Result, stamp: str) -> None:
         """Write the scores in one transaction."""
@@ -190,7 +214,7 @@ class Writer:
                 select(RECORDS).where(RECORDS.c.submission_id == submission.id)
             ).one_or_none()
             digest = job.submission.digest
-            again = digest == before.digest if before else job.graded_before
+            again = before is not None and digest == before.digest
             for notebook in result.notebooks:
                 submitted = self.gradebook.find_submission_notebook(
                     notebook.name, job.lab.name, job.student
@@ -209,12 +233,6 @@ class Writer:
             session.execute(RECORDS.delete().where(RECORDS.c.submission_id == submission.id))
             session.execute(new)
 
-    def _try_again(self, job: Job) -> None:
-        """Make the next run grade a submission again, and leave what this one found."""
-        with self._said_clearly(), self._transaction() as session:
-            where = RECORDS.c.submission_id == self._submission(job).id
-            session.execute(RECORDS.update().where(where).values(key=""))
-
     def _submission(self, job: Job) -> SubmittedAssignment:
         """Return the learner's row for the lab; create it as nbgrader does if it is missing."""
         if self._creates_students:
@@ -224,6 +242,32 @@ class Writer:
         when = job.submission.timestamp
         given = {"timestamp": when} if when else {}
         return self.gradebook.update_or_create_submission(job.lab.name, job.student, **given)
+
+    def renew_penalties(self, lab: str, students: Collection[str]) -> int:
+        """Set the late penalties of recorded grades as policy, due date and marks now ask for.
+
+        Returns:
+            How many have changed.
+        """
+        if self._late is None:
+            return 0
+        late = SubmittedAssignment.timestamp > Assignment.duedate
+        query = (
+            select(SubmittedNotebook, SubmittedAssignment)
+            .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
+            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+            .join(RECORDS, RECORDS.c.submission_id == SubmittedAssignment.id)
+            .where(Assignment.name == lab, RECORDS.c.key != "")
+            .where(late | SubmittedNotebook.late_submission_penalty.is_not(None))
+        )
+        changed, chosen = 0, set(students)
+        with self._said_clearly(), self._transaction() as session:
+            for submitted, submission in session.execute(query).all():
+                if submission.student_id in chosen:
+                    before = submitted.late_submission_penalty
+                    self._set_penalty(session, submission, submitted)
+                    changed += submitted.late_submission_penalty != before
+        return changed
 
     def _set_penalty(
         self, session: Session, submission: SubmittedAssignment, submitted: SubmittedNotebook

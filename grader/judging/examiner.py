@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
@@ -21,10 +22,43 @@ from grader.judging.judge import Asked, ask, assess, claims_of
 from grader.judging.learner_source import Written
 from grader.judging.report import VerdictReport
 from grader.judging.rpc_client import ConnectionLost, OverSocket
+from grader.phase_paths import PhasePaths
 from grader.sandbox import SandboxedKernelManager
 from grader.verdict import Cause, Example, Verdict
+from utils.checks import Check
 
 SERVE = '__import__("grader.inside.rpc_server", fromlist=["serve"]).serve'
+
+
+@contextlib.contextmanager
+def _usable() -> Iterator[None]:
+    """Turn an error of a check, which is no learner's fault, into a UserError."""
+    try:
+        yield
+    except (MemoryError, OSError, UserError):  # the machine's fault, or already said
+        raise
+    except Exception as error:
+        if OUT_OF_MEMORY in str(error):  # torch's word for it on a CPU
+            raise MemoryError(str(error)) from error
+        said = f"{type(error).__name__}: {error}"
+        raise UserError(f"a check cannot be used: {said}. Is it in `selftest`?") from error
+
+
+def check_for(hidden: str, points: float) -> tuple[PhasePaths, Check]:
+    """Return the check that a hidden part calls, and its phase.
+
+    Raises:
+        UserError: when it can't be used, or gives other points than the cell has.
+    """
+    with _usable():
+        name, _, _ = read_call(hidden)
+        phase, check = find_check(name)
+    if not math.isclose(check.points, points):
+        raise UserError(
+            f"the check {name!r} gives {check.points:g} points, and its cell in source/ has "
+            f"{points:g}: run `python -m grader build`"
+        )
+    return phase, check
 
 
 class _Asking:
@@ -96,22 +130,10 @@ class Examiner(_Asking):
         self, hidden: str, points: float, seed: str, code: Written, kernel: SandboxedKernelManager
     ):
         torch.set_num_threads(1)  # other processes judge other submissions at the same time
-        try:
+        with _usable():
             name, thing, things = read_call(hidden)
-            self._phase, check = find_check(name)
+            self._phase, check = check_for(hidden, points)
             self.key = answer_key(check, seed)
-        except (MemoryError, OSError):  # the machine's fault
-            raise
-        except Exception as error:
-            if OUT_OF_MEMORY in str(error):  # torch's word for it on a CPU
-                raise MemoryError(str(error)) from error
-            said = f"{type(error).__name__}: {error}"
-            raise UserError(f"a check cannot be used: {said}. Is it in `selftest`?") from error
-        if not math.isclose(check.points, points):
-            raise UserError(
-                f"the check {name!r} gives {check.points:g} points, and its cell in source/ has "
-                f"{points:g}: run `python -m grader build`"
-            )
         self._code = code
         self._named = all(k == v for k, v in (things or {name: thing}).items())
         self.verdict: Verdict | None = None

@@ -1,10 +1,10 @@
 """nbgrader's exporters and preprocessors of this project: the steps of grading and feedback.
 
-Before learners' code runs, ``exporter`` reads and rebuilds, ``marks`` clears old marks, and
-``sanitize`` (with ``links``) makes what they wrote safe to show, as it does again with the outputs
-of ``execute``. For feedback, ``feedback`` removes what a learner must not read (``self_judged``:
-also what plain hidden tests would print), and ``page`` writes the page. ``lesson_links`` is a step
-of making a release.
+``exporter`` has ``nbgrader autograde`` call the batch. Before learners' code runs, ``sanitize``
+(with ``links``) makes what they wrote safe to show, as it does again with the outputs of
+``execute``. For feedback, ``feedback`` removes what a learner must not read (``self_judged``:
+also what plain hidden tests would print), and ``page`` writes the page. ``lesson_links`` is a step of making a
+release.
 
 ``nbgrader_config.py`` names them as attributes of this package. Each is imported at its first use,
 so that a command that needs no torch, such as feedback, does not import it.
@@ -15,7 +15,6 @@ from typing import Any
 
 STEPS = {
     "CleanFeedback": "feedback",
-    "ClearMarks": "marks",
     "Execute": "execute",
     "FeedbackExporter": "page",
     "LessonLinks": "lesson_links",

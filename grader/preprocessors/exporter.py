@@ -1,214 +1,90 @@
-"""The exporter of ``nbgrader autograde``: it hands on the rebuilt notebook, never the file."""
+"""``nbgrader autograde`` and formgrader's button: the batch grades, one way for all."""
 
 from __future__ import annotations
 
-import secrets
-import tempfile
-from functools import cached_property
+import argparse
+import io
+import os
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from nbconvert.exporters import NotebookExporter
-from nbformat.notebooknode import NotebookNode
 from nbgrader.converters import Autograde
-from nbgrader.converters.base import BaseConverter, NbGraderException
-from traitlets import Bool, Float
+from nbgrader.converters.base import NbGraderException
+from rich.console import Console
 
-import grader.judging.examiner  # early, so that no submission's time includes it  # noqa: F401
-from grader.metadata import KEY
-from grader.run_record import RunRecord, record
-from grader.submission.bounds import SECONDS, TOO_MUCH, TooMuchWork, alarmed
-from grader.submission.companions import (
-    given_files,
-    merged,
-    place,
-    read_companions,
-    shown,
-)
-from grader.submission.digest import digest
-from grader.submission.names import nfc
-from grader.submission.nbgrader_guard import find_submissions, guard
-from grader.submission.notebook import OutOfReach, Unreadable
-from grader.submission.rebuild import rebuild
+from grader import UserError
+from grader.batch.command import grade_labs
+from grader.course import Course
+from grader.submission.nbgrader_guard import guard
 
 
-class _Copying(BaseConverter):
-    """Override nbgrader's copying; it comes before BaseConverter in the method resolution order."""
+class BatchAutograde(Autograde):
+    """nbgrader's Autograde, which has the batch grade (:func:`grader.batch.command.grade_labs`).
 
-    def init_destination(self, assignment_id: str, student_id: str) -> bool:
-        """Let the exporter read the folder before nbgrader removes what was graded earlier."""
-        if not self.exporter.read_folder(assignment_id, student_id):
-            return False
-        return super().init_destination(assignment_id, student_id)
-
-    def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        """Let the exporter place the files; nbgrader would follow links and wait for FIFOs."""
-        self.exporter.place_files(assignment_id, student_id)
+    nbgrader's own would clear folder and marks of a submission before it grades it.
+    """
 
     def convert_notebooks(self) -> None:
-        """Grade all submissions, then fail if some could not be read."""
-        super().convert_notebooks()
-        if self.exporter.without_verdict:
-            raise NbGraderException("No verdict; " + "; ".join(self.exporter.without_verdict))
+        """Grade what is new or has changed; with ``force``, what is recorded, too.
 
+        Raises:
+            NbGraderException: with what to do, when nothing could be graded, when somebody has got
+                no verdict, or after Ctrl-C. What was recorded before stays.
+        """
+        if self.coursedir.notebook_id != "*":
+            self._end("a submission is graded as a whole: leave out --notebook")
+        config = deepcopy(self.config)
+        config.Autograde.create_student = self.create_student
+        course = Course(Path(self.coursedir.root), config, self.coursedir)
+        args = argparse.Namespace(
+            lab=[self.coursedir.assignment_id],
+            students=[self.coursedir.student_id],
+            workers=os.cpu_count() or 1,
+            scheduler=None,
+            regrade=self.force,
+            only_new=not self.force,
+            seed=None,
+            unsafe_no_sandbox=bool(config.Execute.get("unsafe_no_sandbox", False)),
+            keep_workers=True,
+        )
+        self.run_pre_convert_hook()
+        said = io.StringIO()
+        try:
+            outcomes, stopped = grade_labs(course, args, Console(file=said, width=1000))
+        except UserError as error:
+            self._end(str(error))
+        finally:
+            for line in said.getvalue().splitlines():
+                self.log.warning(line)
+        self.run_post_convert_hook()
+        [outcome] = outcomes.values()
+        for student, why in outcome.people:
+            self.log.warning("%s needs a person: %s", student, why)
+        for student, why in outcome.failures:
+            self.log.error("%s has no verdict: %s", student, why)
+        self.log.info("%s graded, %s left as recorded", outcome.graded, outcome.skipped)
+        if stopped:
+            self._end("Interrupted. Finished grades are recorded")
+        if outcome.failures:
+            self._end(f"without a verdict: {len(outcome.failures)}")
 
-class CarefulAutograde(Autograde, _Copying):
-    """nbgrader's Autograde, whose exporter reads the files beside a notebook.
-
-    nbgrader has no setting for the class of a converter. But a converter makes its exporter before
-    it reads any submission, so the exporter changes the converter's class to this one.
-    """
+    def _end(self, why: str) -> None:
+        self.log.error(why)
+        raise NbGraderException(why) from None
 
 
 class SubmissionExporter(NotebookExporter):
-    """nbgrader's exporter, which rebuilds a submission before nbgrader sees it.
+    """Not an exporter, but the way in to nbgrader's Autograde.
 
-    ``nbgrader autograde`` makes one instance before it reads a submission. It reads each submission
-    twice: from ``submitted/``, and later from ``autograded/``, into which it was written. Only
-    the first is rebuilt (:func:`grader.submission.rebuild.rebuild`). Each grading draws new cases,
-    also with ``--force`` and from formgrader, unless ``same_cases`` is set.
-
-    This class also reads the files beside the notebooks, once for each submission. The notebook
-    runs in a folder of its own with all of them. ``autograded/`` gets only those that are safe to
-    open in a browser (:mod:`grader.submission.companions`).
+    nbgrader has no setting for the class of a converter. But a converter makes its exporter before
+    it touches any submission, so the exporter changes the converter's class.
     """
-
-    parent: Any  # nbgrader's Autograde, or None
-
-    same_cases = Bool(
-        False,
-        help="Draw the same hidden cases when the same submission is graded again (`--force`).",
-    ).tag(config=True)
-
-    work_seconds = Float(
-        SECONDS,
-        help="CPU seconds that this process may spend on one notebook's data; above, it earns 0.",
-    ).tag(config=True)
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
-        self._graded: dict[str, RunRecord] = {}
-        self.without_verdict: list[str] = []  # who could not be read, and why
-        if self.parent is not None:
-            guard()
-            if type(self.parent) not in (Autograde, CarefulAutograde):
-                kind = type(self.parent).__name__
-                raise TypeError(f"expected nbgrader's Autograde, got {kind}")
-            self.parent.__class__ = CarefulAutograde
-            find_submissions(self.parent)  # in a course whose settings do not call guard()
-            self._remember_seeds()
-
-    def from_filename(
-        self, filename: str, resources: dict[str, Any] | None = None, **kwargs: Any
-    ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Return the preprocessed notebook of a file; rebuild it first if it is a submission.
-
-        A notebook whose data take more than ``work_seconds`` earns 0 and says so.
-        """
-        if self.parent is None:
-            return super().from_filename(filename, resources=resources, **kwargs)
-        assert resources is not None
-        path = Path(filename)
-        source = self._source_folder(resources["nbgrader"]["assignment"]) / path.name
-        source_nb = nbformat.read(source, as_version=4)
-        try:
-            with alarmed(self.work_seconds):
-                if self.parent._sanitizing:
-                    return self._rebuilt(path, source, source_nb, resources)
-                return self._run(nbformat.read(path, as_version=4), source.stem, resources)
-        except TooMuchWork:
-            self.log.warning("%s: %s", filename, TOO_MUCH)
-        nb = rebuild(Unreadable(f"{TOO_MUCH.capitalize()}."), source_nb, self.config).nb
-        resources.pop(KEY, None)
-        if self.parent._sanitizing:
-            return self._sanitized(nb, path, resources)
-        return self._run(nb, source.stem, resources)
-
-    def _rebuilt(
-        self, path: Path, source: Path, source_nb: NotebookNode, resources: dict[str, Any]
-    ) -> tuple[NotebookNode, dict[str, Any]]:
-        came = self._companions
-        submitted, note = came.notebooks[source.name]
-        notes = [*came.notes, *came.time_notes, *([note] if note else [])]
-        nb = rebuild(submitted, source_nb, self.config, notes).nb
-        submission = digest({path.stem: submitted}, came.files)
-        before = self._graded.get(self._destination(str(path)), RunRecord())
-        again = came.whole and before.submission == submission
-        stored = before.seed if again and self.same_cases else ""
-        record(nb, submission=submission, seed=stored or secrets.token_hex(16))
-        resources[KEY] = {"again": again}
-        return self._sanitized(nb, path, resources)
-
-    def _sanitized(
-        self, nb: NotebookNode, path: Path, resources: dict[str, Any]
-    ) -> tuple[NotebookNode, dict[str, Any]]:
-        resources["metadata"] = {"name": path.stem, "path": str(path.parent)}
-        return self.from_notebook_node(nb, resources=resources)
-
-    def read_folder(self, assignment: str, student: str) -> bool:
-        """Read a submission; return whether there is something to grade.
-
-        :class:`CarefulAutograde` calls this for each submission, before anything else is done.
-        """
-        names = self._names(self._source_folder(assignment))
-        folders, ignore = self.parent.folders[student], self.parent.coursedir.ignore
-        try:
-            self._companions = read_companions(folders, names, ignore, self._given)
-        except OutOfReach as reason:
-            self.log.error("%s has no verdict: %s", student, reason)
-            self.without_verdict.append(f"{student}: {reason}")
-            return False
-        return True
-
-    def place_files(self, assignment: str, student: str) -> None:
-        """Copy those files beside a submission's notebooks that are safe to ``autograded/``.
-
-        :class:`CarefulAutograde` calls this for each submission, before its notebooks are read.
-        """
-        converter, came = self.parent, self._companions
-        graded = Path(converter._format_dest(assignment, student))
-        excluded = map(nfc, converter.exclude_overwriting.get(assignment, ()))
-        kept = set(excluded) & set(came.files)
-        given = {name: data for name, data in self._given.items() if name not in kept}
-        self._beside = merged(came.files, given)
-        graded.mkdir(parents=True, exist_ok=True)
-        for left in graded.rglob("*"):  # of an earlier grading, if only some notebooks are regraded
-            if left.suffix != ".ipynb" and not left.is_dir():
-                left.unlink()
-        place(shown(self._beside, given), graded)
-
-    def _run(
-        self, nb: NotebookNode, name: str, resources: dict[str, Any]
-    ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Run the preprocessors on a notebook, in a temporary folder with its files."""
-        with tempfile.TemporaryDirectory(prefix="submission-") as folder:
-            place(self._beside, Path(folder))
-            resources["metadata"] = {"name": name, "path": folder}
-            return self.from_notebook_node(nb, resources=resources)
-
-    @cached_property
-    def _given(self) -> dict[str, bytes]:
-        """The lab's own files beside its notebooks, by relative path."""
-        course = self.parent.coursedir
-        return given_files(self._source_folder(course.assignment_id), course.ignore)
-
-    def _source_folder(self, assignment: str) -> Path:
-        course = self.parent.coursedir
-        return Path(course.format_path(course.source_directory, ".", assignment))
-
-    def _names(self, source_folder: Path) -> list[str]:
-        return sorted(path.name for path in source_folder.glob("*.ipynb"))
-
-    def _remember_seeds(self) -> None:
-        """Read the metadata of earlier gradings, which nbgrader deletes before it grades again."""
-        for notebooks in self.parent.assignments.values():
-            for filename in notebooks:
-                destination = self._destination(filename)
-                self._graded[destination] = RunRecord.read(Path(destination))
-
-    def _destination(self, filename: str) -> str:
-        course, path = self.parent.coursedir, Path(filename)
-        student = self.parent.init_single_notebook_resources(filename)["nbgrader"]["student"]
-        folder = course.format_path(course.autograded_directory, student, path.parent.name)
-        return str(Path(folder) / path.name)
+        guard()
+        if type(self.parent) not in (Autograde, BatchAutograde):
+            raise TypeError(f"expected nbgrader's Autograde, got {type(self.parent).__name__}")
+        self.parent.__class__ = BatchAutograde

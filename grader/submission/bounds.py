@@ -60,7 +60,7 @@ def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
 
 @contextmanager
 def alarmed(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
-    """Limit the enclosed code in a process that has to survive, as in ``nbgrader autograde``.
+    """Limit the enclosed code in a process that has to survive, as in nbgrader's commands.
 
     C code cannot be interrupted, so the exception is raised when Python code next runs. The data
     that the parsers let through keeps C code busy only for a short time. Only the main thread can

@@ -1,8 +1,8 @@
 """Digests of submissions, which tell whether two are the same to a sandbox.
 
-Hidden cases are drawn anew for each grading. The cases of an earlier grading are used again only on
-request (``grade --regrade``, ``SubmissionExporter.same_cases``) and only for the same submission.
-Otherwise a learner could hand in code that prints its inputs, and then their answers.
+Hidden cases are drawn anew for each run. The cases of an earlier grading are used again only for
+the same submission. Otherwise a learner could hand in code that prints its inputs, and then their
+answers.
 """
 
 from __future__ import annotations

@@ -32,7 +32,6 @@ from grader.submission.names import nfc, printable, spelled
 from grader.submission.zip_collect import CarefulCollector
 from grader.whole_file import why_not_written
 
-_init_notebooks = Autograde.init_notebooks
 _format_path = CourseDirectory.format_path
 _start_generating, _remove_tree = GenerateAssignment.start, base.rmtree
 _process_extracted = ZipCollectApp.process_extracted_files
@@ -44,8 +43,9 @@ def guard() -> None:
 
     - A ``timestamp.txt`` that is a link, a FIFO, a device or not a date counts as missing. nbgrader
       would wait for it, or end the whole command.
-    - ``autograde`` and formgrader find the submissions that ``python -m grader grade`` finds: by
-      names in NFC, and also where no file has the name of a notebook.
+    - Formgrader lists the submissions that ``python -m grader grade`` finds: by names in NFC, and
+      also where no file has the name of a notebook. ``autograde`` looks for none, since the batch
+      does (:mod:`grader.preprocessors.exporter`).
     - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
       removes the whole folder, before it generates and when that fails.
     - ``zip_collect`` ends with a list of what it has not collected.
@@ -57,32 +57,13 @@ def guard() -> None:
     CourseDirectory.get_existing_timestamp = _existing_timestamp
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
     NbGraderAPI.get_submitted_students = _submitted_students
-    Autograde.init_notebooks = find_submissions
+    Autograde.init_notebooks = lambda converter: None
     CourseDirectory.format_path = _found_path
     GenerateAssignment.start = _generate
     ZipCollectApp.process_extracted_files = _collect_and_say
     if FORMGRADER in sys.modules:  # only in Jupyter's server
         handler = sys.modules[FORMGRADER].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
-
-
-def find_submissions(converter: Any) -> None:
-    """Find the submissions that nbgrader's Autograde grades, each with all notebooks of the lab.
-
-    ``converter.folders`` gets the folders of each learner. The paths in ``converter.assignments``
-    have the learner's id and the lab's name as the gradebook has them.
-    """
-    course = converter.coursedir
-    source = course.format_path(course.source_directory, ".", course.assignment_id)
-    expected = sorted(path.name for path in Path(source).glob(f"{course.notebook_id}.ipynb"))
-    converter.folders = _submissions(course, course.assignment_id, [course.student_id])
-    if not expected or not converter.folders:
-        _init_notebooks(converter)  # it says what is missing
-        return
-    converter.notebooks, converter.assignments = [], {}
-    for student in converter.folders:
-        folder = _format_path(course, course.submitted_directory, student, course.assignment_id)
-        converter.assignments[folder] = [str(Path(folder, name)) for name in expected]
 
 
 def _found_path(

@@ -55,6 +55,10 @@ from grader.submission.notes import (
 DEFINES = re.compile(
     r"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]+)?=(?!=))", re.MULTILINE
 )
+# nbgrader's steps from a source to what its gradebook has, and on to what learners get.
+RECORDED = (LockCells, ClearSolutions, ClearOutput, ComputeChecksums)
+RELEASED = (ClearHiddenTests, ClearMarkScheme)
+STEPS = (*RECORDED, *RELEASED)
 WRITTEN_ELSEWHERE = "# This cell was missing; what it asks for is written in another cell."
 
 
@@ -98,7 +102,7 @@ def as_recorded(source_nb: NotebookNode, config: Config | None = None) -> Notebo
     """Return the source as nbgrader's gradebook has it: with stubs and with hidden tests."""
     nb = copy.deepcopy(source_nb)
     resources: dict[str, Any] = {}
-    for step in (LockCells, ClearSolutions, ClearOutput, ComputeChecksums):
+    for step in RECORDED:
         nb, resources = step(config=config).preprocess(nb, resources)
     return nb
 
@@ -112,7 +116,7 @@ def _as_released(master: NotebookNode, config: Config | None) -> dict[str, str]:
     """Return ``{grade_id: text}`` of the owned cells in the learner's version."""
     nb = copy.deepcopy(master)
     resources: dict[str, Any] = {}
-    for step in (ClearHiddenTests, ClearMarkScheme):
+    for step in RELEASED:
         nb, resources = step(config=config).preprocess(nb, resources)
     return {c.metadata.nbgrader.grade_id: c.source for c in nb.cells if is_owned(c)}
 

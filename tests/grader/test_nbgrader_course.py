@@ -16,8 +16,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 
 from grader.judging.graded_cell import read_verdicts
+from tests.grader.batch.running import everything
 from tests.grader.tiny import (
     LAB,
+    cell,
     environment,
     judged,
     nbgrader,
@@ -69,10 +71,9 @@ def strong(copied_course, graded_course):
 
 @pytest.fixture(scope="module")
 def regraded(graded_course, tmp_path_factory):
-    """The class graded by nbgrader twice more, the second time with the same cases.
+    """A part of the class, graded by nbgrader once more, with odd submissions.
 
-    It is a part of the class, with odd submissions. Before the first grading a person has marked a
-    text answer; before the second, two students have handed in something else.
+    Before that a person has marked text answers, and two students have handed in something else.
     """
     course = tmp_path_factory.mktemp("regraded") / "course"
     shutil.copytree(graded_course.root, course)
@@ -84,28 +85,18 @@ def regraded(graded_course, tmp_path_factory):
             shutil.rmtree(folder)
     hand_in_odd_ones(course)
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
-        grade = gradebook.find_grade("why", LAB, LAB, strong)
-        grade.manual_score, grade.needs_manual_grade = 2.0, False
+        for student in (same, strong):
+            grade = gradebook.find_grade("why", LAB, LAB, student)
+            grade.manual_score, grade.needs_manual_grade = 2.0, False
         gradebook.db.commit()
+    write(b"what the cases were", submission(course, other).with_name("answers.txt"))
+    write(solved(released(source_notebook())), submission(course, strong))
     before = {student: graded(course, student) for student in (same, other)}
     status, log = autograde(course, "--force")
     assert status == 0, log
-    first = {student: graded(course, student) for student in (same, other)}
-    marked = grades(course, strong)["why"]
-    write(b"what the cases were", submission(course, other).with_name("answers.txt"))
-    write(solved(released(source_notebook())), submission(course, strong))
-    for folder in (course / "submitted").glob("odd-*"):
-        shutil.rmtree(folder)
-    status, log = autograde(course, "--force", "--SubmissionExporter.same_cases=True")
-    assert status == 0, log
-    second = {student: graded(course, student) for student in (same, other)}
+    after = {student: graded(course, student) for student in (same, other)}
     return SimpleNamespace(
-        course=course,
-        same=same,
-        other=other,
-        strong=strong,
-        runs=(before, first, second),
-        marked=marked,
+        course=course, same=same, other=other, strong=strong, runs=(before, after)
     )
 
 
@@ -128,27 +119,22 @@ def seed(notebook):
     return notebook.metadata.open_the_hood.seed
 
 
-def test_a_regrade_draws_its_cases_anew(regraded):
-    before, first, _ = (run[regraded.same] for run in regraded.runs)
-    assert seed(first) != seed(before)
-    earned = [{n: v.earned for n, v in read_verdicts(nb).items()} for nb in (before, first)]
+def test_who_is_graded_again_keeps_their_cases_and_another_submission_gets_others(regraded):
+    before, after = (run[regraded.same] for run in regraded.runs)
+    assert seed(after) == seed(before)
+    assert judged(after) == judged(before)
+    # A changed submission, even if only one file differs, gets new cases.
+    before, after = (run[regraded.other] for run in regraded.runs)
+    assert seed(after) != seed(before)
+    earned = [{n: v.earned for n, v in read_verdicts(nb).items()} for nb in (before, after)]
     assert earned[0] == earned[1]
 
 
-def test_a_regrade_of_the_same_gives_the_same_verdicts_where_it_is_asked_for(regraded):
-    _, first, second = (run[regraded.same] for run in regraded.runs)
-    assert seed(second) == seed(first)
-    assert judged(second) == judged(first)
-    # A changed submission, even if only one file differs, gets new cases.
-    _, first, second = (run[regraded.other] for run in regraded.runs)
-    assert seed(second) != seed(first)
-
-
-def test_marks_by_hand_stay_and_are_looked_at_again(regraded):
-    assert regraded.marked == (None, False)
-    assert grades(regraded.course, regraded.strong)["why"] == (None, True)
-    with Gradebook(f"sqlite:///{regraded.course / 'gradebook.db'}") as gradebook:
-        assert gradebook.find_grade("why", LAB, LAB, regraded.strong).score == 2.0
+def test_marks_by_hand_stay_and_are_looked_at_again_where_the_submission_is_another(regraded):
+    for student, looked_at_again in ((regraded.same, False), (regraded.strong, True)):
+        assert grades(regraded.course, student)["why"] == (None, looked_at_again)
+        with Gradebook(f"sqlite:///{regraded.course / 'gradebook.db'}") as gradebook:
+            assert gradebook.find_grade("why", LAB, LAB, student).score == 2.0
 
 
 def test_odd_submissions_each_get_a_verdict_and_the_class_goes_on(regraded):
@@ -164,38 +150,18 @@ def test_odd_submissions_each_get_a_verdict_and_the_class_goes_on(regraded):
     assert "alert(3)</" not in page
 
 
-TOIL = """
-import nbgrader.preprocessors
-class Toil(nbgrader.preprocessors.NbGraderPreprocessor):
-    def preprocess(self, nb, resources):
-        while any("toil" in cell.source for cell in nb.cells):
-            pass
-        return nb, resources
-c.Autograde.autograde_preprocessors = [Toil, *c.Autograde.autograde_preprocessors]
-"""
-
-
-def test_a_submission_that_takes_too_much_work_earns_nothing_and_the_class_goes_on(copied_course):
-    course = copied_course
-    shutil.rmtree(course / "submitted")
-    with (course / "nbgrader_config.py").open("a") as settings:
-        settings.write(TOIL)
-    right = solved(released(source_notebook()))
-    write(right, submission(course, "odd-a"))
-    write(right, submission(course, "odd-z"))
-    right.cells.append(new_markdown_cell("toil"))
-    write(right, submission(course, "odd-m"))
-    status, log = autograde(course, "--student=odd-*", "--SubmissionExporter.work_seconds=6")
-    assert status == 0, log
-    assert marks(course, "odd-a") == marks(course, "odd-z") == ALL
-    assert marks(course, "odd-m") == NONE
-    assert "too much work to process" in graded(course, "odd-m").cells[0].source
-
-
 def test_formgraders_button_does_the_same_and_a_resubmission_leaves_nothing_stale(strong):
     course, student = strong
     seed = graded(course, student).metadata.open_the_hood.seed
     submission(course, student).write_bytes(b"")
+    result = button(course, student)
+    assert result["success"], result
+    assert marks(course, student) == NONE
+    assert graded(course, student).metadata.open_the_hood.seed != seed
+
+
+def button(course, student):
+    """Press formgrader's button; return what it says."""
     script = (
         "import json, sys\n"
         "from nbgrader.apps import NbGrader\n"
@@ -211,18 +177,42 @@ def test_formgraders_button_does_the_same_and_a_resubmission_leaves_nothing_stal
         capture_output=True,
         text=True,
     )
-    assert json.loads(done.stdout.splitlines()[-1])["success"], done.stdout + done.stderr
-    assert marks(course, student) == NONE
-    assert graded(course, student).metadata.open_the_hood.seed != seed
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_where_there_are_no_sandboxes_nothing_is_graded_and_no_old_mark_stays(strong, monkeypatch):
+def test_where_there_are_no_sandboxes_nothing_is_graded_and_what_was_recorded_stays(
+    strong, monkeypatch
+):
     course, student = strong
+    before = everything(course)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))  # no bubblewrap
     status, log = autograde(course, f"--student={student}", "--force")
     assert status == 1, log
     assert "bubblewrap (`bwrap`) is not installed" in log
-    assert grades(course, student) == dict.fromkeys([*ALL, "why"], (None, True))
+    assert "Traceback" not in log
+    assert everything(course) == before
+
+
+def test_a_check_and_a_cell_that_disagree_are_refused_before_a_mark_is_touched(strong):
+    course, student = strong
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        gradebook.find_grade("twice", LAB, LAB, student).extra_credit = 1.0
+        gradebook.find_grade("why", LAB, LAB, student).manual_score = 2.0
+        gradebook.db.commit()
+    path = course / "source" / LAB / f"{LAB}.ipynb"
+    nb = nbformat.read(path, as_version=4)
+    cell(nb, "twice").metadata.nbgrader.points = 5
+    write(nb, path)
+    assert nbgrader(course, "generate_assignment", LAB, "--force").returncode == 0
+    before = everything(course)
+    status, log = autograde(course, "--force")
+    assert status == 1
+    assert "the check 'twice' gives 2 points, and its cell in source/ has 5" in log
+    assert "Traceback" not in log
+    result = button(course, student)
+    assert not result["success"]
+    assert "the check 'twice' gives 2 points, and its cell in source/ has 5" in result["log"]
+    assert everything(course) == before
 
 
 def test_release_fetch_submit_collect_through_the_exchange(copied_course, tmp_path):

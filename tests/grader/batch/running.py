@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -68,6 +69,14 @@ def _row(kind: str, one: object) -> tuple:
     if kind:
         return one.auto_comment, one.manual_comment
     return one.auto_score, one.manual_score, one.extra_credit, one.needs_manual_grade
+
+
+def everything(course: Path) -> tuple[list[str], dict[Path, tuple[bytes, int]]]:
+    """Return each row of the gradebook, and bytes and time of each graded file."""
+    with sqlite3.connect(course / "gradebook.db") as database:
+        lines = [line for line in database.iterdump() if "open_the_hood_journal" not in line]
+    files = (path for path in sorted(course.glob("autograded/**/*")) if path.is_file())
+    return lines, {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
 def marks(course: Path, student: str, lab: str = LAB) -> dict[str, float | None]:

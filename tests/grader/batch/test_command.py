@@ -8,10 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import datetime
 
 import pytest
 from nbgrader.api import Gradebook
 from rich.console import Console
+from sqlalchemy import text
 
 from grader import UserError
 from grader.batch import canary, command, pool
@@ -20,7 +22,7 @@ from grader.batch.progress import RunProgress
 from grader.phase_paths import ROOT
 from grader.results.gradebook import read_class
 from grader.submission.student_ids import id_problem
-from tests.grader.batch.running import OPEN, count, graded, marks, rows, run
+from tests.grader.batch.running import OPEN, count, everything, graded, marks, rows, run
 from tests.grader.batch.small import (
     HW,
     MACHINE,
@@ -79,8 +81,7 @@ def test_regrade_asks_the_same_again_also_when_the_files_are_gone(course, here):
     assert seed(course, "ann") == before
 
 
-def test_without_being_asked_to_it_never_repeats_the_cases_of_a_submission(course, here):
-    """A learner who knows the cases could hide the answers in a part that seems not to matter."""
+def test_who_is_graded_again_keeps_their_cases_until_new_ones_are_asked_for(course, here):
     for student in ("ann", "bob", "cleo"):
         hand_in(course, student, "score 1")
     run(course)
@@ -90,7 +91,11 @@ def test_without_being_asked_to_it_never_repeats_the_cases_of_a_submission(cours
     (course.root / "submitted" / "cleo" / HW / "timestamp.txt").write_text("x" * 1000)
     status, text = run(course)
     assert (status, count(text, "graded")) == (0, 3)
-    assert first not in {seed(course, student) for student in ("ann", "bob", "cleo")}
+    assert {first} == {seed(course, student) for student in ("ann", "bob", "cleo")}
+    assert run(course, "--regrade", "--seed=new", "--students=ann")[0] == 0
+    assert seed(course, "ann") != first
+    assert run(course, "--regrade", "--seed=f00d", "--students=ann")[0] == 0
+    assert seed(course, "ann") == "f00d"
 
 
 def test_regrade_asks_a_submission_that_has_changed_other_cases(course, here):
@@ -249,7 +254,9 @@ def test_without_a_sandbox_it_is_said_and_noted(course, here):
     text = run(course, "--unsafe-no-sandbox")[1]
     assert text.count("sandbox") >= 2
     assert graded(course.root, "ann", HW).metadata.open_the_hood.sandbox is False
-    assert count(run(course)[1], "graded") == 1
+    with pytest.raises(UserError, match="in whether a sandbox is used. Nothing was graded"):
+        run(course)
+    assert count(run(course, "--regrade")[1], "graded") == 1
 
 
 def test_several_labs_go_through_the_same_workers(course, monkeypatch):
@@ -426,11 +433,135 @@ def test_the_report_knows_which_marks_another_version_gave(course, here):
 
     before = versions()
     assert before["ann"] == before["bob"] != ""
-    run(course, "--students=bob", "--cell-seconds=5")
+    run(course, "--students=bob", "--cell-seconds=5", "--regrade")
     assert versions()["ann"] == before["ann"]
     assert versions()["bob"] != before["bob"]
-    run(course)
+    run(course, "--regrade")
     assert versions() == before
+
+
+@pytest.fixture
+def class_of_forty(course, here):
+    for number in range(40):
+        hand_in(course, f"s{number:02}", "score 1")
+    assert run(course)[0] == 0
+    return course
+
+
+def settings(course, line):
+    with (course.root / "nbgrader_config.py").open("a") as file:
+        file.write(f"{line}\n")
+
+
+def test_a_setting_that_decides_no_verdict_makes_no_grade_another_one(class_of_forty):
+    before = everything(class_of_forty.root)
+    settings(class_of_forty, "c.Application.log_level = 10")
+    settings(class_of_forty, "c.LateSubmissionPlugin.penalty_method = 'zero'")
+    settings(class_of_forty, "c.FileNameCollectorPlugin.named_regexp = r'(?P<student_id>.*)'")
+    status, said = run(class_of_forty)
+    assert (status, count(said, "graded"), count(said, "recorded before")) == (0, 0, 40)
+    assert everything(class_of_forty.root) == before
+
+
+def test_recorded_grades_are_redone_only_where_that_is_asked_for(class_of_forty):
+    course, first = class_of_forty, seed(class_of_forty, "s00")
+    path = course.root / "source" / HW / f"{HW}.ipynb"
+    path.write_text(path.read_text().replace("test()", "test(1)"))
+    enter(course)
+    settings(course, "c.Execute.timeout = 99")
+    hand_in(course, "s01", "score 2")
+    hand_in(course, "ann", "score 2")
+    before = everything(course.root)
+    why = (
+        "^39 recorded grades of hw would be redone, because of a change in the lab in source/ and "
+        "in nbgrader's settings for running notebooks. Nothing was graded. Add `--regrade` to redo "
+        "them with the same cases, or `--only-new`"
+    )
+    with pytest.raises(UserError, match=why):
+        run(course)
+    with pytest.raises(UserError, match=r"^2 recorded grades of hw \(s00, s02\) would be redone"):
+        run(course, "--students", "s0[0-2]", "ann")
+    assert everything(course.root) == before
+    status, said = run(course, "--only-new")
+    assert (status, count(said, "graded"), count(said, "recorded before")) == (0, 2, 39)
+    assert first not in (seed(course, "s01"), seed(course, "ann"))
+    status, said = run(course, "--regrade")
+    assert (status, count(said, "graded")) == (0, 41)
+    assert {seed(course, f"s{number:02}") for number in range(2, 40)} == {first}
+    assert count(run(course)[1], "recorded before") == 41
+
+
+def test_another_policy_for_lateness_counts_without_running_code_and_that_is_said(course, here):
+    for student, day in (("early", 1), ("late", 3)):
+        path = hand_in(course, student, "score 2")
+        path.with_name("timestamp.txt").write_text(f"2026-01-0{day} 10:00 UTC")
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.update_or_create_assignment(HW, duedate=datetime(2026, 1, 2))
+    run(course)
+
+    def penalties():
+        with Gradebook(course.directory.db_url) as gradebook:
+            found = gradebook.assignment_submissions(HW)
+            return {one.student.id: one.notebooks[0].late_submission_penalty for one in found}
+
+    assert penalties() == {"early": None, "late": None}
+    for line, penalty in (
+        ("c.LateSubmissionPlugin.penalty_method = 'zero'", 2.0),
+        ("c.LateSubmissionPlugin.penalty_method = 'none'", None),
+    ):
+        settings(course, line)
+        said = run(course)[1]
+        assert count(said, "recorded before") == 2
+        assert "hw: penalties for lateness that are others now: 1" in said
+        assert penalties() == {"early": None, "late": penalty}
+        assert "lateness" not in run(course)[1]
+
+
+def test_what_another_program_graded_is_not_redone_unasked(course, here):
+    hand_in(course, "ann", "score 1")
+    run(course)
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.db.execute(text("DELETE FROM open_the_hood_graded"))
+        gradebook.db.commit()
+    with pytest.raises(UserError, match="change in the program that gave them"):
+        run(course)
+    assert count(run(course, "--only-new")[1], "recorded before") == 1
+    assert count(run(course, "--regrade")[1], "graded") == 1
+    assert count(run(course)[1], "recorded before") == 1
+
+
+def test_labs_that_cannot_be_graded_are_told_first_and_the_others_are_graded(course, here):
+    hand_in(course, "ann", "score 1")
+    write(b"no notebook", course.root / "source" / "torn" / "torn.ipynb")
+    write(source(), course.root / "source" / "nobody" / "nobody.ipynb")
+    hand_in(course, "ann", "refuse", lab="odd")
+    refusing = source()
+    refusing.cells[0].source = refusing.cells[0].source.replace("score 2", "refuse")
+    write(refusing, course.root / "source" / "odd" / "odd.ipynb")
+    enter(course, ("odd",), "odd")
+    status, said = run(course, labs=("torn", "odd", HW, "nobody", "hw9"))
+    assert (status, count(said, "graded")) == (1, 1)
+    assert "odd is not graded: no sandbox here" in said
+    for why in (
+        "torn is not graded: the source torn.ipynb is not a notebook",
+        "nobody is not graded: no submission in",
+        "hw9 is not graded: there is no notebook in",
+    ):
+        assert -1 < said.find(why) < said.find("recorded before")
+    with pytest.raises(UserError, match="there is no notebook in"):
+        run(course, labs=("torn", "hw9"))
+
+
+def test_a_gradebook_of_an_older_nbgrader_is_left_alone_and_the_way_on_is_said(course, here):
+    hand_in(course, "ann", "score 1")
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.db.execute(text("UPDATE alembic_version SET version_num = '724cde206c17'"))
+        gradebook.db.execute(text("DROP TABLE course"))
+        gradebook.db.commit()
+    before = everything(course.root)
+    with pytest.raises(UserError, match="run `nbgrader db upgrade`"):
+        run(course)
+    assert everything(course.root) == before
 
 
 def test_a_reason_says_nothing_to_the_terminal():
@@ -462,16 +593,20 @@ def test_names_of_people_are_ids():
 
 
 def test_what_the_grader_fails_at_later_keeps_its_marks(course, here, monkeypatch):
-    path = hand_in(course, "ann", "score 1")
+    hand_in(course, "ann", "score 1")
     run(course)
-    with monkeypatch.context() as patch:
-        patch.setenv(MACHINE, "raise")
-        status, said = run(course, "--regrade")
-    assert (status, count(said, "without a verdict")) == (1, 1)
-    assert marks(course.root, "ann", HW)["test"] == 1
-    path.write_bytes(path.read_bytes())
-    assert count(run(course)[1], "graded") == 1  # it is tried again
-    assert marks(course.root, "ann", HW)["test"] == 1
+    before = everything(course.root)
+    monkeypatch.setenv(MACHINE, "raise")
+    for words in (["--regrade"], ["--regrade"], []):
+        if not words:
+            hand_in(course, "ann", "score 2")
+        status, said = run(course, *words)
+        assert (status, count(said, "without a verdict")) == (1, 1)
+        assert "no kernel today; the earlier grade stays" in said
+        assert everything(course.root) == before
+    monkeypatch.delenv(MACHINE)
+    assert count(run(course)[1], "graded") == 1  # what has changed is tried again
+    assert marks(course.root, "ann", HW)["test"] == 2
 
 
 def test_other_cells_in_a_lab_that_has_grades_are_said_with_a_way_on(course, monkeypatch):

@@ -2,13 +2,16 @@
 
 import os
 
+import nbformat
 import pytest
+from nbformat.notebooknode import NotebookNode
+from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader import UserError
 from grader.batch.grading import grade
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job
-from grader.course import submissions
+from grader.course import Course, submissions
 from grader.submission.notebook import Unreadable
 from tests.grader.batch.small import HW, folders, hand_in, job_of, make_small, source
 from tests.grader.submission.test_files import special
@@ -69,6 +72,44 @@ def test_whatever_may_change_a_verdict_changes_the_job(course, what):
     elif what == "config":
         course.config.Execute.timeout = 99
     assert job_id(course, sandbox=what != "sandbox") != before
+
+
+def test_what_is_only_read_or_told_changes_no_job(course):
+    def change(of, **values):
+        path = course.root / "source" / HW / f"{HW}.ipynb"
+        nb = nbformat.read(path, as_version=4)
+        of(nb).update(values)
+        write(nb, path)
+
+    change(lambda nb: nb.metadata, language_info={"name": "python"})
+    change(lambda nb: nb.metadata.setdefault("open_the_hood", NotebookNode()), title="A")
+    before = job_id(course)
+    change(lambda nb: nb.metadata, language_info={"name": "python", "version": "3.12"})
+    change(lambda nb: nb.metadata.open_the_hood, title="B", cells="0f")
+    change(lambda nb: nb.cells[0], source="### BEGIN SOLUTION\nscore 1 + 1\n### END SOLUTION")
+    change(lambda nb: nb.cells[1].metadata, collapsed=True)
+    course.config.Application.log_level = 10
+    course.config.LateSubmissionPlugin.penalty_method = "zero"
+    course.config.Execute.unsafe_no_sandbox = False
+    course.config.Autograde.autograde_preprocessors.pop()  # AssignLatePenalties
+    course.config.Autograde.create_student = False
+    assert job_id(open_course_again(course)) == before
+    change(lambda nb: nb.metadata.open_the_hood, cell_seconds=5)
+    assert job_id(course) != before
+
+
+def open_course_again(course):
+    """Return the course with its settings read anew."""
+    return Course(course.root, course.config, course.directory)
+
+
+@pytest.mark.parametrize("step", ["tests.no_module.Step", "a class that no other process has"])
+def test_a_step_that_workers_cannot_have_is_said(course, step):
+    if step.startswith("a class"):
+        step = type("Local", (NbGraderPreprocessor,), {})
+    course.config.Autograde.autograde_preprocessors.append(step)
+    with pytest.raises(UserError, match="nbgrader_config.py"):
+        read_lab(course, HW)
 
 
 def test_the_time_alone_makes_no_other_submission(course):
@@ -182,7 +223,7 @@ def test_a_file_of_the_notebooks_name_hides_no_change_of_the_notebook(course):
     write(b"data", course.root / "source" / HW / HW)
     before = read_lab(course, HW).digest
     path = course.root / "source" / HW / f"{HW}.ipynb"
-    path.write_bytes(path.read_bytes().replace(b"Why?", b"Why not?"))
+    path.write_bytes(path.read_bytes().replace(b"test()", b"test(1)"))
     assert read_lab(course, HW).digest != before
 
 

@@ -3,6 +3,7 @@
 import gc
 import pickle
 import secrets
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -93,7 +94,6 @@ def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp
     def write(path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(secrets.token_bytes(8))
-        versions.version.cache_clear()
         return versions.version("01_rows")
 
     monkeypatch.setattr(versions, "ROOT", tmp_path)
@@ -111,6 +111,7 @@ def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp
     )
     others = (
         "grader/build/rules.py",
+        "grader/submission/zip_collect.py",
         "utils/views/strip.py",
         "utils/__pycache__/guess.pyc",
         "utils/.cache/guess",
@@ -120,7 +121,20 @@ def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp
     seen = [first, *(write(path) for path in decides)]
     assert len(set(seen)) == len(seen)
     assert {write(path) for path in others} == {seen[-1]}
-    versions.version.cache_clear()
+
+
+def test_what_the_version_leaves_out_is_no_part_of_grading():
+    code = "import sys, grader.batch.worker, grader.batch.grading, grader.judging.examiner\n"
+    code += "import grader.preprocessors.sanitize, grader.judging.example\n"
+    code += "print(*(name[7:] for name in sys.modules if name.startswith('grader.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {
+        f"{name.removeprefix('grader.').replace('.', '/')}.py" for name in done.stdout.split()
+    }
+    assert "judging/judge.py" in loaded
+    assert not loaded & set(versions.OTHERS)
+    for name in versions.OTHERS:
+        assert (versions.ROOT / "grader" / name).exists()
 
 
 def test_a_seed_that_is_given_is_used_and_without_one_each_run_draws_its_own(course):

@@ -159,6 +159,25 @@ def test_asked_to_stop_it_stops_soon_and_leaves_no_process_or_folder(course):
     assert not worker.folder.exists()
 
 
+def test_an_idle_worker_waits_for_the_next_call_and_a_busy_one_does_not(course, monkeypatch):
+    monkeypatch.setattr(module, "_kept", {})
+    stop, used = [], []
+    for answer in ("score 1", "score 2", "sleep 3600"):
+        [job] = answers(course, answer)
+        with module.kept(1, lambda: bool(stop), False) as pool:
+            for _ in pool.run([job] if answer.startswith("score") else slow_to_end(job, stop)):
+                used += [worker.process.pid for worker in pool._workers]
+    assert used[0] == used[1]
+    assert pool._workers == []
+    assert is_gone(used[0])
+
+
+def slow_to_end(job, stop):
+    """Yield a job, and have the pool stop as soon as it has been given."""
+    yield job
+    stop.append(True)
+
+
 @pytest.mark.parametrize("ready", [True, False])
 def test_workers_end_when_nobody_is_there_any_more(ready):
     code = (

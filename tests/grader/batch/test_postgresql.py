@@ -14,6 +14,7 @@ from sqlalchemy.engine import Engine
 
 from grader import UserError
 from grader.batch import command, writer
+from grader.submission.names import nfc
 from tests.grader.batch.running import count, rows, run
 from tests.grader.batch.small import HW, answered, enter, hand_in, make_small
 from tests.patience import eventually
@@ -89,7 +90,7 @@ def test_names_that_are_sql_are_names_and_one_too_long_is_one_learners_failure(
         hand_in(course, name, text_of.replace("HALF", "\\ud800").encode())
     status, said = run(course)
     found = rows(course.root, HW, url=server)
-    assert {name: found[name][f"{HW}/test"][0] for name in [*HOSTILE, "zoe"]} == dict.fromkeys(
+    assert {name: found[nfc(name)][f"{HW}/test"][0] for name in [*HOSTILE, "zoe"]} == dict.fromkeys(
         [*HOSTILE, "zoe"], 1.0
     )
     assert status == 1

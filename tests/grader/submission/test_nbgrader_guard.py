@@ -13,14 +13,11 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.api import NbGraderAPI
-from nbgrader.converters import Autograde, base
-from traitlets.utils.importstring import import_item
+from nbgrader.converters import base
 
 from grader.build.release import course_config
 from grader.submission.nbgrader_guard import guard
-from grader.submission.rebuild import rebuild
 from tests.grader.tiny import (
-    CONFIG,
     LAB,
     ROOT,
     environment,
@@ -300,16 +297,6 @@ def test_a_file_that_cannot_be_written_is_logged_in_a_sentence():
             raise error
         except Exception:
             assert base.traceback.format_exc().startswith(said)
-
-
-def test_what_formgrader_shows_while_a_notebook_runs_is_clean_already():
-    """nbgrader writes the notebook into `autograded/` before running it, after the first steps."""
-    steps = Autograde(config=CONFIG).sanitize_preprocessors
-    handed_in = with_text(honest(), "[x](proof.html) <script>1</script>")
-    nb = rebuild(nbformat.writes(handed_in).encode(), source_notebook()).nb
-    for step in (s for s in steps if s.endswith("Sanitize")):
-        nb, _ = import_item(step)(config=CONFIG).preprocess(nb, {})
-    assert nb.cells[-1].source == "[x] (proof.html) "
 
 
 def test_formgrader_lists_and_grades_a_hostile_class(graded, tmp_path):
