@@ -36,6 +36,7 @@ with contextlib.suppress(ModuleNotFoundError):
     guard()
     c.ExchangeFactory.collect = "grader.submission.collect.Collect"
     c.ExchangeFactory.release_feedback = "grader.submission.release_feedback.ReleaseFeedback"
+    c.ExportApp.plugin_class = "grader.results.export.Export"
     c.ZipCollectApp.extractor_plugin = "grader.submission.zip_collect.CarefulExtractor"
     c.ZipCollectApp.collector_plugin = "grader.submission.zip_collect.CarefulCollector"
 
@@ -50,7 +51,7 @@ c.Autograde.exporter_class = "grader.preprocessors.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
     "nbgrader.preprocessors.OverwriteKernelspec",
-    "nbgrader.preprocessors.OverwriteCells",
+    "grader.preprocessors.OverwriteCells",
     "grader.preprocessors.ClearMarks",  # no mark outlives the submission that earned it
     "grader.preprocessors.Sanitize",  # formgrader shows a notebook while it still runs
 ]
@@ -59,7 +60,7 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.IgnorePattern",
     "nbgrader.preprocessors.LimitOutput",
     "grader.preprocessors.Sanitize",  # formgrader and feedback show what learners' code displays
-    "nbgrader.preprocessors.SaveAutoGrades",
+    "grader.preprocessors.SaveAutoGrades",  # no mark for what could not be read
     "nbgrader.preprocessors.AssignLatePenalties",
 ]
 
@@ -68,7 +69,7 @@ c.Execute.timeout = 120
 
 c.GenerateFeedback.exporter_class = "grader.preprocessors.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
-    "nbgrader.preprocessors.GetGrades",
+    "grader.preprocessors.GetGrades",  # says what has no mark yet, and what came late
     "grader.preprocessors.CleanFeedback",  # no hidden test, rubric or path
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]

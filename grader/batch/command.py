@@ -27,6 +27,7 @@ from grader.batch.progress import RunProgress
 from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course
 from grader.phase_paths import ROOT, lab_named
+from grader.results.gradebook import Results
 from grader.run_record import typed_seed
 from grader.submission.files import printable
 from grader.submission.misplaced import misplaced
@@ -147,6 +148,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
                 if not left:
                     break
                 jobs = iter(left)
+        for run_of_lab in runs.values():
+            run_of_lab.finish()
     for outcome in outcomes.values():
         outcome.show(console)
     if not args.students:
@@ -223,6 +226,7 @@ class _Run:
         self.seed = self.args.seed or secrets.token_hex(16)
         self.canary = Canary(self.lab, not self.args.unsafe_no_sandbox, self.seed)
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
+        self.recorded: list[str] = []  # students who were graded before
 
     def jobs(self) -> Iterator[Job]:
         """Yield a job for each submission whose current state is not recorded, read just then.
@@ -233,7 +237,7 @@ class _Run:
         for student, before in self._in_order():
             job = self._job(student, before)
             if job is None:
-                self.outcome.skipped += 1
+                self.recorded.append(student)
                 self.progress.count(graded=False)
             else:
                 yield job
@@ -298,6 +302,17 @@ class _Run:
             self.in_doubt.append((job, result.problem))
         else:
             self._record(job, result)
+
+    def finish(self) -> None:
+        """Read what was recorded before, and let the lab's maximum be what could be earned."""
+        outcome, results = self.outcome, Results(self.course, self.lab.name)
+        for one in results.read(only=self.recorded):
+            outcome.add_recorded(one, results.notebooks)
+        self.writer.set_maxima(self.lab.name, outcome.most, outcome.seen)
+        outcome.late = {who: late for who, late in results.late.items() if who in outcome.seen}
+        outcome.to_mark = [m for m in results.missing if m.waits and m.student in outcome.seen]
+        without = {student for student, _ in outcome.failures}
+        outcome.not_entered = [who for who in results.not_entered if who not in without]
 
     def _record(self, job: Job, result: Result) -> None:
         without = result.retryable

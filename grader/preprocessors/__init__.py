@@ -2,7 +2,8 @@
 
 Before learners' code runs, ``exporter`` reads and rebuilds, ``marks`` clears old marks, and
 ``sanitize`` (with ``links``) makes what they wrote safe to show, as it does again with the outputs
-of ``execute``. For feedback, ``feedback`` removes what a learner must not read (``self_judged``:
+of ``execute``; then ``marks`` saves the new ones. For feedback, ``grades`` reads the marks,
+``feedback`` removes what a learner must not read (``self_judged``:
 also what plain hidden tests would print), and ``page`` writes the page.
 
 ``nbgrader_config.py`` names them as attributes of this package. Each is imported at its first use,
@@ -17,7 +18,10 @@ STEPS = {
     "ClearMarks": "marks",
     "Execute": "execute",
     "FeedbackExporter": "page",
+    "GetGrades": "grades",
+    "OverwriteCells": "marks",
     "Sanitize": "sanitize",
+    "SaveAutoGrades": "marks",
     "SubmissionExporter": "exporter",
 }
 __all__ = list(STEPS)

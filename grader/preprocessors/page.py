@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import pass_context
@@ -14,10 +15,12 @@ from nbconvert.exporters.templateexporter import TemplateExporter
 from nbconvert.filters.highlight import Highlight2HTML
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat.notebooknode import NotebookNode
+from nbgrader.converters import GenerateFeedback
 from nbgrader.utils import is_grade
-from traitlets import Float
+from traitlets import Float, default
 
 from grader.judging.graded_cell import is_verified
+from grader.preprocessors.grades import CarefulFeedback
 from grader.submission.bounds import SECONDS, TooMuchWork, alarmed
 from grader.verdict import VERDICT_MIME
 
@@ -36,6 +39,7 @@ div.nbgrader_cell .panel-heading a { color: white; text-decoration: underline }
 div.input_area, .highlight, .highlight pre { background: white }
 </style>
 """
+TEMPLATE = Path(__file__).parent / "feedback_page"
 NOT_SHOWN = "(This page would take too much work to make, so this is not shown.)"
 
 
@@ -59,8 +63,18 @@ class FeedbackExporter(HTMLExporter):
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
+        if type(self.parent) is GenerateFeedback:
+            self.parent.__class__ = CarefulFeedback
         self._highlighted = lru_cache(KEPT)(self._highlight)
         self._rendered = lru_cache(KEPT)(lambda text: HTMLExporter.markdown2html(self, {}, text))
+
+    @default("template_paths")
+    def _template_paths(self, prune: bool = True, root_dirs: Any = None) -> list[str]:
+        """Return where templates are looked for: ours is nbgrader's page of feedback, extended."""
+        found = super()._template_paths(prune, root_dirs)
+        if self.template_name != "feedback":
+            return found
+        return [str(TEMPLATE), *found, *self.extra_template_basedirs]
 
     def from_notebook_node(  # type: ignore[override]  # text, as of all template exporters
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kwargs: Any

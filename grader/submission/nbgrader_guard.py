@@ -16,8 +16,10 @@ from jupyter_server.base.handlers import JupyterHandler
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 
+from grader.results.marks import duration, seconds_late
 from grader.submission.files import read_timestamp
 
+NBGRADERS = NbGraderAPI.get_submission, NbGraderAPI.get_submissions
 FORMGRADER = "nbgrader.server_extensions.formgrader.handlers"
 
 
@@ -26,11 +28,14 @@ def guard() -> None:
 
     - A ``timestamp.txt`` that is a link, a FIFO, a device or not a date counts as missing. nbgrader
       would wait for it, or end the whole command.
+    - Formgrader's list of submissions shows which came late, also where that costs nothing.
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
     """
     CourseDirectory.get_existing_timestamp = _existing_timestamp
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
+    NbGraderAPI.get_submission = _get_submission
+    NbGraderAPI.get_submissions = _get_submissions
     if FORMGRADER in sys.modules:  # only in Jupyter's server
         handler = sys.modules[FORMGRADER].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
@@ -47,6 +52,27 @@ def _submitted_timestamp(api: NbGraderAPI, assignment: str, student: str) -> dat
     course = api.coursedir
     folder = course.format_path(course.submitted_directory, student, assignment)
     return _existing_timestamp(course, folder)
+
+
+def _get_submission(api: NbGraderAPI, assignment: str, student: str, **known: Any) -> Any:
+    found = NBGRADERS[0](api, assignment, student, **known)
+    return found and _with_lateness(api, assignment, [found])[0]
+
+
+def _get_submissions(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
+    return _with_lateness(api, assignment, NBGRADERS[1](api, assignment))
+
+
+def _with_lateness(
+    api: NbGraderAPI, assignment: str, found: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Write behind the time of each graded submission by how much it came late."""
+    with api.gradebook as gradebook:
+        late = seconds_late(gradebook.db, assignment)
+    for one in found:
+        if one["autograded"] and one["student"] in late:
+            one["display_timestamp"] += f" (late: {duration(late[one['student']])})"
+    return found
 
 
 def _apart(handler: JupyterHandler) -> str:

@@ -30,7 +30,7 @@ from tests.grader.tiny import (
 pytestmark = pytest.mark.slow(80)
 
 ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
-NONE = dict.fromkeys(ALL, 0.0)
+NO_MARK = dict.fromkeys(ALL)
 
 
 def grades(course, student, lab=LAB):
@@ -153,7 +153,7 @@ def test_marks_by_hand_stay_and_are_looked_at_again(regraded):
 
 def test_odd_submissions_each_get_a_verdict_and_the_class_goes_on(regraded):
     course = regraded.course
-    assert marks(course, "odd-folder") == marks(course, "odd-none") == NONE
+    assert marks(course, "odd-folder") == marks(course, "odd-none") == NO_MARK
     assert marks(course, "odd-extra") == marks(course, "odd-script") == ALL
     assert "is a folder" in graded(course, "odd-folder").cells[0].source
     assert "No notebook named" in graded(course, "odd-none").cells[0].source
@@ -188,7 +188,7 @@ def test_a_submission_that_takes_too_much_work_earns_nothing_and_the_class_goes_
     status, log = autograde(course, "--student=odd-*", "--SubmissionExporter.work_seconds=6")
     assert status == 0, log
     assert marks(course, "odd-a") == marks(course, "odd-z") == ALL
-    assert marks(course, "odd-m") == NONE
+    assert marks(course, "odd-m") == NO_MARK
     assert "too much work to process" in graded(course, "odd-m").cells[0].source
 
 
@@ -212,7 +212,7 @@ def test_formgraders_button_does_the_same_and_a_resubmission_leaves_nothing_stal
         text=True,
     )
     assert json.loads(done.stdout.splitlines()[-1])["success"], done.stdout + done.stderr
-    assert marks(course, student) == NONE
+    assert marks(course, student) == NO_MARK
     assert graded(course, student).metadata.open_the_hood.seed != seed
 
 
