@@ -55,9 +55,11 @@ Batch process again, trusted.
     batch.writer            records its scores in the gradebook, in one transaction
 
 nbgrader (`generate_feedback`), trusted. `nbgrader autograde` replaces batch and worker, and saves
-the marks itself: preprocessors.exporter does steps 2 and 5, preprocessors.marks clears old marks.
-14. preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page makes the page
+the marks: preprocessors.exporter does steps 2 and 5, preprocessors.marks clears and saves marks.
+14. preprocessors.grades    reads marks, and says which are missing and who was late (results.marks)
+    preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page makes the page
 15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
+    results.export          (`nbgrader export`) writes grades.csv
 
 What learners hand in passes nbgrader's own commands before and beside that: `submission.collect`,
 `.zip_collect`, `.release_feedback` and `.nbgrader_guard` make them safe. `untrusted` reads values

@@ -73,7 +73,7 @@ class SubmissionExporter(NotebookExporter):
 
     work_seconds = Float(
         SECONDS,
-        help="CPU seconds that this process may spend on one notebook's data; above, it earns 0.",
+        help="CPU seconds that this process may spend on one notebook's data; above, no mark.",
     ).tag(config=True)
 
     def __init__(self, config: Any = None, **kwargs: Any):
@@ -93,7 +93,7 @@ class SubmissionExporter(NotebookExporter):
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Return the preprocessed notebook of a file; rebuild it first if it is a submission.
 
-        A notebook whose data take more than ``work_seconds`` earns 0 and says so.
+        A notebook whose data take more than ``work_seconds`` has no mark and says so.
         """
         if self.parent is None:
             return super().from_filename(filename, resources=resources, **kwargs)

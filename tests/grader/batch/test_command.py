@@ -436,6 +436,18 @@ def test_a_reason_says_nothing_to_the_terminal():
     assert len(said) < 1000
 
 
+def test_everybody_who_needs_a_person_is_named():
+    console = Console(file=io.StringIO(), width=2000)
+    outcome = RunOutcome(HW)
+    outcome.people = [(f"s{k}", "not readable" if k else "crashed") for k in range(50)]
+    outcome.late = {"s7": 200_000.0}
+    outcome.show(console)
+    said = console.file.getvalue()
+    assert "  s0: crashed" in said
+    assert f"  {', '.join(f's{k}' for k in range(1, 50))}: not readable" in said
+    assert "s7 (2 days 7 h)" in said
+
+
 def test_names_of_people_are_ids():
     for name in (
         "ann",

@@ -26,6 +26,7 @@ from tests.grader.batch.small import HW, Here, enter, source
 from tests.grader.tiny import released, write
 
 DUE = "2026-03-02 10:00:00 UTC"
+GONE = "gone@example.org"
 ALL = {"perfect": (6, 6), "words": (3, 6), "late": (6, 6), "damaged": (0, 6)}
 STEP = "c.Autograde.autograde_preprocessors[0] = 'tests.grader.results.test_same_numbers.Judged'\n"
 
@@ -81,7 +82,7 @@ def graded(tmp_path_factory):
     (root / "nbgrader_config.py").write_text((ROOT / "nbgrader_config.py").read_text() + STEP)
     course = open_course(root)
     enter(course)
-    for student in ("perfect", "words", "gone"):
+    for student in ("perfect", "words", GONE):
         hand_in(course, student)
     hand_in(course, "late", when="2026-03-02 12:05:00 UTC")
     hand_in(course, "damaged", answer="")
@@ -96,7 +97,7 @@ def graded(tmp_path_factory):
         gradebook.db.commit()
     _, second = run(course)
     with Gradebook(course.directory.db_url) as gradebook:
-        gradebook.remove_student("gone")
+        gradebook.remove_student(GONE)
     yield SimpleNamespace(course=course, first=first, second=second)
     patch.undo()
 
@@ -137,7 +138,7 @@ def page(course, student):
 
 def test_everywhere_are_the_same_numbers(course):
     listed = {one["student"]: one for one in formgrader(course).get_submissions(HW)}
-    assert not listed.pop("gone")["autograded"]
+    assert not listed.pop(GONE)["autograded"]
     assert {s: (one["score"], one["max_score"]) for s, one in listed.items()} == ALL
     assert {"damaged", "words"} <= {s for s, one in listed.items() if one["needs_manual_grade"]}
     assert listed["late"]["display_timestamp"].endswith("(late: 2 h 5 min)")
@@ -151,7 +152,7 @@ def test_everywhere_are_the_same_numbers(course):
         "late": ("6.0", "6.0", "6.0", "7500", "marked"),
         "damaged": ("", "", "6.0", "0", "no mark: could not be read or graded"),
         "never": ("", "", "6.0", "", "not handed in"),
-        "gone": ("", "", "6.0", "", "handed in, not graded"),
+        GONE: ("", "", "6.0", "", "handed in, not graded"),
     }
     assert (rows["never"]["first_name"], rows["never"]["last_name"]) == ("'+1", "Name, A")
 
@@ -171,7 +172,7 @@ def test_feedback_shows_the_same_and_names_what_is_missing(course):
     done = formgrader(course).generate_feedback(HW)
     assert not done["success"]
     assert "Traceback" not in done["log"]
-    assert "gone is not in the gradebook with hw" in done["log"]
+    assert f"{GONE} is not in the gradebook with hw" in done["log"]
     assert "1 graded cells of 1 learners are not marked yet" in done["log"]
     whole = "Score: 6.0 / 6.0"
     assert f"({whole}) Withheld, not lost: 1 point" in page(course, "perfect")
