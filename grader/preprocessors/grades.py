@@ -100,7 +100,7 @@ class GetGrades(nbgrader.GetGrades):
                     "graded.",
                 ),
                 (
-                    withheld,
+                    withheld and not failed,
                     f"Withheld, not lost: {_points(withheld)}, because the grading machine could "
                     "not run a part.",
                 ),

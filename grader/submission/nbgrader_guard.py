@@ -7,19 +7,24 @@ replaces some of its functions.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
+from nbformat.notebooknode import NotebookNode
+from nbgrader.api import MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import SaveCells
 
 from grader.results.marks import duration, seconds_late
 from grader.submission.files import read_timestamp
 
 NBGRADERS = NbGraderAPI.get_submission, NbGraderAPI.get_submissions
+SAVES_CELL = SaveCells._create_grade_cell
 FORMGRADER = "nbgrader.server_extensions.formgrader.handlers"
 
 
@@ -29,11 +34,14 @@ def guard() -> None:
     - A ``timestamp.txt`` that is a link, a FIFO, a device or not a date counts as missing. nbgrader
       would wait for it, or end the whole command.
     - Formgrader's list of submissions shows which came late, also where that costs nothing.
+    - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
+      its points (:func:`grader.results.marks.set_maxima`).
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
     """
     CourseDirectory.get_existing_timestamp = _existing_timestamp
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
+    SaveCells._create_grade_cell = _save_grade_cell
     NbGraderAPI.get_submission = _get_submission
     NbGraderAPI.get_submissions = _get_submissions
     if FORMGRADER in sys.modules:  # only in Jupyter's server
@@ -52,6 +60,16 @@ def _submitted_timestamp(api: NbGraderAPI, assignment: str, student: str) -> dat
     course = api.coursedir
     folder = course.format_path(course.submitted_directory, student, assignment)
     return _existing_timestamp(course, folder)
+
+
+def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:
+    SAVES_CELL(step, cell)
+    where = cell.metadata.nbgrader.grade_id, step.notebook_id, step.assignment_id
+    with contextlib.suppress(MissingEntry):
+        before = step.gradebook.find_source_cell(*where)
+        if before.checksum == cell.metadata.nbgrader.get("checksum"):  # of its points, too
+            most = step.gradebook.find_grade_cell(*where).max_score
+            step.new_grade_cells[where[0]]["max_score"] = most
 
 
 def _get_submission(api: NbGraderAPI, assignment: str, student: str, **known: Any) -> Any:
