@@ -214,7 +214,7 @@ def test_odd_submissions_get_a_verdict_and_the_others_too(course):
     assert marks(course.root, "right", HW)["test"] == 2.0
     assert marks(course.root, "late", HW)["test"] == 1.0
     for student in ("empty", "broken", "latin", "none", "folder", "file", "link", "fifo"):
-        assert marks(course.root, student, HW)["test"] == 0.0, student
+        assert marks(course.root, student, HW)["test"] is None, student
         assert "put in order" in graded(course.root, student, HW).cells[0].source
 
 
