@@ -136,7 +136,9 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     run, verdicts = RunRecord.of(nb.metadata), read_verdicts(nb)
     # Of what could not be read nobody knows what it would have earned: no mark, rather than a 0.
     unread = any(note.kind is NoteKind.UNREADABLE for note in run.notes)
-    scores, problems = ({}, []) if unread else _scores(nb)
+    scores, problems = _scores(nb)
+    if unread:
+        scores = dict.fromkeys(scores)
     unanswered = {
         cell.metadata.nbgrader.grade_id: _is_as_released(cell)
         for cell in nb.cells

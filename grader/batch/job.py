@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade
 from traitlets.config import Config
 
 from grader.results.reasons import Reason
@@ -121,7 +122,7 @@ class NotebookResult:
         name: its name without ``.ipynb``.
         data: the bytes of the file in ``autograded/``.
         seed: the seed that its cases were drawn from.
-        scores: score of each graded cell; none of what could not be read, or a person decides.
+        scores: score of each graded cell; None where a person decides, or nothing could be read.
         unanswered: for each cell that the learner writes, whether it is as released.
         reasons: why a person should look at it.
         most: points that could be earned in each cell with a check; what the machine could not run
@@ -171,7 +172,8 @@ def _as_released(job: Job, note: Note) -> tuple[NotebookResult, ...]:
         nb = rebuild(Unreadable(note.message), read_source(source), job.lab.config).nb
         nb.cells[0].source = note.message
         record(nb, notes=[note])
-        notebooks.append(NotebookResult(name, as_file(nb), "", {}, {}))
+        scores = {c.metadata.nbgrader.grade_id: None for c in nb.cells if is_grade(c)}
+        notebooks.append(NotebookResult(name, as_file(nb), "", scores, {}))
     return tuple(notebooks)
 
 

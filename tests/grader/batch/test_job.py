@@ -63,7 +63,7 @@ def test_what_the_grader_could_not_do_may_be_tried_again(course, who, why):
     result = grade(job_of(course, who))
     assert result.retryable
     assert why in result.problem
-    assert scores(result) == {}
+    assert scores(result) == {"test": None, "why": None}
     assert b"could not be graded" in result.notebooks[0].data
 
 
@@ -72,12 +72,12 @@ def test_what_breaks_on_a_learners_outputs_is_not_tried_again(course, monkeypatc
     result = grade(job_of(course, "right"))
     assert not result.retryable
     assert "ZeroDivisionError" in result.problem
-    assert scores(result) == {}
+    assert scores(result) == {"test": None, "why": None}
 
 
 def test_what_cannot_be_read_has_no_mark_and_says_so(course):
     result = grade(job_of(course, "empty"))
-    assert scores(result) == {}
+    assert scores(result) == {"test": None, "why": None}
     assert not result.problem
     assert b"The file is empty" in result.notebooks[0].data
 
