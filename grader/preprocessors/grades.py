@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jinja2.filters import FILTERS
 from nbformat.notebooknode import NotebookNode
 from nbgrader import preprocessors as nbgrader
 from nbgrader.api import Gradebook
@@ -16,6 +20,11 @@ from grader.judging.graded_cell import read_verdicts
 from grader.results.class_report.outline import read_outline
 from grader.results.marks import duration, missing_marks, seconds_late
 from grader.submission.student_ids import shown_id
+
+# An entry of nbgrader's list of contents.
+ENTRY = re.compile(
+    r'<a href="#(?P<cell>[^"]+)">(?:Test cell|Coding free-response|Written response|Task)</a>'
+)
 
 
 class CarefulFeedback(GenerateFeedback):
@@ -65,7 +74,7 @@ class CarefulFeedback(GenerateFeedback):
 class GetGrades(nbgrader.GetGrades):
     """nbgrader's step, which knows a missing mark from a 0.
 
-    The page's template shows what it adds: ``unmarked`` and ``title`` of a graded cell, and
+    Words stand in its place. What is added for :func:`name_exercises`: the ``exercises``, and
     ``remarks`` on the whole: what is not marked, what was withheld, how late it came.
     """
 
@@ -80,13 +89,15 @@ class GetGrades(nbgrader.GetGrades):
         unmarked = {one.cell: one for one in missing if one.notebook == name}
         verdicts = read_verdicts(nb)
         withheld = sum(verdict.points - verdict.most for verdict in verdicts.values())
-        titles = self._titles_of(lab, name)
+        titles = read_outline(Path(), lab, (name,)).titles  # nbgrader works in the course's folder
+        where["exercises"] = {}
         for cell in nb.cells:
             if is_grade(cell) or is_task(cell):
-                ours = cell.metadata.nbgrader
-                ours.title = titles.get(ours.grade_id) or ours.grade_id
-                if ours.grade_id in unmarked:
-                    ours.unmarked = unmarked[ours.grade_id].words
+                cell_id = cell.metadata.nbgrader.grade_id
+                anchor = f"comment-{cell_id}" if is_task(cell) else cell_id
+                where["exercises"][cell_id] = anchor, titles.get(cell_id) or cell_id
+                if cell_id in unmarked:
+                    cell.metadata.nbgrader.score = unmarked[cell_id].words
         waiting = sum(one.points for one in unmarked.values() if one.waits)
         failed = sum(one.points for one in unmarked.values() if not one.waits)
         cost = "" if where["late_penalty"] else ", at no cost"
@@ -110,12 +121,29 @@ class GetGrades(nbgrader.GetGrades):
         ]
         return nb, resources
 
-    def _titles_of(self, lab: str, notebook: str) -> dict[str, str]:
-        """Return the heading above each graded cell of the source; nbgrader works in the course."""
-        known: dict[tuple[str, str], dict[str, str]] = self.__dict__.setdefault("_titles", {})
-        if (lab, notebook) not in known:
-            known[lab, notebook] = read_outline(Path(), lab, (notebook,)).titles
-        return known[lab, notebook]
+
+def name_exercises(page: str, about: dict[str, Any]) -> str:
+    """Return nbgrader's page with the exercises' names in its list of contents, and the remarks.
+
+    Nothing of a learner's stands before the end of that list.
+    """
+    if "exercises" not in about:  # not after `GetGrades`
+        return page
+    contents, end, rest = page.partition("</ol>")
+    contents = ENTRY.sub(
+        lambda m: '<a href="#{}">{}</a>'.format(*map(html.escape, about["exercises"][m["cell"]])),
+        contents,
+    )
+    remarks = "".join(f"<p>{html.escape(remark)}</p>" for remark in about["remarks"])
+    return contents.replace("</h4>", f"</h4>{remarks}", 1) + end + rest
+
+
+def _unless_words(kind: str) -> Callable[..., Any]:
+    """Return jinja's filter of numbers, which leaves words that stand in place of a mark."""
+    return lambda mark, *given: mark if isinstance(mark, str) else FILTERS[kind](mark, *given)
+
+
+MARK_FILTERS = {kind: _unless_words(kind) for kind in ("float", "round")}
 
 
 def _points(number: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import re
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from jinja2 import pass_context
@@ -17,10 +16,10 @@ from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat.notebooknode import NotebookNode
 from nbgrader.converters import GenerateFeedback
 from nbgrader.utils import is_grade
-from traitlets import Float, default
+from traitlets import Float
 
 from grader.judging.graded_cell import is_verified
-from grader.preprocessors.grades import CarefulFeedback
+from grader.preprocessors.grades import MARK_FILTERS, CarefulFeedback, name_exercises
 from grader.submission.bounds import SECONDS, TooMuchWork, alarmed
 from grader.verdict import VERDICT_MIME
 
@@ -39,7 +38,6 @@ div.nbgrader_cell .panel-heading a { color: white; text-decoration: underline }
 div.input_area, .highlight, .highlight pre { background: white }
 </style>
 """
-TEMPLATE = Path(__file__).parent / "feedback_page"
 NOT_SHOWN = "(This page would take too much work to make, so this is not shown.)"
 
 
@@ -67,14 +65,6 @@ class FeedbackExporter(HTMLExporter):
             self.parent.__class__ = CarefulFeedback
         self._highlighted = lru_cache(KEPT)(self._highlight)
         self._rendered = lru_cache(KEPT)(lambda text: HTMLExporter.markdown2html(self, {}, text))
-
-    @default("template_paths")
-    def _template_paths(self, prune: bool = True, root_dirs: Any = None) -> list[str]:
-        """Return where templates are looked for: ours is nbgrader's page of feedback, extended."""
-        found = super()._template_paths(prune, root_dirs)
-        if self.template_name != "feedback":
-            return found
-        return [str(TEMPLATE), *found, *self.extra_template_basedirs]
 
     def from_notebook_node(  # type: ignore[override]  # text, as of all template exporters
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kwargs: Any
@@ -104,8 +94,11 @@ class FeedbackExporter(HTMLExporter):
         )
         self.register_filter("highlight_code", highlight_code)
         self.register_filter("filter_data_type", data_types)
+        for name, filtered in MARK_FILTERS.items():
+            self.register_filter(name, filtered)
         page, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kwargs)
         page = page.replace("</head>", f"{CONTRAST}</head>", 1)
+        page = name_exercises(page, resources.get("nbgrader", {}))
         return IMAGE.sub(_described, page), resources
 
     @pass_context

@@ -179,9 +179,9 @@ def test_feedback_shows_the_same_and_names_what_is_missing(course):
     contents = "1 · Sums &lt;by hand&gt; (Score: 3.0 / 3.0) 2 · In words"
     assert f"{contents} (Score: 3.0 / 3.0)" in page(course, "perfect")
     assert "3 of 3 points, 1 more withheld" in page(course, "perfect")
-    assert f"{contents} (not marked yet, 3.0 points)" in page(course, "words")
+    assert f"{contents} (Score: not marked yet / 3.0)" in page(course, "words")
     assert "(Score: 3.0 / 6.0) Not marked yet, so not final: 3 points" in page(course, "words")
-    assert "Student's answer not marked yet, 3.0 points" in page(course, "words")
+    assert "Student's answer Score: not marked yet / 3.0" in page(course, "words")
     assert "Handed in 2 h 5 min late, at no cost" in page(course, "late")
     assert "No mark: 6 points" in page(course, "damaged")
     assert "0.0 / 3.0" not in page(course, "words") + page(course, "damaged")
