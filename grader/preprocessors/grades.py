@@ -100,6 +100,8 @@ class GetGrades(nbgrader.GetGrades):
                     cell.metadata.nbgrader.score = unmarked[cell_id].words
         waiting = sum(one.points for one in unmarked.values() if one.waits)
         failed = sum(one.points for one in unmarked.values() if not one.waits)
+        if failed:
+            where["score"] = "no mark"
         cost = "" if where["late_penalty"] else ", at no cost"
         where["remarks"] = [
             sentence

@@ -25,6 +25,8 @@ from tests.grader.batch.running import count, run
 from tests.grader.batch.small import HW, Here, enter, source
 from tests.grader.tiny import released, write
 
+pytestmark = pytest.mark.slow(5)
+
 DUE = "2026-03-02 10:00:00 UTC"
 GONE = "gone@example.org"
 ALL = {"perfect": (6, 6), "words": (3, 6), "late": (6, 6), "damaged": (0, 6)}
@@ -183,7 +185,7 @@ def test_feedback_shows_the_same_and_names_what_is_missing(course):
     assert "(Score: 3.0 / 6.0) Not marked yet, so not final: 3 points" in page(course, "words")
     assert "Student's answer Score: not marked yet / 3.0" in page(course, "words")
     assert "Handed in 2 h 5 min late, at no cost" in page(course, "late")
-    assert "No mark: 6 points" in page(course, "damaged")
+    assert "(Score: no mark / 6.0) No mark: 6 points" in page(course, "damaged")
     assert "0.0 / 3.0" not in page(course, "words") + page(course, "damaged")
     for student in ("perfect", "words"):
         assert "late" not in page(course, student)
