@@ -37,6 +37,7 @@ with contextlib.suppress(ModuleNotFoundError):
     c.ExchangeFactory.collect = "grader.submission.collect.Collect"
     c.ExchangeFactory.release_assignment = "grader.submission.release_assignment.ReleaseAssignment"
     c.ExchangeFactory.release_feedback = "grader.submission.release_feedback.ReleaseFeedback"
+    c.ExportApp.plugin_class = "grader.results.export.Export"
     c.ZipCollectApp.extractor_plugin = "grader.submission.zip_collect.CarefulExtractor"
     c.ZipCollectApp.collector_plugin = "grader.submission.zip_collect.CarefulCollector"
 
@@ -82,7 +83,7 @@ c.Execute.timeout = 120
 
 c.GenerateFeedback.exporter_class = "grader.preprocessors.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
-    "nbgrader.preprocessors.GetGrades",
+    "grader.preprocessors.GetGrades",  # says what has no mark yet, and what came late
     "grader.preprocessors.CleanFeedback",  # no hidden test, rubric or path
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]

@@ -58,8 +58,10 @@ Batch process again, trusted.
 
 nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's button begin at step
 1, too: preprocessors.exporter calls batch.command.
-14. preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page makes the page
+14. preprocessors.grades    reads marks, and says which are missing and who was late (results.marks)
+    preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page makes the page
 15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
+    results.export          (`nbgrader export`) writes grades.csv
 
 What learners hand in passes nbgrader's own commands before and beside that: `submission.collect`,
 `.zip_collect`, `.release_feedback` and `.nbgrader_guard` make them safe. What learners fetch and

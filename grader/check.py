@@ -171,7 +171,7 @@ def rows(nb: NotebookNode) -> list[ExerciseRow]:
         again = verdict.reads and verdict.status not in FULL
         reads = f"lesson {verdict.lesson}, “{verdict.reads}”" if again else ""
         said = problems(verdict)
-        found.append(ExerciseRow(name, verdict.status, verdict.earned, points, said, reads))
+        found.append(ExerciseRow(name, verdict.status, verdict.earned, verdict.most, said, reads))
     return found
 
 

@@ -159,7 +159,7 @@ def score_surprises(learners: Sequence[Learner], graded: Sequence[Graded]) -> li
     """Return one line for each score that differs from the predicted one."""
     scores = {one.student: one.scores for one in graded}
     return [
-        f"{learner.name} ({learner.story}): {name} earned {earned}, predicted {points:g}"
+        f"{learner.name} ({learner.story}): {name} earned {earned}, predicted {points}"
         for learner in learners
         for name, points in learner.predicted.items()
         if (earned := scores.get(learner.id, {}).get(name)) != points

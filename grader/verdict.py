@@ -186,6 +186,11 @@ class Verdict:
         return float(sum(part.earned for part in self.parts))
 
     @property
+    def most(self) -> float:
+        """Points that could be earned: without the parts that the machine could not run."""
+        return self.points - sum(p.points for p in self.parts if p.status is Status.NOT_RUN)
+
+    @property
     def misconceptions(self) -> list[str]:
         """Names of the recognised misconceptions, each once."""
         return list(self.explanations)

@@ -29,6 +29,7 @@ from grader.batch.version import changes
 from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
+from grader.results.gradebook import Results
 from grader.run_record import typed_seed
 from grader.submission.misplaced import misplaced
 from grader.submission.names import nfc, printable
@@ -204,6 +205,8 @@ def grade_labs(
                 del outcomes[name]
                 with unusable.told(name):
                     raise refused
+            else:
+                run_of_lab.finish()
         return outcomes, stopped()
 
 
@@ -345,6 +348,7 @@ class _Run:
         self.canary = Canary(self.lab, not self.args.unsafe_no_sandbox, self.seed)
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
         self.refused: UserError | None = None  # why nobody can be graded
+        self.recorded: list[str] = []  # students who were graded before
 
     def jobs(self) -> Iterator[Job]:
         """Yield a job for each submission whose current state is not recorded, read just then.
@@ -361,7 +365,7 @@ class _Run:
                 self._fail(student, str(reason))
                 continue
             if job is None:
-                self.outcome.skipped += 1
+                self.recorded.append(student)
                 self.progress.count(graded=False)
             else:
                 yield job
@@ -432,6 +436,17 @@ class _Run:
             self.in_doubt.append((job, result.problem))
         elif result.judged or not self.refused:
             self._record(job, result)
+
+    def finish(self) -> None:
+        """Read what was recorded before, and let the lab's maximum be what could be earned."""
+        outcome, results = self.outcome, Results(self.course, self.lab.name)
+        for one in results.read(only=self.recorded):
+            outcome.add_recorded(one, results.notebooks)
+        self.writer.set_maxima(self.lab.name, outcome.most, outcome.seen)
+        outcome.late = {who: late for who, late in results.late.items() if who in outcome.seen}
+        outcome.to_mark = [m for m in results.missing if m.waits and m.student in outcome.seen]
+        without = {student for student, _ in outcome.failures}
+        outcome.not_entered = [who for who in results.not_entered if who not in without]
 
     def _record(self, job: Job, result: Result) -> None:
         without = result.retryable

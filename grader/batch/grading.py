@@ -36,6 +36,7 @@ from grader.run_record import RunRecord, record
 from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
 from grader.submission.notebook import Unreadable
+from grader.submission.notes import NoteKind
 from grader.submission.rebuild import rebuild
 
 GRADER = versions.grader_version()  # of what this process has loaded, whatever happens to the files
@@ -141,17 +142,20 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
             nb, resources = _execute(step, nb, resources, job.sandbox)
         else:
             nb, resources = step(nb, resources)
+    run, verdicts = RunRecord.of(nb.metadata), read_verdicts(nb)
+    # Of what could not be read nobody knows what it would have earned: no mark, rather than a 0.
+    unread = any(note.kind is NoteKind.UNREADABLE for note in run.notes)
     scores, problems = _scores(nb)
-    if isinstance(submitted, Unreadable):  # nothing was handed in that could have earned a point
-        scores = {cell: score and 0.0 for cell, score in scores.items()}
+    if unread:
+        scores = dict.fromkeys(scores)
     unanswered = {
         cell.metadata.nbgrader.grade_id: _is_as_released(cell)
         for cell in nb.cells
         if is_solution(cell) or is_task(cell)
     }
-    run = RunRecord.of(nb.metadata)
-    told = tuple(reasons(read_verdicts(nb), run.notes, "; ".join(problems)))
-    return NotebookResult(name, as_file(nb), run.seed, scores, unanswered, told)
+    told = tuple(reasons(verdicts, run.notes, "; ".join(problems)))
+    most = {cell: verdict.most for cell, verdict in verdicts.items() if verdict.parts}
+    return NotebookResult(name, as_file(nb), run.seed, scores, unanswered, told, most)
 
 
 def _steps(config: Config) -> Iterator[Any]:

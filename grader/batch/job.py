@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade, is_solution, is_task
+from nbgrader.utils import is_grade
 from traitlets.config import Config
 
 from grader.results.reasons import Reason
@@ -129,9 +129,11 @@ class NotebookResult:
         name: its name without ``.ipynb``.
         data: the bytes of the file in ``autograded/``.
         seed: the seed that its cases were drawn from.
-        scores: score of each graded cell; None where a person decides.
+        scores: score of each graded cell; None where a person decides, or nothing could be read.
         unanswered: for each cell that the learner writes, whether it is as released.
         reasons: why a person should look at it.
+        most: points that could be earned in each cell with a check; what the machine could not run
+            is no part of them.
     """
 
     name: str
@@ -140,6 +142,7 @@ class NotebookResult:
     scores: Mapping[str, float | None]
     unanswered: Mapping[str, bool]
     reasons: tuple[Reason, ...] = ()
+    most: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -169,26 +172,21 @@ class Result:
 
 def failed(job: Job, problem: str) -> Result:
     """Return the result of a failure of the grader: the lab as released, without scores."""
-    return Result(_as_released(job, ungraded(problem), None), problem, retryable=True)
+    return Result(_as_released(job, ungraded(problem)), problem, retryable=True)
 
 
 def given_up(job: Job, problem: str) -> Result:
-    """Return the result of a submission that cannot be graded: the lab as released, 0 points."""
-    return Result(_as_released(job, unreadable(f"{problem.capitalize()}."), 0.0), problem)
+    """Return the result of a submission that cannot be graded: the lab as released, no marks."""
+    return Result(_as_released(job, unreadable(f"{problem.capitalize()}.")), problem)
 
 
-def _as_released(job: Job, note: Note, score: float | None) -> tuple[NotebookResult, ...]:
+def _as_released(job: Job, note: Note) -> tuple[NotebookResult, ...]:
     notebooks = []
     for name, source in job.lab.notebooks.items():
         nb = rebuild(Unreadable(note.message), read_source(source), job.lab.config).nb
         nb.cells[0].source = note.message
         record(nb, notes=[note])
-        scores = {
-            # A person marks written answers, so these cells have no automatic score.
-            c.metadata.nbgrader.grade_id: None if is_solution(c) or is_task(c) else score
-            for c in nb.cells
-            if is_grade(c)
-        }
+        scores = {c.metadata.nbgrader.grade_id: None for c in nb.cells if is_grade(c)}
         notebooks.append(NotebookResult(name, as_file(nb), "", scores, {}))
     return tuple(notebooks)
 

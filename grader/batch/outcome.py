@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from grader.batch.job import Job, Result
+from grader.results.gradebook import Graded
+from grader.results.marks import Missing, duration
+from grader.submission.student_ids import shown_id
 
-MOST_LINES = 20
+MOST_LINES = 20  # above, learners with the same reason share a line
 LONGEST = 400  # characters of one reason
 
 
@@ -22,6 +27,11 @@ class RunOutcome:
         unsafe: whether any submission was graded without a sandbox.
         people: ``(student, reason)`` of submissions that have a verdict but need a person.
         failures: ``(student, reason)`` of submissions without a verdict, by fault of the grader.
+        seen: the students whose submissions were graded, or read as they were recorded.
+        most: the points that one of them could earn, by notebook and cell.
+        late: how late submissions came, in seconds, by student.
+        to_mark: the answers that wait for a mark by hand.
+        not_entered: students whose submission is on disk and not in the gradebook.
     """
 
     def __init__(self, lab: str):
@@ -30,6 +40,11 @@ class RunOutcome:
         self.unsafe = False
         self.people: list[tuple[str, str]] = []
         self.failures: list[tuple[str, str]] = []
+        self.seen: set[str] = set()
+        self.most: dict[tuple[str, str], float] = {}
+        self.late: dict[str, float] = {}
+        self.to_mark: list[Missing] = []
+        self.not_entered: list[str] = []
 
     @property
     def complete(self) -> bool:
@@ -39,6 +54,9 @@ class RunOutcome:
     def add(self, job: Job, result: Result) -> None:
         """Count a result that was recorded."""
         self.unsafe = self.unsafe or not job.sandbox
+        self.seen.add(job.student)
+        for notebook in result.notebooks:
+            self._could_earn(notebook.name, notebook.most)
         if result.retryable:
             self.fail(job.student, result.problem)
             return
@@ -46,6 +64,21 @@ class RunOutcome:
         told = [str(reason) for notebook in result.notebooks for reason in notebook.reasons]
         if why := "; ".join(dict.fromkeys(told)) or result.problem:
             self.people.append((job.student, why))
+
+    def add_recorded(self, one: Graded, notebooks: Sequence[str]) -> None:
+        """Count a submission that was recorded before, as it is recorded."""
+        self.skipped += 1
+        self.seen.add(one.student)
+        for name, verdict in one.verdicts.items():
+            notebook, _, cell = name.rpartition("/")
+            if verdict.parts:
+                self._could_earn(notebook or notebooks[0], {cell: verdict.most})
+        if why := "; ".join(dict.fromkeys(map(str, one.reasons()))):
+            self.people.append((one.student, why))
+
+    def _could_earn(self, notebook: str, most: Mapping[str, float]) -> None:
+        for cell, points in most.items():
+            self.most[notebook, cell] = max(points, self.most.get((notebook, cell), 0.0))
 
     def fail(self, student: str, problem: str) -> None:
         """Count a submission without a verdict."""
@@ -61,6 +94,8 @@ class RunOutcome:
             ("recorded before, skipped", self.skipped),
             ("need a person", len(self.people)),
             ("without a verdict", len(self.failures)),
+            ("handed in late", len(self.late)),
+            ("answers to mark by hand", len(self.to_mark)),
         ):
             table.add_row(what, str(count))
         console.print(table)
@@ -68,6 +103,9 @@ class RunOutcome:
             console.print("[bold red]These grades were made without a sandbox.[/bold red]")
         _list(console, "Need a person", self.people)
         _list(console, "Without a verdict; the same command tries again", self.failures)
+        _line(console, "Handed in late", [f"{who} ({duration(s)})" for who, s in self.late.items()])
+        what = f"On disk and not in the gradebook: run `python -m grader grade {self.lab}`"
+        _line(console, what, list(map(shown_id, self.not_entered)))
 
 
 def shortened(why: str) -> str:
@@ -77,9 +115,20 @@ def shortened(why: str) -> str:
 
 
 def _list(console: Console, title: str, found: list[tuple[str, str]]) -> None:
-    if found:
-        console.print(f"[bold]{title}[/bold]")
-    for student, why in found[:MOST_LINES]:
-        console.print(f"  {escape(student)}: {escape(shortened(why))}", highlight=False)
+    """Print everybody; those with the same reason on one line where they are many."""
+    if not found:
+        return
+    console.print(f"[bold]{title}[/bold]")
+    lines = found
     if len(found) > MOST_LINES:
-        console.print(f"  and {len(found) - MOST_LINES} more")
+        alike: dict[str, list[str]] = {}
+        for student, why in found:
+            alike.setdefault(why, []).append(student)
+        lines = [(", ".join(students), why) for why, students in alike.items()]
+    for who, why in lines:
+        console.print(f"  {escape(who)}: {escape(shortened(why))}", highlight=False)
+
+
+def _line(console: Console, title: str, found: list[str]) -> None:
+    if found:
+        console.print(f"[bold]{title}[/bold]\n  {escape(', '.join(found))}", highlight=False)

@@ -38,7 +38,9 @@ from grader import UserError
 from grader.batch.files import AutogradedFiles
 from grader.batch.job import Job, LabFiles, NotebookResult, Result
 from grader.course import Course
+from grader.judging.graded_cell import is_verified, split_hidden
 from grader.nbgrader_tables import other_version
+from grader.results.marks import set_maxima
 from grader.submission.files import TIMESTAMP
 from grader.submission.names import spelled
 from grader.submission.rebuild import as_recorded, is_owned
@@ -233,6 +235,13 @@ class Writer:
             session.execute(RECORDS.delete().where(RECORDS.c.submission_id == submission.id))
             session.execute(new)
 
+    def set_maxima(
+        self, lab: str, most: Mapping[tuple[str, str], float], seen: Collection[str]
+    ) -> None:
+        """Let a lab's maximum be what could be earned; :mod:`grader.results.marks` says how."""
+        with self._said_clearly(), self._transaction() as session:
+            set_maxima(session, lab, most, seen)
+
     def _submission(self, job: Job) -> SubmittedAssignment:
         """Return the learner's row for the lab; create it as nbgrader does if it is missing."""
         if self._creates_students:
@@ -399,21 +408,26 @@ def _is_locked(error: BaseException | None) -> bool:
 
 
 def cells_of(source: bytes, config: Config) -> set[tuple]:
-    """Return what nbgrader's gradebook stores of a notebook: ids, texts, points."""
+    """Return what nbgrader's gradebook stores of a notebook: ids, texts, points.
+
+    The points of cells with a check are left out: there the gradebook's maximum is what could be
+    earned (:meth:`Writer.set_maxima`), and the check itself says what there is.
+    """
     nb = as_recorded(nbformat.reads(source.decode(), as_version=4), config)
     found: set[tuple] = set()
     for cell in filter(is_owned, nb.cells):
         ours = cell.metadata.nbgrader
         found.add(("text", ours.grade_id, cell.cell_type, cell.source))
-        if is_grade(cell) or is_task(cell):
+        if (is_grade(cell) or is_task(cell)) and not is_verified(cell):
             found.add(("points", ours.grade_id, float(ours.points)))
     return found
 
 
 def _cells(notebook: Notebook) -> set[tuple]:
     cells = {("text", c.name, c.cell_type, c.source) for c in notebook.source_cells}
+    verified = {c.name for c in notebook.source_cells if split_hidden(c.source)}
     graded = [*notebook.grade_cells, *notebook.task_cells]
-    return cells | {("points", cell.name, cell.max_score) for cell in graded}
+    return cells | {("points", c.name, c.max_score) for c in graded if c.name not in verified}
 
 
 def _set_marks(

@@ -50,7 +50,7 @@ class VerdictCard(VerdictReport):
         verdict, full = self.verdict, self.verdict.status in FULL
         attempted = verdict.status is not Status.NOT_ATTEMPTED
         said: set[str] = set()
-        inner = [f"<div><b>{_points(verdict.earned, verdict.points)}</b>{self._bar()}</div>"]
+        inner = [f"<div><b>{self.total()}</b>{self._bar()}</div>"]
         if attempted:
             inner += [self._part(part, said) for part in verdict.parts]
         else:
@@ -81,18 +81,17 @@ class VerdictCard(VerdictReport):
             lines = html.escape("\n".join(part.example.lines()))
             reasons.append(f'For example, to paste:<pre style="{CODE}">{lines}</pre>')
         more = "".join(f"<div>{reason}</div>" for reason in reasons)
+        share = f"{part.earned:g} of {part.points:g} point{'' if part.points == 1 else 's'}"
+        if part.status is Status.NOT_RUN:
+            share = f"{part.points:g} withheld"
         return (
             '<div style="display:flex;gap:10px;margin-bottom:6px">'
             f'<div style="flex:0 0 62px;color:#fff;background:{colour};border-radius:3px;'
             f'font-size:12px;text-align:center;height:20px;line-height:20px">{label}</div>'
             f'<div style="flex:1;min-width:0"><b>{in_code(part.name)}</b>'
-            f" ({_points(part.earned, part.points)}){more}</div></div>"
+            f" ({share}){more}</div></div>"
         )
 
 
 def _label(part: PartResult) -> tuple[str, str]:
     return LABELS.get(part.status, (MUTED, str(part.status)))
-
-
-def _points(earned: float, most: float) -> str:
-    return f"{earned:g} of {most:g} point{'' if most == 1 else 's'}"

@@ -30,7 +30,7 @@ class VerdictReport:
 
     def __str__(self) -> str:
         verdict = self.verdict
-        lines = [f"{verdict.check}: {verdict.earned:g} of {verdict.points:g} points"]
+        lines = [f"{verdict.check}: {self.total()}"]
         said: set[str] = set()
         for part in verdict.parts if verdict.status is not Status.NOT_ATTEMPTED else ():
             share = f"({part.earned:g} of {part.points:g})"
@@ -45,6 +45,13 @@ class VerdictReport:
         if verdict.status not in FULL:
             lines.append(f"  read: lesson {verdict.lesson}, “{verdict.reads}”")
         return "\n".join(lines)
+
+    def total(self) -> str:
+        """Return the points: those withheld are not among the points that could be earned."""
+        most = self.verdict.most
+        withheld = self.verdict.points - most
+        more = f", {withheld:g} more withheld" if withheld else ""
+        return f"{self.verdict.earned:g} of {most:g} point{'' if most == 1 else 's'}{more}"
 
     def reasons(self, part: PartResult, said: set[str]) -> list[str]:
         """Return the sentences that explain a part; one that was given above is not repeated.

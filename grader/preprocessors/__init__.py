@@ -2,9 +2,9 @@
 
 ``exporter`` has ``nbgrader autograde`` call the batch. Before learners' code runs, ``sanitize``
 (with ``links``) makes what they wrote safe to show, as it does again with the outputs of
-``execute``. For feedback, ``feedback`` removes what a learner must not read (``self_judged``:
-also what plain hidden tests would print), and ``page`` writes the page. ``lesson_links`` is a step of making a
-release.
+``execute``. For feedback, ``grades`` reads the marks, ``feedback`` removes what a learner must not
+read (``self_judged``: also what plain hidden tests would print), and ``page`` writes the page.
+``lesson_links`` is a step of making a release.
 
 ``nbgrader_config.py`` names them as attributes of this package. Each is imported at its first use,
 so that a command that needs no torch, such as feedback, does not import it.
@@ -17,6 +17,7 @@ STEPS = {
     "CleanFeedback": "feedback",
     "Execute": "execute",
     "FeedbackExporter": "page",
+    "GetGrades": "grades",
     "LessonLinks": "lesson_links",
     "Sanitize": "sanitize",
     "SubmissionExporter": "exporter",

@@ -14,10 +14,12 @@ from nbconvert.exporters.templateexporter import TemplateExporter
 from nbconvert.filters.highlight import Highlight2HTML
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat.notebooknode import NotebookNode
+from nbgrader.converters import GenerateFeedback
 from nbgrader.utils import is_grade
 from traitlets import Float
 
 from grader.judging.graded_cell import is_verified
+from grader.preprocessors.grades import MARK_FILTERS, CarefulFeedback, name_exercises
 from grader.submission.bounds import SECONDS, TooMuchWork, alarmed
 from grader.verdict import VERDICT_MIME
 
@@ -59,6 +61,8 @@ class FeedbackExporter(HTMLExporter):
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
+        if type(self.parent) is GenerateFeedback:
+            self.parent.__class__ = CarefulFeedback
         self._highlighted = lru_cache(KEPT)(self._highlight)
         self._rendered = lru_cache(KEPT)(lambda text: HTMLExporter.markdown2html(self, {}, text))
 
@@ -90,8 +94,11 @@ class FeedbackExporter(HTMLExporter):
         )
         self.register_filter("highlight_code", highlight_code)
         self.register_filter("filter_data_type", data_types)
+        for name, filtered in MARK_FILTERS.items():
+            self.register_filter(name, filtered)
         page, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kwargs)
         page = page.replace("</head>", f"{CONTRAST}</head>", 1)
+        page = name_exercises(page, resources.get("nbgrader", {}))
         return IMAGE.sub(_described, page), resources
 
     @pass_context

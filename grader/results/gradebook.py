@@ -7,7 +7,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,8 +28,10 @@ from sqlalchemy.orm import Session
 from grader import UserError
 from grader.course import Course
 from grader.results.autograded import GradedNotebook, read_graded
+from grader.results.marks import missing_marks, seconds_late
 from grader.results.reasons import Reason, reasons
 from grader.submission.names import nfc
+from grader.submission.notes import NoteKind
 from grader.verdict import TRIED, Verdict
 
 AT_ONCE = 250  # learners per query
@@ -62,7 +64,8 @@ class Graded:
         waiting: cells that a person has to mark, or to review.
         unmarked: automatic cells without a score, because grading did not finish.
         run: the data of the autograded notebook.
-        late: whether nbgrader deducts points for lateness.
+        late: by how many seconds it came late.
+        penalty: the points that nbgrader takes off for that.
     """
 
     student: str
@@ -72,7 +75,8 @@ class Graded:
     waiting: frozenset[str] = frozenset()
     unmarked: frozenset[str] = frozenset()
     run: GradedNotebook = GradedNotebook()
-    late: bool = False
+    late: float = 0.0
+    penalty: float = 0.0
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -90,14 +94,23 @@ class Graded:
         tried = [verdict.status in TRIED for verdict in self.verdicts.values()]
         return any(tried) if tried else not self.run.problem
 
+    @property
+    def unread(self) -> bool:
+        """Whether something could not be read, and has no mark for that."""
+        return any(note.kind is NoteKind.UNREADABLE for note in self.run.notes)
+
     def reasons(self) -> list[Reason]:
         """Return the reasons why a person should look at this submission; usually none."""
-        unfinished = "grading did not get to its end" if self.unmarked else ""
+        unfinished = "grading did not get to its end" if self.unmarked and not self.unread else ""
         return reasons(self.verdicts, self.run.notes, self.run.problem or unfinished)
 
 
 class Results:
     """The results of one lab in a course folder.
+
+    Attributes:
+        late: by how many seconds submissions came late, by student.
+        missing: the marks that are missing.
 
     Raises:
         UserError: when there is no gradebook, or the lab is not in it.
@@ -120,12 +133,14 @@ class Results:
             handed_in = select(SubmittedAssignment.student_id).join(Assignment)
             handed_in = handed_in.where(Assignment.name == lab)
             self.students = sorted(session.scalars(handed_in))
+            self.late = seconds_late(session, lab)
+            self.missing = missing_marks(session, lab)
 
     @property
-    def never_graded(self) -> int:
-        """How many learners handed the lab in without being in the gradebook."""
+    def not_entered(self) -> list[str]:
+        """Learners whose submission is on disk and not in the gradebook."""
         known = set(map(nfc, self.students))
-        return len(set(self.course.students("submitted", self.lab)) - known)
+        return sorted(set(self.course.students("submitted", self.lab)) - known)
 
     @property
     def cells(self) -> list[GradedCell]:
@@ -136,14 +151,21 @@ class Results:
         """Return a cell's name: its id, prefixed with the notebook if the lab has several."""
         return name if len(self.notebooks) == 1 else f"{notebook}/{name}"
 
-    def read(self, prefix: str = "", order: Callable[[str], Any] | None = None) -> Iterator[Graded]:
+    def read(
+        self,
+        prefix: str = "",
+        order: Callable[[str], Any] | None = None,
+        only: Collection[str] | None = None,
+    ) -> Iterator[Graded]:
         """Yield every submission, one at a time.
 
         Args:
             prefix: read only students whose id starts with it.
             order: sort key for the student ids; alphabetical by default.
+            only: read only these students.
         """
-        chosen = sorted((s for s in self.students if s.startswith(prefix)), key=order)
+        among = self.students if only is None else set(self.students) & set(only)
+        chosen = sorted((s for s in among if s.startswith(prefix)), key=order)
         for start in range(0, len(chosen), AT_ONCE):
             # A new session for each group of learners: no lock is held while notebooks are read.
             some = chosen[start : start + AT_ONCE]
@@ -184,6 +206,7 @@ class Results:
         rows = session.execute(
             select(
                 SubmittedAssignment.student_id,
+                SubmittedNotebook.id,
                 SubmittedNotebook.late_submission_penalty,
                 Grade.cell_id,
                 Grade.auto_score,
@@ -206,9 +229,9 @@ class Results:
 
     def _graded(self, student: str, name: str, marks: list) -> Graded:
         scores: dict[str, float | None] = {}
-        waiting, late = set(), False
+        waiting, penalties = set(), {}
         unmarked = {cell.name for cell in self._cells.values() if not cell.manual}
-        for penalty, cell_id, auto, manual, extra, needs_person in marks:
+        for notebook, penalty, cell_id, auto, manual, extra, needs_person in marks:
             cell = self._cells[cell_id]
             score = auto if manual is None else manual
             scores[cell.name] = score if score is None else score + (extra or 0.0)
@@ -216,7 +239,7 @@ class Results:
                 unmarked.discard(cell.name)
             if needs_person and (cell.manual or score is not None):
                 waiting.add(cell.name)
-            late = late or bool(penalty)
+            penalties[notebook] = penalty or 0.0
         return Graded(
             student,
             name,
@@ -225,7 +248,8 @@ class Results:
             frozenset(waiting),
             frozenset(unmarked),
             self._read_run(student),
-            late,
+            self.late.get(student, 0.0),
+            sum(penalties.values()),
         )
 
     def _read_run(self, student: str) -> GradedNotebook:

@@ -7,6 +7,7 @@ replaces some of its functions.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import sys
@@ -20,13 +21,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
-from nbgrader.api import Gradebook
+from nbformat.notebooknode import NotebookNode
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.converters import Autograde, GenerateAssignment, base
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import SaveCells
 
 from grader.course import submissions
+from grader.results.marks import duration, seconds_late
 from grader.submission.files import read_timestamp
 from grader.submission.names import nfc, printable, spelled
 from grader.submission.zip_collect import CarefulCollector
@@ -35,6 +39,11 @@ from grader.whole_file import why_not_written
 _format_path = CourseDirectory.format_path
 _start_generating, _remove_tree = GenerateAssignment.start, base.rmtree
 _process_extracted = ZipCollectApp.process_extracted_files
+_nbgraders_submission, _nbgraders_submissions = (
+    NbGraderAPI.get_submission,
+    NbGraderAPI.get_submissions,
+)
+_nbgraders_grade_cell = SaveCells._create_grade_cell
 FORMGRADER = "nbgrader.server_extensions.formgrader.handlers"
 
 
@@ -49,6 +58,9 @@ def guard() -> None:
     - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
       removes the whole folder, before it generates and when that fails.
     - ``zip_collect`` ends with a list of what it has not collected.
+    - Formgrader's list of submissions shows which came late, also where that costs nothing.
+    - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
+      its points (:func:`grader.results.marks.set_maxima`).
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
     - Where a file can't be written, its converters log that in a sentence and not in a traceback.
@@ -61,6 +73,9 @@ def guard() -> None:
     CourseDirectory.format_path = _found_path
     GenerateAssignment.start = _generate
     ZipCollectApp.process_extracted_files = _collect_and_say
+    SaveCells._create_grade_cell = _save_grade_cell
+    NbGraderAPI.get_submission = _get_submission
+    NbGraderAPI.get_submissions = _get_submissions
     if FORMGRADER in sys.modules:  # only in Jupyter's server
         handler = sys.modules[FORMGRADER].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
@@ -147,6 +162,37 @@ def _collect_and_say(app: ZipCollectApp) -> None:
     finally:  # nbgrader ends the command where a folder of submitted/ is not empty
         if isinstance(app.collector_plugin_inst, CarefulCollector):
             app.collector_plugin_inst.say_what_is_left()
+
+
+def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:
+    _nbgraders_grade_cell(step, cell)
+    where = cell.metadata.nbgrader.grade_id, step.notebook_id, step.assignment_id
+    with contextlib.suppress(MissingEntry):
+        before = step.gradebook.find_source_cell(*where)
+        if before.checksum == cell.metadata.nbgrader.get("checksum"):  # of its points, too
+            most = step.gradebook.find_grade_cell(*where).max_score
+            step.new_grade_cells[where[0]]["max_score"] = most
+
+
+def _get_submission(api: NbGraderAPI, assignment: str, student: str, **known: Any) -> Any:
+    found = _nbgraders_submission(api, assignment, student, **known)
+    return found and _with_lateness(api, assignment, [found])[0]
+
+
+def _get_submissions(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
+    return _with_lateness(api, assignment, _nbgraders_submissions(api, assignment))
+
+
+def _with_lateness(
+    api: NbGraderAPI, assignment: str, found: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Write behind the time of each graded submission by how much it came late."""
+    with api.gradebook as gradebook:
+        late = seconds_late(gradebook.db, assignment)
+    for one in found:
+        if one["autograded"] and one["student"] in late:
+            one["display_timestamp"] += f" (late: {duration(late[one['student']])})"
+    return found
 
 
 def _apart(handler: JupyterHandler) -> str:

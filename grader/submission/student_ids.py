@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from grader.submission.files import printable
+
 LONGEST = 128
 # Besides letters, their marks and digits of any script: what stands in names and addresses. None of
 # these ends a text in nbgrader's pages, moves a cursor, or parts the columns of a table.
@@ -27,3 +29,8 @@ def id_problem(name: str) -> str:
     if not (name[0] == "_" or name[0].isalnum()):
         return f"an id does not begin with {name[0]!a}"
     return ""
+
+
+def shown_id(name: str) -> str:
+    """Return an id as it is; the name of another folder as text for a page or a terminal."""
+    return printable(name) if id_problem(name) else name

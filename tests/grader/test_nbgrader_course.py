@@ -32,7 +32,7 @@ from tests.grader.tiny import (
 pytestmark = pytest.mark.slow(80)
 
 ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
-NONE = dict.fromkeys(ALL, 0.0)
+NO_MARK = dict.fromkeys(ALL)
 
 
 def grades(course, student, lab=LAB):
@@ -139,7 +139,7 @@ def test_marks_by_hand_stay_and_are_looked_at_again_where_the_submission_is_anot
 
 def test_odd_submissions_each_get_a_verdict_and_the_class_goes_on(regraded):
     course = regraded.course
-    assert marks(course, "odd-folder") == marks(course, "odd-none") == NONE
+    assert marks(course, "odd-folder") == marks(course, "odd-none") == NO_MARK
     assert marks(course, "odd-extra") == marks(course, "odd-script") == ALL
     assert "is a folder" in graded(course, "odd-folder").cells[0].source
     assert "No notebook named" in graded(course, "odd-none").cells[0].source
@@ -156,7 +156,7 @@ def test_formgraders_button_does_the_same_and_a_resubmission_leaves_nothing_stal
     submission(course, student).write_bytes(b"")
     result = button(course, student)
     assert result["success"], result
-    assert marks(course, student) == NONE
+    assert marks(course, student) == NO_MARK
     assert graded(course, student).metadata.open_the_hood.seed != seed
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import nbformat
@@ -28,13 +28,13 @@ class HandedIn:
     Attributes:
         story: what the learner did, in a few words.
         notebook: what was handed in: a notebook, or the bytes of a file.
-        earns: the points that it must earn, for each graded cell.
+        earns: the points that it must earn, for each graded cell; None where it has no mark.
         filename: the file's name if it is not the lab's.
     """
 
     story: str
     notebook: NotebookNode | bytes
-    earns: dict[str, float]
+    earns: Mapping[str, float | None]
     filename: str = ""
 
 
@@ -193,12 +193,12 @@ def other_notebook(lab: SampleLab, _: SampleExercise) -> HandedIn:
 def damaged(lab: SampleLab, _: SampleExercise) -> HandedIn:
     """Hand in a file that was cut off during its upload."""
     data = nbformat.writes(lab.solved()).encode()
-    return HandedIn("the upload was cut off", data[: len(data) // 2], _nothing(lab))
+    return HandedIn("the upload was cut off", data[: len(data) // 2], _no_mark(lab))
 
 
 def empty(lab: SampleLab, _: SampleExercise) -> HandedIn:
     """Hand in an empty file."""
-    return HandedIn("handed in an empty file", b"", _nothing(lab))
+    return HandedIn("handed in an empty file", b"", _no_mark(lab))
 
 
 ALL = (
@@ -232,6 +232,10 @@ def _zero(*exercises: SampleExercise) -> dict[str, float]:
 
 def _nothing(lab: SampleLab) -> dict[str, float]:
     return _zero(*lab.exercises)
+
+
+def _no_mark(lab: SampleLab) -> dict[str, None]:
+    return dict.fromkeys(exercise.name for exercise in lab.exercises)
 
 
 def _from(lab: SampleLab, exercise: SampleExercise) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import ceil
@@ -36,7 +36,7 @@ class Learner:
     Attributes:
         story: what this learner did, in a few words.
         data: the bytes of the notebook that was handed in.
-        predicted: the points that it must earn, for each graded cell.
+        predicted: the points that it must earn, for each graded cell; None where it has no mark.
         filename: the notebook's name, without folders.
     """
 
@@ -44,7 +44,7 @@ class Learner:
     name: str
     story: str
     data: bytes
-    predicted: dict[str, float]
+    predicted: Mapping[str, float | None]
     filename: str
 
 

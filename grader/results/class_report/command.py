@@ -52,7 +52,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     out = (args.out or root / "reports" / lab).resolve()
     who = pseudonyms(root) if args.hide_names else Names()
     outline = read_outline(root, lab, results.notebooks)
-    tally = Tally(results.cells, outline, who, results.never_graded)
+    missing = len(results.not_entered)
+    tally = Tally(results.cells, outline, who, missing)
     cells = [one.cell for one in tally.exercises]
     with _replacing(course, out / LEARNERS, ENCODING) as file:
         sheet = LearnerSheet(file, who)
@@ -67,15 +68,27 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         file.write(render(tally, Places(course, out, lab, results.notebooks), datetime.now()))
     if args.out is None:
         course.share(out.parent, out)
-    marked = f"{tally.graded} of {tally.submissions} submissions have all their automatic marks"
-    console.print(f"{lab}: {marked}.")
+    every = tally.submissions + missing
+    marked = f"{tally.graded} of {every} submissions have all their automatic marks"
+    if tally.unread:
+        marked += f"; {tally.unread} could not be read and {_has(tally.unread)} no mark"
+    if missing:
+        marked += (
+            f"; {missing} {_has(missing)} no row in the gradebook: `python -m grader grade {lab}` "
+            "grades what is on disk"
+        )
+    console.print(f"{lab}: {marked}.", soft_wrap=True)
     for name, what in (
         (PAGE, "the page"),
         (LEARNERS, "each learner's exercises"),
         (EXERCISES, "each exercise"),
     ):
         console.print(f"  {out / name}   {what}", markup=False, soft_wrap=True, highlight=False)
-    return 0 if tally.graded == tally.submissions + tally.never_graded else 1
+    return 0 if tally.graded + tally.unread == every else 1
+
+
+def _has(count: int) -> str:
+    return "has" if count == 1 else "have"
 
 
 @contextmanager

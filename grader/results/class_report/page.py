@@ -20,6 +20,7 @@ from grader.results.class_report.items import FEWEST
 from grader.results.class_report.outline import lessons
 from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tally
 from grader.results.class_report.todo import GROUPS, as_sentence, todos, worth_a_look
+from grader.results.marks import duration
 from grader.results.reasons import ReasonKind
 from utils import style
 
@@ -31,7 +32,7 @@ ADVICE = {
     ),
     ReasonKind.UNREAD: (
         "Nothing to grade",
-        "The lab was graded as it was released, so they have no points yet. Ask for the file.",
+        "What could not be read has no mark. Ask for the file.",
     ),
     ReasonKind.HANDED_IN: (
         "Another notebook beside it, or no time",
@@ -194,16 +195,6 @@ def _when(first: float | None, last: float | None) -> str:
     if f"{start:%H:%M}" == f"{end:%H:%M}":
         return f"{start:%-d %B %Y, %H:%M}"
     return f"{start:%-d %B %Y, %H:%M} to {end:%H:%M}"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as text: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``2 h 5 min``."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def number(value: float) -> str:

@@ -9,6 +9,7 @@ letters without it.
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterator
 from typing import Any, TextIO
@@ -45,7 +46,7 @@ class LearnerSheet:
         self._names = names
         who = ["learner"] if names.hidden else ["student", "learner"]
         columns = ["exercise", "points", "max", "status", "misconceptions", "problem", "manual"]
-        self._writer.writerow([*who, *columns])
+        self._writer.writerow([*who, *columns, "seconds_late"])
 
     def write(self, one: Graded, cells: list[GradedCell]) -> None:
         """Write all rows of one learner."""
@@ -53,7 +54,7 @@ class LearnerSheet:
         who = [name] if self._names.hidden else [one.student, name]
         for cell in cells:
             row = [*who, cell.name, *_marks(one, cell), *self._why(one, cell), _manual(one, cell)]
-            self._writer.writerow([safe(value) for value in row])
+            self._writer.writerow([safe(value) for value in (*row, math.ceil(one.late))])
 
     def _why(self, one: Graded, cell: GradedCell) -> tuple[str, str]:
         verdict = one.verdicts.get(cell.name)

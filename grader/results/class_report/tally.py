@@ -35,8 +35,8 @@ class ExerciseTally:
         unexplained: those of them with a failed part that no misconception explains.
         problems: the check's problem texts for these parts, counted.
         not_run: parts that the grading machine could not run, with the reason, counted.
-        withheld: the points of such parts, summed over the learners with a score. Nobody could earn
-            them.
+        withheld: the points of such parts that are in the lab's maximum, summed over the learners
+            with a score: only others could earn them.
         claims: results that rest only on data from the learners' own processes.
         pairs: each learner's points here and in the other exercises, for the item analysis.
         seconds: run time, summed over all learners.
@@ -96,13 +96,14 @@ class ExerciseTally:
         self.longest = max(self.longest, took)
 
     def _mark(self, score: float, status: Status | None, one: Graded) -> None:
-        withheld = withheld_points(one, self.name)
-        if withheld >= self.cell.points:
+        verdict = one.verdicts.get(self.name)
+        most = min(self.cell.points, verdict.most) if verdict else self.cell.points
+        if verdict and not most:
             return  # no part was judged, so the score says nothing about the learner
         self.marked += 1
         self.earned += score
-        self.withheld += withheld
-        if score >= self.cell.points - withheld:
+        self.withheld += self.cell.points - most
+        if score >= most:
             self.full += 1
         elif score > 0:
             self.some += 1
@@ -136,13 +137,6 @@ class ExerciseTally:
                 self.problems[text] += 1
 
 
-def withheld_points(one: Graded, exercise: str) -> float:
-    """Return the points of those parts of an exercise that the grading machine could not run."""
-    verdict = one.verdicts.get(exercise)
-    parts = verdict.parts if verdict else ()
-    return sum(part.points for part in parts if part.status is Status.NOT_RUN)
-
-
 @dataclass(frozen=True)
 class Person:
     """A submission that a person should look at.
@@ -164,9 +158,9 @@ class Tally:
     Attributes:
         submissions: number of submissions in the gradebook, whether or not grading finished.
         never_graded: number of submissions that are not in the gradebook.
+        unread: number of submissions that could not be read, and have no mark for that.
         automatic: points of each graded learner in automatic exercises.
         total: points of each graded learner in all exercises.
-        withheld: points that no graded learner could earn: the minimum over the learners.
         attempted: number of graded learners who tried at least one exercise.
         people: submissions that a person should look at, by the most severe kind of reason.
         needing: number of submissions per kind of reason.
@@ -187,8 +181,7 @@ class Tally:
         self.submissions = 0
         self.never_graded = never_graded
         self.automatic, self.total = array("d"), array("d")
-        self.withheld = 0.0
-        self.attempted = 0
+        self.attempted = self.unread = 0
         self.people: dict[str, list[Person]] = {}
         self.needing: Counter[str] = Counter()
         self.sandbox: Counter[bool | None] = Counter()
@@ -196,7 +189,7 @@ class Tally:
         self._newest = 0.0, ""  # when the last submission was graded, and by which version
         self.seeds: set[str] = set()
         self.without_seed = 0
-        self.late = 0
+        self.late = self.penalised = 0
         self.first_graded: float | None = None
         self.last_graded: float | None = None
         self.seconds = array("d")
@@ -232,15 +225,16 @@ class Tally:
         cells = [one.cell for one in self.exercises]
         if self.waiting:
             most = sum(cell.points for cell in cells if not cell.manual)
-            return self.automatic, most - self.withheld
-        return self.total, sum(cell.points for cell in cells) - self.withheld
+            return self.automatic, most
+        return self.total, sum(cell.points for cell in cells)
 
     def add(self, one: Graded) -> None:
         """Add one submission."""
         self.submissions += 1
         self._attend(one)
         self._time(one)
-        self.late += one.late
+        self.late += one.late > 0
+        self.penalised += one.penalty > 0
         self.sandbox[one.run.sandbox] += not one.run.problem
         if one.run.lab:
             self.versions[one.run.lab] += 1
@@ -250,11 +244,10 @@ class Tally:
         else:
             self.without_seed += 1
         if one.unmarked:
+            self.unread += one.unread
             return
         self.attempted += one.attempted
         automatic = sum(one.scores.get(e.name) or 0.0 for e in self.exercises if not e.cell.manual)
-        withheld = sum(withheld_points(one, exercise.name) for exercise in self.exercises)
-        self.withheld = min(self.withheld, withheld) if self.automatic else withheld
         self.automatic.append(automatic)
         self.total.append(one.points)
         for exercise in self.exercises:

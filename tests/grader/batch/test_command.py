@@ -228,7 +228,7 @@ def test_odd_submissions_get_a_verdict_and_the_others_too(course):
     assert marks(course.root, "right", HW)["test"] == 2.0
     assert marks(course.root, "late", HW)["test"] == 1.0
     for student in ("empty", "broken", "latin", "none", "folder", "file", "link", "fifo"):
-        assert marks(course.root, student, HW)["test"] == 0.0, student
+        assert marks(course.root, student, HW)["test"] is None, student
         assert "put in order" in graded(course.root, student, HW).cells[0].source
 
 
@@ -574,6 +574,18 @@ def test_a_reason_says_nothing_to_the_terminal():
     assert "\x07" not in said
     assert "[red]no body" in said
     assert len(said) < 1000
+
+
+def test_everybody_who_needs_a_person_is_named():
+    console = Console(file=io.StringIO(), width=2000)
+    outcome = RunOutcome(HW)
+    outcome.people = [(f"s{k}", "not readable" if k else "crashed") for k in range(50)]
+    outcome.late = {"s7": 200_000.0}
+    outcome.show(console)
+    said = console.file.getvalue()
+    assert "  s0: crashed" in said
+    assert f"  {', '.join(f's{k}' for k in range(1, 50))}: not readable" in said
+    assert "s7 (2 days 7 h)" in said
 
 
 def test_names_of_people_are_ids():

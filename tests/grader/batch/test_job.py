@@ -76,9 +76,9 @@ def test_what_breaks_on_a_learners_outputs_is_not_tried_again(course, monkeypatc
     assert scores(result) == {"test": None, "why": None}
 
 
-def test_what_cannot_be_read_earns_nothing_and_says_so(course):
+def test_what_cannot_be_read_has_no_mark_and_says_so(course):
     result = grade(job_of(course, "empty"))
-    assert scores(result) == {"test": 0.0, "why": 0.0}
+    assert scores(result) == {"test": None, "why": None}
     assert not result.problem
     assert b"The file is empty" in result.notebooks[0].data
 

@@ -53,7 +53,7 @@ def test_every_score_is_predicted_and_possible(lab, learners):
     full = lab.full()
     for learner in learners:
         assert learner.predicted.keys() == full.keys()
-        assert all(0 <= points <= full[name] for name, points in learner.predicted.items())
+        assert all(0 <= (points or 0) <= full[name] for name, points in learner.predicted.items())
 
 
 def test_who_earns_all_points_keeps_the_rules_by_hand(lab, learners):

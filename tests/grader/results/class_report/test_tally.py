@@ -88,16 +88,3 @@ def test_points_that_were_withheld_are_not_counted_as_lost(tmp_path):
     assert (exercise.marked, exercise.full, exercise.some, exercise.nothing) == (3, 2, 1, 0)
     assert exercise.share == pytest.approx((3 + 1 + 5) / (3 + 3 + 5))
     assert tally.counted[1] == sum(POINTS.values())  # one learner could earn them all
-
-
-def test_the_most_that_can_be_earned_leaves_out_what_nobody_could(tmp_path):
-    found = verdict("softmax", 0)
-    missing = found | {"parts": [found["parts"][0] | {"status": "not run", "problem": "no GPU"}]}
-    learners = [Made(student, verdicts={"softmax": missing}) for student in ("ada", "bob")]
-    read = Results(open_course(make_course(tmp_path / "course", learners)), LAB)
-    tally = Tally(read.cells, Outline("A lab", TITLES), Names())
-    for one in read.read():
-        tally.add(one)
-    points, most = tally.counted
-    assert most == POINTS["twice"] + POINTS["row_sums"]
-    assert list(points) == [most, most]

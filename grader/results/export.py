@@ -1,0 +1,95 @@
+"""``nbgrader export``: nbgrader's table of grades, in which a missing mark is no 0."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import Assignment, Gradebook, Student, SubmittedAssignment
+from nbgrader.plugins import ExportPlugin
+
+from grader.results.class_report.sheets import safe
+from grader.results.marks import Missing, missing_marks, seconds_late
+from grader.submission.student_ids import shown_id
+
+COLUMNS = (
+    *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
+    *("raw_score", "late_submission_penalty", "score", "max_score", "seconds_late", "status"),
+)
+
+
+class Export(ExportPlugin):
+    """Writes nbgrader's columns, and two more: how late a submission came, and its status.
+
+    A submission of which something is not marked yet has a ``raw_score`` so far, and no ``score``.
+    One that could not be read or graded, or was never handed in, has neither. The status says so.
+    Who handed in and is not in the gradebook has a row, too.
+    """
+
+    def export(self, gradebook: Gradebook) -> None:
+        """Write the table; ``nbgrader export`` calls this."""
+        path = Path(self.to or "grades.csv")
+        self.log.info("Exporting grades to %s", path)
+        chosen, labs = map(str, self.student), set(map(str, self.assignment))
+        students = set(chosen)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            for lab in gradebook.assignments:
+                if not labs or lab.name in labs:
+                    for row in self._rows(gradebook, lab):
+                        if not students or row["student_id"] in students:
+                            writer.writerow([safe(row.get(name, "")) for name in COLUMNS])
+
+    def _rows(self, gradebook: Gradebook, lab: Assignment) -> list[dict[str, Any]]:
+        db = gradebook.db
+        late = seconds_late(db, lab.name)
+        missing: dict[str, list[Missing]] = {}
+        for one in missing_marks(db, lab.name):
+            missing.setdefault(one.student, []).append(one)
+        submissions = {one.student_id: one for one in lab.submissions}
+        on_disk = set(map(shown_id, self._on_disk(lab.name)))
+        students = {student.id: student for student in gradebook.students}
+        rows = []
+        for student in [*students, *sorted(on_disk - set(students))]:
+            row = {"assignment": lab.name, "duedate": _text(lab.duedate), "student_id": student}
+            row |= _who(students.get(student)) | {"max_score": lab.max_score}
+            if submission := submissions.get(student):
+                row |= _marks(submission, missing.get(student, []))
+                row["seconds_late"] = math.ceil(late.get(student, 0.0))
+            elif student in on_disk:
+                row["status"] = "handed in, not graded"
+            else:
+                row["status"] = "not handed in"
+            rows.append(row)
+        return rows
+
+    def _on_disk(self, lab: str) -> set[str]:
+        """Return who has handed in the lab, whether or not the gradebook knows."""
+        from grader.course import Course
+
+        directory = self.parent.coursedir
+        return set(Course(Path(directory.root), self.config, directory).students("submitted", lab))
+
+
+def _who(student: Student | None) -> dict[str, Any]:
+    return {
+        name: getattr(student, name, None) or "" for name in ("last_name", "first_name", "email")
+    }
+
+
+def _marks(submission: SubmittedAssignment, missing: list[Missing]) -> dict[str, Any]:
+    row: dict[str, Any] = {"timestamp": _text(submission.timestamp)}
+    if not all(one.waits for one in missing):
+        return row | {"status": "no mark: could not be read or graded"}
+    raw, penalty = submission.score, submission.late_submission_penalty
+    row |= {"raw_score": raw, "late_submission_penalty": penalty}
+    if waiting := sum(one.points for one in missing):
+        return row | {"status": f"not marked yet: {waiting:g} points"}
+    return row | {"score": max(0.0, raw - penalty), "status": "marked"}
+
+
+def _text(moment: Any) -> str:
+    return "" if moment is None else str(moment)

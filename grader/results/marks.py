@@ -1,0 +1,141 @@
+"""What nbgrader's gradebook does not say by itself: which marks are missing, who came late, and
+what could be earned where the grading machine could not run every part of a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nbgrader.api import (
+    Assignment,
+    Grade,
+    GradeCell,
+    Notebook,
+    SolutionCell,
+    SubmittedAssignment,
+    SubmittedNotebook,
+    TaskCell,
+)
+from sqlalchemy import select
+from sqlalchemy.orm import Session, scoped_session
+
+Database = Session | scoped_session[Any]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A graded cell that has no mark in a submission.
+
+    Attributes:
+        student: nbgrader's student id.
+        notebook: the notebook's name.
+        cell: its ``grade_id``.
+        points: points that it can earn.
+        waits: whether it waits for a person; if not, the notebook could not be read or graded.
+    """
+
+    student: str
+    notebook: str
+    cell: str
+    points: float
+    waits: bool
+
+    @property
+    def words(self) -> str:
+        """What stands in place of the mark."""
+        return "not marked yet" if self.waits else "no mark"
+
+
+def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
+    """Return the marks that are missing in a lab, of one student or of all."""
+    found = []
+    answers = select(SolutionCell.notebook_id, SolutionCell.name).join(Notebook).join(Assignment)
+    written = {tuple(row) for row in db.execute(answers.where(Assignment.name == lab))}
+    for kind in (GradeCell, TaskCell):
+        query = (
+            select(
+                SubmittedAssignment.student_id,
+                Notebook.name,
+                kind.name,
+                kind.max_score,
+                kind.cell_type,
+                kind.notebook_id,
+            )
+            .select_from(Grade)
+            .join(kind, kind.id == Grade.cell_id)
+            .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
+            .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
+            .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
+            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+            .where(Assignment.name == lab, Grade.auto_score.is_(None))
+            .where(Grade.manual_score.is_(None))
+        )
+        if student:
+            query = query.where(SubmittedAssignment.student_id == student)
+        for who, notebook, cell, points, cell_type, inside in db.execute(query):
+            manual = kind is TaskCell or cell_type != "code" or (inside, cell) in written
+            found.append(Missing(who, notebook, cell, points, manual))
+    failed = {(one.student, one.notebook) for one in found if not one.waits}
+    return [replace(one, waits=(one.student, one.notebook) not in failed) for one in found]
+
+
+def seconds_late(db: Database, lab: str) -> dict[str, float]:
+    """Return by how many seconds each submission came late, extensions considered, by student."""
+    query = (
+        select(
+            SubmittedAssignment.student_id,
+            SubmittedAssignment.timestamp,
+            SubmittedAssignment.extension,
+            Assignment.duedate,
+        )
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .where(Assignment.name == lab)
+    )
+    found = {}
+    for student, came, extension, due in db.execute(query):
+        if came is not None and due is not None:
+            late = came - due - extension if extension else came - due
+            if late.total_seconds() > 0:
+                found[student] = late.total_seconds()
+    return found
+
+
+def set_maxima(
+    db: Database, lab: str, most: Mapping[tuple[str, str], float], seen: Collection[str]
+) -> None:
+    """Take points that nobody could earn out of the maximum, in nbgrader's own column.
+
+    So they are out of every denominator: formgrader, feedback, exports and reports all read it. A
+    maximum falls only if all submissions of the lab are known; points that one of them could earn
+    count for all.
+
+    Args:
+        most: the points that these submissions could earn, by notebook and cell.
+        seen: the students whose submissions they are.
+    """
+    handed_in = select(SubmittedAssignment.student_id).join(Assignment)
+    whole = set(db.scalars(handed_in.where(Assignment.name == lab))) <= set(seen)
+    cells = (
+        select(GradeCell, Notebook.name)
+        .join(Notebook, Notebook.id == GradeCell.notebook_id)
+        .join(Assignment, Assignment.id == Notebook.assignment_id)
+        .where(Assignment.name == lab)
+    )
+    for cell, notebook in db.execute(cells).all():
+        points = most.get((notebook, cell.name))
+        if points is not None and (whole or points > cell.max_score):
+            cell.max_score = points
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as text: ``0.4 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 days 1 h``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} days {minutes % 1440 // 60} h"
