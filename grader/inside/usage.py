@@ -70,6 +70,18 @@ def be_nice(roots: Iterable[int], value: int) -> None:
                 Path(f"/proc/{pid}/autogroup").write_text(str(value))
 
 
+def _since(
+    before: dict[str, tuple[int, int]], now: dict[str, tuple[int, int]]
+) -> tuple[float, float]:
+    """Return the seconds that threads ran, and that they waited, between two schedules."""
+    ran = waited = 0
+    for thread, (had, lacked) in now.items():
+        at_first = before.get(thread, (0, 0))
+        ran += max(0, had - at_first[0])
+        waited += max(0, lacked - at_first[1])
+    return ran * 1e-9, waited * 1e-9
+
+
 class Meter:
     """Measure a sandbox through its own /proc, which lists exactly its processes.
 
@@ -78,6 +90,7 @@ class Meter:
     Args:
         init: the process id, seen from outside, of pid 1 of the sandbox.
         writable: paths inside the sandbox of the file systems to count.
+        grader: the process id of the grading process.
 
     Attributes:
         passed: seconds of the sandbox's own time; see :meth:`look`.
@@ -87,7 +100,7 @@ class Meter:
         OSError: if the sandbox has ended.
     """
 
-    def __init__(self, init: int, writable: Iterable[str]) -> None:
+    def __init__(self, init: int, writable: Iterable[str], grader: int) -> None:
         root = f"/proc/{init}/root"
         folders = [f"{root}/proc", f"/proc/{init}/net", *(f"{root}{path}" for path in writable)]
         with contextlib.ExitStack() as opened:
@@ -100,9 +113,10 @@ class Meter:
             self.buffer = int(Path("/proc/sys/net/core/wmem_default").read_text())
             self.counted = 0.0
             self.mapped = 0
-            self.passed = 0.0
+            self.passed = self.ran = self.slept = self.lacked = 0.0
             self.runnable = self.busy = 0.0
-            self.times = self.schedule()
+            self.grader = f"/proc/{grader}/task"
+            self.times, self.graders = self.schedule(), self._schedule_in(self.grader)
             self.looked = self.since = time.monotonic()
             self.baseline = self.exact(self.mappings(0))
             opened.pop_all()
@@ -129,24 +143,24 @@ class Meter:
         """Update ``passed`` and ``runnable``.
 
         What its threads ran is the sandbox's own time. So is the time in which all of them slept
-        while the grader waited for them. Where one has or wants a processor at a look, only what
-        the threads ran since the last look counts, because the rest went to other programs; where
-        none does, all of that time counts. A sandbox gains nothing when its own threads wait for
-        each other, because one of them runs meanwhile.
+        while the grader waited for them, except what the grader itself waited for a processor: it
+        may have had the answer and not been able to read it. Where a thread has or wants a
+        processor at a look, only what the threads ran since the last look counts, because the rest
+        went to other programs. A sandbox gains nothing when its own threads wait for each other,
+        because one of them runs meanwhile.
 
         Args:
             awaited: whether the grader waits for the sandbox, and not the sandbox for the grader.
         """
-        times, now = self.schedule(), time.monotonic()
+        times, graders, now = self.schedule(), self._schedule_in(self.grader), time.monotonic()
         seconds, self.looked = now - self.looked, now
-        ran = waited = 0.0
-        for thread, (had, lacked) in times.items():
-            at_first = self.times.get(thread, (0, 0))
-            ran += max(0, had - at_first[0]) * 1e-9
-            waited += max(0, lacked - at_first[1]) * 1e-9
-        self.times = times
-        slept = awaited and not self._wants_a_processor()
-        self.passed += min(seconds, max(ran, LONGEST_SLEEP) if slept else ran)
+        ran, waited = _since(self.times, times)
+        self.lacked += _since(self.graders, graders)[1]
+        self.times, self.graders = times, graders
+        self.ran += min(seconds, ran)
+        if awaited and not self._wants_a_processor():
+            self.slept += max(0.0, min(seconds, LONGEST_SLEEP) - ran)
+        self.passed = self.ran + max(0.0, self.slept - self.lacked)
         self.busy += ran + waited
         if now - self.since > RECKONED:
             self.runnable, self.busy, self.since = self.busy / (now - self.since), 0.0, now
@@ -164,12 +178,17 @@ class Meter:
 
     def schedule(self) -> dict[str, tuple[int, int]]:
         """Return, by thread id, the nanoseconds that it ran and that it waited for a processor."""
-        found = {}
+        found: dict[str, tuple[int, int]] = {}
         for pid in self._processes():
-            with contextlib.suppress(OSError):
-                for thread in os.listdir(f"/proc/self/fd/{self.proc}/{pid}/task"):
-                    ran, waited, *_ = self._text(f"{pid}/task/{thread}/schedstat").split() or (0, 0)
-                    found[thread] = (int(ran), int(waited))
+            found |= self._schedule_in(f"/proc/self/fd/{self.proc}/{pid}/task")
+        return found
+
+    def _schedule_in(self, tasks: str) -> dict[str, tuple[int, int]]:
+        found = {}
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(tasks):
+                ran, waited, *_ = self._text(f"{tasks}/{thread}/schedstat").split() or (0, 0)
+                found[thread] = (int(ran), int(waited))
         return found
 
     def files(self) -> int:

@@ -199,7 +199,7 @@ class Zygote:
                 confinement.set_limits(asked, keeper)
             built.kernel = self._fork(built, asked, given)
             built.kernel_fd = os.pidfd_open(built.kernel)
-            meter = usage.Meter(built.init, bubblewrap.WRITABLE)
+            meter = usage.Meter(built.init, bubblewrap.WRITABLE, os.getppid())
         except BaseException:
             built.close()
             raise

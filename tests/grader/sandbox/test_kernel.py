@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import queue
 import signal
@@ -416,6 +417,28 @@ def test_what_a_sandbox_sleeps_while_it_waits_for_the_grader_is_not_its_time() -
             before = inmate.manager.passed()
             time.sleep(1)
             assert (inmate.manager.passed() - before > 0.5) is awaited
+
+
+def test_what_the_grader_waits_for_a_processor_is_not_a_sandboxes_time() -> None:
+    """It may have had the answer, and not been able to read it."""
+    spin = [sys.executable, "-S", "-c", "while True: pass"]
+    ended = threading.Event()
+
+    def toil() -> None:
+        while not ended.is_set():
+            hashlib.sha256(bytes(1 << 22))  # it lets other threads of this process run
+
+    with Inmate() as inmate, contextlib.ExitStack() as stack:
+        stack.callback(ended.set)
+        for _ in range(3 * len(os.sched_getaffinity(0))):
+            other = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
+            stack.callback(other.kill)
+            threading.Thread(target=toil).start()
+        time.sleep(0.5)
+        begun, passed = time.monotonic(), inmate.manager.passed()
+        time.sleep(1.5)
+        own, wall = inmate.manager.passed() - passed, time.monotonic() - begun
+    assert own < 0.5 * wall
 
 
 def test_where_the_clock_runs_out_first_the_machine_is_to_blame(monkeypatch) -> None:
