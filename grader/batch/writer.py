@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import sqlite3
 import time
@@ -47,6 +48,8 @@ from grader.submission.rebuild import as_recorded, is_owned
 from grader.whole_file import why_not_written
 
 PATIENCE = 60.0
+# Errors of names in one submission. Another that keeps its files from being written is not its own.
+OF_ONE = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG)
 TRIES = 3
 # PostgreSQL's error codes, which do not depend on the language of its messages.
 DEADLOCK, LOCKED = "40P01", "55P03"
@@ -386,6 +389,8 @@ class Writer:
             said = why or f"the gradebook can't be used: {said}"
             raise UserError(f"{said}. {RESUME}") from error
         except OSError as error:
+            if error.errno in OF_ONE:
+                raise
             said = why_not_written(error) or f"graded files can't be written: {error}"
             raise UserError(f"{said}. {RESUME}") from error
 

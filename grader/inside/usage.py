@@ -14,7 +14,7 @@ import math
 import os
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -82,6 +82,16 @@ def _since(
     return ran * 1e-9, waited * 1e-9
 
 
+def _come_and_gone(before: Collection[str], now: Collection[str]) -> bool:
+    """Return whether a thread was made and ended between two looks.
+
+    A sandbox gives its threads' ids in order, so one that is nowhere shows as a gap.
+    """
+    new = [int(thread) for thread in now if thread not in before]
+    last = max(map(int, before), default=0)
+    return bool(new) and (min(new) < last or max(new) - last > len(new))
+
+
 class Meter:
     """Measure a sandbox through its own /proc, which lists exactly its processes.
 
@@ -118,6 +128,7 @@ class Meter:
             self.grader = f"/proc/{grader}/task"
             self.times, self.graders = self.schedule(), self._schedule_in(self.grader)
             self.looked = self.since = time.monotonic()
+            self.worked = time.process_time()
             self.baseline = self.exact(self.mappings(0))
             opened.pop_all()
 
@@ -147,29 +158,34 @@ class Meter:
         may have had the answer and not been able to read it. Where a thread has or wants a
         processor at a look, only what the threads ran since the last look counts, because the rest
         went to other programs. A sandbox gains nothing when its own threads wait for each other,
-        because one of them runs meanwhile.
+        because one of them runs meanwhile. What a thread ran that has come and gone between two
+        looks is not known, so then they count as slept.
 
         Args:
             awaited: whether the grader waits for the sandbox, and not the sandbox for the grader.
         """
         times, graders, now = self.schedule(), self._schedule_in(self.grader), time.monotonic()
         seconds, self.looked = now - self.looked, now
+        worked, self.worked = time.process_time() - self.worked, time.process_time()
         ran, waited = _since(self.times, times)
         self.lacked += _since(self.graders, graders)[1]
+        unseen, before = _come_and_gone(self.times, times), self.times.keys()
         self.times, self.graders = times, graders
         self.ran += min(seconds, ran)
-        if awaited and not self._wants_a_processor():
-            self.slept += max(0.0, min(seconds, LONGEST_SLEEP) - ran)
+        if awaited and (unseen or not self._wants_a_processor(before)):
+            # looking takes time, too, where a sandbox has made that dear
+            self.slept += max(0.0, min(seconds, LONGEST_SLEEP + worked) - ran)
         self.passed = self.ran + max(0.0, self.slept - self.lacked)
         self.busy += ran + waited
         if now - self.since > RECKONED:
             self.runnable, self.busy, self.since = self.busy / (now - self.since), 0.0, now
 
-    def _wants_a_processor(self) -> bool:
-        """Return whether a thread has or wants a processor now."""
+    def _wants_a_processor(self, threads: Collection[str]) -> bool:
+        """Return whether one of these threads has or wants a processor now."""
         for pid in self._processes():
             with contextlib.suppress(OSError):
-                for thread in os.listdir(f"/proc/self/fd/{self.proc}/{pid}/task"):
+                tasks = os.listdir(f"/proc/self/fd/{self.proc}/{pid}/task")
+                for thread in filter(threads.__contains__, tasks):
                     # the state follows the name, in which a thread can write what it likes
                     about = self._text(f"{pid}/task/{thread}/stat").rpartition(b")")[2]
                     if about.split()[:1] == [b"R"]:

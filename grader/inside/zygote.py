@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import select
 import shutil
 import signal
@@ -122,7 +123,7 @@ class Zygote:
 
     def serve(self) -> None:
         """Serve until the grading process closes the control socket or dies."""
-        watched = 0.0
+        watch = 0.0
         try:
             while True:
                 ready = self._wait()
@@ -136,8 +137,9 @@ class Zygote:
                     if {entry.sandbox.kernel_fd, entry.sandbox.init_fd} & ready:
                         self._end(entry, "died")
                 now = time.monotonic()
-                if now - watched >= WATCH_SECONDS:
-                    watched = now
+                if now >= watch:
+                    # at no regular times, so that no thread can be there for the look alone
+                    watch = now + WATCH_SECONDS * (0.5 + random.random())
                     self._watch(now)
         finally:
             for entry in list(self.running):

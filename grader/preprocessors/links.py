@@ -18,7 +18,7 @@ LABEL = r"[a-z0-9-]{0,62}+"
 HOST = rf"(?:[a-z0-9]{LABEL}\.){{1,20}}(?!localhost\b|local\b)[a-z]{LABEL}\.?+(?::\d*+)?+"
 # Browsers treat `https:page.html` and `///host` as relative, so the address must have `//`. They
 # skip tabs and line breaks, so in an attribute's value nothing but a path may follow the host.
-ADDRESS = rf"(?:https?://{HOST}(?=[/?\#)>\s\"']|\Z)|\#)"
+ADDRESS = rf"(?:https?://{HOST}(?=[/?\#\s]|\Z|\)[^\w\s/?\#<@\\]*+(?:[\s<]|\Z))|\#)"
 LINK = re.compile(rf"https?://{HOST}(?=[/?\#]|\Z)|\#", re.IGNORECASE)
 PICTURE = r"data:image/(?:png|jpeg|gif);base64,|attachment:"
 # The end of a link's text before an address that is not allowed, for inline links and references,
@@ -26,8 +26,12 @@ PICTURE = r"data:image/(?:png|jpeg|gif);base64,|attachment:"
 BEGINS = re.compile(
     rf"\](?=\(\s*+<?+(?!{ADDRESS}|{PICTURE})|:\s*+<?+(?!{ADDRESS}|{PICTURE})\S)", re.IGNORECASE
 )
-# A picture's text before an address of the net, from which a page must load nothing.
-OUTSIDE = re.compile(rf"!\[[^\[\]]*+\](?=\(\s*+<?+(?!{PICTURE}))", re.IGNORECASE)
+# The start of a picture that is not pasted: a page must load nothing from the net.
+OUTSIDE = re.compile(rf"!(?=\[)(?!\[[^\[\]]*+\]\(\s*+<?+(?:{PICTURE}))", re.IGNORECASE)
+# What may begin a formula. JupyterLab puts formulas back into HTML as they were written, where a
+# quote in one can end an attribute and the next word begin another.
+FORMULA = re.compile(r"\$|\\[(\[]|\\begin|@@")
+ATTRIBUTE = re.compile(r"[\"'][\s/]*+[a-z][\w-]*+(?=\s*+=)", re.IGNORECASE)
 # The end of a link's text before the address of a picture that was pasted into the cell.
 ATTACHED = re.compile(r"\](?=[(:]\s*+<?+attachment:([^\s<>()\"']*+))", re.IGNORECASE)
 # An address in angle brackets, as markdown writes one; in HTML it is a tag of no known name.
@@ -42,7 +46,7 @@ COMMAND = re.compile(
 BROKEN = r"\\ "
 # The start of an address in plain text that is not one in the public net. Programs that link it
 # go on to the next space, and a browser takes most signs for a part of the name.
-PUBLIC = rf"{HOST}(?:[/?\#]|[^\w\s/?\#\"<>]*+(?:[\s\"<>]|\Z))"
+PUBLIC = rf"{HOST}(?:[/?\#]|[^\w\s/?\#\"<>@\\]*+(?:[\s\"<>]|\Z))"
 PLAIN = re.compile(
     rf"(?<![a-z0-9+.-])(?!https?://{PUBLIC})[a-z0-9+.-]++:(?=//)|(?!www\.{PUBLIC})www(?=\.)",
     re.IGNORECASE,
@@ -116,6 +120,8 @@ def without_links(markdown: str, attached: Collection[str] = ()) -> str:
         attached: names of the cell's own pictures; any other ``attachment:`` leads nowhere.
     """
     text = BEGINS.sub("] ", OUTSIDE.sub("\\g<0> ", markdown))
+    if FORMULA.search(text):
+        text = ATTRIBUTE.sub("\\g<0>\u200b", text)
     text = ATTACHED.sub(lambda found: "]" if found[1] in attached else "] ", text)
     return BARE.sub("\\g<0>\u200b", text)
 

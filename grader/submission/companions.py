@@ -24,9 +24,9 @@ from grader.submission.files import (
     why_no_folder,
 )
 from grader.submission.matching import is_notebook
-from grader.submission.names import nfc
+from grader.submission.names import nfc, printable
 from grader.submission.notebook import OutOfReach, Unreadable
-from grader.submission.notes import Note, in_a_folder, not_shown
+from grader.submission.notes import Note, in_a_folder, left_out, not_shown
 
 NOTEBOOKS = "*.ipynb"
 
@@ -99,6 +99,10 @@ def read_companions(
         beside = name.partition("/")[2]
         if beside not in {*files, TIMESTAMP}:  # as the notebook, which lies there, expects it
             files[beside] = files.pop(name)
+    for name in sorted(files):  # names in NFC, or out of the inner folder, can meet
+        if {*map(str, PurePosixPath(name).parents)} & files.keys():
+            del files[name]
+            left = [*left, left_out(printable(name), "a file has the name of its folder")]
     timestamp, wrong = read_timestamp(folder)
     found = [in_a_folder(inner)] if inner else []
     notes = (*found, *left, *not_shown(unshown(files, given)))

@@ -31,6 +31,7 @@ MAX_NOTES = 20  # on single files that were left out
 MAX_ENTRIES = 10_000
 MAX_DEPTH = 20
 LONGEST_PATH = 1000  # bytes below the submission's folder; far below the system's limit
+LONGEST_NAME = 255  # bytes of a file's name, as file systems have it
 TIMESTAMP = "timestamp.txt"
 MAX_TIME = 200  # bytes; a date and time is much shorter
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -188,6 +189,8 @@ def read_beside(
         if not isinstance(data, Unreadable) and name in files:
             twice = Unreadable("another file has the same name in other code points")
             files[name], data = (data if name == path else files[name]), twice
+        if not isinstance(data, Unreadable) and too_long(name):  # NFC can make a name longer
+            data = Unreadable("its path is too long")
         if not isinstance(data, Unreadable):
             files[name] = data
         elif len(notes) < MAX_NOTES:
@@ -195,6 +198,12 @@ def read_beside(
         else:
             unread += 1
     return files, [*notes, more_left_out(unread)] if unread else notes
+
+
+def too_long(path: str) -> bool:
+    """Return whether a relative path, or a name in it, is longer than a file's may be."""
+    parts = [len(os.fsencode(part)) for part in path.split("/")]
+    return max(parts) > LONGEST_NAME or sum(parts) + len(parts) > LONGEST_PATH
 
 
 def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:

@@ -65,8 +65,9 @@ def match(expected: Sequence[str], names: Sequence[str]) -> dict[str, Match]:
     found = {one: _best(one, fitting) for one, fitting in candidates.items()}
     for one, (taken, others) in found.items():
         if is_notebook(taken):
-            others += [name for name in free if _stem(name).startswith(_stem(one))]
-            free = [name for name in free if name not in others]
+            copies = [name for name in free if _stem(name).startswith(_stem(one))]
+            others += copies
+            free = sorted({*free} - {*copies})
     missing = [one for one, hit in found.items() if not any(map(is_notebook, [hit[0], *hit[1]]))]
     if len(missing) == 1 and len(free) == 1:
         found[missing[0]] = Match(free[0], [])

@@ -36,7 +36,11 @@ def read_time(data: bytes) -> datetime | None:
         if not text and data.strip():
             raise ValueError(NO_TIME)
         return _in_utc(text) if text else None
-    except (ParserError, UnicodeDecodeError, OverflowError):
+    except (ParserError, UnicodeDecodeError):
+        raise ValueError(NO_TIME) from None
+    except ValueError:
+        raise
+    except Exception:  # dateutil and the zones raise many kinds of errors
         raise ValueError(NO_TIME) from None
 
 

@@ -30,7 +30,7 @@ from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
-from grader.submission.files import LONGEST_PATH, MAX_FILES, read_file
+from grader.submission.files import MAX_FILES, read_file, too_long
 from grader.submission.lms import Owner, Reading, Roster, Unmatched, readings
 from grader.submission.names import nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
@@ -38,7 +38,6 @@ from grader.submission.student_ids import id_problem
 
 SECONDS = 30.0  # of processor time for one learner's; an honest archive of MAX_BYTES takes two
 MEMORY = 1 << 30
-LONGEST_NAME = 255  # bytes of a file's name, as file systems have it
 IDS = {"student_id", "file_id"}
 OWNER = {"student_id", "timestamp"}
 JUNK = ["__MACOSX", "._*", ".DS_Store", "Thumbs.db"]  # what systems put into archives
@@ -304,6 +303,10 @@ class Plan:
         for one in claims:
             by_name[one.file].append(one)
         for file, same in by_name.items():
+            if {*map(str, PurePosixPath(file).parents)} & by_name.keys():
+                why = "its folder has the name of a file"
+                self.left += [(one.shown, why) for one in same]
+                continue
             chosen = [one for one in same if not one.packed] or same
             taken = {one.path.read_bytes() for one in chosen}
             if len(taken) == 1:
@@ -427,14 +430,14 @@ def _problem_of(name: str) -> str:
     if path.is_absolute() or ".." in path.parts:
         return "its path leads out of the archive"
     try:
-        sizes = [len(part.encode()) for part in path.parts]
+        name.encode()
     except UnicodeEncodeError:
         return "its name is not UTF-8"
-    if not sizes:
+    if not path.parts:
         return "it has no name"
     if any(unicodedata.category(c) == "Cc" for c in name):
         return "its name has a character that can't be shown"
-    if max(sizes) > LONGEST_NAME or sum(sizes) + len(sizes) > LONGEST_PATH:
+    if too_long(name):
         return "its path is too long"
     return ""
 

@@ -27,7 +27,7 @@ EXERCISE_COLUMNS = (
     *("most_frequent_misconception", "its_learners", "wrong", "unexplained"),
 )
 FORMULA = tuple("=+-@|%＝＋－＠")
-SEPARATED = re.compile(r"(;\s*)(?=[=+\-@|%＝＋－＠])")
+SEPARATED = re.compile(r"(;[\s\"]*)(?=[=+\-@|%＝＋－＠])")
 
 
 def safe(value: Any) -> Any:

@@ -228,6 +228,37 @@ def test_a_link_of_markdown_that_is_not_to_the_public_net_is_none(markdown, addr
     assert "x" in shown
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("![a[b]c](https://evil.example/x.png)", "![a][b]\n\n[b]: https://evil.example/x.png"),
+        *("[x](http://a.example'@localhost:8888/tree)", "x](http://a.example).localhost:8888/tree"),
+    ],
+)
+def test_where_one_page_sees_a_formula_another_sees_no_link_either(text):
+    """The page of feedback takes all of it for a formula, JupyterLab none."""
+    around = f"$$\n\n{text}\n\n$$"
+    shown = sanitized(new_markdown_cell(around, metadata=LEARNER)).cells[0].source
+    page = MarkdownIt("commonmark").render(shown)
+    assert "<img" not in page
+    assert not re.search(r"href=\"[^\"]*(localhost|'|%27)", page)
+    assert ".example).localhost" not in shown  # JupyterLab links bare addresses, too
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '![$" style="background-image:url(x)" x="$](data:image/png;base64,iVBORw0KGgo=)',
+        '[click](# "$" style="background-image:url(x)" x="$")',
+        ' ```$" style="background-image:url(x)" x="$\ncode\n ```',
+    ],
+)
+def test_a_formula_that_is_put_back_into_a_page_adds_no_attribute(text):
+    shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
+    assert not re.search(r"[\"']\s*style=", shown)
+    assert shown.replace("\u200b", "") == text
+
+
 @pytest.mark.parametrize("address", ABSOLUTE)
 def test_absolute_links_and_those_within_the_page_stay(address):
     for text in (f"[x]({address})", f"[x]: {address}\n\n[x]", f'<a href="{address}">x</a>'):
@@ -437,6 +468,7 @@ def test_what_is_clean_stays_as_it_is(text):
         ("xwww.localhost:8888/", False),
         ("http://example.net,x.localhost/", False),
         ("http://example.loc%61lhost/", False),
+        ("http://a.example@[::]\\", False),
         ("['https://example.net', 'https://example.org']", True),
     ],
 )

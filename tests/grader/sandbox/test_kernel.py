@@ -384,6 +384,38 @@ def test_a_sandbox_of_many_threads_has_no_larger_share() -> None:
         eventually(lambda: sum(share > 5 for share in shares()) >= 20)
 
 
+SHORT_LIVES = {
+    "threads": (
+        "import threading, time\n"
+        "def spin():\n"
+        "    end = time.monotonic() + 0.008\n"
+        "    while time.monotonic() < end: pass\n"
+        "while True:\n"
+        "    thread = threading.Thread(target=spin); thread.start(); thread.join()"
+    ),
+    "processes": (
+        "import os, time\n"
+        "while True:\n"
+        "    if pid := os.fork(): os.waitpid(pid, 0); continue\n"
+        "    end = time.monotonic() + 0.008\n"
+        "    while time.monotonic() < end: pass\n"
+        "    os._exit(0)"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SHORT_LIVES)
+def test_what_lives_for_less_than_a_look_takes_time_too(kind: str) -> None:
+    """What a thread ran that has ended is read nowhere, and the next one wants a processor."""
+    with Inmate() as inmate:
+        inmate.client.execute(SHORT_LIVES[kind])
+        time.sleep(0.5)
+        begun, passed = time.monotonic(), inmate.manager.passed()
+        time.sleep(2)
+        own, wall = inmate.manager.passed() - passed, time.monotonic() - begun
+    assert own > 0.3 * wall
+
+
 def test_two_processes_that_work_in_turn_wait_for_others_in_turn() -> None:
     """Each one waits for the processor while the other sleeps: none of that is their own time."""
     spin = [sys.executable, "-S", "-c", "while True: pass"]

@@ -259,6 +259,7 @@ def test_a_time_that_has_one_meaning_is_read_as_what_it_says(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        (b"9" * 60 + b"m", "no date and time"),
         (b"2026-07-01 10:00:00 CEST", "zone is unknown"),
         (b"Wed Jul  1 10:00:00 MESZ 2026", "zone is unknown"),
         (b"2026-07-01 10:00:00 Europe/Nowhere", "zone is unknown"),
