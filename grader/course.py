@@ -48,14 +48,10 @@ class Course:
         name = getattr(self.directory, f"{step}_directory")
         return Path(self.directory.format_path(name, student, lab))
 
-    def students(self, step: str, lab: str, patterns: Sequence[str] = ()) -> list[str]:
-        """Return who has a folder or file of the lab in ``submitted``, ``autograded``, ..., sorted.
-
-        Args:
-            patterns: of student ids; all when there are none.
-        """
+    def students(self, step: str, lab: str) -> list[str]:
+        """Return, sorted, who has a folder or file of the lab in ``submitted`` or another step."""
         name = getattr(self.directory, f"{step}_directory")
-        return list(submissions(self.directory, lab, patterns, name))
+        return list(submissions(self.directory, lab, step=name))
 
     def share(self, *paths: Path) -> None:
         """Let the course's group write folders and files where the course is ``groupshared``.

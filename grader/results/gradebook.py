@@ -278,7 +278,6 @@ def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str])
         lab=" ".join(dict.fromkeys(run.lab for run in every if run.lab)),
         sandbox=False if False in sandboxes else None if None in sandboxes else True,
         seconds=sum(times) if times else None,
-        recorded=all(run.recorded for run in every),
         cell_seconds={
             named(n, c): s for n, run in runs.items() for c, s in run.cell_seconds.items()
         },

@@ -56,7 +56,6 @@ class Companions:
         notebooks: by file name of each notebook of the lab, its bytes or why there are none, and a
             note where its name was another, or others lie beside it.
         files: the learner's files, by relative path, nbgrader's timestamp among them.
-        whole: whether ``files`` has all of the learner's files.
         notes: notes about the files.
         timestamp: when the submission was handed in; None if that is unknown.
         time_notes: why it is unknown.
@@ -64,7 +63,6 @@ class Companions:
 
     notebooks: dict[str, tuple[bytes | Unreadable, Note | None]]
     files: dict[str, bytes] = field(default_factory=dict)
-    whole: bool = True
     notes: tuple[Note, ...] = ()
     timestamp: datetime | None = None
     time_notes: tuple[Note, ...] = ()
@@ -103,7 +101,7 @@ def read_companions(
     found = [in_a_folder(inner)] if inner else []
     notes = (*found, *left, *not_shown(unshown(files, given)))
     notebooks = read_notebooks(folder / inner, expected)
-    return Companions(notebooks, files, not left, notes, timestamp, tuple(wrong))
+    return Companions(notebooks, files, notes, timestamp, tuple(wrong))
 
 
 def given_files(folder: Path, ignore: Sequence[str]) -> dict[str, bytes]:

@@ -193,7 +193,6 @@ class Tally:
         self.first_graded: float | None = None
         self.last_graded: float | None = None
         self.seconds = array("d")
-        self.recorded = 0
         self.slowest: list[tuple[float, int, str]] = []
 
     @property
@@ -277,7 +276,6 @@ class Tally:
         if run.seconds is None:
             return
         self.seconds.append(run.seconds)
-        self.recorded += run.recorded
         entry = (run.seconds, self.submissions, self._names.of(one))
         keep = heapq.heappush if len(self.slowest) < SLOWEST else heapq.heappushpop
         keep(self.slowest, entry)

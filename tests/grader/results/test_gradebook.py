@@ -131,11 +131,10 @@ def test_metadata_of_any_shape_is_read_without_trusting_it(tmp_path, ours):
     assert found.reasons() == []
 
 
-def test_times_come_from_the_record_or_else_from_the_cells(tmp_path):
+def test_times_come_from_the_record(tmp_path):
     learners = [Made("ada", metadata={"seconds": 12.5}), Made("bob", metadata={"seconds": None})]
     ada, bob = read_class(open_course(make_course(tmp_path / "course", learners)), LAB)
-    assert (ada.run.seconds, ada.run.recorded) == (12.5, True)
-    assert (bob.run.seconds, bob.run.recorded) == (2.5, False)
+    assert (ada.run.seconds, bob.run.seconds) == (12.5, None)
     assert bob.run.cell_seconds == {"twice": 0.5, "row_sums": 0.5, "softmax": 0.5}
 
 

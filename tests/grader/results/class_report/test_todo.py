@@ -51,7 +51,7 @@ def test_marks_of_two_versions_are_told(told):
     newest = right(9, metadata={"lab": "b"})
     older = [Made(f"m{k}", manual={TASK: 4.0}, metadata={"lab": "a"}) for k in range(2)]
     nobody_knows = [Made("p", manual={TASK: 4.0})]  # graded by nbgrader itself
-    [(group, do, why)] = told(newest + older + nobody_knows)
+    [(group, do, why)] = told(older + newest + nobody_knows)
     assert (group, do) == (MARKS, "Bring all marks to one version")
     assert why.startswith("2 submissions have marks of another version")
 
