@@ -28,7 +28,7 @@ class GradedNotebook:
         verdicts: verdicts by ``grade_id``.
         notes: repairs before grading, each with ``kind``, ``message`` and ``cell`` ("" for none).
         seed: the seed that the cases were drawn from, or empty.
-        lab: a hash of the lab, its checks, the settings and the grader, or empty.
+        graded_by: hashes of the lab, its checks, the settings and the grader, or empty.
         sandbox: whether the code ran in a sandbox; None if that was not recorded.
         seconds: how long grading took; None if that was not recorded.
         cell_seconds: run time of graded cells and their solution cells, by ``grade_id``.
@@ -39,7 +39,7 @@ class GradedNotebook:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     seed: str = ""
-    lab: str = ""
+    graded_by: str = ""
     sandbox: bool | None = None
     seconds: float | None = None
     cell_seconds: dict[str, float] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def _graded(nb: NotebookNode, written: float) -> GradedNotebook:
         verdicts=read_verdicts(nb),
         notes=list(run.notes),
         seed=run.seed,
-        lab=run.lab,
+        graded_by=run.graded_by,
         sandbox=run.sandbox,
         seconds=run.seconds,
         cell_seconds={name: seconds for name, seconds in took.items() if name and seconds},

@@ -255,7 +255,7 @@ def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str])
             for note in run.notes
         ],
         seed=" ".join(run.seed for run in every if run.seed),
-        lab=" ".join(dict.fromkeys(run.lab for run in every if run.lab)),
+        graded_by=" ".join(dict.fromkeys(run.graded_by for run in every if run.graded_by)),
         sandbox=False if False in sandboxes else None if None in sandboxes else True,
         seconds=sum(times) if times else None,
         cell_seconds={

@@ -235,9 +235,9 @@ class Tally:
         self.late += one.late > 0
         self.penalised += one.penalty > 0
         self.sandbox[one.run.sandbox] += not one.run.problem
-        if one.run.lab:
-            self.versions[one.run.lab] += 1
-            self._newest = max(self._newest, (one.run.graded_at or 0.0, one.run.lab))
+        if by := one.run.graded_by:
+            self.versions[by] += 1
+            self._newest = max(self._newest, (one.run.graded_at or 0.0, by))
         if one.run.seed:
             self.seeds.add(one.run.seed)
         else:
