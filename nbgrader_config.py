@@ -69,7 +69,6 @@ c.Autograde.exporter_class = "grader.preprocessors.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = ["grader.preprocessors.Sanitize"]
 c.Autograde.autograde_preprocessors = [
     "grader.preprocessors.Execute",  # seed, time limits, verdicts; stderr costs nothing
-    "nbgrader.preprocessors.IgnorePattern",
     "nbgrader.preprocessors.LimitOutput",
     "grader.preprocessors.Sanitize",  # formgrader and feedback show what learners' code displays
     "nbgrader.preprocessors.AssignLatePenalties",

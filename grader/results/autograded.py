@@ -6,7 +6,7 @@ verdict. So values that do not have the expected type count as missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import nbformat
@@ -14,34 +14,23 @@ from nbformat.notebooknode import NotebookNode
 
 from grader.judging.graded_cell import read_verdicts
 from grader.run_record import CellRecord, RunRecord
-from grader.submission.notes import Note
 from grader.untrusted import mapping, text
 from grader.verdict import Verdict
 
 
 @dataclass(frozen=True)
-class GradedNotebook:
-    """One learner's notebook after grading.
+class GradedNotebook(RunRecord):
+    """One learner's notebook after grading: the record of its run, and what else it holds.
 
     Attributes:
         problem: why the file could not be read, or empty.
         verdicts: verdicts by ``grade_id``.
-        notes: repairs before grading, each with ``kind``, ``message`` and ``cell`` ("" for none).
-        seed: the seed that the cases were drawn from, or empty.
-        graded_by: hashes of the lab, its checks, the settings and the grader, or empty.
-        sandbox: whether the code ran in a sandbox; None if that was not recorded.
-        seconds: how long grading took; None if that was not recorded.
         cell_seconds: run time of graded cells and their solution cells, by ``grade_id``.
         graded_at: when the file was written; seconds since the epoch.
     """
 
     problem: str = ""
     verdicts: dict[str, Verdict] = field(default_factory=dict)
-    notes: list[Note] = field(default_factory=list)
-    seed: str = ""
-    graded_by: str = ""
-    sandbox: bool | None = None
-    seconds: float | None = None
     cell_seconds: dict[str, float] = field(default_factory=dict)
     graded_at: float | None = None
 
@@ -58,15 +47,10 @@ def read_graded(path: Path) -> GradedNotebook:
 
 
 def _graded(nb: NotebookNode, written: float) -> GradedNotebook:
-    run = RunRecord.of(nb.metadata)
     took = {_name(cell): CellRecord.of(cell).seconds for cell in nb.cells}
-    return GradedNotebook(
+    return replace(
+        GradedNotebook.of(nb.metadata),
         verdicts=read_verdicts(nb),
-        notes=list(run.notes),
-        seed=run.seed,
-        graded_by=run.graded_by,
-        sandbox=run.sandbox,
-        seconds=run.seconds,
         cell_seconds={name: seconds for name, seconds in took.items() if name and seconds},
         graded_at=written,
     )

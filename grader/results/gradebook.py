@@ -249,13 +249,13 @@ def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str])
     return GradedNotebook(
         problem=next((run.problem for run in every if run.problem), ""),
         verdicts={named(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
-        notes=[
+        notes=tuple(
             replace(note, cell=named(n, note.cell) if note.cell else None)
             for n, run in runs.items()
             for note in run.notes
-        ],
+        ),
         seed=" ".join(run.seed for run in every if run.seed),
-        graded_by=" ".join(dict.fromkeys(run.graded_by for run in every if run.graded_by)),
+        key=" ".join(dict.fromkeys(run.key for run in every if run.key)),
         sandbox=False if False in sandboxes else None if None in sandboxes else True,
         seconds=sum(times) if times else None,
         cell_seconds={
