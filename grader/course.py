@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -67,14 +66,8 @@ class Course:
 
     @cached_property
     def autograde(self) -> Autograde:
-        """nbgrader's Autograde with this course's settings; callers only read them.
-
-        It keeps nbgrader's own exporter. To set the course's would import it, and torch with it,
-        which takes longer than all else that a run does before its workers start.
-        """
-        config = deepcopy(self.config)
-        config.Autograde.pop("exporter_class", None)
-        return Autograde(coursedir=self.directory, config=config)
+        """nbgrader's Autograde with this course's settings; callers only read them."""
+        return Autograde(coursedir=self.directory, config=self.config)
 
     @property
     def database(self) -> Path | None:
