@@ -151,19 +151,17 @@ class Results:
 
     def read(
         self,
-        prefix: str = "",
         order: Callable[[str], Any] | None = None,
         only: Collection[str] | None = None,
     ) -> Iterator[Graded]:
         """Yield every submission, one at a time.
 
         Args:
-            prefix: read only students whose id starts with it.
             order: sort key for the student ids; alphabetical by default.
             only: read only these students.
         """
         among = self.students if only is None else set(self.students) & set(only)
-        chosen = sorted((s for s in among if s.startswith(prefix)), key=order)
+        chosen = sorted(among, key=order)
         for start in range(0, len(chosen), AT_ONCE):
             # A new session for each group of learners: no lock is held while notebooks are read.
             some = chosen[start : start + AT_ONCE]
@@ -265,6 +263,6 @@ def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str])
     )
 
 
-def read_class(course: Course, lab: str, prefix: str = "") -> list[Graded]:
-    """Every graded submission of a lab whose student id starts with ``prefix``, at once."""
-    return list(Results(course, lab).read(prefix))
+def read_class(course: Course, lab: str, only: Collection[str] | None = None) -> list[Graded]:
+    """Every graded submission of a lab, or those of some students, at once."""
+    return list(Results(course, lab).read(only=only))
