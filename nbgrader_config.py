@@ -66,13 +66,9 @@ c.GenerateAssignment.preprocessors = [
 # so that a copied, deleted or damaged cell costs its learner a clear message and the class nothing,
 # and it writes to the gradebook. So nbgrader's own steps for that are not among these.
 c.Autograde.exporter_class = "grader.preprocessors.SubmissionExporter"
-c.Autograde.sanitize_preprocessors = [
-    "nbgrader.preprocessors.ClearOutput",
-    "grader.preprocessors.Sanitize",
-]
+c.Autograde.sanitize_preprocessors = ["grader.preprocessors.Sanitize"]
 c.Autograde.autograde_preprocessors = [
     "grader.preprocessors.Execute",  # seed, time limits, verdicts; stderr costs nothing
-    "nbgrader.preprocessors.IgnorePattern",
     "nbgrader.preprocessors.LimitOutput",
     "grader.preprocessors.Sanitize",  # formgrader and feedback show what learners' code displays
     "nbgrader.preprocessors.AssignLatePenalties",

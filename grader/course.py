@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -48,14 +47,10 @@ class Course:
         name = getattr(self.directory, f"{step}_directory")
         return Path(self.directory.format_path(name, student, lab))
 
-    def students(self, step: str, lab: str, patterns: Sequence[str] = ()) -> list[str]:
-        """Return who has a folder or file of the lab in ``submitted``, ``autograded``, ..., sorted.
-
-        Args:
-            patterns: of student ids; all when there are none.
-        """
+    def students(self, step: str, lab: str) -> list[str]:
+        """Return, sorted, who has a folder or file of the lab in ``submitted`` or another step."""
         name = getattr(self.directory, f"{step}_directory")
-        return list(submissions(self.directory, lab, patterns, name))
+        return list(submissions(self.directory, lab, step=name))
 
     def share(self, *paths: Path) -> None:
         """Let the course's group write folders and files where the course is ``groupshared``.
@@ -71,14 +66,8 @@ class Course:
 
     @cached_property
     def autograde(self) -> Autograde:
-        """nbgrader's Autograde with this course's settings; callers only read them.
-
-        It keeps nbgrader's own exporter. To set the course's would import it, and torch with it,
-        which takes longer than all else that a run does before its workers start.
-        """
-        config = deepcopy(self.config)
-        config.Autograde.pop("exporter_class", None)
-        return Autograde(coursedir=self.directory, config=config)
+        """nbgrader's Autograde with this course's settings; callers only read them."""
+        return Autograde(coursedir=self.directory, config=self.config)
 
     @property
     def database(self) -> Path | None:

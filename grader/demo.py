@@ -20,7 +20,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from rich.console import Console
 
 from grader import UserError
-from grader.course import enter_lab, nbgrader, open_course, run_module
+from grader.course import nbgrader, open_course, run_module
 from grader.phase_paths import ROOT, lab_named, phases
 from grader.proof.sample_class import PREFIX, Learner, load_lab, make_class
 from grader.results.class_report import command as class_report
@@ -83,8 +83,6 @@ def grade_classes(root: Path, classes: Mapping[str, Sequence[Learner]], console:
     """Write the submissions of each lab's learners, and grade all labs in one run."""
     started = time.monotonic()
     for lab, learners in classes.items():
-        with console.status(f"{lab}: entering the lab in the gradebook"):
-            enter_lab(root, lab)
         hand_in(root, lab, learners)
     which = ("--students", f"{PREFIX}*", "--cell-seconds", str(CELL_SECONDS))
     run_module(root, "grader", "grade", *classes, *which, shown=console.is_terminal)
@@ -114,8 +112,8 @@ def show_class(root: Path, lab: str, learners: Sequence[Learner], console: Conso
         # The exit status is ignored: it tells whether other students of the course lack marks.
         words = argparse.Namespace(lab=lab, out=None, hide_names=False)
         class_report.run(words, root, Console(quiet=True))
-    graded = read_class(open_course(root), lab, PREFIX)
     stories = {learner.id: learner.story for learner in learners}
+    graded = read_class(open_course(root), lab, only=stories)
     print_summary(console, f"{lab}: {len(graded)} learners", graded, stories)
     surprises = score_surprises(learners, graded)
     count = sum(len(learner.predicted) for learner in learners)

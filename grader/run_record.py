@@ -43,19 +43,22 @@ class RunRecord:
 
     Attributes:
         seed: what the cases were drawn from.
-        lab: hashes of what it was graded by: the lab, the grader, the checks and the settings.
-        key: the id of the batch's job, which names all of that and the submission.
+        key: the id of the batch's job, which names what it was graded by and the submission.
         sandbox: whether the code ran in a sandbox; None where that was not recorded.
         seconds: how long the run took by the clock.
         notes: what was put right before grading.
     """
 
     seed: str = ""
-    lab: str = ""
     key: str = ""
     sandbox: bool | None = None
     seconds: float | None = None
     notes: tuple[Note, ...] = ()
+
+    @property
+    def graded_by(self) -> str:
+        """Hashes of what it was graded by (:data:`grader.batch.version.PARTS`), or empty."""
+        return self.key.rpartition("-")[0]
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -73,7 +76,7 @@ class RunRecord:
         """Read the record from a notebook's metadata, which may be of any shape."""
         ours = mapping(mapping(metadata).get(KEY))
         return cls(
-            **texts(ours, "seed", "lab", "key"),
+            **texts(ours, "seed", "key"),
             sandbox=truth(ours.get("sandbox")),
             seconds=number(ours.get("seconds")),
             notes=tuple(map(_note, sequence(ours.get("notes")))),

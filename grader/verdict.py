@@ -150,6 +150,11 @@ class PartResult:
         )
 
 
+def in_points(number: float) -> str:
+    """Return a number of points in words: ``1 point``, ``2.5 points``."""
+    return f"{number:g} point{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The result of one exercise: what a check found in one learner's code.

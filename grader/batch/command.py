@@ -177,8 +177,8 @@ def grade_labs(
                     if not stopped():  # Ctrl-C ends nbgrader, too
                         raise
                 labs[name] = lab
-            if changed := writer.renew_penalties(name, students[name]):
-                console.print(f"{name}: penalties for lateness that are others now: {changed}")
+                if changed := writer.renew_penalties(name, students[name]):
+                    console.print(f"{name}: penalties for lateness that are others now: {changed}")
         outcomes = {name: RunOutcome(name) for name in labs}
         total = sum(len(students[name]) for name in labs)
         title = next(iter(labs)) if len(labs) == 1 else f"{len(labs)} labs"

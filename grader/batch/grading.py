@@ -127,7 +127,6 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     record(
         nb,
         seed=job.seeds.get(name) or job.seed,
-        lab=job.lab.digest,
         key=job.id,
         sandbox=job.sandbox,
     )

@@ -25,10 +25,19 @@ from grader.batch.job import LabFiles, Submission, read_source
 from grader.batch.version import DIGITS, version
 from grader.course import Course
 from grader.metadata import KEY
-from grader.submission.companions import given_files, read_companions
+from grader.submission.companions import NOTEBOOKS, clashing, given_files, unshown
 from grader.submission.digest import digest, digest_of
-from grader.submission.files import TIMESTAMP
-from grader.submission.names import nfc
+from grader.submission.files import (
+    TIMESTAMP,
+    inner_folder,
+    read_beside,
+    read_notebooks,
+    read_timestamp,
+    why_no_folder,
+)
+from grader.submission.names import nfc, printable
+from grader.submission.notebook import OutOfReach
+from grader.submission.notes import in_a_folder, left_out, not_shown
 from grader.submission.rebuild import STEPS, as_recorded
 
 # Steps of nbgrader that use the gradebook. `rebuild` and the writer do their work instead, and none
@@ -79,21 +88,41 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     Raises:
         OutOfReach: when that can't be read, by no fault of the learner.
     """
-    expected = [f"{name}.ipynb" for name in lab.notebooks]
-    beside = read_companions(folders, expected, course.directory.ignore, lab.files)
-    files = beside.files
+    if len(folders) > 1:
+        names = " and ".join(f"{str(path.relative_to(path.parents[2]))!a}" for path in folders)
+        raise OutOfReach(f"{names} are the same name in other code points: keep one of them")
+    [folder] = folders
+    problem = why_no_folder(folder)
+    if isinstance(problem, OutOfReach):
+        raise problem
+    if problem:
+        unreadable = dict.fromkeys(lab.notebooks, problem)
+        return Submission(unreadable, digest=digest(unreadable, {}))
+    files, left = read_beside(folder, [*course.directory.ignore, NOTEBOOKS])
+    inner = inner_folder(folder)
+    for name in [name for name in files if inner and name.startswith(f"{nfc(inner)}/")]:
+        beside = name.partition("/")[2]
+        if beside not in {*files, TIMESTAMP}:  # as the notebook, which lies there, expects it
+            files[beside] = files.pop(name)
     time_file = files.pop(TIMESTAMP, b"")
-    found = [(name, *beside.notebooks[f"{name}.ipynb"]) for name in lab.notebooks]
-    notebooks = {name: data for name, data, _ in found}
-    renamed = {name: note for name, _, note in found if note is not None}
-    said = [note.message for note in (*beside.notes, *renamed.values())]
+    timestamp, wrong = read_timestamp(folder)
+    for name in clashing(files):
+        del files[name]
+        left.append(left_out(printable(name), "a file has the name of a folder"))
+    notes = [*left, *not_shown(unshown(files, lab.files))]
+    if inner:
+        notes.insert(0, in_a_folder(inner))
+    found = read_notebooks(folder / inner, [f"{name}.ipynb" for name in lab.notebooks])
+    notebooks = {name: found[f"{name}.ipynb"][0] for name in lab.notebooks}
+    renamed = {name: note for name in lab.notebooks if (note := found[f"{name}.ipynb"][1])}
+    said = [note.message for note in (*notes, *renamed.values())]
     return Submission(
         notebooks=notebooks,
         files=files,
-        notes=beside.notes + beside.time_notes,
+        notes=(*notes, *wrong),
         renamed=renamed,
-        timestamp=beside.timestamp.isoformat() if beside.timestamp else None,
-        time_file=time_file if beside.timestamp else b"",
+        timestamp=timestamp.isoformat() if timestamp else None,
+        time_file=time_file if timestamp else b"",
         digest=digest(notebooks, files, said),
     )
 

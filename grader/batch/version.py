@@ -15,6 +15,7 @@ DECIDING = (
     "preprocessors",
     "sandbox",
     "submission",
+    "lesson_links.py",
     "run_record.py",
     "untrusted.py",
     "verdict.py",
@@ -27,18 +28,20 @@ OTHERS = (
     "judging/card.py",
     "preprocessors/exporter.py",
     "preprocessors/feedback.py",
+    "preprocessors/grades.py",
+    "preprocessors/lesson_links.py",
     "preprocessors/page.py",
     "preprocessors/self_judged.py",
     "sandbox/doctor.py",
     "submission/collect.py",
+    "submission/lms.py",
     "submission/misplaced.py",
     "submission/nbgrader_guard.py",
+    "submission/release_assignment.py",
     "submission/release_feedback.py",
     "submission/student_ids.py",
     "submission/zip_collect.py",
 )
-
-
 # The parts of a job's id that stand before the submission's, in their order, and in words.
 PARTS = (
     "the lab in source/",

@@ -29,7 +29,7 @@ from nbgrader.api import (
 )
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade, is_task
-from sqlalchemy import Column, ColumnElement, MetaData, String, Table, Text, event, select, text
+from sqlalchemy import Column, MetaData, String, Table, Text, event, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from traitlets.config import Config
@@ -154,13 +154,10 @@ class Writer:
 
     def recorded(self, lab: str, student: str) -> Recorded | None:
         """Return the record of a learner's earlier grading, or None."""
-        return self._records(lab, SubmittedAssignment.student_id == student).get(student)
+        return self.records(lab, student).get(student)
 
-    def records(self, lab: str) -> dict[str, Recorded]:
-        """Return the records of all learners who have one, by student id."""
-        return self._records(lab)
-
-    def _records(self, lab: str, *which: ColumnElement[bool]) -> dict[str, Recorded]:
+    def records(self, lab: str, student: str = "") -> dict[str, Recorded]:
+        """Return the records of one learner, or of all who have one, by student id."""
         marked = (
             select(Grade.id)
             .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
@@ -172,8 +169,10 @@ class Writer:
             select(SubmittedAssignment.student_id, *RECORDS.c)
             .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
             .outerjoin(RECORDS, SubmittedAssignment.id == RECORDS.c.submission_id)
-            .where(Assignment.name == lab, RECORDS.c.key.is_not(None) | marked, *which)
+            .where(Assignment.name == lab, RECORDS.c.key.is_not(None) | marked)
         )
+        if student:
+            query = query.where(SubmittedAssignment.student_id == student)
         with self._said_clearly(), self._engine.connect() as connection:
             return {
                 row.student_id: Recorded(FOREIGN, "", {}, "")

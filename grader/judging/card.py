@@ -7,7 +7,7 @@ from typing import Any
 
 from grader.backquotes import in_code
 from grader.judging.report import VerdictReport
-from grader.verdict import FULL, PartResult, Status, Verdict
+from grader.verdict import FULL, PartResult, Status, Verdict, in_points
 from utils.style import GRADIENT, MUTED, VIEW
 
 # JupyterLab's own variables where they exist, so that the card follows the light and dark theme.
@@ -81,7 +81,7 @@ class VerdictCard(VerdictReport):
             lines = html.escape("\n".join(part.example.lines()))
             reasons.append(f'For example, to paste:<pre style="{CODE}">{lines}</pre>')
         more = "".join(f"<div>{reason}</div>" for reason in reasons)
-        share = f"{part.earned:g} of {part.points:g} point{'' if part.points == 1 else 's'}"
+        share = f"{part.earned:g} of {in_points(part.points)}"
         if part.status is Status.NOT_RUN:
             share = f"{part.points:g} withheld"
         return (

@@ -12,7 +12,7 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import display
 
-from grader.verdict import FULL, VERDICT_MIME, PartResult, Status, Verdict
+from grader.verdict import FULL, VERDICT_MIME, PartResult, Status, Verdict, in_points
 
 INDENT = " " * 11
 MARKS = {Status.RIGHT: "ok     ", Status.WRONG: "not yet", Status.NOT_RUN: "not run"}
@@ -51,7 +51,7 @@ class VerdictReport:
         most = self.verdict.most
         withheld = self.verdict.points - most
         more = f", {withheld:g} more withheld" if withheld else ""
-        return f"{self.verdict.earned:g} of {most:g} point{'' if most == 1 else 's'}{more}"
+        return f"{self.verdict.earned:g} of {in_points(most)}{more}"
 
     def reasons(self, part: PartResult, said: set[str]) -> list[str]:
         """Return the sentences that explain a part; one that was given above is not repeated.

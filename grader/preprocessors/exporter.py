@@ -17,7 +17,6 @@ from rich.console import Console
 from grader import UserError
 from grader.batch.command import grade_labs
 from grader.course import Course
-from grader.submission.nbgrader_guard import guard
 
 
 class BatchAutograde(Autograde):
@@ -84,7 +83,6 @@ class SubmissionExporter(NotebookExporter):
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
-        guard()
         if type(self.parent) not in (Autograde, BatchAutograde):
             raise TypeError(f"expected nbgrader's Autograde, got {type(self.parent).__name__}")
         self.parent.__class__ = BatchAutograde

@@ -20,6 +20,7 @@ from grader.judging.graded_cell import read_verdicts
 from grader.results.class_report.outline import read_outline
 from grader.results.marks import duration, missing_marks, seconds_late
 from grader.submission.student_ids import shown_id
+from grader.verdict import in_points
 
 # An entry of nbgrader's list of contents.
 ENTRY = re.compile(
@@ -106,15 +107,15 @@ class GetGrades(nbgrader.GetGrades):
         where["remarks"] = [
             sentence
             for holds, sentence in (
-                (waiting, f"Not marked yet, so not final: {_points(waiting)}."),
+                (waiting, f"Not marked yet, so not final: {in_points(waiting)}."),
                 (
                     failed,
-                    f"No mark: {_points(failed)}, because what was handed in could not be read or "
-                    "graded.",
+                    f"No mark: {in_points(failed)}, because what was handed in could not be read "
+                    "or graded.",
                 ),
                 (
                     withheld and not failed,
-                    f"Withheld, not lost: {_points(withheld)}, because the grading machine could "
+                    f"Withheld, not lost: {in_points(withheld)}, because the grading machine could "
                     "not run a part.",
                 ),
                 (late, f"Handed in {duration(late)} late{cost}."),
@@ -146,7 +147,3 @@ def _unless_words(kind: str) -> Callable[..., Any]:
 
 
 MARK_FILTERS = {kind: _unless_words(kind) for kind in ("float", "round")}
-
-
-def _points(number: float) -> str:
-    return f"{number:g} point{'' if number == 1 else 's'}"

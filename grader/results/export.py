@@ -12,6 +12,7 @@ from nbgrader.plugins import ExportPlugin
 
 from grader.results.class_report.sheets import safe
 from grader.results.marks import Missing, missing_marks, seconds_late
+from grader.submission.names import spelled
 from grader.submission.student_ids import shown_id
 
 COLUMNS = (
@@ -50,8 +51,9 @@ class Export(ExportPlugin):
         for one in missing_marks(db, lab.name):
             missing.setdefault(one.student, []).append(one)
         submissions = {one.student_id: one for one in lab.submissions}
-        on_disk = set(map(shown_id, self._on_disk(lab.name)))
         students = {student.id: student for student in gradebook.students}
+        known = spelled(students.keys())
+        on_disk = {known.get(one, shown_id(one)) for one in self._on_disk(lab.name)}
         rows = []
         for student in [*students, *sorted(on_disk - set(students))]:
             row = {"assignment": lab.name, "duedate": _text(lab.duedate), "student_id": student}

@@ -14,13 +14,10 @@ from typing import Any
 from nbgrader.api import (
     Assignment,
     Grade,
-    GradeCell,
     Notebook,
-    SolutionCell,
     Student,
     SubmittedAssignment,
     SubmittedNotebook,
-    TaskCell,
 )
 from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
@@ -28,7 +25,7 @@ from sqlalchemy.orm import Session
 from grader import UserError
 from grader.course import Course
 from grader.results.autograded import GradedNotebook, read_graded
-from grader.results.marks import missing_marks, seconds_late
+from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
 from grader.results.reasons import Reason, reasons
 from grader.submission.names import nfc
 from grader.submission.notes import NoteKind
@@ -129,10 +126,11 @@ class Results:
                 raise UserError(f"no lab {lab!r} in the gradebook; it has: {known}")
             self.notebooks = tuple(sorted(names.values()))
             self._notebook_names = names
-            self._cells = self._read_cells(session)
-            handed_in = select(SubmittedAssignment.student_id).join(Assignment)
-            handed_in = handed_in.where(Assignment.name == lab)
-            self.students = sorted(session.scalars(handed_in))
+            self._cells = {  # by their id in the database
+                cell.id: GradedCell(self.cell_name(name, cell.name), cell.max_score, manual)
+                for cell, name, manual in graded_cells(session, lab)
+            }
+            self.students = sorted(handed_in(session, lab))
             self.late = seconds_late(session, lab)
             self.missing = missing_marks(session, lab)
 
@@ -153,19 +151,17 @@ class Results:
 
     def read(
         self,
-        prefix: str = "",
         order: Callable[[str], Any] | None = None,
         only: Collection[str] | None = None,
     ) -> Iterator[Graded]:
         """Yield every submission, one at a time.
 
         Args:
-            prefix: read only students whose id starts with it.
             order: sort key for the student ids; alphabetical by default.
             only: read only these students.
         """
         among = self.students if only is None else set(self.students) & set(only)
-        chosen = sorted((s for s in among if s.startswith(prefix)), key=order)
+        chosen = sorted(among, key=order)
         for start in range(0, len(chosen), AT_ONCE):
             # A new session for each group of learners: no lock is held while notebooks are read.
             some = chosen[start : start + AT_ONCE]
@@ -174,24 +170,6 @@ class Results:
                 marks = self._read_marks(session, some)
             for student in some:
                 yield self._graded(student, names[student], marks.get(student, []))
-
-    def _read_cells(self, session: Session) -> dict[str, GradedCell]:
-        """Return the graded cells by their id in the database."""
-        found: dict[str, GradedCell] = {}
-        inside = self._notebook_names
-        answers = session.execute(
-            select(SolutionCell.notebook_id, SolutionCell.name).where(
-                SolutionCell.notebook_id.in_(inside)
-            )
-        )
-        in_answers = {tuple(row) for row in answers}
-        for kind in (GradeCell, TaskCell):
-            for cell in session.scalars(select(kind).where(kind.notebook_id.in_(inside))):
-                answered = (cell.notebook_id, cell.name) in in_answers
-                manual = kind is TaskCell or cell.cell_type != "code" or answered
-                name = self.cell_name(inside[cell.notebook_id], cell.name)
-                found[cell.id] = GradedCell(name, cell.max_score, manual)
-        return found
 
     def _read_names(self, session: Session, students: Sequence[str]) -> dict[str, str]:
         rows = session.execute(
@@ -269,16 +247,15 @@ def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str])
     return GradedNotebook(
         problem=next((run.problem for run in every if run.problem), ""),
         verdicts={named(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
-        notes=[
+        notes=tuple(
             replace(note, cell=named(n, note.cell) if note.cell else None)
             for n, run in runs.items()
             for note in run.notes
-        ],
+        ),
         seed=" ".join(run.seed for run in every if run.seed),
-        lab=" ".join(dict.fromkeys(run.lab for run in every if run.lab)),
+        key=" ".join(dict.fromkeys(run.key for run in every if run.key)),
         sandbox=False if False in sandboxes else None if None in sandboxes else True,
         seconds=sum(times) if times else None,
-        recorded=all(run.recorded for run in every),
         cell_seconds={
             named(n, c): s for n, run in runs.items() for c, s in run.cell_seconds.items()
         },
@@ -286,6 +263,6 @@ def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str])
     )
 
 
-def read_class(course: Course, lab: str, prefix: str = "") -> list[Graded]:
-    """Every graded submission of a lab whose student id starts with ``prefix``, at once."""
-    return list(Results(course, lab).read(prefix))
+def read_class(course: Course, lab: str, only: Collection[str] | None = None) -> list[Graded]:
+    """Every graded submission of a lab, or those of some students, at once."""
+    return list(Results(course, lab).read(only=only))

@@ -48,35 +48,43 @@ class Missing:
         return "not marked yet" if self.waits else "no mark"
 
 
-def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
-    """Return the marks that are missing in a lab, of one student or of all."""
-    found = []
+def graded_cells(db: Database, lab: str) -> list[tuple[GradeCell | TaskCell, str, bool]]:
+    """Return a lab's cells that earn points, their notebooks, and whether a person marks them."""
     answers = select(SolutionCell.notebook_id, SolutionCell.name).join(Notebook).join(Assignment)
     written = {tuple(row) for row in db.execute(answers.where(Assignment.name == lab))}
+    found = []
     for kind in (GradeCell, TaskCell):
-        query = (
-            select(
-                SubmittedAssignment.student_id,
-                Notebook.name,
-                kind.name,
-                kind.max_score,
-                kind.cell_type,
-                kind.notebook_id,
-            )
-            .select_from(Grade)
-            .join(kind, kind.id == Grade.cell_id)
-            .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
-            .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
-            .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
-            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-            .where(Assignment.name == lab, Grade.auto_score.is_(None))
-            .where(Grade.manual_score.is_(None))
-        )
-        if student:
-            query = query.where(SubmittedAssignment.student_id == student)
-        for who, notebook, cell, points, cell_type, inside in db.execute(query):
-            manual = kind is TaskCell or cell_type != "code" or (inside, cell) in written
-            found.append(Missing(who, notebook, cell, points, manual))
+        query = select(kind, Notebook.name).join(Notebook, Notebook.id == kind.notebook_id)
+        for cell, notebook in db.execute(query.join(Assignment).where(Assignment.name == lab)):
+            answered = (cell.notebook_id, cell.name) in written
+            manual = kind is TaskCell or cell.cell_type != "code" or answered
+            found.append((cell, notebook, manual))
+    return found
+
+
+def handed_in(db: Database, lab: str) -> set[str]:
+    """Return the students whose submission is in the gradebook."""
+    query = select(SubmittedAssignment.student_id).join(Assignment)
+    return set(db.scalars(query.where(Assignment.name == lab)))
+
+
+def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
+    """Return the marks that are missing in a lab, of one student or of all."""
+    query = (
+        select(SubmittedAssignment.student_id, Grade.cell_id)
+        .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
+        .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .where(Assignment.name == lab)
+        .where(Grade.auto_score.is_(None), Grade.manual_score.is_(None))
+    )
+    if student:
+        query = query.where(SubmittedAssignment.student_id == student)
+    cells = {cell.id: (cell, *about) for cell, *about in graded_cells(db, lab)}
+    found = []
+    for who, cell_id in db.execute(query):
+        cell, notebook, manual = cells[cell_id]
+        found.append(Missing(who, notebook, cell.name, cell.max_score, manual))
     failed = {(one.student, one.notebook) for one in found if not one.waits}
     return [replace(one, waits=(one.student, one.notebook) not in failed) for one in found]
 
@@ -115,15 +123,8 @@ def set_maxima(
         most: the points that these submissions could earn, by notebook and cell.
         seen: the students whose submissions they are.
     """
-    handed_in = select(SubmittedAssignment.student_id).join(Assignment)
-    whole = set(db.scalars(handed_in.where(Assignment.name == lab))) <= set(seen)
-    cells = (
-        select(GradeCell, Notebook.name)
-        .join(Notebook, Notebook.id == GradeCell.notebook_id)
-        .join(Assignment, Assignment.id == Notebook.assignment_id)
-        .where(Assignment.name == lab)
-    )
-    for cell, notebook in db.execute(cells).all():
+    whole = handed_in(db, lab) <= set(seen)
+    for cell, notebook, _ in graded_cells(db, lab):
         points = most.get((notebook, cell.name))
         if points is not None and (whole or points > cell.max_score):
             cell.max_score = points

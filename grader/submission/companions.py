@@ -1,4 +1,4 @@
-"""What lies in a submission's folder: reading it, which files code gets, and which are kept.
+"""Which files beside a notebook code gets, and which are kept.
 
 Jupyter serves ``autograded/`` and ``feedback/`` from its own origin. An HTML page, SVG or other
 document of a learner that a browser runs there could act as the logged-in user. And whoever opens a
@@ -9,24 +9,12 @@ files that neither a browser nor a kernel runs are written there.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from nbgrader.utils import find_all_files
 
-from grader.submission.files import (
-    TIMESTAMP,
-    inner_folder,
-    read_beside,
-    read_notebooks,
-    read_timestamp,
-    why_no_folder,
-)
 from grader.submission.matching import is_notebook
-from grader.submission.names import nfc, printable
-from grader.submission.notebook import OutOfReach, Unreadable
-from grader.submission.notes import Note, in_a_folder, left_out, not_shown
+from grader.submission.names import nfc
 
 NOTEBOOKS = "*.ipynb"
 
@@ -48,66 +36,13 @@ def is_harmless(name: str) -> bool:
     return bool(suffixes) and all(f".{suffix}" in HARMLESS for suffix in suffixes)
 
 
-@dataclass(frozen=True)
-class Companions:
-    """What lies in a submission's folder.
+def clashing(names: Collection[str]) -> list[str]:
+    """Return those of a learner's files whose name is that of another's folder.
 
-    Attributes:
-        notebooks: by file name of each notebook of the lab, its bytes or why there are none, and a
-            note where its name was another, or others lie beside it.
-        files: the learner's files, by relative path, nbgrader's timestamp among them.
-        whole: whether ``files`` has all of the learner's files.
-        notes: notes about the files.
-        timestamp: when the submission was handed in; None if that is unknown.
-        time_notes: why it is unknown.
+    In one form of Unicode, and out of a folder within the submission's, names can meet.
     """
-
-    notebooks: dict[str, tuple[bytes | Unreadable, Note | None]]
-    files: dict[str, bytes] = field(default_factory=dict)
-    whole: bool = True
-    notes: tuple[Note, ...] = ()
-    timestamp: datetime | None = None
-    time_notes: tuple[Note, ...] = ()
-
-
-def read_companions(
-    folders: Sequence[Path], expected: Sequence[str], ignore: Sequence[str], given: Collection[str]
-) -> Companions:
-    """Read a submission's folder. A learner's mistakes become notes.
-
-    Args:
-        folders: all that have the learner's and the lab's name, if in other code points.
-        expected: the file names of all notebooks of the lab.
-        ignore: patterns of file and folder names that are skipped without a message.
-        given: names of the lab's own files.
-
-    Raises:
-        OutOfReach: when something is there and can't be read, by no fault of the learner.
-    """
-    if len(folders) > 1:
-        names = " and ".join(f"{str(path.relative_to(path.parents[2]))!a}" for path in folders)
-        raise OutOfReach(f"{names} are the same name in other code points: keep one of them")
-    [folder] = folders
-    problem = why_no_folder(folder)
-    if isinstance(problem, OutOfReach):
-        raise problem
-    if problem:
-        return Companions(dict.fromkeys(expected, (problem, None)))
-    files, left = read_beside(folder, [*ignore, NOTEBOOKS])
-    inner = inner_folder(folder)
-    for name in [name for name in files if inner and name.startswith(f"{nfc(inner)}/")]:
-        beside = name.partition("/")[2]
-        if beside not in {*files, TIMESTAMP}:  # as the notebook, which lies there, expects it
-            files[beside] = files.pop(name)
-    for name in sorted(files):  # names in NFC, or out of the inner folder, can meet
-        if {*map(str, PurePosixPath(name).parents)} & files.keys():
-            del files[name]
-            left = [*left, left_out(printable(name), "a file has the name of its folder")]
-    timestamp, wrong = read_timestamp(folder)
-    found = [in_a_folder(inner)] if inner else []
-    notes = (*found, *left, *not_shown(unshown(files, given)))
-    notebooks = read_notebooks(folder / inner, expected)
-    return Companions(notebooks, files, not left, notes, timestamp, tuple(wrong))
+    folders = {str(folder) for name in names for folder in PurePosixPath(name).parents}
+    return sorted(folders & set(names))
 
 
 def given_files(folder: Path, ignore: Sequence[str]) -> dict[str, bytes]:

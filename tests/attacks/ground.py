@@ -28,7 +28,6 @@ from nbgrader.preprocessors import (
     ClearHiddenTests,
     ClearMarkScheme,
     ComputeChecksums,
-    IgnorePattern,
     LimitOutput,
 )
 from nbgrader.utils import determine_grade, is_grade
@@ -244,7 +243,7 @@ def graded(
     nb.metadata.open_the_hood.cell_seconds = cell_seconds
     with judging():
         nb, _ = Execute(config=config).preprocess(nb, {"metadata": {"path": str(path.parent)}})
-    for step in (IgnorePattern, LimitOutput, Sanitize):
+    for step in (LimitOutput, Sanitize):
         nb, _ = step(config=config).preprocess(nb, {})
     nbformat.validate(nb)  # as nbgrader does before it writes
     nb = nbformat.reads(nbformat.writes(nb), as_version=4)

@@ -25,17 +25,15 @@ def test_a_folder_without_any_has_nbgraders_own(tmp_path):
     assert nbgrader_config(tmp_path) == {}
 
 
-def test_what_nbgrader_is_told_of_autograde_is_read_but_its_exporter(tmp_path):
+def test_what_nbgrader_is_told_of_autograde_is_read(tmp_path):
     (tmp_path / "nbgrader_config.py").write_text(
         "c = get_config()\n"
-        'c.Autograde.exporter_class = "no.such.Exporter"\n'
         'c.Autograde.exclude_overwriting = {"ps1": ["notes.txt"]}\n'
         "c.Autograde.create_student = False\n"
     )
     course = open_course(tmp_path)
     assert course.autograde.exclude_overwriting == {"ps1": ["notes.txt"]}
     assert course.autograde.create_student is False
-    assert course.config.Autograde.exporter_class == "no.such.Exporter"
 
 
 @pytest.mark.slow(2)

@@ -193,7 +193,6 @@ class Tally:
         self.first_graded: float | None = None
         self.last_graded: float | None = None
         self.seconds = array("d")
-        self.recorded = 0
         self.slowest: list[tuple[float, int, str]] = []
 
     @property
@@ -236,9 +235,9 @@ class Tally:
         self.late += one.late > 0
         self.penalised += one.penalty > 0
         self.sandbox[one.run.sandbox] += not one.run.problem
-        if one.run.lab:
-            self.versions[one.run.lab] += 1
-            self._newest = max(self._newest, (one.run.graded_at or 0.0, one.run.lab))
+        if by := one.run.graded_by:
+            self.versions[by] += 1
+            self._newest = max(self._newest, (one.run.graded_at or 0.0, by))
         if one.run.seed:
             self.seeds.add(one.run.seed)
         else:
@@ -277,7 +276,6 @@ class Tally:
         if run.seconds is None:
             return
         self.seconds.append(run.seconds)
-        self.recorded += run.recorded
         entry = (run.seconds, self.submissions, self._names.of(one))
         keep = heapq.heappush if len(self.slowest) < SLOWEST else heapq.heappushpop
         keep(self.slowest, entry)

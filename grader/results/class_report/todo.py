@@ -51,8 +51,8 @@ def _by_person(tally: Tally) -> Iterator[Todo]:
         had = "has" if tally.outdated == 1 else "have"
         why = (
             f"{_submissions(tally.outdated)} {had} marks of another version of the lab, its "
-            "checks, the settings or the grader than the one graded last; `grade` takes all "
-            "that differ again."
+            "checks, the settings or the grader than the one graded last; `grade --regrade` "
+            "redoes them with the same cases."
         )
         yield Todo(MARKS, "Bring all marks to one version", why, "todo")
     for kinds, do, what in (

@@ -429,7 +429,7 @@ def test_the_report_knows_which_marks_another_version_gave(course, here):
     run(course)
 
     def versions():
-        return {one.student: one.run.lab for one in read_class(course, HW)}
+        return {one.student: one.run.graded_by for one in read_class(course, HW)}
 
     before = versions()
     assert before["ann"] == before["bob"] != ""

@@ -12,6 +12,7 @@ from grader.batch.grading import grade
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job
 from grader.course import Course, submissions
+from grader.submission.companions import place
 from grader.submission.notebook import Unreadable
 from tests.grader.batch.small import HW, folders, hand_in, job_of, make_small, source
 from tests.grader.submission.test_files import special
@@ -36,7 +37,7 @@ def test_learners_are_found_by_pattern_and_none_twice(course):
     (course.root / "submitted" / "dan").mkdir()
     write(b"", course.root / "submitted" / "dan" / HW)
     assert course.students("submitted", HW) == ["abe", "ann", "bob", "dan"]
-    assert course.students("submitted", HW, ["a*", "ann", "zoe"]) == ["abe", "ann"]
+    assert [*submissions(course.directory, HW, ["a*", "ann", "zoe"])] == ["abe", "ann"]
     course.directory.student_id_exclude = "bob,abe"
     assert course.students("submitted", HW) == ["ann", "dan"]
 
@@ -261,3 +262,26 @@ def test_learners_and_labs_are_found_by_names_in_one_form_of_unicode(tmp_path):
     found = submissions(course.directory, "pr\xe1ctica")
     assert {name: len(paths) for name, paths in found.items()} == {"Jos\xe9": 1, "Zo\xeb": 2}
     assert list(submissions(course.directory, "pr\xe1ctica", ["Jose\u0301"])) == ["Jos\xe9"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("in/HW", "in/a.csv", "a.csv/b.csv"),
+        ("in/HW", "a.csv", "in/a.csv/b.csv"),
+        ("HW", "u\u0308.csv", "\xfc.csv/x.csv"),
+        ("HW", "\u0958" * 80 + ".csv"),
+        ("HW", "\u0958" * 80 + "/a.csv"),
+    ],
+)
+def test_whatever_files_are_called_they_can_be_placed_and_the_others_are_told(
+    course, tmp_path, names
+):
+    """In one form of Unicode, and out of the inner folder, names can meet or grow too long."""
+    folder = tmp_path / "handed in"
+    for name in names:
+        write(b"x", folder / name.replace("HW", f"{HW}.ipynb"))
+    came = read_submission_of(course, read_lab(course, HW), [folder])
+    assert came.notebooks[HW] == b"x"
+    assert any(said in note.message for note in came.notes for said in ("too long", "of a folder"))
+    place(came.files, tmp_path)

@@ -133,6 +133,12 @@ def test_what_the_version_leaves_out_is_no_part_of_grading():
     }
     assert "judging/judge.py" in loaded
     assert not loaded & set(versions.OTHERS)
+    aside = {
+        path.relative_to(versions.ROOT / "grader").as_posix()
+        for folder in ("preprocessors", "submission")
+        for path in (versions.ROOT / "grader" / folder).glob("[!_]*.py")
+    } - loaded
+    assert aside <= set(versions.OTHERS)
     for name in versions.OTHERS:
         assert (versions.ROOT / "grader" / name).exists()
 

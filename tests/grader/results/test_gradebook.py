@@ -131,22 +131,21 @@ def test_metadata_of_any_shape_is_read_without_trusting_it(tmp_path, ours):
     assert found.reasons() == []
 
 
-def test_times_come_from_the_record_or_else_from_the_cells(tmp_path):
+def test_times_come_from_the_record(tmp_path):
     learners = [Made("ada", metadata={"seconds": 12.5}), Made("bob", metadata={"seconds": None})]
     ada, bob = read_class(open_course(make_course(tmp_path / "course", learners)), LAB)
-    assert (ada.run.seconds, ada.run.recorded) == (12.5, True)
-    assert (bob.run.seconds, bob.run.recorded) == (2.5, False)
+    assert (ada.run.seconds, bob.run.seconds) == (12.5, None)
     assert bob.run.cell_seconds == {"twice": 0.5, "row_sums": 0.5, "softmax": 0.5}
 
 
-def test_learners_come_in_parts_in_order_and_by_prefix(tmp_path, monkeypatch):
+def test_learners_come_in_parts_in_order_all_or_some(tmp_path, monkeypatch):
     monkeypatch.setattr(gradebook, "AT_ONCE", 3)
     course = make_course(tmp_path / "course", [Made(f"s{k}") for k in range(8)] + [Made("other")])
-    assert [found.student for found in read_class(open_course(course), LAB, "s")] == [
-        f"s{k}" for k in range(8)
-    ]
-    backwards = Results(open_course(course), LAB).read("s", order=lambda student: -int(student[1:]))
-    assert [found.student for found in backwards] == [f"s{k}" for k in reversed(range(8))]
+    some = [f"s{k}" for k in range(8)]
+    assert [found.student for found in read_class(open_course(course), LAB)] == ["other", *some]
+    assert [found.student for found in read_class(open_course(course), LAB, some)] == some
+    backwards = Results(open_course(course), LAB).read(lambda student: -int(student[1:]), some)
+    assert [found.student for found in backwards] == some[::-1]
 
 
 def test_more_learners_take_no_more_queries(tmp_path):

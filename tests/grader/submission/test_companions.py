@@ -2,15 +2,7 @@
 
 import pytest
 
-from grader.submission.companions import (
-    is_harmless,
-    merged,
-    place,
-    read_companions,
-    shown,
-    unshown,
-)
-from tests.grader.tiny import write
+from grader.submission.companions import is_harmless, merged, shown, unshown
 
 
 @pytest.mark.parametrize(
@@ -39,23 +31,3 @@ def test_the_labs_own_files_are_shown_whatever_they_are():
     given = {"logo.svg": b"ours"}
     assert unshown(theirs, given) == ["page.html"]
     assert shown(merged(theirs, given), given) == {"logo.svg": b"ours", "a.csv": b"theirs"}
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("in/lab.ipynb", "in/a.csv", "a.csv/b.csv"),
-        ("in/lab.ipynb", "a.csv", "in/a.csv/b.csv"),
-        ("lab.ipynb", "u\u0308.csv", "\xfc.csv/x.csv"),
-        ("lab.ipynb", "\u0958" * 80 + ".csv"),
-        ("lab.ipynb", "\u0958" * 80 + "/a.csv"),
-    ],
-)
-def test_whatever_files_are_called_they_can_be_placed_and_the_others_are_told(tmp_path, names):
-    """In one form of Unicode, and out of the inner folder, names can meet or grow too long."""
-    for name in names:
-        write(b"x", tmp_path / "hw" / name)
-    came = read_companions([tmp_path / "hw"], ["lab.ipynb"], [], ())
-    assert came.notebooks["lab.ipynb"][0] == b"x"
-    assert any(said in note.message for note in came.notes for said in ("too long", "its folder"))
-    place(came.files, tmp_path / "placed")

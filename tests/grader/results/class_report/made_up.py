@@ -164,7 +164,7 @@ def graded_notebook(one: Made) -> dict[str, Any]:
 
 def _notebook(verdicts: dict[str, Any], ours: dict, padding: int = 0) -> dict[str, Any]:
     cells = []
-    for place, name in enumerate(TITLES):
+    for name in TITLES:
         cells.append({"cell_type": "markdown", "metadata": {}, "source": f"## {TITLES[name]}"})
         code = name in POINTS
         settings = {"grade_id": name, "grade": code, "solution": False, "locked": code}
@@ -173,10 +173,7 @@ def _notebook(verdicts: dict[str, Any], ours: dict, padding: int = 0) -> dict[st
         if not code:
             cells.append({"cell_type": "markdown", "metadata": metadata, "source": "Why?"})
             continue
-        metadata["execution"] = {
-            "iopub.execute_input": f"2026-11-20T13:18:{place:02}.000000Z",
-            "shell.execute_reply": f"2026-11-20T13:18:{place:02}.500000Z",
-        }
+        metadata["open_the_hood"] = {"seconds": 0.5}
         hidden = f'### BEGIN HIDDEN TESTS\nverify("{name}", {name})\n### END HIDDEN TESTS'
         cell = {"cell_type": "code", "metadata": metadata, "source": hidden, "outputs": []}
         if name in verdicts:
