@@ -21,6 +21,7 @@ from nbgrader.api import (
 )
 from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
+from sqlalchemy.pool import NullPool
 
 from grader import UserError
 from grader.course import Course
@@ -117,7 +118,8 @@ class Results:
         self.course, self.lab = course, lab
         if course.database is not None and not course.database.exists():
             raise UserError(f"there is no gradebook {course.database}: grade the lab first")
-        self._engine = create_engine(course.directory.db_url)
+        # No connection is kept: the writer could not give SQLite its way of writing back.
+        self._engine = create_engine(course.directory.db_url, poolclass=NullPool)
         with Session(self._engine) as session:
             notebooks = select(Notebook).join(Assignment).where(Assignment.name == lab)
             names = {notebook.id: notebook.name for notebook in session.scalars(notebooks)}

@@ -185,7 +185,8 @@ def compare(alone: Graded, mixed: Graded, hostile: dict[str, Attack]) -> None:
         most = {name: max(attack.honest[name], attack.earns[name]) for name in RIGHT}
         too_much = {name: mark for name, mark in earned.items() if (mark or 0) > most[name]}
         assert not too_much, f"{attack}: {earned}"
-        assert None not in earned.values(), f"{attack} has no verdict"
+        unread = {mark is None for mark in earned.values()}  # what can't be read has no mark at all
+        assert len(unread) == 1, f"{attack} has no verdict on something: {earned}"
         others = set(re.findall(r"word-of-([\w-]+)\.", mixed.told(student))) - {student}
         assert not others, f"{attack} shows the work of {others}"
     left = [f"{folder}/{name}" for folder in ("/tmp", "/dev/shm") for name in os.listdir(folder)]

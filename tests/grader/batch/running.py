@@ -74,7 +74,7 @@ def _row(kind: str, one: object) -> tuple:
 def everything(course: Path) -> tuple[list[str], dict[Path, tuple[bytes, int]]]:
     """Return each row of the gradebook, and bytes and time of each graded file."""
     with sqlite3.connect(course / "gradebook.db") as database:
-        lines = [line for line in database.iterdump() if "open_the_hood_journal" not in line]
+        lines = list(database.iterdump())
     files = (path for path in sorted(course.glob("autograded/**/*")) if path.is_file())
     return lines, {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
