@@ -357,7 +357,7 @@ def test_a_notebook_has_so_much_time_in_all() -> None:
 def test_what_others_take_of_the_processor_is_not_a_sandboxes_time() -> None:
     spin = [sys.executable, "-S", "-c", "while True: pass"]
     with Inmate() as inmate, contextlib.ExitStack() as stack:
-        for _ in range(3 * len(os.sched_getaffinity(0))):
+        for _ in range(2 * len(os.sched_getaffinity(0))):
             other = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
             stack.callback(other.kill)
         begun, passed = time.monotonic(), inmate.manager.passed()
@@ -431,7 +431,7 @@ def test_two_processes_that_work_in_turn_wait_for_others_in_turn() -> None:
         "    os.write(write, b'x')"
     )
     with Inmate() as inmate, contextlib.ExitStack() as stack:
-        for _ in range(3 * len(os.sched_getaffinity(0))):
+        for _ in range(2 * len(os.sched_getaffinity(0))):
             other = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
             stack.callback(other.kill)
         inmate.client.execute(in_turn)
@@ -462,7 +462,7 @@ def test_what_the_grader_waits_for_a_processor_is_not_a_sandboxes_time() -> None
 
     with Inmate() as inmate, contextlib.ExitStack() as stack:
         stack.callback(ended.set)
-        for _ in range(3 * len(os.sched_getaffinity(0))):
+        for _ in range(2 * len(os.sched_getaffinity(0))):
             other = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
             stack.callback(other.kill)
             threading.Thread(target=toil).start()
