@@ -55,7 +55,7 @@ class Costs:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         cost = self._costs[folder_of(report.nodeid)]
         cost.tests += report.when == "call"
-        cost.cpu += dict(report.user_properties)[CPU]
+        cost.cpu += dict(report.user_properties).get(CPU, 0.0)  # none where a worker died
         cost.wall += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
