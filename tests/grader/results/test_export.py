@@ -4,8 +4,11 @@ import unicodedata
 
 from nbgrader.api import Gradebook
 
-from tests.grader.batch.small import enter, hand_in, make_small
+from grader.batch import command as batch
+from tests.grader.batch.running import run
+from tests.grader.batch.small import HW, Here, answered, enter, hand_in, make_small
 from tests.grader.results.test_same_numbers import exported
+from tests.grader.tiny import write
 
 
 def test_who_has_one_name_in_two_codings_has_one_row(tmp_path):
@@ -18,4 +21,27 @@ def test_who_has_one_name_in_two_codings_has_one_row(tmp_path):
     hand_in(course, "José", "score 1")
     assert {who: row["status"] for who, row in exported(course).items()} == {
         name: "handed in, not graded"
+    }
+
+
+def test_one_of_two_notebooks_that_could_not_be_read_costs_no_points_of_the_other(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(batch, "_executor", lambda *_: Here())
+    course = make_small(tmp_path / "course", (HW, "année"))
+    course.config.ExportApp.plugin_class = "grader.results.export.Export"
+    hand_in(course, "half", "score 2", "because")
+    hand_in(course, "none", b"{")
+    other = hand_in(course, "whole", "score 1", "because").with_name("année.ipynb")
+    write(answered("score 2", "because"), other)
+    run(course)
+    columns = ("raw_score", "score", "status")
+    assert {who: tuple(row[name] for name in columns) for who, row in exported(course).items()} == {
+        "half": (
+            "2.0",
+            "",
+            "no mark for année: could not be read or graded; not marked yet: 3 points",
+        ),
+        "none": ("", "", "no mark: could not be read or graded"),
+        "whole": ("3.0", "", "not marked yet: 6 points"),
     }
