@@ -144,11 +144,12 @@ class Person:
     Attributes:
         student: the student id; empty when names are hidden.
         name: the name or pseudonym.
+        points: the points so far; None without any mark.
     """
 
     student: str
     name: str
-    points: float
+    points: float | None
     reasons: tuple[Reason, ...]
 
 
@@ -158,7 +159,7 @@ class Tally:
     Attributes:
         submissions: number of submissions in the gradebook, whether or not grading finished.
         never_graded: number of submissions that are not in the gradebook.
-        unread: number of submissions that could not be read, and have no mark for that.
+        unread: number of submissions that have no mark for what could not be read.
         automatic: points of each graded learner in automatic exercises.
         total: points of each graded learner in all exercises.
         attempted: number of graded learners who tried at least one exercise.
@@ -266,7 +267,9 @@ class Tally:
         if len(listed) < SHOWN:
             said = tuple(self._names.reason(reason, one) for reason in reasons)
             student = "" if self._names.hidden else one.student
-            listed.append(Person(student, self._names.of(one), one.points, said))
+            marked = any(score is not None for score in one.scores.values())
+            points = one.points if marked else None
+            listed.append(Person(student, self._names.of(one), points, said))
 
     def _time(self, one: Graded) -> None:
         run = one.run

@@ -1,10 +1,12 @@
 """`nbgrader export`: a row for each student and lab."""
 
 import unicodedata
+from types import SimpleNamespace
 
 from nbgrader.api import Gradebook
 
 from grader.batch import command as batch
+from grader.results.class_report import command as report
 from tests.grader.batch.running import run
 from tests.grader.batch.small import HW, Here, answered, enter, hand_in, make_small
 from tests.grader.results.test_same_numbers import exported
@@ -45,3 +47,7 @@ def test_one_of_two_notebooks_that_could_not_be_read_costs_no_points_of_the_othe
         "none": ("", "", "no mark: could not be read or graded"),
         "whole": ("3.0", "", "not marked yet: 6 points"),
     }
+    assert report.run(SimpleNamespace(lab=HW, out=None, hide_names=False), course.root) == 0
+    page = (course.root / "reports" / HW / "index.html").read_text()
+    assert "2 submissions with a notebook that could not be read: half, none." in page
+    assert [page.count(f'"links">{points}') for points in ("2 points", "no mark", "0")] == [1, 1, 0]
