@@ -84,7 +84,6 @@ class ExerciseTally:
 
     def add(self, one: Graded, names: Names) -> None:
         """Add one learner."""
-        self.waiting += self.name in one.waiting
         score = one.scores.get(self.name)
         verdict = one.verdicts.get(self.name)
         if score is not None:
@@ -243,6 +242,8 @@ class Tally:
             self.seeds.add(one.run.seed)
         else:
             self.without_seed += 1
+        for exercise in self.exercises:
+            exercise.waiting += exercise.name in one.waiting
         if one.unmarked:
             self.unread += one.unread
             return

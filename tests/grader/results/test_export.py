@@ -1,5 +1,6 @@
 """`nbgrader export`: a row for each student and lab."""
 
+import csv
 import unicodedata
 from types import SimpleNamespace
 
@@ -50,4 +51,14 @@ def test_one_of_two_notebooks_that_could_not_be_read_costs_no_points_of_the_othe
     assert report.run(SimpleNamespace(lab=HW, out=None, hide_names=False), course.root) == 0
     page = (course.root / "reports" / HW / "index.html").read_text()
     assert "2 submissions with a notebook that could not be read: half, none." in page
+    assert "Waiting: 1 to <code>année/why</code>, 2 to <code>hw/why</code>." in page
+    with (course.root / "reports" / HW / "learners.csv").open(encoding="utf-8-sig") as file:
+        half = [row for row in csv.DictReader(file) if row["student"] == "half"]
+    columns = ("points", "status", "problem", "manual")
+    assert {row["exercise"]: tuple(row[name] for name in columns) for row in half} == {
+        "hw/test": ("2.0", "right", "", ""),
+        "hw/why": ("", "waiting", "", "waiting"),
+        "année/test": ("", "could not be read", "", ""),
+        "année/why": ("", "could not be read", "", ""),
+    }
     assert [page.count(f'"links">{points}') for points in ("2 points", "no mark", "0")] == [1, 1, 0]
