@@ -188,6 +188,7 @@ def test_feedback_shows_the_same_and_names_what_is_missing(course):
     assert "Student's answer Score: not marked yet / 3.0" in page(course, "words")
     assert "Handed in 2 h 5 min late, at no cost" in page(course, "late")
     assert "(Score: no mark / 6.0) No mark: 6 points" in page(course, "damaged")
+    assert "the lab as it was released, and grading gave it no mark" in page(course, "damaged")
     assert "0.0 / 3.0" not in page(course, "words") + page(course, "damaged")
     for student in ("perfect", "words"):
         assert "late" not in page(course, student)
