@@ -443,7 +443,9 @@ class _Run:
         for one in results.read(only=self.recorded):
             outcome.add_recorded(one, results.notebooks)
         self.writer.set_maxima(self.lab.name, outcome.most, outcome.seen)
-        outcome.late = {who: late for who, late in results.late.items() if who in outcome.seen}
+        outcome.late = {
+            who: late for who, late in results.late.items() if late and who in outcome.seen
+        }
         outcome.to_mark = [m for m in results.missing if m.waits and m.student in outcome.seen]
         without = {student for student, _ in outcome.failures}
         outcome.not_entered = [who for who in results.not_entered if who not in without]

@@ -62,7 +62,8 @@ class Export(ExportPlugin):
             row |= _who(students.get(student)) | {"max_score": lab.max_score}
             if submission := submissions.get(student):
                 row |= _marks(submission, missing.get(student, []))
-                row["seconds_late"] = math.ceil(late.get(student, 0.0))
+                if student in late:
+                    row["seconds_late"] = math.ceil(late[student])
             elif student in on_disk:
                 row["status"] = "handed in, not graded"
             else:

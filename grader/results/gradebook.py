@@ -62,7 +62,7 @@ class Graded:
         lost: cells without a mark, because their notebook could not be read or graded.
         unmarked: automatic cells without a score, because grading did not finish.
         run: the data of the autograded notebook.
-        late: by how many seconds it came late.
+        late: by how many seconds it came late; None where its time is unknown.
         penalty: the points that nbgrader takes off for that.
     """
 
@@ -74,7 +74,7 @@ class Graded:
     lost: frozenset[str] = frozenset()
     unmarked: frozenset[str] = frozenset()
     run: GradedNotebook = GradedNotebook()
-    late: float = 0.0
+    late: float | None = None
     penalty: float = 0.0
 
     @property
@@ -108,7 +108,7 @@ class Results:
     """The results of one lab in a course folder.
 
     Attributes:
-        late: by how many seconds submissions came late, by student.
+        late: by how many seconds submissions came late, by student, as ``seconds_late`` has it.
         missing: the marks that are missing.
 
     Raises:
@@ -235,7 +235,7 @@ class Results:
             lost,
             frozenset(unmarked),
             self._read_run(student),
-            self.late.get(student, 0.0),
+            self.late.get(student),
             sum(penalties.values()),
         )
 

@@ -54,7 +54,8 @@ class LearnerSheet:
         who = [name] if self._names.hidden else [one.student, name]
         for cell in cells:
             row = [*who, cell.name, *_marks(one, cell), *self._why(one, cell), _manual(one, cell)]
-            self._writer.writerow([safe(value) for value in (*row, math.ceil(one.late))])
+            row.append("" if one.late is None else math.ceil(one.late))
+            self._writer.writerow([safe(value) for value in row])
 
     def _why(self, one: Graded, cell: GradedCell) -> tuple[str, str]:
         verdict = one.verdicts.get(cell.name)

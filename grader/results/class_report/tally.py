@@ -232,7 +232,7 @@ class Tally:
         self.submissions += 1
         self._attend(one)
         self._time(one)
-        self.late += one.late > 0
+        self.late += bool(one.late)
         self.penalised += one.penalty > 0
         self.sandbox[one.run.sandbox] += not one.run.problem
         if by := one.run.graded_by:

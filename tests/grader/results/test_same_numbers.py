@@ -89,7 +89,7 @@ def graded(tmp_path_factory):
     for student in ("perfect", "words", GONE):
         hand_in(course, student)
     hand_in(course, "late", when="2026-03-02 12:05:00 UTC")
-    hand_in(course, "damaged", answer="")
+    hand_in(course, "damaged", answer="", when="soon")
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.update_or_create_assignment(HW, duedate=parse_utc(DUE))
         gradebook.add_student("never", first_name="+1", last_name="Name, A")
@@ -154,7 +154,7 @@ def test_everywhere_are_the_same_numbers(course):
         "perfect": ("6.0", "6.0", "6.0", "0", "marked"),
         "words": ("3.0", "", "6.0", "0", "not marked yet: 3 points"),
         "late": ("6.0", "6.0", "6.0", "7500", "marked"),
-        "damaged": ("", "", "6.0", "0", "no mark: could not be read or graded"),
+        "damaged": ("", "", "6.0", "", "no mark: could not be read or graded"),
         "never": ("", "", "6.0", "", "not handed in"),
         GONE: ("", "", "6.0", "", "handed in, not graded"),
     }
@@ -198,7 +198,7 @@ def test_a_second_run_says_what_still_waits(graded):
     for text, waiting in ((graded.first, 4), (graded.second, 2)):
         assert count(text, "need a person") == count(text, "handed in late") == 1
         assert count(text, "answers to mark by hand") == waiting
-        assert "damaged: not readable" in text
+        assert "damaged: the time of the submission can't be read; not readable" in text
         assert "late (2 h 5 min)" in text
     assert count(graded.second, "recorded before") == 5
 
