@@ -34,7 +34,7 @@ from grader.run_record import typed_seed
 from grader.submission.misplaced import misplaced
 from grader.submission.names import nfc, printable
 from grader.submission.notebook import OutOfReach
-from grader.submission.student_ids import id_problem
+from grader.submission.student_ids import id_problem, shown_id
 
 MOST_PLACES = 10  # misplaced notebooks that are named
 MOST_NAMES = 5  # learners who are named
@@ -447,8 +447,8 @@ class _Run:
             who: late for who, late in results.late.items() if late and who in outcome.seen
         }
         outcome.to_mark = [m for m in results.missing if m.waits and m.student in outcome.seen]
-        without = {student for student, _ in outcome.failures}
-        outcome.not_entered = [who for who in results.not_entered if who not in without]
+        without = {nfc(student) for student, _ in outcome.failures}
+        outcome.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
 
     def _record(self, job: Job, result: Result) -> None:
         without = result.retryable

@@ -404,6 +404,7 @@ def test_a_folder_whose_name_is_no_id_is_not_graded_and_that_is_said(course, her
     status, said = run(course)
     assert (status, count(said, "graded"), count(said, "without a verdict")) == (1, 1, 1)
     assert "rename the student's folder" in said
+    assert "On disk and not in the gradebook" not in said
     assert "<img" not in said
     assert "\x1b" not in said
     assert not (course.root / "autograded" / student).exists()
