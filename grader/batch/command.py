@@ -178,7 +178,9 @@ def grade_labs(
                         raise
                 labs[name] = lab
                 if changed := writer.renew_penalties(name, students[name]):
-                    console.print(f"{name}: penalties for lateness that are others now: {changed}")
+                    many, have = ("submission", "has") if changed == 1 else ("submissions", "have")
+                    said = f"{name}: the late penalty of {changed} {many} {have} changed"
+                    console.print(said, highlight=False, soft_wrap=True)
         outcomes = {name: RunOutcome(name) for name in labs}
         total = sum(len(students[name]) for name in labs)
         title = next(iter(labs)) if len(labs) == 1 else f"{len(labs)} labs"

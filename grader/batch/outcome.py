@@ -119,7 +119,7 @@ def _list(console: Console, title: str, found: list[tuple[str, str]]) -> None:
     if not found:
         return
     console.print(f"[bold]{title}[/bold]")
-    lines = found
+    lines = found = sorted(found)
     if len(found) > MOST_LINES:
         alike: dict[str, list[str]] = {}
         for student, why in found:

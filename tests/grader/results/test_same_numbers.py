@@ -177,7 +177,8 @@ def test_feedback_shows_the_same_and_names_what_is_missing(course):
     assert not done["success"]
     assert "Traceback" not in done["log"]
     assert f"{GONE} is not in the gradebook with hw" in done["log"]
-    assert "1 graded cells of 1 learners are not marked yet" in done["log"]
+    assert "2 graded cells of 1 learner are without a mark; the feedback" in done["log"]
+    assert "1 graded cell of 1 learner is not marked yet; the feedback says so" in done["log"]
     whole = "Score: 6.0 / 6.0"
     assert f"({whole}) Withheld, not lost: 1 point" in page(course, "perfect")
     contents = "1 · Sums &lt;by hand&gt; (Score: 3.0 / 3.0) 2 · In words"
