@@ -34,7 +34,7 @@ from grader.run_record import typed_seed
 from grader.submission.misplaced import misplaced
 from grader.submission.names import nfc, printable
 from grader.submission.notebook import OutOfReach
-from grader.submission.student_ids import id_problem
+from grader.submission.student_ids import id_problem, shown_id
 
 MOST_PLACES = 10  # misplaced notebooks that are named
 MOST_NAMES = 5  # learners who are named
@@ -178,7 +178,9 @@ def grade_labs(
                         raise
                 labs[name] = lab
                 if changed := writer.renew_penalties(name, students[name]):
-                    console.print(f"{name}: penalties for lateness that are others now: {changed}")
+                    many, have = ("submission", "has") if changed == 1 else ("submissions", "have")
+                    said = f"{name}: the late penalty of {changed} {many} {have} changed"
+                    console.print(said, highlight=False, soft_wrap=True)
         outcomes = {name: RunOutcome(name) for name in labs}
         total = sum(len(students[name]) for name in labs)
         title = next(iter(labs)) if len(labs) == 1 else f"{len(labs)} labs"
@@ -443,10 +445,12 @@ class _Run:
         for one in results.read(only=self.recorded):
             outcome.add_recorded(one, results.notebooks)
         self.writer.set_maxima(self.lab.name, outcome.most, outcome.seen)
-        outcome.late = {who: late for who, late in results.late.items() if who in outcome.seen}
+        outcome.late = {
+            who: late for who, late in results.late.items() if late and who in outcome.seen
+        }
         outcome.to_mark = [m for m in results.missing if m.waits and m.student in outcome.seen]
-        without = {student for student, _ in outcome.failures}
-        outcome.not_entered = [who for who in results.not_entered if who not in without]
+        without = {nfc(student) for student, _ in outcome.failures}
+        outcome.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
 
     def _record(self, job: Job, result: Result) -> None:
         without = result.retryable

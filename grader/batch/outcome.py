@@ -12,7 +12,6 @@ from rich.table import Table
 from grader.batch.job import Job, Result
 from grader.results.gradebook import Graded
 from grader.results.marks import Missing, duration
-from grader.submission.student_ids import shown_id
 
 MOST_LINES = 20  # above, learners with the same reason share a line
 LONGEST = 400  # characters of one reason
@@ -31,7 +30,8 @@ class RunOutcome:
         most: the points that one of them could earn, by notebook and cell.
         late: how late submissions came, in seconds, by student.
         to_mark: the answers that wait for a mark by hand.
-        not_entered: students whose submission is on disk and not in the gradebook.
+        not_entered: students, as they are shown, whose submission is on disk and not in the
+            gradebook.
     """
 
     def __init__(self, lab: str):
@@ -105,7 +105,7 @@ class RunOutcome:
         _list(console, "Without a verdict; the same command tries again", self.failures)
         _line(console, "Handed in late", [f"{who} ({duration(s)})" for who, s in self.late.items()])
         what = f"On disk and not in the gradebook: run `python -m grader grade {self.lab}`"
-        _line(console, what, list(map(shown_id, self.not_entered)))
+        _line(console, what, self.not_entered)
 
 
 def shortened(why: str) -> str:
@@ -119,7 +119,7 @@ def _list(console: Console, title: str, found: list[tuple[str, str]]) -> None:
     if not found:
         return
     console.print(f"[bold]{title}[/bold]")
-    lines = found
+    lines = found = sorted(found)
     if len(found) > MOST_LINES:
         alike: dict[str, list[str]] = {}
         for student, why in found:

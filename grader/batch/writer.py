@@ -258,7 +258,7 @@ class Writer:
         """Set the late penalties of recorded grades as policy, due date and marks now ask for.
 
         Returns:
-            How many have changed.
+            Of how many submissions one has changed.
         """
         if self._late is None:
             return 0
@@ -271,14 +271,15 @@ class Writer:
             .where(Assignment.name == lab, RECORDS.c.key != "")
             .where(late | SubmittedNotebook.late_submission_penalty.is_not(None))
         )
-        changed, chosen = 0, set(students)
+        changed, chosen = set(), set(students)
         with self._said_clearly(), self._transaction() as session:
             for submitted, submission in session.execute(query).all():
                 if submission.student_id in chosen:
                     before = submitted.late_submission_penalty
                     self._set_penalty(session, submission, submitted)
-                    changed += submitted.late_submission_penalty != before
-        return changed
+                    if submitted.late_submission_penalty != before:
+                        changed.add(submission.student_id)
+        return len(changed)
 
     def _set_penalty(
         self, session: Session, submission: SubmittedAssignment, submitted: SubmittedNotebook

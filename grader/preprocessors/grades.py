@@ -52,9 +52,11 @@ class CarefulFeedback(GenerateFeedback):
             some = [one for one in missing if one.waits is waits and one.student in made]
             if some:
                 learners = len({one.student for one in some})
+                cells = "1 graded cell" if len(some) == 1 else f"{len(some)} graded cells"
+                whose = "1 learner" if learners == 1 else f"{learners} learners"
+                are = "is" if len(some) == 1 else "are"
                 self.log.warning(
-                    "%s: %d graded cells of %d learners are %s; their pages say so",
-                    *(lab, len(some), learners, what),
+                    "%s: %s of %s %s %s; the feedback says so", lab, cells, whose, are, what
                 )
         if self._without:
             raise NbGraderException(f"no feedback for {', '.join(self._without)}")

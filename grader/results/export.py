@@ -14,6 +14,7 @@ from grader.results.class_report.sheets import safe
 from grader.results.marks import Missing, missing_marks, seconds_late
 from grader.submission.names import spelled
 from grader.submission.student_ids import shown_id
+from grader.verdict import in_points
 
 COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
@@ -25,7 +26,8 @@ class Export(ExportPlugin):
     """Writes nbgrader's columns, and two more: how late a submission came, and its status.
 
     A submission of which something is not marked yet has a ``raw_score`` so far, and no ``score``.
-    One that could not be read or graded, or was never handed in, has neither. The status says so.
+    So it is where one of several notebooks could not be read or graded. Where none could, or
+    nothing was handed in, there is neither. The status says so.
     Who handed in and is not in the gradebook has a row, too.
     """
 
@@ -60,7 +62,8 @@ class Export(ExportPlugin):
             row |= _who(students.get(student)) | {"max_score": lab.max_score}
             if submission := submissions.get(student):
                 row |= _marks(submission, missing.get(student, []))
-                row["seconds_late"] = math.ceil(late.get(student, 0.0))
+                if student in late:
+                    row["seconds_late"] = math.ceil(late[student])
             elif student in on_disk:
                 row["status"] = "handed in, not graded"
             else:
@@ -84,12 +87,16 @@ def _who(student: Student | None) -> dict[str, Any]:
 
 def _marks(submission: SubmittedAssignment, missing: list[Missing]) -> dict[str, Any]:
     row: dict[str, Any] = {"timestamp": _text(submission.timestamp)}
-    if not all(one.waits for one in missing):
+    lost = {one.notebook for one in missing if not one.waits}
+    if lost and lost == {notebook.name for notebook in submission.notebooks if notebook.grades}:
         return row | {"status": "no mark: could not be read or graded"}
     raw, penalty = submission.score, submission.late_submission_penalty
     row |= {"raw_score": raw, "late_submission_penalty": penalty}
-    if waiting := sum(one.points for one in missing):
-        return row | {"status": f"not marked yet: {waiting:g} points"}
+    said = [f"no mark for {', '.join(sorted(lost))}: could not be read or graded"] if lost else []
+    if waiting := sum(one.points for one in missing if one.waits):
+        said.append(f"not marked yet: {in_points(waiting)}")
+    if said:
+        return row | {"status": "; ".join(said)}
     return row | {"score": max(0.0, raw - penalty), "status": "marked"}
 
 

@@ -60,9 +60,10 @@ class Graded:
         scores: points by graded cell; None for a cell without a score.
         most: the points that each of these cells can earn.
         waiting: cells that a person has to mark, or to review.
+        lost: cells without a mark, because their notebook could not be read or graded.
         unmarked: automatic cells without a score, because grading did not finish.
         run: the data of the autograded notebook.
-        late: by how many seconds it came late.
+        late: by how many seconds it came late; None where its time is unknown.
         penalty: the points that nbgrader takes off for that.
     """
 
@@ -71,9 +72,10 @@ class Graded:
     scores: dict[str, float | None]
     most: dict[str, float]
     waiting: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
     unmarked: frozenset[str] = frozenset()
     run: GradedNotebook = GradedNotebook()
-    late: float = 0.0
+    late: float | None = None
     penalty: float = 0.0
 
     @property
@@ -107,7 +109,7 @@ class Results:
     """The results of one lab in a course folder.
 
     Attributes:
-        late: by how many seconds submissions came late, by student.
+        late: by how many seconds submissions came late, by student, as ``seconds_late`` has it.
         missing: the marks that are missing.
 
     Raises:
@@ -135,6 +137,11 @@ class Results:
             self.students = sorted(handed_in(session, lab))
             self.late = seconds_late(session, lab)
             self.missing = missing_marks(session, lab)
+        self._lost: dict[str, set[str]] = {}
+        for one in self.missing:
+            if not one.waits:
+                name = self.cell_name(one.notebook, one.cell)
+                self._lost.setdefault(one.student, set()).add(name)
 
     @property
     def not_entered(self) -> list[str]:
@@ -210,6 +217,7 @@ class Results:
     def _graded(self, student: str, name: str, marks: list) -> Graded:
         scores: dict[str, float | None] = {}
         waiting, penalties = set(), {}
+        lost = frozenset(self._lost.get(student, ()))
         unmarked = {cell.name for cell in self._cells.values() if not cell.manual}
         for notebook, penalty, cell_id, auto, manual, extra, needs_person in marks:
             cell = self._cells[cell_id]
@@ -217,7 +225,7 @@ class Results:
             scores[cell.name] = score if score is None else score + (extra or 0.0)
             if score is not None:
                 unmarked.discard(cell.name)
-            if needs_person and (cell.manual or score is not None):
+            if needs_person and cell.name not in lost and (cell.manual or score is not None):
                 waiting.add(cell.name)
             penalties[notebook] = penalty or 0.0
         return Graded(
@@ -226,9 +234,10 @@ class Results:
             scores,
             {cell.name: cell.points for cell in self._cells.values()},
             frozenset(waiting),
+            lost,
             frozenset(unmarked),
             self._read_run(student),
-            self.late.get(student, 0.0),
+            self.late.get(student),
             sum(penalties.values()),
         )
 

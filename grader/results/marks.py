@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from nbgrader.api import (
@@ -90,7 +91,10 @@ def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
 
 
 def seconds_late(db: Database, lab: str) -> dict[str, float]:
-    """Return by how many seconds each submission came late, extensions considered, by student."""
+    """Return by how many seconds submissions came late, extensions considered, by student.
+
+    Who came in time has 0; one whose time is unknown is left out.
+    """
     query = (
         select(
             SubmittedAssignment.student_id,
@@ -103,10 +107,10 @@ def seconds_late(db: Database, lab: str) -> dict[str, float]:
     )
     found = {}
     for student, came, extension, due in db.execute(query):
-        if came is not None and due is not None:
-            late = came - due - extension if extension else came - due
-            if late.total_seconds() > 0:
-                found[student] = late.total_seconds()
+        if came is not None:
+            late = came - (due or came)
+            late -= extension or timedelta()
+            found[student] = max(0.0, late.total_seconds())
     return found
 
 

@@ -15,7 +15,9 @@ class ReasonKind(StrEnum):
 
     UNGRADED = "ungraded"
     UNREAD = "unread"
-    HANDED_IN = "handed in"  # with copies beside the notebook, or at no time that can be read
+    FOREIGN = "foreign"  # no answer to the lab in a notebook
+    COPIES = "copies"  # of the notebook beside it
+    TIME = "time"  # of the submission can't be read
     TOUCHED = "touched"
     STOPPED = "stopped"
     UNJUDGED = "unjudged"
@@ -25,12 +27,12 @@ class ReasonKind(StrEnum):
 # Kinds of notes after which a person should look, with the kind of reason and its text.
 TELLING = {
     NoteKind.UNREADABLE: (ReasonKind.UNREAD, "not readable"),
-    NoteKind.FOREIGN: (ReasonKind.UNREAD, "another notebook"),
+    NoteKind.FOREIGN: (ReasonKind.FOREIGN, "another notebook"),
     NoteKind.CHANGED: (ReasonKind.TOUCHED, "a graded cell was edited"),
     NoteKind.SETTINGS: (ReasonKind.TOUCHED, "grading settings were changed"),
     NoteKind.TAGS: (ReasonKind.TOUCHED, "cell tags were set"),
-    NoteKind.ANOTHER: (ReasonKind.HANDED_IN, "copies of the notebook lie beside it"),
-    NoteKind.TIMESTAMP: (ReasonKind.HANDED_IN, "the time of the submission can't be read"),
+    NoteKind.ANOTHER: (ReasonKind.COPIES, "copies of the notebook lie beside it"),
+    NoteKind.TIMESTAMP: (ReasonKind.TIME, "the time of the submission can't be read"),
 }
 # Causes of a missing verdict, with the kind of reason. All other causes are UNJUDGED.
 STOPS = {

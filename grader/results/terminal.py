@@ -108,7 +108,11 @@ def _attention(console: Console, graded: list[Graded]) -> None:
     table.add_column("who")
     for reason, names in by_reason.items():
         table.add_row(escape(reason), escape(", ".join(names)))
-    waiting = sum(score is None for one in graded for score in one.scores.values())
+    waiting = sum(
+        score is None and name not in one.lost
+        for one in graded
+        for name, score in one.scores.items()
+    )
     if waiting:
         table.add_row("answers in words, to mark in formgrader", f"{waiting} answers")
     if table.row_count:

@@ -190,7 +190,7 @@ def _with_lateness(
     with api.gradebook as gradebook:
         late = seconds_late(gradebook.db, assignment)
     for one in found:
-        if one["autograded"] and one["student"] in late:
+        if one["autograded"] and late.get(one["student"]):
             one["display_timestamp"] += f" (late: {duration(late[one['student']])})"
     return found
 

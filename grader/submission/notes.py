@@ -70,8 +70,9 @@ UNMARKED = Note(
 
 
 def unreadable(reason: str) -> Note:
-    """Return the note that nothing of the file could be used."""
-    return Note(NoteKind.UNREADABLE, f"{reason} The lab was graded as it was released.")
+    """Return the note that nothing of the file could be used; it stands above the lab's cells."""
+    instead = "What you see below is the lab as it was released, and grading gave it no mark."
+    return Note(NoteKind.UNREADABLE, f"{reason} {instead}")
 
 
 def renamed(taken: str, expected: str) -> Note:

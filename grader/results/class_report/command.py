@@ -71,7 +71,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     every = tally.submissions + missing
     marked = f"{tally.graded} of {every} submissions have all their automatic marks"
     if tally.unread:
-        marked += f"; {tally.unread} could not be read and {_has(tally.unread)} no mark"
+        marked += f"; {tally.unread} {_has(tally.unread)} no mark for what could not be read"
     if missing:
         marked += (
             f"; {missing} {_has(missing)} no row in the gradebook: `python -m grader grade {lab}` "

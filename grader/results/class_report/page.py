@@ -22,6 +22,7 @@ from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tall
 from grader.results.class_report.todo import GROUPS, as_sentence, todos, worth_a_look
 from grader.results.marks import duration
 from grader.results.reasons import ReasonKind
+from grader.verdict import in_points
 from utils import style
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -31,13 +32,20 @@ ADVICE = {
         "They have no final mark yet. Grade them again; if they come back here, look into the log.",
     ),
     ReasonKind.UNREAD: (
-        "Nothing to grade",
+        "A notebook that could not be read",
         "What could not be read has no mark. Ask for the file.",
     ),
-    ReasonKind.HANDED_IN: (
-        "Another notebook beside it, or no time",
-        "The notebook of the lab's name was graded. See whether the work is in a copy, and when it "
-        "came.",
+    ReasonKind.FOREIGN: (
+        "Another notebook",
+        "No answer to the lab was found in it. Ask for the right file.",
+    ),
+    ReasonKind.COPIES: (
+        "Copies of the notebook beside it",
+        "Only one of them was graded. See whether the work is in another one.",
+    ),
+    ReasonKind.TIME: (
+        "No time that can be read",
+        "So nobody knows whether they came late. See when they were handed in.",
     ),
     ReasonKind.TOUCHED: (
         "Graded cells, settings or tags changed",
@@ -111,7 +119,12 @@ def render(tally: Tally, places: Places, now: datetime) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"code": in_code, "sentence": as_sentence, "duration": duration}
+    environment.filters |= {
+        "code": in_code,
+        "sentence": as_sentence,
+        "duration": duration,
+        "in_points": in_points,
+    }
     environment.filters |= {"number": number, "percent": percent}
     environment.globals |= {"LABELS": LABELS, "parts": parts, "WIDTH": WIDTH, "style": style}
     template = environment.get_template("page.html.j2")

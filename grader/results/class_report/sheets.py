@@ -54,11 +54,12 @@ class LearnerSheet:
         who = [name] if self._names.hidden else [one.student, name]
         for cell in cells:
             row = [*who, cell.name, *_marks(one, cell), *self._why(one, cell), _manual(one, cell)]
-            self._writer.writerow([safe(value) for value in (*row, math.ceil(one.late))])
+            row.append("" if one.late is None else math.ceil(one.late))
+            self._writer.writerow([safe(value) for value in row])
 
     def _why(self, one: Graded, cell: GradedCell) -> tuple[str, str]:
         verdict = one.verdicts.get(cell.name)
-        if verdict is None:
+        if verdict is None or _is_unread(one, cell):
             return "", ""
         said: list[Verdict | PartResult] = [
             verdict,
@@ -71,11 +72,17 @@ class LearnerSheet:
 def _marks(one: Graded, cell: GradedCell) -> tuple[Any, float, str]:
     score = one.scores.get(cell.name)
     if score is None:
-        return "", cell.points, "waiting" if cell.manual else "not graded"
+        waits = cell.manual and cell.name not in one.lost
+        without = "could not be read" if _is_unread(one, cell) else "not graded"
+        return "", cell.points, "waiting" if waits else without
     verdict = one.verdicts.get(cell.name)
     if verdict is not None:
         return score, cell.points, verdict.status.value
     return score, cell.points, "right" if score >= cell.points else "partly" if score else "wrong"
+
+
+def _is_unread(one: Graded, cell: GradedCell) -> bool:
+    return one.unread and cell.name in one.lost
 
 
 def _manual(one: Graded, cell: GradedCell) -> str:

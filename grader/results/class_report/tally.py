@@ -84,7 +84,6 @@ class ExerciseTally:
 
     def add(self, one: Graded, names: Names) -> None:
         """Add one learner."""
-        self.waiting += self.name in one.waiting
         score = one.scores.get(self.name)
         verdict = one.verdicts.get(self.name)
         if score is not None:
@@ -144,11 +143,12 @@ class Person:
     Attributes:
         student: the student id; empty when names are hidden.
         name: the name or pseudonym.
+        points: the points so far; None without any mark.
     """
 
     student: str
     name: str
-    points: float
+    points: float | None
     reasons: tuple[Reason, ...]
 
 
@@ -158,7 +158,7 @@ class Tally:
     Attributes:
         submissions: number of submissions in the gradebook, whether or not grading finished.
         never_graded: number of submissions that are not in the gradebook.
-        unread: number of submissions that could not be read, and have no mark for that.
+        unread: number of submissions that have no mark for what could not be read.
         automatic: points of each graded learner in automatic exercises.
         total: points of each graded learner in all exercises.
         attempted: number of graded learners who tried at least one exercise.
@@ -232,7 +232,7 @@ class Tally:
         self.submissions += 1
         self._attend(one)
         self._time(one)
-        self.late += one.late > 0
+        self.late += bool(one.late)
         self.penalised += one.penalty > 0
         self.sandbox[one.run.sandbox] += not one.run.problem
         if by := one.run.graded_by:
@@ -242,6 +242,8 @@ class Tally:
             self.seeds.add(one.run.seed)
         else:
             self.without_seed += 1
+        for exercise in self.exercises:
+            exercise.waiting += exercise.name in one.waiting
         if one.unmarked:
             self.unread += one.unread
             return
@@ -266,7 +268,9 @@ class Tally:
         if len(listed) < SHOWN:
             said = tuple(self._names.reason(reason, one) for reason in reasons)
             student = "" if self._names.hidden else one.student
-            listed.append(Person(student, self._names.of(one), one.points, said))
+            marked = any(score is not None for score in one.scores.values())
+            points = one.points if marked else None
+            listed.append(Person(student, self._names.of(one), points, said))
 
     def _time(self, one: Graded) -> None:
         run = one.run

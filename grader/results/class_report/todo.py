@@ -61,12 +61,18 @@ def _by_person(tally: Tally) -> Iterator[Todo]:
             "Grade again what was not graded to its end",
             "without a final mark",
         ),
-        ((ReasonKind.UNREAD,), "Ask for the right file", "with nothing that could be graded"),
         (
-            (ReasonKind.HANDED_IN,),
-            "Look at what was handed in",
-            "with copies beside the notebook, or without a time",
+            (ReasonKind.UNREAD,),
+            "Ask for what could not be read",
+            "with a notebook that could not be read",
         ),
+        ((ReasonKind.FOREIGN,), "Ask for the right file", "with another notebook"),
+        (
+            (ReasonKind.COPIES,),
+            "Look for the work in the copies",
+            "with copies beside the notebook",
+        ),
+        ((ReasonKind.TIME,), "Ask when it was handed in", "with a time that can't be read"),
         (
             (ReasonKind.TOUCHED,),
             "Ask about edited tests or settings",

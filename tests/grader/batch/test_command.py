@@ -405,6 +405,7 @@ def test_a_folder_whose_name_is_no_id_is_not_graded_and_that_is_said(course, her
     status, said = run(course)
     assert (status, count(said, "graded"), count(said, "without a verdict")) == (1, 1, 1)
     assert "rename the student's folder" in said
+    assert "On disk and not in the gradebook" not in said
     assert "<img" not in said
     assert "\x1b" not in said
     assert not (course.root / "autograded" / student).exists()
@@ -523,9 +524,9 @@ def test_another_policy_for_lateness_counts_without_running_code_and_that_is_sai
         settings(course, line)
         said = run(course)[1]
         assert count(said, "recorded before") == 2
-        assert "hw: penalties for lateness that are others now: 1" in said
+        assert "hw: the late penalty of 1 submission has changed" in said
         assert penalties() == {"early": None, "late": penalty}
-        assert "lateness" not in run(course)[1]
+        assert "late penalty" not in run(course)[1]
 
 
 def test_what_another_program_graded_is_not_redone_unasked(course, here):
@@ -590,12 +591,12 @@ def test_a_reason_says_nothing_to_the_terminal():
 def test_everybody_who_needs_a_person_is_named():
     console = Console(file=io.StringIO(), width=2000)
     outcome = RunOutcome(HW)
-    outcome.people = [(f"s{k}", "not readable" if k else "crashed") for k in range(50)]
+    outcome.people = [(f"s{k:02}", "not readable" if k else "crashed") for k in range(49, -1, -1)]
     outcome.late = {"s7": 200_000.0}
     outcome.show(console)
     said = console.file.getvalue()
-    assert "  s0: crashed" in said
-    assert f"  {', '.join(f's{k}' for k in range(1, 50))}: not readable" in said
+    assert "  s00: crashed" in said
+    assert f"  {', '.join(f's{k:02}' for k in range(1, 50))}: not readable" in said
     assert "s7 (2 days 7 h)" in said
 
 

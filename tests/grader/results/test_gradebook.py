@@ -188,7 +188,7 @@ def test_a_lab_of_two_notebooks_is_read_as_one(tmp_path):
     assert found.unmarked == {"more/extra"}
     assert found.run.sandbox is False
     assert found.run.seconds == 4.0
-    assert {reason.kind for reason in found.reasons()} == {"ungraded", "unread"}
+    assert {reason.kind for reason in found.reasons()} == {"ungraded", "foreign"}
 
 
 def test_a_course_with_folders_and_a_gradebook_of_other_names_is_read(tmp_path):

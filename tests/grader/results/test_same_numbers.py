@@ -89,7 +89,7 @@ def graded(tmp_path_factory):
     for student in ("perfect", "words", GONE):
         hand_in(course, student)
     hand_in(course, "late", when="2026-03-02 12:05:00 UTC")
-    hand_in(course, "damaged", answer="")
+    hand_in(course, "damaged", answer="", when="soon")
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.update_or_create_assignment(HW, duedate=parse_utc(DUE))
         gradebook.add_student("never", first_name="+1", last_name="Name, A")
@@ -154,7 +154,7 @@ def test_everywhere_are_the_same_numbers(course):
         "perfect": ("6.0", "6.0", "6.0", "0", "marked"),
         "words": ("3.0", "", "6.0", "0", "not marked yet: 3 points"),
         "late": ("6.0", "6.0", "6.0", "7500", "marked"),
-        "damaged": ("", "", "6.0", "0", "no mark: could not be read or graded"),
+        "damaged": ("", "", "6.0", "", "no mark: could not be read or graded"),
         "never": ("", "", "6.0", "", "not handed in"),
         GONE: ("", "", "6.0", "", "handed in, not graded"),
     }
@@ -177,7 +177,8 @@ def test_feedback_shows_the_same_and_names_what_is_missing(course):
     assert not done["success"]
     assert "Traceback" not in done["log"]
     assert f"{GONE} is not in the gradebook with hw" in done["log"]
-    assert "1 graded cells of 1 learners are not marked yet" in done["log"]
+    assert "2 graded cells of 1 learner are without a mark; the feedback" in done["log"]
+    assert "1 graded cell of 1 learner is not marked yet; the feedback says so" in done["log"]
     whole = "Score: 6.0 / 6.0"
     assert f"({whole}) Withheld, not lost: 1 point" in page(course, "perfect")
     contents = "1 · Sums &lt;by hand&gt; (Score: 3.0 / 3.0) 2 · In words"
@@ -188,6 +189,7 @@ def test_feedback_shows_the_same_and_names_what_is_missing(course):
     assert "Student's answer Score: not marked yet / 3.0" in page(course, "words")
     assert "Handed in 2 h 5 min late, at no cost" in page(course, "late")
     assert "(Score: no mark / 6.0) No mark: 6 points" in page(course, "damaged")
+    assert "the lab as it was released, and grading gave it no mark" in page(course, "damaged")
     assert "0.0 / 3.0" not in page(course, "words") + page(course, "damaged")
     for student in ("perfect", "words"):
         assert "late" not in page(course, student)
@@ -197,7 +199,7 @@ def test_a_second_run_says_what_still_waits(graded):
     for text, waiting in ((graded.first, 4), (graded.second, 2)):
         assert count(text, "need a person") == count(text, "handed in late") == 1
         assert count(text, "answers to mark by hand") == waiting
-        assert "damaged: not readable" in text
+        assert "damaged: the time of the submission can't be read; not readable" in text
         assert "late (2 h 5 min)" in text
     assert count(graded.second, "recorded before") == 5
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from grader.course import open_course
 from grader.results.gradebook import read_class
 from grader.results.terminal import print_summary
-from tests.grader.results.class_report.made_up import LAB, Made, make_course, verdict
+from tests.grader.results.class_report.made_up import LAB, POINTS, Made, make_course, verdict
 
 
 def printed(tmp_path, learners, **stories):
@@ -21,7 +21,9 @@ def printed(tmp_path, learners, **stories):
 
 def test_points_misconceptions_and_the_section_to_revisit(tmp_path):
     wrong = {"twice": verdict("twice", 0.0, misconceptions={"squared": "times itself."})}
-    text = printed(tmp_path, [Made("ada", verdicts=wrong), Made("bob", "Bob")], bob="did it all")
+    unread = Made("eve", scores=dict.fromkeys(POINTS))
+    learners = [Made("ada", verdicts=wrong), Made("bob", "Bob"), unread]
+    text = printed(tmp_path, learners, bob="did it all")
     assert "Bob Example 10 of 10" in text
     assert "did it all" in text
     assert "1 squared twice 98, “About twice”" in text

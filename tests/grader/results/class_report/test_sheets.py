@@ -9,7 +9,7 @@ from grader.course import open_course
 from grader.results.class_report.names import Names, Pseudonyms
 from grader.results.class_report.sheets import LearnerSheet, safe
 from grader.results.gradebook import Results
-from tests.grader.results.class_report.made_up import LAB, Made, make_course, verdict
+from tests.grader.results.class_report.made_up import LAB, POINTS, Made, make_course, verdict
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t=", " =", "\r\n@", "＝"])
@@ -49,12 +49,21 @@ def test_a_row_for_each_learner_and_exercise(tmp_path):
     assert by["ada", "twice"] == {
         "student": "ada", "learner": "Ada Example", "exercise": "twice", "points": "0.0",
         "max": "2.0", "status": "wrong", "misconceptions": "squared", "problem": "", "manual": "",
-        "seconds_late": "0",
+        "seconds_late": "",
     }  # fmt: skip
     assert by["ada", "softmax"]["problem"] == "wrong shape"
     assert by["ada", "softmax"]["status"] == "partly"
     assert (by["ada", "why"]["status"], by["ada", "why"]["manual"]) == ("waiting", "waiting")
     assert (by["bob", "why"]["points"], by["bob", "why"]["manual"]) == ("2.0", "marked")
+
+
+def test_what_could_not_be_read_waits_for_nobody_and_was_not_left_out_by_the_learner(tmp_path):
+    stub = verdict("twice", 0.0, problem="not attempted yet", status="not attempted")
+    unread = Made("ada", verdicts={"twice": stub}, scores=dict.fromkeys(POINTS))
+    unread.metadata = {"notes": [{"kind": "unreadable"}]}
+    found = rows(tmp_path, [unread], Names())
+    shown = {(row["points"], row["status"], row["problem"], row["manual"]) for row in found}
+    assert shown == {("", "could not be read", "", "")}
 
 
 def test_formulas_of_learners_are_disarmed(tmp_path):

@@ -79,14 +79,20 @@ def test_words_wait_for_a_person(told):
 
 def test_people_come_first_and_few_are_named(told):
     note = {"kind": "settings", "message": "", "cell": "twice"}
-    learners = right(3)
+    learners = right(5)
     learners[0].metadata = {"notes": [{"kind": "unreadable"}]}
     learners[1].metadata = {"notes": [note]}
     learners[2].scores = {"twice": None}
+    learners[3].metadata = {"notes": [{"kind": "another"}]}
+    learners[4].metadata = {"notes": [{"kind": "timestamp"}]}
     found = told(learners + right(0))
     assert [do for _, do, _ in found] == [
         "Grade again what was not graded to its end",
-        "Ask for the right file",
+        "Ask for what could not be read",
+        "Look for the work in the copies",
+        "Ask when it was handed in",
         "Ask about edited tests or settings",
     ]
-    assert found[1][2] == "One submission with nothing that could be graded: Ada Example."
+    assert found[1][2] == "One submission with a notebook that could not be read: Ada Example."
+    assert found[2][2] == "One submission with copies beside the notebook: Ada Example."
+    assert found[3][2] == "One submission with a time that can't be read: Ada Example."
