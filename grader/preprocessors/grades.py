@@ -16,6 +16,7 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 from nbgrader.utils import is_grade, is_task
 
+from grader.backquotes import in_code
 from grader.judging.graded_cell import read_verdicts
 from grader.results.class_report.outline import read_outline
 from grader.results.marks import duration, missing_marks, seconds_late
@@ -136,7 +137,7 @@ def name_exercises(page: str, about: dict[str, Any]) -> str:
         return page
     contents, end, rest = page.partition("</ol>")
     contents = ENTRY.sub(
-        lambda m: '<a href="#{}">{}</a>'.format(*map(html.escape, about["exercises"][m["cell"]])),
+        lambda m: '<a href="#{}">{}</a>'.format(*map(in_code, about["exercises"][m["cell"]])),
         contents,
     )
     remarks = "".join(f"<p>{html.escape(remark)}</p>" for remark in about["remarks"])
