@@ -577,6 +577,19 @@ def test_a_gradebook_of_an_older_nbgrader_is_left_alone_and_the_way_on_is_said(c
     assert everything(course.root) == before
 
 
+@pytest.mark.parametrize("content", [b"no database " * 99, b""])
+def test_a_gradebook_that_is_none_is_said_with_its_name(course, here, content):
+    path = course.root / "gradebook.db"
+    path.write_bytes(content)
+    hand_in(course, "ann", "score 1")
+    said = f"{path} is no gradebook: "
+    with pytest.raises(UserError, match=said):
+        read_class(course, HW)
+    if content:
+        with pytest.raises(UserError, match=said):
+            run(course)
+
+
 def test_a_reason_says_nothing_to_the_terminal():
     console = Console(file=io.StringIO(), width=200)
     outcome = RunOutcome(HW)
