@@ -57,7 +57,8 @@ def check_for(hidden: str, points: float) -> tuple[PhasePaths, Check]:
         raise UserError(
             f"the check {name!r} gives {check.points:g} points, and its cell in source/ has "
             f"{points:g}: set both alike, in the lab's text and its check, and run "
-            "`python -m grader build`, or drop the edit of source/ with `build --force`"
+            "`python -m grader build`, with `--force` where source/ itself was edited, which drops "
+            "the edit"
         )
     return phase, check
 
