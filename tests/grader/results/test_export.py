@@ -24,7 +24,9 @@ def test_who_has_one_name_in_two_codings_has_one_row(tmp_path):
     }
 
 
-def test_the_table_is_replaced_as_a_whole_by_whoever_may_and_is_the_groups(tmp_path, monkeypatch):
+def test_the_table_is_replaced_as_a_whole_by_whoever_may_and_is_the_groups(
+    tmp_path, monkeypatch, capsys
+):
     course = make_small(tmp_path / "course")
     course.config.ExportApp.plugin_class = "grader.results.export.Export"
     course.directory.groupshared = True
@@ -43,3 +45,4 @@ def test_the_table_is_replaced_as_a_whole_by_whoever_may_and_is_the_groups(tmp_p
     monkeypatch.setattr(os, "replace", refuses)
     with pytest.raises(SystemExit):
         exported(course)
+    assert f"{table} can't be used: " in capsys.readouterr().err
