@@ -35,12 +35,15 @@ def lesson_url(root: Path = ROOT) -> str:
     """Return the address of the folder with the site's start page; empty without the setting.
 
     Raises:
-        UserError: when the setting is not an address.
+        UserError: when the setting is not an address, or its file is no TOML.
     """
     path = root / "pyproject.toml"
     if not path.exists():
         return ""
-    project = tomllib.loads(path.read_text(encoding="utf-8"))
+    try:
+        project = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} can't be read: {error}") from None
     said = project.get("tool", {}).get(TABLE, {}).get(SETTING, "")
     if said and not (isinstance(said, str) and URL.fullmatch(said)):
         raise UserError(

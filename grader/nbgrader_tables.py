@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import TYPE_CHECKING
 
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import create_engine, inspect, make_url, text
+from sqlalchemy.exc import DatabaseError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -34,19 +36,36 @@ def version() -> str:
 def other_version(db_url: str) -> str:
     """Return what to do about a gradebook with the tables of another nbgrader; empty if none is.
 
-    Ask before nbgrader opens it, which adds the tables that are missing.
+    That of a file that is no database is said, too. Ask before nbgrader opens it, which adds the
+    tables that are missing.
     """
     engine = create_engine(db_url)
     try:
         with engine.connect() as connection:
             if "assignment" not in inspect(connection).get_table_names() or _current(connection):
                 return ""
+    except DatabaseError as error:
+        if not (why := no_gradebook(error, db_url)):
+            raise
+        return why
     finally:
         engine.dispose()
     return (
         f"the gradebook {engine.url.render_as_string()} has the tables of another version of "
         "nbgrader. If that was an older one, run `nbgrader db upgrade`, which keeps a copy of a "
         "SQLite gradebook; then run this command again"
+    )
+
+
+def no_gradebook(error: DatabaseError, db_url: str) -> str:
+    """Return that a database's file is none, or has none of nbgrader's tables; else nothing."""
+    said = str(error.orig)
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    if code not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT) and "no such table" not in said:
+        return ""
+    return (
+        f"{make_url(db_url).render_as_string()} is no gradebook: {said}. Put a copy of the "
+        "gradebook in its place; or, if there is none, move this file away and grade the lab"
     )
 
 

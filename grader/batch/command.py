@@ -167,7 +167,8 @@ def grade_labs(
         for name, found in students.items():
             students[name] = {known.get(student, student): found[student] for student in found}
         if not (args.regrade or args.only_new):
-            _refuse_to_redo(course, writer, labs, students, sandbox=not args.unsafe_no_sandbox)
+            sandbox = not args.unsafe_no_sandbox
+            _refuse_to_redo(course, writer, labs, students, sandbox, unusable)
         for name, lab in list(labs.items()):
             del labs[name]
             with unusable.told(name):
@@ -216,17 +217,23 @@ class _Unusable:
     """Tells of labs that can't be graded, and lets the run go on with the others."""
 
     def __init__(self, console: Console, labs: int):
-        self._console, self._left = console, labs
+        self._console, self._labs, self._left = console, labs, labs
 
     @contextmanager
     def told(self, lab: str) -> Iterator[None]:
-        """Print why the enclosed code refuses a lab; raise that where no other lab is left."""
+        """Print why the enclosed code refuses a lab; raise that where no other lab is left.
+
+        Raises:
+            UserError: names the lab, unless it is the only one that was asked for.
+        """
         try:
             yield
         except UserError as error:
             self._left -= 1
             if not self._left:
-                raise
+                if self._labs == 1:
+                    raise
+                raise UserError(f"{lab} is not graded: {error}") from error
             self._console.print(f"[bold red]{escape(lab)} is not graded:[/bold red]", end=" ")
             self._console.print(escape(str(error)), highlight=False)
 
@@ -246,14 +253,17 @@ def _refuse_to_redo(
     labs: dict[str, LabFiles],
     students: dict[str, dict[str, list[Path]]],
     sandbox: bool,
+    unusable: _Unusable,
 ) -> None:
     """Refuse to grade where recorded grades of unchanged submissions would be redone.
+
+    A lab whose checks can't be used, so that nothing could redo them, leaves ``labs``.
 
     Raises:
         UserError: which and why, and the two ways on.
     """
     said = []
-    for name, lab in labs.items():
+    for name, lab in list(labs.items()):
         who: list[str] = []
         why: dict[str, None] = {}
         records = writer.records(name)
@@ -267,7 +277,12 @@ def _refuse_to_redo(
                     if before.digest in ("", submission.digest):
                         who.append(printable(student))
                         why |= dict.fromkeys(changed)
-        if who:
+        if not who:
+            continue
+        del labs[name]
+        with unusable.told(name):
+            _require_checks(lab)
+            labs[name] = lab
             named = f" ({', '.join(who)})" if len(who) <= MOST_NAMES else ""
             grades = "1 recorded grade" if len(who) == 1 else f"{len(who)} recorded grades"
             said.append(
@@ -279,6 +294,13 @@ def _refuse_to_redo(
             f"{'; '.join(said)}. Nothing was graded. Add `--regrade` to redo them with the same "
             "cases, or `--only-new` to leave them and grade what is new"
         )
+
+
+def _require_checks(lab: LabFiles) -> None:
+    from grader.batch.grading import require_checks  # here, because few runs of a command need it
+
+    for source in lab.notebooks.values():
+        require_checks(source)
 
 
 def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:

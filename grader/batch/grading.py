@@ -79,7 +79,7 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
                 "command that sent the submission: install the same on both"
             )
         for source in job.lab.notebooks.values():
-            _require_checks(source)
+            require_checks(source)
         with tempfile.TemporaryDirectory(
             prefix="submission-", dir=scratch, ignore_cleanup_errors=True
         ) as folder:
@@ -99,7 +99,7 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
 
 
 @lru_cache(maxsize=8)
-def _require_checks(source: bytes) -> None:
+def require_checks(source: bytes) -> None:
     """Refuse a lab whose checks can't be used, also for a submission that would meet none of them.
 
     Raises:
@@ -109,7 +109,7 @@ def _require_checks(source: bytes) -> None:
         (cell, parts) for cell in read_source(source).cells if (parts := verified_parts(cell))
     ]
     if verified:
-        from grader.judging.examiner import check_for  # imports torch
+        from grader.judging.examiner import check_for  # here, because it imports torch
 
         for cell, (_, hidden) in verified:
             check_for(hidden, float(cell.metadata.nbgrader.points))

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
 from functools import cache
 from pathlib import Path
 
+from grader import UserError
 from grader.phase_paths import ROOT, PhasePaths, check_files, phases
 from utils.checks import Check
 
@@ -44,17 +46,40 @@ def load_checks(folder: Path) -> dict[str, Check]:
 def find_check(name: str, root: Path = ROOT) -> tuple[PhasePaths, Check]:
     """Return the phase that has a check of this name, and the check.
 
+    Checks that can't be loaded stop only who may need them: whose check no other phase has.
+
     Raises:
         LookupError: if no phase has it, or more than one.
+        UserError: if none has it, and the checks of some phase can't be loaded.
     """
-    found = [
-        (phase, check)
-        for phase in phases(root)
-        if (check := load_checks(phase.folder).get(name)) is not None
-    ]
+    found = []
+    broken: list[tuple[PhasePaths, Exception]] = []
+    for phase in phases(root):
+        try:
+            checks = load_checks(phase.folder)
+        except Exception as error:  # a file of checks may raise any error
+            broken.append((phase, error))
+            continue
+        if name in checks:
+            found.append((phase, checks[name]))
+    if broken and not found:
+        for _, why in broken:
+            if isinstance(why, (MemoryError, OSError)):  # may be the machine's fault
+                raise why
+        said = "; ".join(_why_not_loaded(phase, error) for phase, error in broken)
+        raise UserError(f"the check {name!r} cannot be used: {said}") from broken[0][1]
     if not found:
         raise LookupError(f"no check is named {name!r}; `python -m grader selftest` lists them all")
     if len(found) > 1:
         where = " and ".join(phase.name for phase, _ in found)
         raise LookupError(f"two checks are named {name!r}, in {where}: rename one")
     return found[0]
+
+
+def _why_not_loaded(phase: PhasePaths, error: Exception) -> str:
+    files = phase.checks
+    frames = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        frames.append(Path(str(error.filename)))
+    file = next((path for path in reversed(frames) if path in files), files[0])
+    return f"{phase.relative(file)} can't be loaded: {type(error).__name__}: {error}"

@@ -56,7 +56,9 @@ def check_for(hidden: str, points: float) -> tuple[PhasePaths, Check]:
     if not math.isclose(check.points, points):
         raise UserError(
             f"the check {name!r} gives {check.points:g} points, and its cell in source/ has "
-            f"{points:g}: run `python -m grader build`"
+            f"{points:g}: set both alike, in the lab's text and its check, and run "
+            "`python -m grader build`, with `--force` where source/ itself was edited, which drops "
+            "the edit"
         )
     return phase, check
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
+from contextlib import nullcontext
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbgrader.api import Assignment, Gradebook, Student, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
@@ -15,6 +17,10 @@ from grader.results.marks import Missing, missing_marks, seconds_late
 from grader.submission.names import spelled
 from grader.submission.student_ids import shown_id
 from grader.verdict import in_points
+from grader.whole_file import replacing, why_not_written
+
+if TYPE_CHECKING:
+    from grader.course import Course
 
 COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
@@ -33,11 +39,23 @@ class Export(ExportPlugin):
 
     def export(self, gradebook: Gradebook) -> None:
         """Write the table; ``nbgrader export`` calls this."""
-        path = Path(self.to or "grades.csv")
+        path = Path(self.to or "grades.csv").absolute()
+        try:
+            self._write(gradebook, path)
+        except OSError as error:
+            if not (why := why_not_written(error)):
+                raise
+            self.parent.fail(why)
+
+    def _write(self, gradebook: Gradebook, path: Path) -> None:
         self.log.info("Exporting grades to %s", path)
         chosen, labs = map(str, self.student), set(map(str, self.assignment))
         students = set(chosen)
-        with path.open("w", encoding="utf-8", newline="") as file:
+        device = path.exists() and not path.is_file()  # such as /dev/stdout
+        with (
+            nullcontext(path) if device else replacing(path) as fresh,
+            fresh.open("w", encoding="utf-8", newline="") as file,
+        ):
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
             for lab in gradebook.assignments:
@@ -45,6 +63,8 @@ class Export(ExportPlugin):
                     for row in self._rows(gradebook, lab):
                         if not students or row["student_id"] in students:
                             writer.writerow([safe(row.get(name, "")) for name in COLUMNS])
+            if not device:
+                self._course.share(fresh)
 
     def _rows(self, gradebook: Gradebook, lab: Assignment) -> list[dict[str, Any]]:
         db = gradebook.db
@@ -73,10 +93,14 @@ class Export(ExportPlugin):
 
     def _on_disk(self, lab: str) -> set[str]:
         """Return who has handed in the lab, whether or not the gradebook knows."""
+        return set(self._course.students("submitted", lab))
+
+    @cached_property
+    def _course(self) -> Course:
         from grader.course import Course
 
         directory = self.parent.coursedir
-        return set(Course(Path(directory.root), self.config, directory).students("submitted", lab))
+        return Course(Path(directory.root), self.config, directory)
 
 
 def _who(student: Student | None) -> dict[str, Any]:

@@ -20,11 +20,13 @@ from nbgrader.api import (
     SubmittedNotebook,
 )
 from sqlalchemy import create_engine, select
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
 from grader import UserError
 from grader.course import Course
+from grader.nbgrader_tables import no_gradebook
 from grader.results.autograded import GradedNotebook, read_graded
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
 from grader.results.reasons import Reason, reasons
@@ -113,7 +115,7 @@ class Results:
         missing: the marks that are missing.
 
     Raises:
-        UserError: when there is no gradebook, or the lab is not in it.
+        UserError: when there is no gradebook, its file is none, or the lab is not in it.
     """
 
     def __init__(self, course: Course, lab: str):
@@ -122,6 +124,15 @@ class Results:
             raise UserError(f"there is no gradebook {course.database}: grade the lab first")
         # No connection is kept: the writer could not give SQLite its way of writing back.
         self._engine = create_engine(course.directory.db_url, poolclass=NullPool)
+        try:
+            self._read_lab()
+        except DatabaseError as error:
+            if not (why := no_gradebook(error, course.directory.db_url)):
+                raise
+            raise UserError(why) from error
+
+    def _read_lab(self) -> None:
+        lab = self.lab
         with Session(self._engine) as session:
             notebooks = select(Notebook).join(Assignment).where(Assignment.name == lab)
             names = {notebook.id: notebook.name for notebook in session.scalars(notebooks)}

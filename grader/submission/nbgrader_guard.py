@@ -26,10 +26,13 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.converters import Autograde, GenerateAssignment, base
+from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import SaveCells
 
+from grader import UserError
 from grader.course import submissions
+from grader.lesson_links import lesson_url
 from grader.results.marks import duration, seconds_late
 from grader.submission.files import read_timestamp
 from grader.submission.names import nfc, printable, spelled
@@ -56,7 +59,8 @@ def guard() -> None:
       also where no file has the name of a notebook. ``autograde`` looks for none, since the batch
       does (:mod:`grader.preprocessors.exporter`).
     - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
-      removes the whole folder, before it generates and when that fails.
+      removes the whole folder, before it generates and when that fails. A setting ``lesson_url``
+      that is none is said before.
     - ``zip_collect`` ends with a list of what it has not collected.
     - Formgrader's list of submissions shows which came late, also where that costs nothing.
     - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
@@ -135,7 +139,14 @@ def _submitted_timestamp(api: NbGraderAPI, assignment: str, student: str) -> dat
 def _generate(step: GenerateAssignment) -> None:
     base.rmtree = partial(_remove_made, step)
     try:
+        lesson_url()  # before anything is removed
         _start_generating(step)
+    except (OSError, UserError) as error:  # OSError where the release can't be removed
+        why = str(error) if isinstance(error, UserError) else why_not_written(error)
+        if not why:
+            raise
+        step.log.error("%s", why)
+        raise NbGraderException(why) from error
     finally:
         base.rmtree = _remove_tree
 

@@ -6,12 +6,21 @@ from pathlib import Path
 
 from nbgrader.exchange.default import ExchangeReleaseAssignment
 
+from grader import UserError
 from grader.build.notebook import read, to_bytes
 from grader.lesson_links import lesson_url, settle
 
 
 class ReleaseAssignment(ExchangeReleaseAssignment):
     """nbgrader's step. A learner fetches the lab without the lessons that ``release/`` links."""
+
+    def copy_files(self) -> None:
+        """Replace what the exchange has, unless the setting is none; nbgrader calls this."""
+        try:
+            lesson_url()
+        except UserError as error:
+            self.fail(str(error))
+        super().copy_files()
 
     def do_copy(self, src: str, dest: str, log: bool = True) -> None:
         """Copy the lab's folder; nbgrader calls this."""

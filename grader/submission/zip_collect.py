@@ -17,7 +17,7 @@ import tarfile
 import unicodedata
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -30,7 +30,7 @@ from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
-from grader.submission.files import MAX_FILES, read_file, too_long
+from grader.submission.files import MAX_FILES, TIMESTAMP, read_file, too_long
 from grader.submission.lms import Owner, Reading, Roster, Unmatched, readings
 from grader.submission.names import nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
@@ -131,7 +131,8 @@ class CarefulExtractor(ExtractorPlugin):
         with zipfile.ZipFile(path) as archive:
             learners = _by_learner(archive, ignore)
             shown = printable(path.name)
-            self.log.info("%s is a class's download, of %d learners", shown, len(learners))
+            count = len({_who(readings(name)) for name in learners})
+            self.log.info("%s is a class's download, of %d learners", shown, count)
             for learner, members in learners.items():
                 with self._kept(learner):
                     for name, found in _within_limits(_zipped(archive, members), ignore):
@@ -257,35 +258,21 @@ class Plan:
         self.left: list[tuple[str, str]] = []
         self.late: set[str] = set()
         claims: dict[str, dict[str, list[_Claim]]] = defaultdict(lambda: defaultdict(list))
-        others: dict[str, str] = {}  # of each learner of the LMS, a file that is no notebook
-        have = set()  # who has a notebook
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            shown = path.relative_to(folder).as_posix()
-            inside = extractor.inside(str(path))
-            at, read = _first(Path(shown.removesuffix(inside)).parts)
-            notebook = path.suffix.lower() in endings
-            if not read:
-                if notebook:
-                    self.left.append((shown, "its name is none that Moodle or Canvas gives"))
+        for who, files in self._by_learner(folder, extractor, endings).items():
+            if not any(one.notebook for one in files):
+                self.left.append((files[0].shown, f"no file of this learner ends in {endings[0]}"))
                 continue
-            who = read[0].number or read[0].name
-            if not notebook:
-                others.setdefault(who, shown)
-                continue
-            have.add(who)
-            try:
-                owner = roster.owner(read, stems)
-            except Unmatched as error:
-                self.left.append((shown, str(error)))
-                continue
-            below = "/".join(Path(shown).parts[at + 1 :])
-            file = nfc(inside or below or owner.reading.file)
-            if problem := id_problem(owner.student) or _problem_of(file):
-                self.left.append((shown, problem))
-                continue
-            claims[owner.student][who].append(_Claim(path, shown, file, bool(inside), owner))
-        for who in others.keys() - have:
-            self.left.append((others[who], f"no file of this learner ends in {endings[0]}"))
+            for one in files:
+                try:
+                    owner = roster.owner(one.read, stems)
+                except Unmatched as error:
+                    self.left.append((one.shown, str(error)))
+                    continue
+                file = nfc(one.below or owner.reading.file)
+                if problem := id_problem(owner.student) or _problem_of(file) or _unfit(file, one):
+                    self.left.append((one.shown, problem))
+                    continue
+                claims[owner.student][who].append(_Claim(one, file, owner))
         for student, learners in claims.items():
             sure = [who for who, own in learners.items() if own[0].owner.by_number]
             chosen = sure or list(learners)
@@ -295,40 +282,97 @@ class Plan:
                 else:
                     others_of = " and ".join(one for one in chosen if one != who)
                     why = f"{others_of} of the LMS leads to {student}, too"
-                    self.left += [(one.shown, why) for one in own]
+                    self.left += [(one.file.shown, why) for one in own]
+
+    def _by_learner(
+        self, folder: Path, extractor: CarefulExtractor, endings: list[str]
+    ) -> dict[str, list[_File]]:
+        """Return the files by their learner's number in the LMS, or name where it gives none."""
+        found: dict[str, list[_File]] = defaultdict(list)
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            shown = path.relative_to(folder).as_posix()
+            inside = extractor.inside(str(path))
+            at, read = _first(Path(shown.removesuffix(inside)).parts)
+            notebook = path.suffix.lower() in endings
+            if read:
+                below = inside or "/".join(Path(shown).parts[at + 1 :])
+                one = _File(path, shown, below, bool(inside), notebook, read)
+                found[_who(read)].append(one)
+            elif notebook:
+                self.left.append((shown, "its name is none that Moodle or Canvas gives"))
+        return found
 
     def _choose(self, student: str, claims: list[_Claim]) -> None:
         """Collect a learner's files; of several with one name, the only one outside an archive."""
         by_name: dict[str, list[_Claim]] = defaultdict(list)
         for one in claims:
-            by_name[one.file].append(one)
-        for file, same in by_name.items():
-            if {*map(str, PurePosixPath(file).parents)} & by_name.keys():
+            by_name[one.name].append(one)
+        chosen: list[_Claim] = []
+        for name, same in by_name.items():
+            if {*map(str, PurePosixPath(name).parents)} & by_name.keys():
                 why = "its folder has the name of a file"
-                self.left += [(one.shown, why) for one in same]
+                self.left += [(one.file.shown, why) for one in same]
                 continue
-            chosen = [one for one in same if not one.packed] or same
-            taken = {one.path.read_bytes() for one in chosen}
+            first = [one for one in same if not one.file.packed] or same
+            taken = {one.file.path.read_bytes() for one in first}
             if len(taken) == 1:
-                first = chosen[0]
-                self.found[os.path.normpath(first.path)] = {"student_id": student, "file_id": file}
-                if first.owner.reading.late:
-                    self.late.add(student)
+                chosen.append(first[0])
             for one in same:
-                if len(taken) > 1 or one.path.read_bytes() not in taken:
-                    why = f"{student} handed in another {printable(file)}"
-                    self.left.append((one.shown, why))
+                if len(taken) > 1 or one.file.path.read_bytes() not in taken:
+                    why = f"{student} handed in another {printable(name)}"
+                    self.left.append((one.file.shown, why))
+        if not any(one.file.notebook for one in chosen):  # nothing that could be graded
+            why = f"no notebook of {student} is collected"
+            self.left += [(one.file.shown, why) for one in chosen]
+            return
+        for one in chosen:
+            where = os.path.normpath(one.file.path)
+            self.found[where] = {"student_id": student, "file_id": one.name}
+            if one.owner.reading.late:
+                self.late.add(student)
+
+
+@dataclass(frozen=True)
+class _File:
+    """An extracted file, which may be a learner's.
+
+    Attributes:
+        shown: its path in the download.
+        below: its path in the learner's folder or archive; empty where the LMS named the file.
+        packed: whether it comes from a learner's archive.
+        read: every way to read the name that the LMS gave.
+    """
+
+    path: Path
+    shown: str
+    below: str
+    packed: bool
+    notebook: bool
+    read: list[Reading]
 
 
 @dataclass(frozen=True)
 class _Claim:
-    """A learner's file: where it lies, its path in the download, its name, if in an archive."""
+    """A learner's file, and its name in the submission."""
 
-    path: Path
-    shown: str
-    file: str
-    packed: bool
+    file: _File
+    name: str
     owner: Owner
+
+
+def _who(read: Sequence[Reading]) -> str:
+    """Return the LMS's number of a learner, or the name where it gives none."""
+    return read[0].number or read[0].name
+
+
+def _unfit(name: str, file: _File) -> str:
+    """Return why a file can't be collected under its name, or an empty string."""
+    if name == TIMESTAMP:
+        return "a file of this name would say when the work was handed in"
+    ending = nfc(os.path.splitext(file.path)[1])
+    if os.path.splitext(name)[0] + ending != name:  # as nbgrader names what it collects
+        return "its name begins with a dot"
+    return ""
 
 
 def _within_limits(

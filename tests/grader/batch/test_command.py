@@ -503,6 +503,19 @@ def test_recorded_grades_are_redone_only_where_that_is_asked_for(class_of_forty)
     assert count(run(course)[1], "recorded before") == 41
 
 
+def test_no_way_on_is_offered_that_the_labs_checks_would_refuse(course, here):
+    hand_in(course, "ann", "score 1")
+    run(course)
+    nb = source()
+    hidden = 'verify("grid_size", grid_size)'
+    nb.cells[1].source = f"### BEGIN HIDDEN TESTS\n{hidden}\n### END HIDDEN TESTS"
+    write(nb, course.root / "source" / HW / f"{HW}.ipynb")
+    enter(course)
+    for words in ((), ("--regrade",)):
+        with pytest.raises(UserError, match="^the check 'grid_size' gives 3 points, and its cell"):
+            run(course, *words)
+
+
 def test_another_policy_for_lateness_counts_without_running_code_and_that_is_said(course, here):
     for student, day in (("early", 1), ("late", 3)):
         path = hand_in(course, student, "score 2")
@@ -560,7 +573,7 @@ def test_labs_that_cannot_be_graded_are_told_first_and_the_others_are_graded(cou
         "hw9 is not graded: there is no notebook in",
     ):
         assert -1 < said.find(why) < said.find("recorded before")
-    with pytest.raises(UserError, match="there is no notebook in"):
+    with pytest.raises(UserError, match="^hw9 is not graded: there is no notebook in"):
         run(course, labs=("torn", "hw9"))
 
 
@@ -574,6 +587,19 @@ def test_a_gradebook_of_an_older_nbgrader_is_left_alone_and_the_way_on_is_said(c
     with pytest.raises(UserError, match="run `nbgrader db upgrade`"):
         run(course)
     assert everything(course.root) == before
+
+
+@pytest.mark.parametrize("content", [b"no database " * 99, b""])
+def test_a_gradebook_that_is_none_is_said_with_its_name(course, here, content):
+    path = course.root / "gradebook.db"
+    path.write_bytes(content)
+    hand_in(course, "ann", "score 1")
+    said = f"{path} is no gradebook: "
+    with pytest.raises(UserError, match=said):
+        read_class(course, HW)
+    if content:
+        with pytest.raises(UserError, match=said):
+            run(course)
 
 
 def test_a_reason_says_nothing_to_the_terminal():

@@ -4,6 +4,7 @@ import pytest
 
 from grader import UserError
 from grader.judging import examiner
+from grader.judging.catalogue import find_check
 from grader.judging.examiner import Examiner
 from grader.judging.learner_source import Written
 
@@ -11,7 +12,11 @@ from grader.judging.learner_source import Written
 @pytest.mark.parametrize(
     ("hidden", "points", "says"),
     [
-        ('verify("grid_size", grid_size)', 4.0, "gives 3 points, and its cell in source/ has 4"),
+        (
+            'verify("grid_size", grid_size)',
+            4.0,
+            "gives 3 points, and its cell in source/ has 4: ",
+        ),
         ('verify("nobody_has_it", f)', 3.0, "a check cannot be used: LookupError: no check is"),
         ("f()", 3.0, "a check cannot be used: ValueError: expected `verify"),
     ],
@@ -19,6 +24,20 @@ from grader.judging.learner_source import Written
 def test_a_check_that_does_not_fit_is_the_courses_fault(hidden, points, says):
     with pytest.raises(UserError, match=says):
         Examiner(hidden, points, "seed", Written([]), None)
+
+
+def test_checks_that_cannot_be_loaded_are_named_and_stop_no_other_phase(tmp_path):
+    good = 'from utils.checks import Check\n\nmine = Check("mine", parts={"a": 1}, reads="A")\n'
+    broken = {"checks/__init__.py": "raise ValueError('x')"}
+    for name, files in {"70_a": {"checks.py": good}, "71_b": broken}.items():
+        for file, code in {"lab.py": "", **files}.items():
+            path = tmp_path / "phases" / name / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(code)
+    assert find_check("mine", tmp_path)[0].name == "70_a"
+    why = "'theirs' cannot be used: phases/71_b/checks/__init__.py can't be loaded: ValueError: x"
+    with pytest.raises(UserError, match=why):
+        find_check("theirs", tmp_path)
 
 
 def test_a_machine_without_memory_is_no_fault_of_the_check(monkeypatch):

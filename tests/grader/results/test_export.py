@@ -1,9 +1,12 @@
 """`nbgrader export`: a row for each student and lab."""
 
 import csv
+import os
+import stat
 import unicodedata
 from types import SimpleNamespace
 
+import pytest
 from nbgrader.api import Gradebook
 
 from grader.batch import command as batch
@@ -62,3 +65,27 @@ def test_one_of_two_notebooks_that_could_not_be_read_costs_no_points_of_the_othe
         "année/why": ("", "could not be read", "", ""),
     }
     assert [page.count(f'"links">{points}') for points in ("2 points", "no mark", "0")] == [1, 1, 0]
+
+
+def test_the_table_is_replaced_as_a_whole_by_whoever_may_and_is_the_groups(
+    tmp_path, monkeypatch, capsys
+):
+    course = make_small(tmp_path / "course")
+    course.config.ExportApp.plugin_class = "grader.results.export.Export"
+    course.directory.groupshared = True
+    enter(course)
+    table = course.root / "grades.csv"
+    table.write_text("of somebody else")
+    table.chmod(0o444)
+    inode = table.stat().st_ino
+    exported(course)
+    assert table.stat().st_ino != inode
+    assert stat.S_IMODE(table.stat().st_mode) & 0o660 == 0o660
+
+    def refuses(source, target):
+        raise PermissionError(13, "no", str(source), None, str(target))
+
+    monkeypatch.setattr(os, "replace", refuses)
+    with pytest.raises(SystemExit):
+        exported(course)
+    assert f"{table} can't be used: " in capsys.readouterr().err

@@ -79,7 +79,7 @@ def graded(tmp_path_factory):
     """The class after `grade`: two answers in words are marked, and one learner was removed."""
     patch = pytest.MonkeyPatch()
     patch.setattr(batch, "_executor", lambda *_: Here())
-    patch.setattr(grading, "_require_checks", lambda source: None)  # `Judged` needs none
+    patch.setattr(grading, "require_checks", lambda source: None)  # `Judged` needs none
     patch.setenv("OPEN_THE_HOOD_EXCHANGE", str(tmp_path_factory.mktemp("exchange")))
     root = tmp_path_factory.mktemp("numbers") / "course"
     write(lab(), root / "source" / HW / f"{HW}.ipynb")

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
@@ -15,6 +16,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.converters import base
 
+from grader import UserError
 from grader.build.release import course_config
 from grader.submission.nbgrader_guard import guard
 from tests.grader.tiny import (
@@ -391,3 +393,25 @@ def test_generate_keeps_what_it_has_not_made_and_names_it(tmp_path, way):
     if way != "failure":
         assert (release / "data" / "given.csv").read_bytes() == b"1,2\n"
         assert nbformat.read(release / f"{LAB}.ipynb", 4).cells
+
+
+@pytest.mark.parametrize("what", ["setting", "rights"])
+def test_a_release_that_cannot_be_made_is_said_in_a_sentence_and_stays(tmp_path, monkeypatch, what):
+    course = make_course(tmp_path / "course")
+    write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
+    old = write(b"an older release", course / "release" / LAB / f"{LAB}.ipynb")
+
+    def refuses(*_):
+        if what == "setting":
+            raise UserError("lesson_url should be the address")
+        raise PermissionError(13, "no", str(old))
+
+    target = "grader.submission.nbgrader_guard.lesson_url"
+    monkeypatch.setattr(*(target, refuses) if what == "setting" else (Path, "unlink", refuses))
+    done = NbGraderAPI(config=course_config(ROOT, course)).generate_assignment(LAB)
+    assert not done["success"]
+    said = "lesson_url should be" if what == "setting" else f"{old} can't be used: "
+    assert said in done["log"]
+    assert "Traceback" not in done["log"]
+    assert "NbGraderException: " in done["error"].splitlines()[-1]  # which ends the command
+    assert old.read_bytes() == b"an older release"

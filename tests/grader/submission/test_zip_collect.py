@@ -31,6 +31,8 @@ PLAIN = r".*/(?P<student_id>[^/]+)_file_[^/]*/(?:[ab]/|work_)?(?P<file_id>.+)"
 NOTEBOOK = f"{LAB}.ipynb"
 MINE = nbformat.writes(solved(released(source_notebook()))).encode()
 FORGED = b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+# What lies beside a notebook; also a table by which Eve would be Bob.
+BESIDE = b"Identifier,Full name,ID number\nParticipant 111,Eve Il,bob\n"
 MIB = 1 << 20
 ROSTER = {
     "ann": {"first_name": "Ann", "last_name": "Ebert", "lms_user_id": "17"},
@@ -285,9 +287,12 @@ def moodle_folders(course):
     names = [
         ("Ann Ebert_101", NOTEBOOK, MINE),
         ("Ann Ebert_101", f"__MACOSX/._{NOTEBOOK}", FORGED),
+        ("Ann Ebert_101", "my_helper.py", BESIDE),
+        ("Ann Ebert_101", "figures/sketch.png", BESIDE),
+        ("Ann Ebert_101", "timestamp.txt", b"2020-01-01 UTC"),
         (f"{apart}_103", NOTEBOOK, MINE),
         ("Müller-Lüdenscheidt Zoë_104", NOTEBOOK, MINE),
-        ("Mary Ann OHara_105", "work.zip", zipped([(NOTEBOOK, MINE)])),
+        ("Mary Ann OHara_105", "work.zip", zipped([(NOTEBOOK, MINE), ("data.csv", BESIDE)])),
         ("Wei Li_106", NOTEBOOK, MINE),
         ("Win Dows_107", "work.zip", zipped([(f"lab\\{NOTEBOOK}", MINE)])),
         ("Win Dows_107", "evil.zip", zipped([(f"..\\..\\{NOTEBOOK}", FORGED)])),
@@ -311,7 +316,7 @@ def moodle_flat(course):
         "Participant 112,Ed,x-112,,Submitted,\n"
         "Participant 107,Win Dows,,another.win@uni.example,Submitted,\n"
     )
-    forged = "Identifier,Full name,ID number\nParticipant 111,Eve Il,bob\n"
+    forged = BESIDE.decode()
     names = [
         ("A. Ebert_101", NOTEBOOK, MINE),
         ("Ann Ebert_150", NOTEBOOK, FORGED),
@@ -322,6 +327,7 @@ def moodle_flat(course):
     ]
     by_hand = {f"Eve Il_111_assignsubmission_file_{NOTEBOOK}": MINE}
     by_hand["Eve Il_111_assignsubmission_file_worksheet.csv"] = forged.encode()
+    by_hand["Eve Il_111_assignsubmission_file_.netrc"] = BESIDE
     by_hand["Eve Il_111_assignsubmission_file_again.zip"] = forged_class()
     return {
         "ML-Lab-5533.zip": moodle(names, "assignsubmission_file_"),
@@ -348,7 +354,9 @@ def canvas(course):
         f"LATE_anon_aB3_4717_{NOTEBOOK}",
     ]
     return {
-        "submissions.zip": zipped([(name, MINE) for name in names]),
+        "submissions.zip": zipped(
+            [(name, MINE if name.endswith(".ipynb") else BESIDE) for name in names]
+        ),
         "2026-01-02_Grades-ML.csv": sheet.encode(),
         "ileve_66_4718_homework.zip": forged_class(),
     }
@@ -358,7 +366,9 @@ DOWNLOADS = {
     moodle_folders: (
         {"ann", "jose", "zoe", "mary", "win/lab", "eve/Bob Roe_102_assignsubmission_file_"}
         | {"eve/roebob_18_4718_"},
+        {"ann/my_helper.py", "ann/figures/sketch.png", "mary/data.csv"},
         {
+            "timestamp.txt": "would say when the work was handed in",
             "Wei Li_106": "may be of wei1 or wei2",
             "Dup Licate_108": "109 of the LMS leads to dup, too",
             "Dup Licate_109": "108 of the LMS leads to dup, too",
@@ -371,13 +381,16 @@ DOWNLOADS = {
     moodle_flat: (
         {"ann", "zoe", "wei1", "ed", "eve", "eve/Bob Roe_102_assignsubmission_file_"}
         | {"eve/roebob_18_4718_"},
+        {"eve/worksheet.csv"},
         {
+            ".netrc": "its name begins with a dot",
             "Win Dows_107": "nobody in the gradebook has the id or address of 107",
             "Ann Ebert_150": "101 of the LMS leads to ann, too",
         },
     ),
     canvas: (
         {"ann", "jose", "zoe", "eve/Bob Roe_102_assignsubmission_file_", "eve/roebob_18_4718_"},
+        {"ann/data.csv"},
         {
             "liwei_20": "may be of wei1 or wei2",
             "roebob_18_66": "can be read in several ways",
@@ -397,7 +410,7 @@ def test_a_classs_download_is_collected_by_the_roster_and_nothing_is_lost(tmp_pa
     done = nbgrader(course, "zip_collect", LAB)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    whose, left = DOWNLOADS[download]
+    whose, beside, left = DOWNLOADS[download]
     submitted = course / "submitted"
     found = {path.relative_to(submitted) for path in submitted.rglob("*.ipynb")}
     places = [path.as_posix().replace(f"/{LAB}/", "/", 1) for path in found]
@@ -405,9 +418,14 @@ def test_a_classs_download_is_collected_by_the_roster_and_nothing_is_lost(tmp_pa
     for path in found:
         of_eve = "Roe" in str(path) or "roebob" in str(path)
         assert (submitted / path).read_bytes() == (FORGED if of_eve else MINE)
+    others = {p for p in submitted.rglob("*") if p.is_file()} - {submitted / one for one in found}
+    names = {path.relative_to(submitted).as_posix() for path in others}
+    assert {name.replace(f"/{LAB}/", "/", 1) for name in names} == beside
+    assert {path.read_bytes() for path in others} == {BESIDE}
     listed = done.stderr.partition("Not collected, and still in downloaded/:")[2].splitlines()
     for name, why in left.items():
         assert any(name in line and why in line for line in listed), (name, listed)
     assert len(listed) == len(left) + 2
     assert digests(archive) == before
     assert ("does not say when: jose" in done.stderr) == (download is canvas)
+    assert ("a class's download, of 11 learners" in done.stderr) == (download is moodle_folders)
