@@ -83,7 +83,9 @@ def _(draw):
 
     said = " (every third of a longer text)"
     yield read(windows, text(48)[5::3], 4, 3, draw.integer(0, 9), said)
-    pair = [{"tokens": text(9), "context": 4, "stride": 4, "pad": 0} for _ in range(2)]
+    one_text = text(9)
+    others = (one_text, (one_text + 1) % 10)  # no token of the two is the same
+    pair = [{"tokens": tokens, "context": 4, "stride": 4, "pad": 0} for tokens in others]
 
     def beside(subject):
         one, other = (subject(**settings) for settings in pair)
