@@ -38,8 +38,9 @@ DATAGRAM = b"0002"
 LISTENS = b"0A"
 
 
-# Number of runnable threads above which a sandbox gets no larger share of the processor.
-FAIR = 2
+# Number of runnable threads above which a sandbox gets no larger share of the processor, and above
+# which it is its own threads that it waits for, however busy the machine is.
+FAIR, CROWD = 2, 16
 STEP, NICEST = 1.25, 19  # one step of niceness divides a thread's share by STEP
 
 
@@ -159,7 +160,8 @@ class Meter:
         processor at a look, only what the threads ran since the last look counts, because the rest
         went to other programs. A sandbox gains nothing when its own threads wait for each other,
         because one of them runs meanwhile. What a thread ran that has come and gone between two
-        looks is not known, so then they count as slept.
+        looks is not known, so then they count as slept. A sandbox that wants more than CROWD
+        processors waits for itself, as a fork bomb does: then all that passes is its own.
 
         Args:
             awaited: whether the grader waits for the sandbox, and not the sandbox for the grader.
@@ -171,8 +173,9 @@ class Meter:
         self.lacked += _since(self.graders, graders)[1]
         unseen, before = _come_and_gone(self.times, times), self.times.keys()
         self.times, self.graders = times, graders
-        self.ran += min(seconds, ran)
-        if awaited and (unseen or not self._wants_a_processor(before)):
+        crowded = self.runnable > CROWD
+        self.ran += seconds if crowded else min(seconds, ran)
+        if awaited and not crowded and (unseen or not self._wants_a_processor(before)):
             # looking takes time, too, where a sandbox has made that dear
             self.slept += max(0.0, min(seconds, LONGEST_SLEEP + worked) - ran)
         self.passed = self.ran + max(0.0, self.slept - self.lacked)

@@ -68,9 +68,9 @@ def forks_for_ever(work: Work) -> None:
     )
 
 
-# Among so many processes, the clock is what ends it: WAITS times a cell's second, and as long again
-# until the kernel that hears no interrupt is killed.
-@attack(costs=ALL, dangerous=True, tells="", cell_seconds=1, seconds=40)
+# It has a cell's second, and as long as the grace lasts until the kernel that hears no interrupt is
+# killed.
+@attack(costs=ALL, dangerous=True, tells="", cell_seconds=1, seconds=15)
 def is_a_fork_bomb(work: Work) -> None:
     """Forks children that fork children that fork, in a shell and in Python."""
     work.first(

@@ -13,6 +13,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -354,12 +355,19 @@ def test_a_notebook_has_so_much_time_in_all() -> None:
         assert inmate.ends() == "it ran longer than 1 s in all"
 
 
-def test_what_others_take_of_the_processor_is_not_a_sandboxes_time() -> None:
+@contextlib.contextmanager
+def busy_machine() -> Iterator[None]:
+    """Let other programs want every processor twice over."""
     spin = [sys.executable, "-S", "-c", "while True: pass"]
-    with Inmate() as inmate, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         for _ in range(2 * len(os.sched_getaffinity(0))):
             other = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
             stack.callback(other.kill)
+        yield
+
+
+def test_what_others_take_of_the_processor_is_not_a_sandboxes_time() -> None:
+    with Inmate() as inmate, busy_machine():
         begun, passed = time.monotonic(), inmate.manager.passed()
         inmate.client.execute("while True: pass")
         with pytest.raises(queue.Empty):
@@ -382,6 +390,20 @@ def test_a_sandbox_of_many_threads_has_no_larger_share() -> None:
             return found
 
         eventually(lambda: sum(share > 5 for share in shares()) >= 20)
+
+
+def test_a_sandbox_of_many_threads_waits_for_itself() -> None:
+    """Else a fork bomb's limit would end by the clock, and the machine would have the blame."""
+    threads = "import os\nfor _ in range(30): os.fork() or exec('while True: pass')\nos.wait()"
+    with Inmate() as inmate, busy_machine():
+        inmate.client.execute(threads)
+
+        def it_does() -> bool:
+            begun, passed = time.monotonic(), inmate.manager.passed()
+            time.sleep(2)
+            return inmate.manager.passed() - passed > 0.6 * (time.monotonic() - begun)
+
+        eventually(it_does)  # so many threads take a while to start
 
 
 SHORT_LIVES = {
@@ -418,7 +440,6 @@ def test_what_lives_for_less_than_a_look_takes_time_too(kind: str) -> None:
 
 def test_two_processes_that_work_in_turn_wait_for_others_in_turn() -> None:
     """Each one waits for the processor while the other sleeps: none of that is their own time."""
-    spin = [sys.executable, "-S", "-c", "while True: pass"]
     in_turn = (
         "import os, time\n"
         "(a, b), (c, d) = os.pipe(), os.pipe()\n"
@@ -430,10 +451,7 @@ def test_two_processes_that_work_in_turn_wait_for_others_in_turn() -> None:
         "    while time.thread_time() < end: pass\n"
         "    os.write(write, b'x')"
     )
-    with Inmate() as inmate, contextlib.ExitStack() as stack:
-        for _ in range(2 * len(os.sched_getaffinity(0))):
-            other = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
-            stack.callback(other.kill)
+    with Inmate() as inmate, busy_machine():
         inmate.client.execute(in_turn)
         begun, passed = time.monotonic(), inmate.manager.passed()
         with pytest.raises(queue.Empty):
@@ -453,18 +471,15 @@ def test_what_a_sandbox_sleeps_while_it_waits_for_the_grader_is_not_its_time() -
 
 def test_what_the_grader_waits_for_a_processor_is_not_a_sandboxes_time() -> None:
     """It may have had the answer, and not been able to read it."""
-    spin = [sys.executable, "-S", "-c", "while True: pass"]
     ended = threading.Event()
 
     def toil() -> None:
         while not ended.is_set():
             hashlib.sha256(bytes(1 << 22))  # it lets other threads of this process run
 
-    with Inmate() as inmate, contextlib.ExitStack() as stack:
+    with Inmate() as inmate, busy_machine(), contextlib.ExitStack() as stack:
         stack.callback(ended.set)
         for _ in range(2 * len(os.sched_getaffinity(0))):
-            other = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
-            stack.callback(other.kill)
             threading.Thread(target=toil).start()
         time.sleep(0.5)
         begun, passed = time.monotonic(), inmate.manager.passed()
