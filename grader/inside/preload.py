@@ -1,8 +1,8 @@
 """Import, in the zygote, the modules that kernels need, so that no kernel imports them itself.
 
-A test compares the lists with what the labs import. Importing must start no thread and run no
-operator, because a fork of a process with threads can hang. Learners' kernels can read these lists,
-so they name nothing that a kernel could not import itself.
+A test compares the lists with what the labs import. Nothing here may start a thread, because a fork
+of a process with threads can hang. Learners' kernels can read these lists, so they name nothing
+that a kernel could not import itself.
 
 The lists name private modules of torch. A private method of its dispatch modes is replaced, and a
 private function of Dynamo. What this saves was measured on 22 and 23 November 2026 with torch
@@ -194,6 +194,7 @@ def preload() -> None:
     del sys.modules["debugpy"]
     for name in ALWAYS:
         importlib.import_module(name)
+    _start_autograd_without_threads()
     _let_modes_start_alone()
     _import(OURS)
     _make_letters()
@@ -235,6 +236,19 @@ def _read_lines() -> None:
     """
     for name in ON_THE_STACK:
         linecache.getlines(str(sys.modules[name].__file__))
+
+
+def _start_autograd_without_threads() -> None:
+    """Go backward once, before anything is traced.
+
+    torch starts autograd's threads at a process's first backward, one for each device. No GPU is
+    visible here; but in a CUDA build FakeTensorMode then pretends that there are eight. Kernels
+    would have their threads, and could not fork processes that go backward, as those of
+    ``torch.distributed`` do.
+    """
+    import torch
+
+    torch.ones((), requires_grad=True).backward()
 
 
 def _let_modes_start_alone() -> None:

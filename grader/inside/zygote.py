@@ -1,4 +1,4 @@
-"""The zygote, or warm process: it imports everything, runs no operator, and forks the kernels.
+"""The zygote, or warm process: it imports everything, starts no thread, and forks the kernels.
 
 Each grading process starts one. It never sees a seed, a check or a grade, and of a submission only
 the descriptor of its folder. It exchanges JSON messages over two kinds of SOCK_SEQPACKET sockets:

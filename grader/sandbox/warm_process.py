@@ -235,6 +235,8 @@ def environment(folder: Path) -> dict[str, str]:
         # otherwise each sandbox would compile the headers; `headers.use` turns it on if they exist
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        # sandboxes have no devices, and what the zygote found would not hold there
+        "CUDA_VISIBLE_DEVICES": "",
         # there is no network: what is not in a local folder is an error at once, not after retries
         "HF_HUB_OFFLINE": "1",
         # for the zygote's own probes; a kernel has another folder

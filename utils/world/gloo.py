@@ -28,6 +28,12 @@ from utils.world.network import Each, WorldError, copied, run
 LIMIT = 20.0  # seconds
 POLL = 0.002  # seconds between two looks at the folder
 
+# A fork can't go backward if its parent has autograd's threads. torch starts them at the first
+# backward of a process, one for each device. In a CUDA build without a GPU, FakeTensorMode pretends
+# that there are eight devices; so the first backward comes before anything is traced.
+if not torch.accelerator.is_available():
+    torch.ones((), requires_grad=True).backward()
+
 
 class NoGloo(Exception):
     """The processes did not come to their end: why, in words."""

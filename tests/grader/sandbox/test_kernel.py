@@ -66,6 +66,29 @@ def test_ranks_find_each_other_though_no_file_can_be_locked() -> None:
     assert summed == [[4.0 * k] * 4 for k in range(60)]
 
 
+def test_what_was_traced_starts_no_thread_that_a_fork_would_lack() -> None:
+    """In a CUDA build tracing pretends that there are GPUs, and autograd has a thread for each."""
+    code = """
+        import os, torch
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from utils.world.gloo import over_gloo
+        def gradient():
+            x = torch.ones(1, requires_grad=True)
+            (2 * x).sum().backward()
+            return x.grad
+        def program(rank, world):
+            yield ("barrier",)
+            return gradient()
+        with FakeTensorMode():
+            torch.empty(1)
+        gradient()
+        names = {open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task")}
+        print([n for n in names if "autograd" in n], [g.item() for g in over_gloo(program, 2)])
+        """
+    with Inmate() as inmate:
+        assert inmate.run(textwrap.dedent(code)) == "[] [2.0, 2.0]\n"
+
+
 def test_nbclient_runs_a_notebook_in_it() -> None:
     notebook = new_notebook(
         cells=[
