@@ -158,12 +158,16 @@ class Publisher(IOPubThread):
 
 
 class SandboxStream(OutStream):
-    """Standard output or error; its text is sent when the cell ends or ``FLUSH_SECONDS`` later."""
+    """Standard output or error; its text is sent when the cell ends or ``FLUSH_SECONDS`` later.
+
+    The main thread waits for no ``threading.Event``: a signal handler that raises while it does may
+    leave the event's lock in the wrong state.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._written = threading.Event()
-        self._idle = threading.Event()  # set while the thread below sends nothing
-        self._idle.set()
+        self._nothing_written = threading.Lock()  # released by whoever writes
+        self._nothing_written.acquire()
+        self._is_sending = False  # whether the thread below is
         self._characters = 0
         super().__init__(*args, **kwargs)
         threading.Thread(target=self._flush_soon, daemon=True).start()
@@ -188,24 +192,26 @@ class SandboxStream(OutStream):
         """
         super().flush()
         if self._is_master_process():
-            self._idle.wait(LAST_FLUSH_SECONDS)
+            end = time.monotonic() + LAST_FLUSH_SECONDS
+            while self._is_sending and time.monotonic() < end:
+                time.sleep(0.001)
 
     def _schedule_flush(self) -> None:
         if self._characters > FLUSH_CHARACTERS:
             self._flush()
-        elif not self._written.is_set():
-            self._written.set()
+        elif self._nothing_written.locked():
+            with contextlib.suppress(RuntimeError):  # another thread has just released it
+                self._nothing_written.release()
 
     def _flush_soon(self) -> None:
         while True:
-            self._written.wait()
-            self._written.clear()
+            self._nothing_written.acquire()
             time.sleep(FLUSH_SECONDS)
-            self._idle.clear()
+            self._is_sending = True
             try:
                 self._flush()
             finally:
-                self._idle.set()
+                self._is_sending = False
 
     def _flush(self) -> None:
         if self._is_master_process():

@@ -68,7 +68,7 @@ from utils.verdict import check
 # <details><summary>Is there something ready-made?</summary>
 #
 # `torch.quantile` takes a tensor and shares. `statistics.quantiles` has a method for each convention,
-# and wants two values or more.
+# and before Python 3.13 wants two values or more.
 # </details>
 
 # %% solution="compare_runs"

@@ -584,8 +584,10 @@ def test_what_torch_calls_as_the_answer_is_called_is_told_by_its_path():
 
 @pytest.mark.usefixtures("_pythons_own_depth")
 def test_what_is_too_deep_to_read_is_said():
-    deep = "y = " + "not " * 5000 + "x"
+    deep = "y = " + "not " * 100_000 + "x"
     assert "a cell that is nested too deeply" in said("linear_vjp", deep, GOOD)
+    # from Python 3.13 on this much is read; then what it hides is told
+    assert said("linear_vjp", "y = " + "not " * 5000 + "__import__('os').system('')", GOOD)
     assert "nested too deeply" in said("linear_vjp", "not " * 2000 + "x")
     written = Written([GOOD])
     written.add(deep, finished=False)  # it could not be run either
