@@ -301,7 +301,7 @@ COMPILED = {
 
 
 # the fusion map compiles what it shows
-SLOW = {"fusion_map": pytest.mark.slow(10)}
+SLOW = {"fusion_map": [pytest.mark.slow(10), pytest.mark.usefixtures("compiler")]}
 
 
 @pytest.mark.slow(2)
